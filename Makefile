@@ -1,0 +1,46 @@
+# Two commands on a machine that has only Python >= 3.11 (with venv) and make: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export RAY_USAGE_STATS_ENABLED = 0
+export MLFLOW_DISABLE_TELEMETRY = true
+
+.PHONY: demo test install lint types chaos bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo   install and search the best model for 24 generated customers"
+	@echo "make test   install and run all tests"
+	@echo "make lint types chaos bench clean"
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+install: $(VENV)/.installed
+
+demo: install
+	$(BIN)/python examples/make_customers.py demo/customers
+	$(BIN)/tuning run examples/demo.yaml; code=$$?; test $$code -eq 3   # 3: some customers have no model, as they should
+
+test: install
+	$(BIN)/python -m pytest -m "not slow"
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: install
+	$(BIN)/mypy
+
+chaos: install
+	$(BIN)/python -m pytest -m chaos
+
+bench: install
+	$(BIN)/python -m benchmarks.throughput
+	$(BIN)/python -m benchmarks.search_cost
+	$(BIN)/python -m benchmarks.mlflow_cost
+
+clean:
+	rm -rf $(VENV) demo runs

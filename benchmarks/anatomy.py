@@ -1,0 +1,161 @@
+"""Where one worker's time goes, part by part: a shard of studies in this process, without Ray.
+
+    python -m benchmarks.anatomy --tier S --customers 30
+
+CPU time of the thread is hardly touched by what else runs on the machine, so this is the tool for a busy one.
+Each part's time is its own: what it calls and is listed as well is not in it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from benchmarks.workload import ONE_THREAD, OWN, TIERS, Scenario, definition, make_workload
+
+# part → the functions that it consists of
+PARTS = {
+    "read the file": ("tuning.loading:Loader.read",),
+    "split, find columns": ("tuning.evaluation:study_data",),
+    "encode": ("tuning.evaluation:StudyData.folds", "tuning.evaluation:StudyData.whole"),
+    "fit": ("tuning.trials:Trial.pull",),
+    "score": ("tuning.metrics:Metric.score",),
+    "sampler": (
+        "search_spaces.searcher:StudySearcher.suggest",
+        "search_spaces.searcher:StudySearcher.on_trial_complete",
+        "search_spaces.algorithms.base:Algorithm.build",
+    ),
+    "scheduler": ("tuning.driving:Drive.consult",),
+    "refit the winner": ("tuning.worker:conclude",),
+    "save the model": ("tuning.models.saving:CustomerModel.save",),
+    "encode records": ("tuning.parts:encode",),
+    "write files": ("tuning.storage:RunDirectory.write",),
+    "records and loop": ("tuning.worker:run_study", "tuning.packed:work_shard"),
+}
+
+
+@dataclass
+class Stopwatch:
+    """Own CPU and wall seconds of nested parts, and how often each was entered."""
+
+    cpu: dict[str, float] = field(default_factory=dict)
+    wall: dict[str, float] = field(default_factory=dict)
+    calls: dict[str, int] = field(default_factory=dict)
+    _stack: list[str] = field(default_factory=list)
+    _mark: tuple[float, float] = (0.0, 0.0)
+
+    def enter(self, part: str) -> None:
+        self._book()
+        self._stack.append(part)
+        self.calls[part] = self.calls.get(part, 0) + 1
+
+    def leave(self) -> None:
+        self._book()
+        self._stack.pop()
+
+    def _book(self) -> None:
+        now = (time.thread_time(), time.perf_counter())
+        if self._stack:
+            part = self._stack[-1]
+            self.cpu[part] = self.cpu.get(part, 0.0) + now[0] - self._mark[0]
+            self.wall[part] = self.wall.get(part, 0.0) + now[1] - self._mark[1]
+        self._mark = now
+
+
+@contextmanager
+def timed(watch: Stopwatch) -> Iterator[None]:
+    """Every function of `PARTS` reports to the watch until the block ends."""
+    with ExitStack() as stack:
+        for part, names in PARTS.items():
+            for name in names:
+                module, _, path = name.partition(":")
+                owner: Any = importlib.import_module(module)
+                *outer, attribute = path.split(".")
+                for step in outer:
+                    owner = getattr(owner, step)
+                original = getattr(owner, attribute)
+                setattr(owner, attribute, _wrapped(original, part, watch))
+                stack.callback(setattr, owner, attribute, original)
+        yield
+
+
+def _wrapped(function: Callable[..., Any], part: str, watch: Stopwatch) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        watch.enter(part)
+        try:
+            answer = function(*args, **kwargs)
+        finally:
+            watch.leave()
+        return _resumed(answer, part, watch) if hasattr(answer, "send") else answer
+
+    return call
+
+
+def _resumed(generator: Any, part: str, watch: Stopwatch) -> Iterator[Any]:
+    while True:
+        watch.enter(part)
+        try:
+            item = next(generator, watch)
+        finally:
+            watch.leave()
+        if item is watch:
+            return
+        yield item
+
+
+def dissect(tier: str, customers: int, trials: int, search: str, folder: Path) -> tuple[Stopwatch, int]:
+    """The parts of a worker that is warm already, and its number of trials."""
+    from tuning import packed
+    from tuning.starting import begin
+
+    ids = make_workload(folder / "work", TIERS[tier], customers, trials)
+    scenario = Scenario(tier, str(folder / "work"), ids, trials, search, 1)
+    warm = definition(Scenario(tier, str(folder / "work"), ids[:2], trials, search, 1), mlflow=False)
+    watch = Stopwatch()
+    for number, wanted in enumerate((warm, definition(scenario, mlflow=False))):
+        begun = begin(wanted, str(folder / f"run{number}"))
+        begun.lease.release()
+        with ExitStack() as stack:
+            if number == 1:
+                stack.enter_context(timed(watch))
+            for shard in range(len(begun.plan.shards)):
+                packed.work_shard(begun.directory, begun.epoch, shard, lambda _: None)
+    return watch, customers * trials
+
+
+@click.command()
+@click.option("--tier", type=click.Choice(sorted(TIERS)), default="S", show_default=True)
+@click.option("--customers", type=click.IntRange(2), default=30, show_default=True)
+@click.option("--trials", type=click.IntRange(2), default=20, show_default=True)
+@click.option("--search", type=click.Choice(["fixed", OWN]), default="fixed", show_default=True)
+def main(tier: str, customers: int, trials: int, search: str) -> None:
+    """Print a table of the parts."""
+    os.environ.update(ONE_THREAD)  # before anything numerical is loaded
+    folder = Path(tempfile.mkdtemp(prefix="anatomy-"))
+    try:
+        watch, count = dissect(tier, customers, trials, search, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"{'part':<22}{'core-ms/trial':>14}{'wall ms/trial':>14}{'core-ms/customer':>18}{'calls':>8}")
+    for part in PARTS:
+        cpu, wall = watch.cpu.get(part, 0.0), watch.wall.get(part, 0.0)
+        print(
+            f"{part:<22}{1000 * cpu / count:>14.3f}{1000 * wall / count:>14.3f}"
+            f"{1000 * cpu / customers:>18.2f}{watch.calls.get(part, 0):>8}"
+        )
+    rest = sum(watch.cpu.values()) - watch.cpu.get("fit", 0.0) - watch.cpu.get("sampler", 0.0)
+    print(f"{'all but fit, sampler':<22}{1000 * rest / count:>14.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""A benchmark's results for people: tables in Markdown, a plot, the machine that they come from."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.contenders import contenders
+from benchmarks.workload import FIXED
+
+if TYPE_CHECKING:
+    from benchmarks.throughput import TierResult
+
+
+def write(folder: Path, results: list[TierResult], scaled: dict[str, Any] | None) -> None:
+    """`results.json` (every single run), `results.md` (the tables), `results.png` (the plot)."""
+    from benchmarks.throughput import as_plain
+
+    folder.mkdir(parents=True, exist_ok=True)
+    values = {"machine": machine(), "results": as_plain(results), "scaling": scaled}
+    (folder / "results.json").write_text(json.dumps(values, indent=1))
+    (folder / "results.md").write_text(text(results, scaled) + "\n")
+    plot(results, folder / "results.png")
+
+
+def text(results: list[TierResult], scaled: dict[str, Any] | None) -> str:
+    """All tables, with the machine above them."""
+    parts = [machine_text()]
+    for result in results:
+        parts += [heading(result), table(result)]
+        if result.search == FIXED:
+            parts.append(goals(result))
+        if result.skipped:
+            parts.append("Skipped: " + "; ".join(result.skipped) + ".")
+    if scaled:
+        parts.append(f"1 → 2 cores at {scaled['tier']}: {scaled['speedup_1_to_2']:.2f}×")
+    return "\n\n".join(parts)
+
+
+def heading(result: TierResult) -> str:
+    kind = (
+        "one fixed list of full-length configurations"
+        if result.search == FIXED
+        else "each with its own search and scheduler"
+    )
+    return (
+        f"### Tier {result.tier}, {kind}\n\n"
+        f"{result.customers} customers × {result.trials} trials, {result.cores} cores; "
+        f"pure fits {1000 * result.pure['plain']:.2f} core-ms per trial plain, "
+        f"{1000 * result.pure['prepared']:.2f} prepared."
+    )
+
+
+def table(result: TierResult) -> str:
+    """One row per contender; medians over its runs."""
+    lines = [
+        "| contender | runs | ms per trial | core-ms per trial | η | ours is … × as fast | start-up s | finish s "
+        "| validation score | hold-out score |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, contender in contenders().items():
+        if name not in result.runs:
+            continue
+
+        def value(figure: str, name: str = name) -> float:
+            return result.figure(name, figure) or 0.0
+
+        lines.append(
+            f"| {contender.title} | {len(result.runs[name])} | {1000 * value('seconds'):.2f} "
+            f"| {1000 * value('core_seconds'):.2f} | {result.eta(name) or 0:.2f} | {result.against(name) or 0:.2f} "
+            f"| {value('startup'):.1f} | {value('finish'):.1f} | {value('score'):.4f} | {value('test_score'):.4f} |"
+        )
+    return "\n".join(lines)
+
+
+def goals(result: TierResult) -> str:
+    """The figures that the command line gives as JSON."""
+    names = ("eta", "eta_prepared", "overhead_core_ms", "mlflow_share", "driver_mb_per_10k_trials", "startup_s")
+    summary = result.summary()
+    return "; ".join(f"`{name}` {summary[name]}" for name in names) + "."
+
+
+def plot(results: list[TierResult], path: Path) -> None:
+    """Milliseconds per trial by contender and tier, on a log scale; the line is the pure fits over the cores."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    fixed = [result for result in results if result.search == FIXED]
+    figure, axes = pyplot.subplots(1, len(fixed), figsize=(4.5 * len(fixed) + 1.5, 4), squeeze=False, sharey=True)
+    known = contenders()
+    for axis, result in zip(axes[0], fixed, strict=True):
+        names = [name for name in known if name in result.runs]
+        seconds = [1000 * (result.figure(name, "seconds") or 0.0) for name in names]
+        colours = ["tab:blue" if name.startswith("ours") else "tab:grey" for name in names]
+        axis.barh([known[name].title for name in names], seconds, color=colours)
+        axis.axvline(1000 * result.pure["plain"] / result.cores, color="black", linestyle="--", linewidth=1)
+        for position, value in enumerate(seconds):
+            axis.text(value, position, f" {value:.3g}", va="center", fontsize=8)
+        axis.set_xscale("log")
+        axis.margins(x=0.2)
+        axis.invert_yaxis()
+        axis.set_title(f"Tier {result.tier}: {1000 * result.pure['plain']:.1f} core-ms of fits")
+        axis.set_xlabel("wall ms per trial (dashed: pure fits)")
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def machine() -> dict[str, Any]:
+    """The machine's shape and the versions that the figures depend on."""
+    from importlib.metadata import version
+
+    memory = re.search(r"MemTotal:\s+(\d+)", _read("/proc/meminfo"))
+    model = re.search(r"model name\s+:\s+(.+)", _read("/proc/cpuinfo"))
+    packages = ("ray", "mlflow", "optuna", "scikit-learn", "xgboost", "joblib", "numpy", "pandas", "pyarrow")
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "cores": len(os.sched_getaffinity(0)),
+        "cpu": model.group(1) if model else platform.processor(),
+        "memory_gb": round(int(memory.group(1)) / 1e6, 1) if memory else None,
+        "kernel": platform.release(),
+        "load_before": round(os.getloadavg()[2], 2),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in packages},
+    }
+
+
+def machine_text() -> str:
+    facts = machine()
+    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
+    return (
+        f"{facts['date']}: {facts['cores']} cores ({facts['cpu']}), {facts['memory_gb']} GB, Linux {facts['kernel']}, "
+        f"load average of the last 15 minutes {facts['load_before']}. Python {facts['python']}, {versions}."
+    )
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""

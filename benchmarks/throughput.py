@@ -1,0 +1,267 @@
+"""How fast we are: every contender on the same customers and configurations, in one run, interleaved.
+
+    python -m benchmarks.throughput                       all tiers, both tables, scaling, plot (an hour)
+    python -m benchmarks.throughput --tier S --quick --output json      one tier, within four minutes
+
+Contenders run one at a time, each in a fresh process, in the order A B … B A. The last line with `--output json` is
+one JSON object; docs/benchmarks.md explains its figures.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+
+from benchmarks.contenders import Contender, contenders
+from benchmarks.measure import Measured, measure, pure_fits
+from benchmarks.workload import FIXED, OWN, TIERS, Scenario, make_workload
+
+QUICK_SECONDS = 225.0  # of the four minutes; what is left is for ending
+# Measured again on the way back; the slow two are measured once in a quick run.
+QUICK_ONCE = ("tuner_per_customer", "grid_tuner", "ours_bare")
+
+
+@dataclass
+class TierResult:
+    """One tier, one kind of search. pure: seconds per trial of the serial loops. runs: by contender."""
+
+    tier: str
+    search: str
+    cores: int
+    customers: int
+    trials: int
+    pure: dict[str, float]
+    runs: dict[str, list[Measured]] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+
+    def figure(self, contender: str, name: str) -> float | None:
+        """The median over a contender's runs."""
+        found = self.runs.get(contender)
+        return None if not found else median(getattr(run, name) for run in found)
+
+    def eta(self, contender: str, kind: str = "plain") -> float | None:
+        """Pure fit seconds ÷ (cores × wall) in steady state."""
+        seconds = self.figure(contender, "seconds")
+        return None if seconds is None else self.pure[kind] / (self.cores * seconds)
+
+    def against(self, other: str) -> float | None:
+        """How many times as long the other takes per trial."""
+        ours, theirs = self.figure("ours", "seconds"), self.figure(other, "seconds")
+        return None if ours is None or theirs is None else theirs / ours
+
+    def overhead(self) -> float | None:
+        """Core-milliseconds per trial of everything but the least that the fits take and the sampler."""
+        runs = self.runs.get("ours")
+        if not runs:
+            return None
+        return median(
+            1000 * (run.core_seconds - self.pure["prepared"] - float(run.details["suggest_seconds"]) / run.trials)
+            for run in runs
+        )
+
+    def mlflow_share(self) -> float | None:
+        """Of the wall time of ours, with models and everything else on in both."""
+        with_it, without = self.figure("ours", "seconds"), self.figure("ours_without_mlflow", "seconds")
+        return None if with_it is None or without is None else 1.0 - without / with_it
+
+    def summary(self) -> dict[str, Any]:
+        """The JSON object of the command line."""
+        rounded = {
+            "eta": self.eta("ours"),
+            "eta_prepared": self.eta("ours", "prepared"),
+            "overhead_core_ms": self.overhead(),
+            "vs_tuner_per_customer": self.against("tuner_per_customer"),
+            "vs_grid_tuner": self.against("grid_tuner"),
+            "vs_ray_tasks": self.against("ray_tasks"),
+            "vs_optuna_joblib": self.against("optuna_joblib"),
+            "vs_sklearn": self.against("sklearn"),
+            "vs_limit": self.against("limit"),
+            "mlflow_share": self.mlflow_share(),
+            "driver_mb_per_10k_trials": self.figure("ours", "mb_per_10k_trials"),
+            "startup_s": self.figure("ours", "startup"),
+            "finish_s": self.figure("ours", "finish"),
+            "pure_fit_ms": 1000 * self.pure["plain"],
+            "pure_fit_prepared_ms": 1000 * self.pure["prepared"],
+        }
+        figures = {name: None if value is None else round(value, 4) for name, value in rounded.items()}
+        return {
+            "tier": self.tier,
+            "search": self.search,
+            "cores": self.cores,
+            "customers": self.customers,
+            "trials": self.trials,
+            **figures,
+            "ms_per_trial": {name: round(1000 * (self.figure(name, "seconds") or 0), 3) for name in self.runs},
+            "rounds": {name: len(runs) for name, runs in self.runs.items()},
+            "skipped": self.skipped,
+        }
+
+
+@dataclass(frozen=True)
+class Size:
+    """customers: of the fast contenders. slow: the shares of the slow ones are at least so many customers.
+
+    slow_trials: per customer for one Tuner per customer. seconds: no measurement begins later than this.
+    """
+
+    customers: int = 200
+    trials: int = 20
+    slow: int = 3
+    slow_trials: int = 20
+    rounds: int = 2
+    pure_customers: int = 10
+    seconds: float = float("inf")
+
+
+def sized(tier: str, quick: bool, customers: int | None, trials: int | None) -> Size:
+    """Full and quick sizes by tier; both can be scaled down."""
+    if quick:
+        count = {"S": 120, "M": 16, "L": 6}[tier]
+        size = Size(customers=count, slow=2, slow_trials=10, pure_customers=4, seconds=QUICK_SECONDS)
+    else:
+        count = {"S": 200, "M": 200, "L": 60}[tier]
+        size = Size(customers=count)
+    return replace(size, customers=customers or size.customers, trials=trials or size.trials)
+
+
+def run_tier(
+    tier: str,
+    size: Size,
+    search: str,
+    chosen: Iterable[Contender],
+    folder: Path,
+    cores: int,
+    tell: Callable[[str], None],
+) -> TierResult:
+    """Measure the contenders there and back."""
+    began = time.monotonic()
+    place = folder / f"{tier}-{search}"
+    everyone = make_workload(place, TIERS[tier], size.customers, size.trials)
+    scenario = Scenario(tier, str(place), everyone, size.trials, search, cores)
+    pure = pure_fits(replace(scenario, customers=everyone[: size.pure_customers], options={"repeats": 3}))
+    tell(f"{tier}: pure fits {1000 * pure['plain']:.2f} ms plain, {1000 * pure['prepared']:.2f} ms prepared")
+    result = TierResult(tier, search, cores, size.customers, size.trials, pure)
+    for number, contender in there_and_back(list(chosen), size):
+        left = size.seconds - (time.monotonic() - began)
+        longest = max((run.total for run in result.runs.get(contender.name, [])), default=10.0)
+        try:
+            if longest > left:
+                raise TimeoutError
+            run = measure(contender, given_to(contender, scenario, size), left)
+        except TimeoutError:
+            result.skipped.append(f"{contender.name} in round {number}: no time left")
+            tell(f"{tier} {number}: {contender.title}: no time left")
+        else:
+            result.runs.setdefault(contender.name, []).append(run)
+            tell(
+                f"{tier} {number}: {contender.title}: {1000 * run.seconds:.2f} ms per trial, "
+                f"{1000 * run.core_seconds:.2f} core-ms, start-up {run.startup:.1f} s, finish {run.finish:.1f} s"
+            )
+    shutil.rmtree(place, ignore_errors=True)
+    return result
+
+
+def there_and_back(chosen: list[Contender], size: Size) -> Iterator[tuple[int, Contender]]:
+    """(round, contender) in the order A B … B A; in a quick run the slow ones once, at the turning point."""
+    once = [one for one in chosen if one.name in QUICK_ONCE] if size.seconds != float("inf") else []
+    often = [one for one in chosen if one not in once]
+    for number in range(1, size.rounds + 1):
+        yield from ((number, one) for one in (often if number % 2 else often[::-1]))
+        if number == 1:
+            yield from ((number, one) for one in once)
+
+
+def given_to(contender: Contender, scenario: Scenario, size: Size) -> Scenario:
+    """A contender's own share of the work."""
+    if contender.share == 1.0:
+        return scenario
+    count = max(size.slow, round(contender.share * len(scenario.customers)))
+    trials = size.slow_trials if contender.name == "tuner_per_customer" else scenario.trials
+    return replace(scenario, customers=scenario.customers[:count], trials=min(trials, scenario.trials))
+
+
+def scaling(tier: str, size: Size, folder: Path, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Ours on one core and on two."""
+    place = folder / f"{tier}-scaling"
+    everyone = make_workload(place, TIERS[tier], size.customers // 2, size.trials)
+    ours = contenders()["ours"]
+    seconds: dict[int, list[float]] = {1: [], 2: []}
+    for cores in (1, 2, 2, 1):
+        run = measure(ours, Scenario(tier, str(place), everyone, size.trials, FIXED, cores))
+        seconds[cores].append(run.seconds)
+        tell(f"{tier} on {cores}: {1000 * run.seconds:.2f} ms per trial")
+    shutil.rmtree(place, ignore_errors=True)
+    return {"tier": tier, "speedup_1_to_2": round(median(seconds[1]) / median(seconds[2]), 3)}
+
+
+@click.command(context_settings={"max_content_width": 110})
+@click.option("--tier", "tiers", multiple=True, type=click.Choice(sorted(TIERS)), help="Default: all.")
+@click.option("--quick", is_flag=True, help="Fixed configurations only, fewer customers, within four minutes per tier.")
+@click.option("--customers", type=click.IntRange(2), help="Instead of the tier's own number.")
+@click.option("--trials", type=click.IntRange(2), help="Per customer.")
+@click.option("--contenders", "names", help="Only these, separated by commas.")
+@click.option("--cores", type=click.IntRange(1), default=2, show_default=True)
+@click.option("--folder", type=click.Path(path_type=Path), help="For the customers and runs; default: a temporary one.")
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--report", type=click.Path(path_type=Path), help="Write tables and plot here (results.json, .md, .png).")
+def main(
+    tiers: tuple[str, ...],
+    quick: bool,
+    customers: int | None,
+    trials: int | None,
+    names: str | None,
+    cores: int,
+    folder: Path | None,
+    output: str,
+    report: Path | None,
+) -> None:
+    """Measure the contenders, one after another."""
+
+    def tell(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    known = contenders()
+    chosen = [known[name] for name in names.split(",")] if names else list(known.values())
+    place = Path(tempfile.mkdtemp(prefix="throughput-", dir=folder))
+    results: list[TierResult] = []
+    scaled: dict[str, Any] | None = None
+    try:
+        for tier in tiers or tuple(TIERS):
+            size = sized(tier, quick, customers, trials)
+            results.append(run_tier(tier, size, FIXED, chosen, place, cores, tell))
+            if not quick:
+                searching = [one for one in chosen if one.searches]
+                own = replace(size, customers=max(2, size.customers // 2))
+                results.append(run_tier(tier, own, OWN, searching, place, cores, tell))
+        if not quick and cores == 2:
+            scaled = scaling("M", sized("M", quick, customers, trials), place, tell)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    from benchmarks import report as reporting
+
+    if report is not None:
+        reporting.write(report, results, scaled)
+    if output == "text":
+        print(reporting.text(results, scaled))
+        return
+    summaries = [result.summary() for result in results]
+    print(json.dumps(summaries[0] if len(summaries) == 1 else {"tiers": summaries, "scaling": scaled}))
+
+
+def as_plain(results: list[TierResult]) -> list[dict[str, Any]]:
+    """Results as JSON values, every run included."""
+    return [{**asdict(result), "summary": result.summary()} for result in results]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""How long a trial may live: one file per scheduler, each a frozen spec that builds a Ray `TrialScheduler`.
+
+    spec = schedulers.parse({"name": "asha", "reduction_factor": 3})
+    schedulers.check(spec, "optuna")                       # None, or the sentence of refusal
+    scheduler = spec.build(metric="auc", mode="max", max_steps=27, seed=0)
+
+Specs are plain values; Ray is imported when the first scheduler is built. Every built scheduler belongs to
+one study (and one model family in it), draws from its own seed only and can say why it stopped a trial:
+`scheduler.reason(trial_id)`.
+"""
+
+from __future__ import annotations
+
+from schedulers import stopping
+from schedulers.compatibility import check
+from schedulers.errors import SchedulerError
+from schedulers.mutation import Choices, Mutation, Mutations, Range
+from schedulers.registry import names, parse
+from schedulers.spec import SchedulerSpec
+
+__all__ = [
+    "Choices",
+    "Mutation",
+    "Mutations",
+    "Range",
+    "SchedulerError",
+    "SchedulerSpec",
+    "check",
+    "names",
+    "parse",
+    "stopping",
+]

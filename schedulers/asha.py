@@ -1,0 +1,159 @@
+"""asha: asynchronous successive halving (Li et al. 2020, https://arxiv.org/abs/1810.05934)."""
+
+from __future__ import annotations
+
+import math
+import random
+from bisect import insort
+from typing import Any
+
+from pydantic import Field
+
+from schedulers.mutation import NO_MUTATIONS, Mutations
+from schedulers.ray_classes import in_front_of_ray
+from schedulers.spec import Mode, SchedulerSpec
+from schedulers.study_scheduler import STEP, StudyScheduler
+
+
+class AshaSpec(SchedulerSpec):
+    """At each rung (a number of steps) only the best 1/reduction_factor seen there go on.
+
+    grace_period: steps every trial may run, and the first rung. Where a full trial is not longer than this,
+        nothing is stopped.
+    reduction_factor: rungs are grace_period * reduction_factor**k; the share kept at each is its inverse.
+    brackets: number of brackets; bracket s has its first rung s rungs later. Trials are spread over them at
+        random, the shorter brackets getting e times more.
+    """
+
+    name = "asha"
+    summary = "stops a trial at a rung unless it is in the best 1/reduction_factor seen there"
+
+    grace_period: int = Field(default=1, ge=1)
+    reduction_factor: float = Field(default=3.0, gt=1.0)
+    brackets: int = Field(default=1, ge=1, le=10)
+
+    def build(self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS) -> Any:
+        return in_front_of_ray(AshaScheduler)(self, metric, mode, max_steps, seed)
+
+
+class AshaScheduler(StudyScheduler):
+    """Ray's ASHA with the same decisions, its own random generator, reasons, and a stop for NaN.
+
+    The decisions are made here: Ray's spend 30 to 60 microseconds in `numpy.nanpercentile` at each rung, and
+    never stop a NaN score.
+    """
+
+    ray_class = "ray.tune.schedulers.AsyncHyperBandScheduler"
+
+    def __init__(self, spec: AshaSpec, metric: str, mode: Mode, max_steps: int, seed: int) -> None:
+        factor = spec.reduction_factor
+        super().__init__(
+            time_attr=STEP,
+            metric=metric,
+            mode=mode,
+            max_t=max_steps,
+            grace_period=min(spec.grace_period, max_steps),
+            reduction_factor=factor,
+            brackets=spec.brackets,
+        )
+        self.set_up(spec, metric, mode, max_steps)
+        self._keep = 1.0 / factor
+        self._random = random.Random(seed)
+        firsts = (spec.grace_period * factor**s for s in range(spec.brackets))
+        self._ladders = [_ladder(first, factor, max_steps) for first in firsts]
+        self._weights = [math.exp(len(ladder)) for ladder in self._ladders]
+        self._climbs: dict[str, _Climb] = {}
+
+    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
+        ladder = self._ladders[0]
+        if len(self._ladders) > 1:
+            ladder = self._random.choices(self._ladders, self._weights)[0]
+        self._climbs[trial.trial_id] = _Climb(ladder)
+
+    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+        step, score = self._read(result)
+        trial_id = trial.trial_id
+        if self._stop_not_finite(trial_id, step, score):
+            self._num_stopped += 1
+            return "STOP"
+        if step >= self.max_steps:
+            return "STOP"
+        climb = self._climbs[trial_id]
+        rung = climb.reach(step)
+        if rung is None:
+            return "CONTINUE"
+        cutoff = rung.cutoff(self._keep)
+        signed = self._sign * score
+        insort(rung.scores, signed)
+        if cutoff is None or signed >= cutoff:
+            return "CONTINUE"
+        side = "below" if self._sign > 0 else "above"
+        self._reasons[trial_id] = (
+            f"asha: rung {rung.steps:g}, score {score:.6g} {side} cutoff {self._sign * cutoff:.6g}"
+        )
+        self._num_stopped += 1
+        return "STOP"
+
+    def on_trial_complete(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> None:
+        self._climbs.pop(trial.trial_id, None)
+
+    def on_trial_remove(self, tune_controller: Any, trial: Any) -> None:
+        self._climbs.pop(trial.trial_id, None)
+
+    def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
+        self._climbs.pop(trial.trial_id, None)
+
+    def debug_string(self) -> str:
+        rungs = [", ".join(f"{rung.steps:g}: {len(rung.scores)}" for rung in ladder) for ladder in self._ladders]
+        return f"asha: {self._num_stopped} stopped; trials seen per rung: {' | '.join(rungs)}"
+
+
+class _Rung:
+    """The scores seen at one number of steps, ascending, the better the larger."""
+
+    __slots__ = ("scores", "steps")
+
+    def __init__(self, steps: float) -> None:
+        self.steps = steps
+        self.scores: list[float] = []
+
+    def cutoff(self, keep: float) -> float | None:
+        """The (1 - keep) quantile, interpolated exactly as by `numpy.percentile`; None without scores."""
+        scores = self.scores
+        if not scores:
+            return None
+        position = (len(scores) - 1) * ((1.0 - keep) * 100 / 100)
+        below = int(position)
+        if below + 1 >= len(scores):
+            return scores[-1]
+        low, high, share = scores[below], scores[below + 1], position - below
+        return low + (high - low) * share if share < 0.5 else high - (high - low) * (1.0 - share)
+
+
+class _Climb:
+    """Where one trial is on its ladder of rungs."""
+
+    __slots__ = ("ladder", "next")
+
+    def __init__(self, ladder: list[_Rung]) -> None:
+        self.ladder = ladder
+        self.next = 0
+
+    def reach(self, step: int) -> _Rung | None:
+        """The highest rung newly reached at this step, if any."""
+        ladder, reached = self.ladder, self.next
+        while reached < len(ladder) and step >= ladder[reached].steps:
+            reached += 1
+        if reached == self.next:
+            return None
+        self.next = reached
+        return ladder[reached - 1]
+
+
+def _ladder(first: float, factor: float, max_steps: int) -> list[_Rung]:
+    rungs = []
+    steps = first
+    while steps < max_steps:
+        rungs.append(_Rung(steps))
+        steps *= factor
+    return rungs

@@ -1,0 +1,67 @@
+"""Which scheduler goes with which algorithm: asked of the specs, and shown as the table in docs/schedulers.md.
+
+python -m schedulers.compatibility     # prints the tables
+"""
+
+from __future__ import annotations
+
+from schedulers.spec import SchedulerSpec
+
+
+def check(spec: SchedulerSpec, algorithm: str) -> str | None:
+    """Why this pair cannot be used, as a sentence that names the way out; None if it can."""
+    if spec.algorithms is None or algorithm in spec.algorithms:
+        return None
+    allowed = " or ".join(sorted(spec.algorithms))
+    return (
+        f"scheduler {spec.name} cannot be used with algorithm {algorithm}: {spec.why}; "
+        f"use algorithm {allowed}, or another scheduler"
+    )
+
+
+def scheduler_table() -> str:
+    """One Markdown row per scheduler."""
+    from schedulers.registry import specs
+
+    lines = [
+        "| scheduler | what it does | pauses trials | needs their state | algorithms |",
+        "|---|---|---|---|---|",
+    ]
+    for name, spec in specs().items():
+        algorithms = "all" if spec.algorithms is None else ", ".join(sorted(spec.algorithms))
+        lines.append(f"| `{name}` | {spec.summary} | {_yes(spec.pauses)} | {_yes(spec.needs_state)} | {algorithms} |")
+    return "\n".join(lines)
+
+
+def option_table() -> str:
+    """One Markdown row per option of a scheduler."""
+    from schedulers.registry import specs
+
+    lines = ["| scheduler | option | default |", "|---|---|---|"]
+    for name, spec in specs().items():
+        lines += [f"| `{name}` | `{option}` | {_default(f)} |" for option, f in spec.model_fields.items()]
+    return "\n".join(lines)
+
+
+def rule_table() -> str:
+    """One Markdown row per stopping rule."""
+    from schedulers.stopping.registry import rules
+
+    lines = ["| rule | what it does | options |", "|---|---|---|"]
+    for name, rule in rules().items():
+        options = ", ".join(f"`{option}`" for option in rule.model_fields)
+        lines.append(f"| `{name}` | {rule.summary} | {options} |")
+    return "\n".join(lines)
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _default(field: object) -> str:
+    value = getattr(field, "default", None)
+    return "from the length of a trial" if value is None else str(value).lower()
+
+
+if __name__ == "__main__":
+    print(scheduler_table(), option_table(), rule_table(), sep="\n\n")  # noqa: T201

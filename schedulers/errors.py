@@ -1,0 +1,28 @@
+"""What is wrong with a scheduler or a stopping rule, in words that say what to change."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+
+class SchedulerError(ValueError):
+    """A scheduler is unknown, misconfigured or cannot be used like this; the message says what to change."""
+
+
+def complaints(error: ValidationError) -> str:
+    """pydantic's findings in one line: option, value and rule."""
+    return "; ".join(
+        f"{'.'.join(map(str, each['loc'])) or 'options'} = {each['input']!r}: {each['msg']}" for each in error.errors()
+    )
+
+
+def nearest(word: str, valid: Iterable[str]) -> str:
+    """The part of a message that names the nearest valid word, or all of them."""
+    valid = sorted(valid)
+    close = difflib.get_close_matches(word, valid, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"valid: {', '.join(valid) or 'none'}"

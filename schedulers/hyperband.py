@@ -1,0 +1,126 @@
+"""hyperband: synchronous successive halving in brackets (Li et al. 2018, https://arxiv.org/abs/1603.06560)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from schedulers.mutation import NO_MUTATIONS, Mutations
+from schedulers.ray_classes import in_front_of_ray
+from schedulers.spec import Mode, SchedulerSpec
+from schedulers.study_scheduler import STEP, StudyScheduler
+
+
+class HyperbandSpec(SchedulerSpec):
+    """Fills brackets of trials; at each rung all of a bracket wait, and the best 1/reduction_factor go on.
+
+    reduction_factor: share kept at a rung is its inverse; also the ratio of a rung's steps to the last one's.
+    """
+
+    name = "hyperband"
+    summary = "halves brackets of paused trials, from many short ones to few full ones"
+    pauses = True
+
+    reduction_factor: float = Field(default=3.0, gt=1.0)
+
+    def build(self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS) -> Any:
+        return in_front_of_ray(HyperbandScheduler)(self, metric, mode, max_steps)
+
+
+class HyperbandScheduler(StudyScheduler):
+    """Ray's HyperBand with reasons, a stop for NaN, and no trial left paused for ever."""
+
+    ray_class = "ray.tune.schedulers.HyperBandScheduler"
+
+    def __init__(self, spec: Any, metric: str, mode: Mode, max_steps: int) -> None:
+        super().__init__(
+            time_attr=STEP,
+            metric=metric,
+            mode=mode,
+            max_t=max_steps,
+            reduction_factor=spec.reduction_factor,
+        )
+        self.set_up(spec, metric, mode, max_steps)
+
+    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
+        bracket = self._state["bracket"]
+        if bracket is not None and len(bracket._all_trials) >= bracket._n0:
+            self._state["bracket"] = None  # it has had its share; Ray would refill it as trials leave
+        super().on_trial_add(tune_controller, trial)
+
+    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+        step, score = self._read(result)
+        if self._stop_not_finite(trial.trial_id, step, score):
+            return "STOP"
+        bracket = self._trial_info[trial][0]
+        if self._waits_for_more(tune_controller, bracket):
+            bracket.update_trial_stats(trial, result)
+            return "CONTINUE" if bracket.continue_trial(trial) else "PAUSE"
+        return self._decide(tune_controller, trial, result)
+
+    def _decide(self, controller: Any, trial: Any, result: dict[str, Any]) -> str:
+        """Ray's decision, with the reason of a stop."""
+        decision: str = super().on_trial_result(controller, trial, result)
+        # Ray never takes this mark back, so that a later error would leave the bracket waiting for ever.
+        self._trial_info[trial][0].is_being_processed = False
+        if decision == "STOP":
+            self._explain(trial, *self._read(result))
+        return decision
+
+    def _waits_for_more(self, controller: Any, bracket: Any) -> bool:
+        """Whether a bracket is still being filled (with trials of other families in between)."""
+        filling = len(bracket._all_trials) < bracket._n0
+        return filling and getattr(controller, "more_to_come", False)
+
+    def on_trial_remove(self, tune_controller: Any, trial: Any) -> None:
+        bracket = self._trial_info[trial][0]
+        if trial.status == "PAUSED" and trial.last_result:
+            self._explain(trial, *self._read(trial.last_result))
+        processing = bracket.is_being_processed
+        if trial in bracket._live_trials and not processing:
+            bracket._n -= 1  # it failed or ended by itself: nobody waits for it
+        bracket.is_being_processed = processing or self._waits_for_more(tune_controller, bracket)
+        super().on_trial_remove(tune_controller, trial)
+        bracket.is_being_processed = processing
+
+    def _explain(self, trial: Any, step: int, score: float) -> None:
+        if step >= self.max_steps:
+            return
+        bracket = self._trial_info[trial][0]
+        results = [result for result in bracket._live_trials.values() if result is not None]
+        kept = sorted((self._sign * result[self._key] for result in results), reverse=True)[: bracket._n]
+        worst = f" (the last of them has {self._sign * kept[-1]:.6g})" if kept else ""
+        self._reasons.setdefault(
+            trial.trial_id,
+            f"{self.name}: rung {step}, score {score:.6g} not among the best {bracket._n}{worst}",
+        )
+
+    def choose_trial_to_run(self, tune_controller: Any) -> Any:
+        chosen = self._ready()
+        if chosen is not None or getattr(tune_controller, "more_to_come", False):
+            return chosen
+        if any(trial.status == "RUNNING" for trial in tune_controller.get_trials()):
+            return None
+        # Nobody else is coming: brackets that are not full go on with what they have.
+        for bracket in self._brackets():
+            if any(trial.status == "PAUSED" for trial in bracket.current_trials()):
+                self._process_bracket(tune_controller, bracket)
+                bracket.is_being_processed = False
+        return self._ready()
+
+    def _ready(self) -> Any:
+        """A trial that is new or may go on, of the oldest band's least complete bracket."""
+        for bracket in self._brackets():
+            for trial in bracket.current_trials():
+                unpaused = trial.status == "PAUSED" and trial in bracket.trials_to_unpause
+                if unpaused or trial.status == "PENDING":
+                    return trial
+        return None
+
+    def _brackets(self) -> list[Any]:
+        return [
+            bracket
+            for band in self._hyperbands
+            for bracket in sorted(filter(None, band), key=lambda bracket: bracket.completion_percentage())
+        ]

@@ -1,0 +1,112 @@
+"""median: the median stopping rule (Golovin et al. 2017, Google Vizier, section 3.2.2)."""
+
+from __future__ import annotations
+
+from bisect import insort
+from typing import Any
+
+from pydantic import Field
+
+from schedulers.mutation import NO_MUTATIONS, Mutations
+from schedulers.ray_classes import in_front_of_ray
+from schedulers.spec import Mode, SchedulerSpec
+from schedulers.study_scheduler import STEP, StudyScheduler
+
+
+class MedianSpec(SchedulerSpec):
+    """Stops a trial whose best score so far is worse than the median of the others' running averages.
+
+    grace_period: steps every trial may run; the averages begin there.
+    min_samples_required: other trials that must have come as far before any is stopped.
+    """
+
+    name = "median"
+    summary = "stops a trial whose best score is worse than the median of the others' running averages"
+
+    grace_period: int = Field(default=1, ge=1)
+    min_samples_required: int = Field(default=3, ge=1)
+
+    def build(self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS) -> Any:
+        return in_front_of_ray(MedianScheduler)(self, metric, mode, max_steps)
+
+
+class MedianScheduler(StudyScheduler):
+    """Ray's median stopping rule, never pausing, with reasons and a stop for NaN.
+
+    Ray's goes through all results of all trials at every step; here each trial leaves its running average at
+    each step once, and a decision costs the same with ten trials and with ten thousand. (Ray also counts a
+    completed trial's last result twice.)
+    """
+
+    ray_class = "ray.tune.schedulers.MedianStoppingRule"
+
+    def __init__(self, spec: MedianSpec, metric: str, mode: Mode, max_steps: int) -> None:
+        super().__init__(
+            time_attr=STEP,
+            metric=metric,
+            mode=mode,
+            grace_period=spec.grace_period,
+            min_samples_required=spec.min_samples_required,
+        )
+        self.set_up(spec, metric, mode, max_steps)
+        self._grace, self._required = spec.grace_period, spec.min_samples_required
+        self._runs: dict[str, _Run] = {}
+        self._means: dict[int, list[float]] = {}  # step -> the trials' running averages there, ascending
+        self._stopped = 0
+
+    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
+        self._runs[trial.trial_id] = _Run()
+
+    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+        step, score = self._read(result)
+        if self._stop_not_finite(trial.trial_id, step, score):
+            self._stopped += 1
+            return "STOP"
+        run, signed = self._runs[trial.trial_id], self._sign * score
+        run.best = max(run.best, signed)
+        if step < self._grace:
+            return "CONTINUE"
+        for missed in range(max(run.step + 1, self._grace), step):  # a trial that reports every other step
+            if run.count:
+                insort(self._means.setdefault(missed, []), run.total / run.count)
+        run.step, run.count, run.total = step, run.count + 1, run.total + signed
+        means = self._means.setdefault(step, [])
+        others, median = len(means), _median(means)
+        insort(means, run.total / run.count)
+        if others < self._required or run.best >= median:
+            return "CONTINUE"
+        side = "below" if self._sign > 0 else "above"
+        self._reasons[trial.trial_id] = (
+            f"median: step {step}, best score {self._sign * run.best:.6g} {side} the median "
+            f"{self._sign * median:.6g} of {others} trials' averages"
+        )
+        self._stopped += 1
+        return "STOP"
+
+    def on_trial_complete(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> None:
+        self._runs.pop(trial.trial_id, None)
+
+    def on_trial_remove(self, tune_controller: Any, trial: Any) -> None:
+        self._runs.pop(trial.trial_id, None)
+
+    def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
+        self._runs.pop(trial.trial_id, None)
+
+    def debug_string(self) -> str:
+        return f"median: {self._stopped} stopped"
+
+
+class _Run:
+    """One trial so far: its best score, and the sum and number of its scores since the grace period."""
+
+    __slots__ = ("best", "count", "step", "total")
+
+    def __init__(self) -> None:
+        self.best, self.total, self.count, self.step = float("-inf"), 0.0, 0, 0
+
+
+def _median(ascending: list[float]) -> float:
+    middle = len(ascending) // 2
+    if len(ascending) % 2:
+        return ascending[middle]
+    return (ascending[middle - 1] + ascending[middle]) / 2 if ascending else float("-inf")

@@ -1,0 +1,36 @@
+"""Classes in front of Ray's, without importing Ray before the first one is needed."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from typing import Any, ClassVar
+
+
+class InFrontOfRay:
+    """A class whose Ray base is added when the first instance is made (`in_front_of_ray`).
+
+    Instances pickle by reference to their own class.
+    """
+
+    #: Dotted name of the Ray class.
+    ray_class: ClassVar[str]
+    #: The class that was put in front of it; `in_front_of_ray` sets it.
+    logic: ClassVar[type]
+
+    def __reduce__(self) -> Any:
+        return _empty, (self.logic,), self.__dict__
+
+
+@cache
+def in_front_of_ray(logic: Any) -> Any:
+    """The class that is `logic` (a subclass of `InFrontOfRay`) in front of the Ray class it refines."""
+    module, _, name = logic.ray_class.rpartition(".")
+    base = getattr(importlib.import_module(module), name)
+    namespace = {"__module__": logic.__module__, "__doc__": logic.__doc__, "logic": logic}
+    return type(logic.__name__, (logic, base), namespace)
+
+
+def _empty(logic: Any) -> Any:
+    """An instance to be filled with a pickled state."""
+    return object.__new__(in_front_of_ray(logic))

@@ -1,0 +1,81 @@
+"""What a stopping rule is: a frozen spec, and the Ray `Stopper` that it builds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from schedulers.errors import SchedulerError, complaints, nearest
+from schedulers.ray_classes import InFrontOfRay
+from schedulers.spec import Mode
+
+if TYPE_CHECKING:
+    from ray.tune import Stopper
+else:
+    Stopper = object  # Ray's class is added below it when the first one is built
+
+
+class RuleSpec(BaseModel, ABC):
+    """Base of all rules' specs. A subclass in its own file of this package is a new rule.
+
+    name: the word used in definitions. summary: one sentence for the table. short: the option that a plain
+    value stands for, as in `target: 0.95`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    short: ClassVar[str]
+
+    @classmethod
+    def from_options(cls, value: Any) -> Self:
+        """The spec from a mapping of options or the short form; `SchedulerError` names what is wrong."""
+        options = dict(value) if isinstance(value, Mapping) else {cls.short: value}
+        for option in options:
+            if option not in cls.model_fields:
+                hint = nearest(str(option), cls.model_fields)
+                raise SchedulerError(f"stopping rule {cls.name}: unknown option {option!r}; {hint}")
+        try:
+            return cls.model_validate(options)
+        except ValidationError as error:
+            raise SchedulerError(f"stopping rule {cls.name}: {complaints(error)}") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All options by name."""
+        return self.model_dump(mode="json")
+
+    @abstractmethod
+    def build(self, *, metric: str, mode: Mode) -> Any:
+        """A `ray.tune` `Stopper` for one study (`StudyStopper`)."""
+
+
+class StudyStopper(InFrontOfRay, Stopper):
+    """A rule at work in one study. By default it stops nothing."""
+
+    ray_class = "ray.tune.Stopper"
+
+    def __call__(self, trial_id: str, result: Mapping[str, Any]) -> bool:
+        """Whether this trial, which has just reported, is to end."""
+        return False
+
+    def stop_all(self) -> bool:
+        """Whether the study is to end."""
+        return bool(self.study_reason())
+
+    def on_trial_end(self, trial_id: str, finished: bool, score: float | None) -> None:
+        """A trial has ended: whether with its full budget, and with which score."""
+
+    def on_replay(self, seconds: float) -> None:
+        """A trial of an earlier attempt is about to be replayed; it took so many seconds then."""
+
+    def reason(self, trial_id: str) -> str:
+        """Why the trial was ended by this rule."""
+        return ""
+
+    def study_reason(self) -> str:
+        """Why the study is to end; empty while it is not."""
+        return ""

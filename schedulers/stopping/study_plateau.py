@@ -1,0 +1,51 @@
+"""study_plateau: the study ends when the last so many trials brought nothing better."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from schedulers.ray_classes import in_front_of_ray
+from schedulers.spec import Mode
+from schedulers.stopping.rule import RuleSpec, StudyStopper
+
+
+class StudyPlateauSpec(RuleSpec):
+    """The study ends when this many trials in a row, of whatever end, brought no better full trial.
+
+    trials: how many.
+    min_delta: by how much a score must be better than the best so far to count, in the metric's units.
+    """
+
+    name = "study_plateau"
+    summary = "ends the study when so many trials in a row brought no better full one"
+    short = "trials"
+
+    trials: int = Field(ge=1)
+    min_delta: float = Field(default=0.0, ge=0.0)
+
+    def build(self, *, metric: str, mode: Mode) -> Any:
+        return in_front_of_ray(StudyPlateauStopper)(self, mode)
+
+
+class StudyPlateauStopper(StudyStopper):
+    """Counts the trials since the last better one."""
+
+    def __init__(self, spec: StudyPlateauSpec, mode: Mode) -> None:
+        self._spec, self._sign = spec, 1.0 if mode == "max" else -1.0
+        self._best: float | None = None
+        self._since = 0
+
+    def on_trial_end(self, trial_id: str, finished: bool, score: float | None) -> None:
+        self._since += 1
+        if not finished or score is None:
+            return
+        signed = self._sign * score
+        if self._best is None or signed > self._best + self._spec.min_delta:
+            self._best, self._since = signed, 0
+
+    def study_reason(self) -> str:
+        if self._best is None or self._since < self._spec.trials:
+            return ""
+        return f"study_plateau: nothing better than {self._sign * self._best:.6g} in the last {self._since} trials"

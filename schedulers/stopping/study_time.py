@@ -1,0 +1,49 @@
+"""study_time: the study ends when its trials have worked for so many seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import Field
+
+from schedulers.ray_classes import in_front_of_ray
+from schedulers.spec import Mode
+from schedulers.stopping.rule import RuleSpec, StudyStopper
+
+
+class StudyTimeSpec(RuleSpec):
+    """A study's time budget; a running trial ends at its next step, protected ones go on to their end.
+
+    seconds: wall time since the study's first trial started; in a resumed study the seconds of the earlier
+        attempt's trials count too.
+    """
+
+    name = "study_time"
+    summary = "ends the study after so many seconds"
+    short = "seconds"
+
+    seconds: float = Field(gt=0)
+
+    def build(self, *, metric: str, mode: Mode, clock: Callable[[], float] = time.monotonic) -> Any:
+        return in_front_of_ray(StudyTimeStopper)(self.seconds, clock)
+
+
+class StudyTimeStopper(StudyStopper):
+    """A stopwatch that starts when it is first asked."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
+        self._budget, self._clock = seconds, clock
+        self._started: float | None = None
+        self._earlier = 0.0
+
+    def on_replay(self, seconds: float) -> None:
+        self._earlier += seconds
+
+    def study_reason(self) -> str:
+        now = self._clock()
+        if self._started is None:
+            self._started = now
+        used = now - self._started + self._earlier
+        return "" if used < self._budget else f"study_time: the budget of {self._budget:g} seconds is used up"

@@ -1,0 +1,57 @@
+"""trial_plateau: a trial ends when its last so many steps brought nothing better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from schedulers.ray_classes import in_front_of_ray
+from schedulers.spec import Mode
+from schedulers.stopping.rule import RuleSpec, StudyStopper
+from schedulers.study_scheduler import STEP
+
+
+class TrialPlateauSpec(RuleSpec):
+    """A trial whose score has not become better for this many steps is finished: more would not help it.
+
+    Such a trial can win, with its best step. The rule is for training in steps (rounds, epochs), where every
+    step gives a model; where steps are folds it does nothing.
+
+    steps: how many.
+    min_delta: by how much a score must be better than the trial's best to count, in the metric's units.
+    """
+
+    name = "trial_plateau"
+    summary = "finishes a trial when so many steps in a row brought nothing better"
+    short = "steps"
+
+    steps: int = Field(ge=1)
+    min_delta: float = Field(default=0.0, ge=0.0)
+
+    def build(self, *, metric: str, mode: Mode) -> Any:
+        return in_front_of_ray(TrialPlateauStopper)(self, metric, mode)
+
+
+class TrialPlateauStopper(StudyStopper):
+    """Remembers each running trial's best score and the step it came at."""
+
+    def __init__(self, spec: TrialPlateauSpec, metric: str, mode: Mode) -> None:
+        self._spec, self._metric, self._sign = spec, metric, 1.0 if mode == "max" else -1.0
+        self._best: dict[str, tuple[float, int]] = {}
+
+    def __call__(self, trial_id: str, result: Mapping[str, Any]) -> bool:
+        step, signed = result[STEP], self._sign * result[self._metric]
+        best = self._best.get(trial_id)
+        if best is None or signed > best[0] + self._spec.min_delta:
+            self._best[trial_id] = (signed, step)
+            return False
+        return bool(step - best[1] >= self._spec.steps)
+
+    def on_trial_end(self, trial_id: str, finished: bool, score: float | None) -> None:
+        self._best.pop(trial_id, None)
+
+    def reason(self, trial_id: str) -> str:
+        signed, step = self._best[trial_id]
+        return f"trial_plateau: nothing better than {self._sign * signed:.6g} since step {step}"

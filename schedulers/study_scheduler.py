@@ -1,0 +1,57 @@
+"""What every scheduler built here adds to Ray's: reasons for its stops, pickling, no NaN that lives on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from schedulers.errors import SchedulerError
+from schedulers.ray_classes import InFrontOfRay
+from schedulers.spec import Mode, SchedulerSpec
+
+if TYPE_CHECKING:
+    from ray.tune.schedulers import TrialScheduler
+else:
+    TrialScheduler = object  # Ray's class is added below it when the first one is built
+
+STEP = "training_iteration"  # the only measure of progress: exact, and the same on every machine
+
+
+class StudyScheduler(InFrontOfRay, TrialScheduler):
+    """Base of the schedulers here; each refines the Ray scheduler that its `ray_class` names."""
+
+    #: As in the spec; every reason begins with the name.
+    name: str
+    pauses: bool
+    population: bool
+    #: Steps of a full trial: a STOP there is the end of the trial's budget, not an early stop.
+    max_steps: int
+
+    def set_up(self, spec: SchedulerSpec, metric: str, mode: Mode, max_steps: int) -> None:
+        self.name, self.pauses, self.population = spec.name, spec.pauses, spec.population
+        self.max_steps = max_steps
+        self._key, self._sign = metric, 1.0 if mode == "max" else -1.0
+        self._reasons: dict[str, str] = {}
+
+    def reason(self, trial_id: str) -> str:
+        """Why this trial was stopped before its last step; empty if it was not."""
+        return self._reasons.get(trial_id, "")
+
+    def _read(self, result: Mapping[str, Any]) -> tuple[int, float]:
+        """Step and score (in the metric's own direction) of a result."""
+        try:
+            return result[STEP], result[self._key]
+        except KeyError as error:
+            # Ray's schedulers would go on without ever stopping anything.
+            raise SchedulerError(
+                f"scheduler {self.name}: a result has no {error.args[0]!r}, only {sorted(result)}; "
+                f"every report needs {STEP!r} and the metric {self._key!r}"
+            ) from None
+
+    def _stop_not_finite(self, trial_id: str, step: int, score: float) -> bool:
+        """Whether the score is NaN or infinite: Ray would never stop such a trial (no comparison holds)."""
+        if math.isfinite(score):
+            return False
+        self._reasons[trial_id] = f"{self.name}: score {score} at step {step} is not a finite number"
+        return True

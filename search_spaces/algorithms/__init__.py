@@ -1,0 +1,89 @@
+"""Every search algorithm behind one door: `parse` a name or a mapping, `build` a Ray Tune `Searcher`.
+
+The registry is the folder: each module that defines subclasses of `Algorithm` adds them by existing, and the
+contract tests and the table in docs/algorithms.md follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from search_spaces.algorithms.base import Algorithm
+from search_spaces.errors import SpaceError, nearest
+
+__all__ = ["Algorithm", "names", "parse", "registry"]
+
+
+@cache
+def registry() -> dict[str, type[Algorithm]]:
+    """Name -> specification class, by name."""
+    from importlib import import_module
+    from pkgutil import iter_modules
+
+    for module in iter_modules(__path__):
+        import_module(f"{__name__}.{module.name}")
+    found: dict[str, type[Algorithm]] = {}
+    unseen: list[type[Algorithm]] = [Algorithm]
+    while unseen:
+        for kind in unseen.pop().__subclasses__():
+            unseen.append(kind)
+            name = kind.model_fields["name"].default
+            if name:
+                found[name] = kind
+    return dict(sorted(found.items()))
+
+
+def names() -> list[str]:
+    """All algorithms, those whose library is missing here included."""
+    return list(registry())
+
+
+def parse(definition: str | Mapping[str, Any] | Algorithm) -> Algorithm:
+    """A validated specification from a name, from a mapping with `name` and options, or itself.
+
+    Raises:
+        SpaceError: an unknown algorithm or option (naming the nearest valid one), or an option's wrong value.
+    """
+    from pydantic import ValidationError
+
+    if isinstance(definition, Algorithm):
+        return definition
+    given = {"name": definition} if isinstance(definition, str) else definition
+    if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
+        raise SpaceError(f"{definition!r} is not an algorithm; write its name, or a mapping with name and options")
+    name = given["name"]
+    kind = registry().get(name)
+    if kind is None:
+        gone = _GONE.get(name.lower())
+        if gone is not None:
+            raise SpaceError(gone, path="name")
+        raise SpaceError(
+            f"there is no algorithm {name!r}{nearest(name, names())}; it is one of {', '.join(names())}",
+            path="name",
+        )
+    try:
+        return kind(**given)
+    except ValidationError as error:
+        raise _first(error, kind, name) from None
+
+
+_GONE = {
+    "dragonfly": "Ray Tune dropped its Dragonfly wrapper (not in 2.60); use optuna with sampler: gp",
+    "skopt": "Ray Tune dropped its scikit-optimize wrapper (not in 2.60); use optuna with sampler: gp",
+    "sigopt": "Ray Tune dropped its SigOpt wrapper (not in 2.60; the service itself closed); use optuna",
+}
+
+
+def _first(error: Any, kind: type[Algorithm], name: str) -> SpaceError:
+    """Pydantic's first complaint in this package's words."""
+    complaint = error.errors()[0]
+    option = ".".join(str(part) for part in complaint["loc"])
+    value = complaint.get("input")
+    options = [option for option in kind.model_fields if option != "name"]
+    if complaint["type"] == "extra_forbidden":
+        has = f"its options are {', '.join(options)}" if options else "it has no options"
+        return SpaceError(f"{name} has no option {option!r}{nearest(option, options)}; {has}", path=option)
+    message = complaint["msg"].removeprefix("Value error, ")
+    return SpaceError(f"{value!r} is not right for {name}: {message}" if option else message, path=option)

@@ -1,0 +1,158 @@
+"""What every algorithm is: a frozen specification that builds a Ray Tune searcher for one study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+from search_spaces.errors import SpaceError
+
+if TYPE_CHECKING:
+    from ray.tune.search import Searcher
+
+    from search_spaces.outcome import Outcome
+    from search_spaces.space import SearchSpace
+
+Mode = Literal["max", "min"]
+
+
+class Proposer(Protocol):
+    """The part of an algorithm that differs from the others; `StudySearcher` does everything else.
+
+    Trials are numbered from 0 in the order they were suggested. A proposer is used by one study in one
+    thread, draws only from generators it made from its seed, and hands out configurations that are its
+    caller's to change.
+    """
+
+    def propose(self, number: int) -> dict[str, Any] | None:
+        """The configuration of trial `number`, inside the space; None when there is none left for ever."""
+
+    def adopt(self, number: int, config: Mapping[str, Any]) -> None:
+        """Trial `number` evaluates a point that was given, not proposed."""
+
+    def learn(self, number: int, outcome: Outcome) -> None:
+        """Trial `number` ended; called once for each trial at most, failed ones included."""
+
+    def remember(self, config: Mapping[str, Any], value: float) -> None:
+        """A point whose score is known from before this study; not a trial."""
+
+
+class Algorithm(BaseModel):
+    """A search algorithm and its options: a frozen value that can be compared, written to YAML and hashed.
+
+    Subclasses set `name` as a literal with a default, add their options as fields, and implement `_proposer`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
+
+    name: str = ""
+
+    # Facts for the table in docs/algorithms.md and for the plan.
+    title: ClassVar[str] = ""
+    paper: ClassVar[str] = ""
+    requires: ClassVar[Mapping[str, str]] = {}  # module -> what pip installs
+    learns: ClassVar[str] = "evaluated points, trials"
+    breaks_from: ClassVar[Mapping[str, str]] = {}  # distribution -> first version that does not work
+    limits: ClassVar[str] = ""  # which versions work, what broke and how it was seen
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and the options that differ from their defaults; `parse` gives the same specification back."""
+        return {"name": self.name, **self.model_dump(mode="json", exclude_defaults=True, exclude={"name"})}
+
+    def losses(self, space: SearchSpace) -> tuple[str, ...]:
+        """What of the space this algorithm cannot be told, a sentence each; its proposals stay inside."""
+        return ()
+
+    def check(self, space: SearchSpace, trials: int | None = None) -> None:
+        """Refuse what cannot work, before anything starts and without importing the algorithm's library.
+
+        Raises:
+            SpaceError: the algorithm cannot search this space, or its library is not installed.
+        """
+        self._check_installed()
+
+    @classmethod
+    def installed(cls) -> bool:
+        """Whether the libraries it needs are here (their versions are not asked)."""
+        from importlib.util import find_spec
+
+        return all(find_spec(module) is not None for module in cls.requires)
+
+    def _check_installed(self) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+        from importlib.util import find_spec
+
+        from packaging.version import Version
+
+        more = f" ({self.limits})" if self.limits else ""
+        missing = [pip for module, pip in self.requires.items() if find_spec(module) is None]
+        if missing:
+            raise SpaceError(
+                f"{self.name} needs a library that is not installed; pip install {' '.join(missing)}{more}", path="name"
+            )
+        for distribution, first in self.breaks_from.items():
+            try:
+                installed = version(distribution)
+            except PackageNotFoundError:  # the module is there without its metadata
+                continue
+            if Version(installed) >= Version(first):
+                raise SpaceError(
+                    f"{self.name} does not work with {distribution} {installed}{more}; "
+                    f"pip install {' '.join(self.requires.values())}",
+                    path="name",
+                )
+
+    def build(
+        self,
+        space: SearchSpace,
+        *,
+        metric: str,
+        mode: Mode,
+        seed: int,
+        trials: int | None = None,
+        points: Sequence[Mapping[str, Any]] = (),
+        evaluated: Sequence[tuple[Mapping[str, Any], float]] = (),
+    ) -> Searcher:
+        """A searcher for one study; cheap enough to make thousands.
+
+        Args:
+            space: the search space.
+            metric: the key of the objective in the results told to the searcher.
+            mode: "max" or "min".
+            seed: everything drawn comes from it; the process-wide random states are never changed.
+            trials: how many trials the study will have, for algorithms that plan ahead (not a limit).
+            points: configurations to suggest first, in this order; what they leave out is set to its default.
+            evaluated: configurations whose objective is known already; they are not suggested.
+
+        Raises:
+            SpaceError: a point outside the space, or what `check` refuses.
+        """
+        from search_spaces.random_state import load
+        from search_spaces.searcher import RungSearcher, StudySearcher
+
+        if mode not in ("max", "min"):
+            raise SpaceError(f"{mode!r} must be 'max' or 'min'", path="mode")
+        self.check(space, trials)
+        first = [_inside(space, point, f"points.{i}") for i, point in enumerate(points)]
+        try:
+            load(self.requires)
+        except ImportError as error:
+            more = f"; {self.limits}" if self.limits else ""
+            raise SpaceError(f"{self.name}'s library cannot be imported ({error}){more}", path="name") from error
+        proposer = self._proposer(space, mode, seed, trials)
+        for i, (point, value) in enumerate(evaluated):
+            proposer.remember(_inside(space, point, f"evaluated.{i}"), float(value))
+        kind = RungSearcher if hasattr(proposer, "progress") else StudySearcher
+        return kind(proposer, metric=metric, mode=mode, points=first)
+
+    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, trials: int | None) -> Proposer:
+        raise NotImplementedError
+
+
+def _inside(space: SearchSpace, point: Mapping[str, Any], path: str) -> dict[str, Any]:
+    try:
+        return space.complete(point)
+    except SpaceError as error:
+        raise error.under(path) from None

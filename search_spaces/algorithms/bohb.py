@@ -1,0 +1,193 @@
+"""BOHB's model (Falkner, Klein & Hutter 2018): kernel densities of good and bad trials at the largest budget.
+
+Driven through hpbandster's generator rather than Ray's `TuneBOHB`, because that wrapper hears results only
+from Ray's own HyperBand for BOHB, drops steps, hands out NumPy text and draws from the process's random
+state. The branches of a conditional space get one generator each, asked one after the other, so that a
+branch's model starts after its own few trials rather than after as many as the whole space has parameters.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+from pydantic import Field
+
+from search_spaces.algorithms.base import Algorithm, Mode, Proposer
+from search_spaces.conditions import holds
+from search_spaces.parameters import Choice, Parameter
+from search_spaces.random_state import OwnedState
+
+if TYPE_CHECKING:
+    from search_spaces.outcome import Outcome
+    from search_spaces.space import SearchSpace
+
+PATIENCE = 20
+
+
+class Bohb(Algorithm):
+    """hpbandster 0.7 (no longer maintained; Optuna's TPE with ASHA is the kept alternative).
+
+    Attributes:
+        min_points_in_model: trials at one budget before its model is used; the number of parameters + 1 if
+            left
+            out, which is also the least allowed.
+        top_n_percent: the share of trials that counts as good.
+        num_samples: candidates compared per suggestion.
+        random_fraction: the share of suggestions drawn at random.
+        bandwidth_factor, min_bandwidth: of the proposals around good trials.
+    """
+
+    name: Literal["bohb"] = "bohb"
+    min_points_in_model: int | None = Field(default=None, ge=2)
+    top_n_percent: int = Field(default=15, ge=1, le=99)
+    num_samples: int = Field(default=64, ge=1)
+    random_fraction: float = Field(default=1 / 3, ge=0, le=1)
+    bandwidth_factor: float = Field(default=3.0, gt=0)
+    min_bandwidth: float = Field(default=1e-3, gt=0)
+
+    title: ClassVar[str] = "kernel densities per budget, for HyperBand-like schedulers"
+    paper: ClassVar[str] = "Falkner, Klein & Hutter 2018 (ICML), arXiv 1807.01774"
+    requires: ClassVar[dict[str, str]] = {
+        "hpbandster": "hpbandster",
+        "ConfigSpace": "ConfigSpace",
+        "statsmodels": "statsmodels",
+    }
+
+    def losses(self, space: SearchSpace) -> tuple[str, ...]:
+        found = [
+            f"{label}: modelled as a real number on its scale, and rounded"
+            for label, parameter in space.labelled.items()
+            if parameter.kind != "choice" and parameter.size is not None and not parameter.single
+        ]
+        if space.constraints:
+            found.append("constraints: unknown to the model; proposals they refuse are drawn again")
+        return tuple(found)
+
+    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, trials: int | None) -> Proposer:
+        return _Densities(self, space, mode, seed)
+
+
+class _Branch(NamedTuple):
+    when: dict[str, Any]
+    members: list[tuple[str, Parameter]]
+    generator: Any  # None where nothing varies
+
+
+class _Densities:
+    def __init__(self, spec: Bohb, space: SearchSpace, mode: Mode, seed: int) -> None:
+        import numpy as np
+
+        self._space = space
+        self._sign = -1.0 if mode == "max" else 1.0
+        first, second, third = np.random.SeedSequence(seed).generate_state(3).tolist()
+        self._rng = np.random.default_rng(first)
+        self._state = OwnedState(second)
+        self._branches = list(_make_branches(spec, space, third))
+        self._running: dict[int, tuple[Mapping[str, Any], set[float]]] = {}
+        self._remembered: list[tuple[Mapping[str, Any], float]] = []
+
+    def propose(self, number: int) -> dict[str, Any]:
+        for _ in range(PATIENCE):
+            with self._state.lent(), _quiet():
+                config = self._draw()
+            if self._space.allows(config):
+                break
+        else:
+            config = self._space.sample(self._rng)
+        self.adopt(number, config)
+        return config
+
+    def _draw(self) -> dict[str, Any]:
+        config: dict[str, Any] = {}
+        for when, members, generator in self._branches:
+            if not holds(when, config):
+                continue
+            drawn = {} if generator is None else generator.get_config(None)[0]
+            for label, parameter in members:
+                if label not in drawn:
+                    config[parameter.name] = parameter.at(0.0)
+                elif isinstance(parameter, Choice):
+                    config[parameter.name] = parameter.value(int(drawn[label]))
+                else:
+                    config[parameter.name] = parameter.at(float(drawn[label]))
+        return {p.name: config[p.name] for p in self._space.parameters if p.name in config}
+
+    def adopt(self, number: int, config: Mapping[str, Any]) -> None:
+        self._running[number] = (dict(config), set())
+
+    def progress(self, number: int, outcome: Outcome, result: Mapping[str, Any]) -> None:
+        """A trial that goes on has spent the budget of a rung (only HyperBand for BOHB says so)."""
+        budget = (result.get("hyperband_info") or {}).get("budget")
+        if budget is not None:
+            self._tell(number, float(budget), outcome.value)
+
+    def learn(self, number: int, outcome: Outcome) -> None:
+        if self._remembered and outcome.state == "complete":
+            # What an earlier study found counts as evaluated with the budget that a whole trial has here.
+            for config, value in self._remembered:
+                self._result(config, float(outcome.step), self._sign * value)
+            self._remembered.clear()
+        self._tell(number, float(outcome.step), outcome.value)
+        del self._running[number]
+
+    def remember(self, config: Mapping[str, Any], value: float) -> None:
+        self._remembered.append((dict(config), value))
+
+    def _tell(self, number: int, budget: float, value: float | None) -> None:
+        config, told = self._running[number]
+        if budget not in told:
+            told.add(budget)
+            self._result(config, budget, math.inf if value is None else self._sign * value)
+
+    def _result(self, config: Mapping[str, Any], budget: float, loss: float) -> None:
+        existing = self._space.existing(config)
+        for _, members, generator in self._branches:
+            if generator is None or members[0][0] not in existing:
+                continue
+            units = {
+                label: parameter.index(config[parameter.name])
+                if isinstance(parameter, Choice)
+                else parameter.position(config[parameter.name])
+                for label, parameter in members
+                if not parameter.single
+            }
+            job = SimpleNamespace(result={"loss": loss}, kwargs={"budget": budget, "config": units}, exception=None)
+            with self._state.lent(), _quiet():
+                generator.new_result(job)
+
+
+def _make_branches(spec: Bohb, space: SearchSpace, seed: int) -> Iterator[_Branch]:
+    import ConfigSpace
+    from hpbandster.optimizers.config_generators.bohb import BOHB
+
+    options = spec.model_dump(exclude={"name"})
+    for number, branch in enumerate(space.branches):
+        members = [(label, space.labelled[label]) for label in branch.labels]
+        varying = [(label, parameter) for label, parameter in members if not parameter.single]
+        generator = None
+        if varying:
+            inner = ConfigSpace.ConfigurationSpace(seed=(seed + number) % 2**32)
+            for label, parameter in varying:
+                inner.add(
+                    ConfigSpace.CategoricalHyperparameter(label, list(range(parameter.size)))
+                    if isinstance(parameter, Choice)
+                    else ConfigSpace.UniformFloatHyperparameter(label, 0.0, 1.0)
+                )
+            least = options["min_points_in_model"]
+            points = None if least is None else max(least, len(varying) + 1)
+            with _quiet():
+                generator = BOHB(inner, **{**options, "min_points_in_model": points})
+        yield _Branch(dict(branch.when), members, generator)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """hpbandster calls what ConfigSpace deprecates, and divides by zero where a choice has one value."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,98 @@
+"""Grid search: every combination of levels, in a fixed order, each once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from search_spaces.algorithms.base import Algorithm, Mode, Proposer
+from search_spaces.errors import SpaceError
+
+if TYPE_CHECKING:
+    from search_spaces.outcome import Outcome
+    from search_spaces.space import SearchSpace
+
+Levels = Annotated[int, Field(ge=1)]
+
+
+class Grid(Algorithm):
+    """Every combination, the last parameter varying fastest; given points come first and are not repeated.
+
+    Attributes:
+        levels: values per float or int (choices have all of theirs), for all or by name; names left out get
+            5.
+        limit: refuse a grid of more combinations than this, naming its size, before anything starts.
+    """
+
+    name: Literal["grid"] = "grid"
+    levels: Levels | dict[str, Levels] = 5
+    limit: int = Field(default=10_000, ge=1)
+
+    title: ClassVar[str] = "every combination of levels, in order"
+    paper: ClassVar[str] = "-"
+    learns: ClassVar[str] = "nothing; leaves given and evaluated points out"
+
+    def size(self, space: SearchSpace) -> int:
+        """The number of combinations, those that constraints refuse not counted.
+
+        Raises:
+            SpaceError: more than `limit`, constraints not considered.
+        """
+        grid = space.grid(self.levels)
+        if grid.size > self.limit:
+            raise SpaceError(
+                f"the grid has {grid.size:,} combinations, more than the limit of {self.limit:,}; lower levels "
+                f"(now {self.levels}), raise limit, or use sobol or random",
+                path="levels",
+            )
+        return sum(1 for _ in grid) if space.constraints else grid.size
+
+    def check(self, space: SearchSpace, trials: int | None = None) -> None:
+        super().check(space, trials)
+        if self.size(space) == 0:
+            raise SpaceError("the constraints refuse every combination of the grid", path="constraints")
+
+    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, trials: int | None) -> Proposer:
+        return _Combinations(self, space)
+
+
+class _Combinations:
+    """A position in the grid; picklable, which an iterator is not."""
+
+    def __init__(self, spec: Grid, space: SearchSpace) -> None:
+        self._grid = space.grid(spec.levels)
+        self._configs = iter(self._grid)
+        self._taken = 0
+        self._done: set[str] = set()
+
+    def propose(self, number: int) -> dict[str, Any] | None:
+        for config in self._configs:
+            self._taken += 1
+            if not self._done or _key(config) not in self._done:
+                return config
+        return None
+
+    def adopt(self, number: int, config: Mapping[str, Any]) -> None:
+        self._done.add(_key(config))
+
+    def learn(self, number: int, outcome: Outcome) -> None:
+        """Nothing to learn."""
+
+    def remember(self, config: Mapping[str, Any], value: float) -> None:
+        self._done.add(_key(config))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_configs"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from itertools import islice
+
+        self.__dict__.update(state)
+        self._configs = islice(iter(self._grid), self._taken, None)
+
+
+def _key(config: Mapping[str, Any]) -> str:
+    return json.dumps(config, sort_keys=True)

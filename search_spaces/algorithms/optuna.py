@@ -1,0 +1,349 @@
+"""Optuna's samplers: TPE (version-5 defaults, or as version 4 had them), Gaussian process, CMA-ES.
+
+Driven through Optuna's own study and sampler classes rather than Ray's `OptunaSearch`, because that wrapper
+hands nested choices through unresolved, leaves a trial with a NaN result RUNNING for ever, refuses or drops
+steps on a log scale, stores every intermediate result, and tells a trial the scheduler stopped as if it had
+finished.
+
+Conditional spaces: Optuna's `group=True` finds the branches again from all past trials at every suggestion
+and samples every branch, also those that will not exist. Our space knows its branches, so TPE samples the
+joint distribution of one existing branch after the other, which is the same model at a fraction of the
+time. The Gaussian process and CMA-ES need one fixed set of parameters: they see all branches at once, and
+`losses` says so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from search_spaces.algorithms.base import Algorithm, Mode, Proposer
+from search_spaces.conditions import holds
+from search_spaces.parameters import Choice, Constant, Parameter
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+    from search_spaces.outcome import Outcome
+    from search_spaces.space import SearchSpace
+
+# How often a proposal that breaks a constraint is put back, as an infeasible trial, before chance decides.
+PATIENCE = 20
+
+
+class Optuna(Algorithm):
+    """Optuna 5.
+
+    Attributes:
+        sampler: "tpe", "gp" (needs torch) or "cmaes" (needs cmaes).
+        profile: for TPE, "v5" models parameters jointly and avoids running trials; "v4" has the defaults of
+            Optuna 4, one parameter at a time.
+        n_startup_trials: trials drawn at random before the model is used.
+        n_ei_candidates: for TPE, candidates compared per suggestion.
+        multivariate, constant_liar, group: for TPE, override the profile (`group`: model the parameters of a
+            branch jointly; on for conditional spaces).
+    """
+
+    name: Literal["optuna"] = "optuna"
+    sampler: Literal["tpe", "gp", "cmaes"] = "tpe"
+    profile: Literal["v5", "v4"] = "v5"
+    n_startup_trials: int = Field(default=10, ge=1)
+    n_ei_candidates: int = Field(default=24, ge=1)
+    multivariate: bool | None = None
+    constant_liar: bool | None = None
+    group: bool | None = None
+
+    title: ClassVar[str] = "tree-structured Parzen estimator; Gaussian process and CMA-ES as options"
+    paper: ClassVar[str] = "Akiba et al. 2019, arXiv 1907.10902; Watanabe 2023, arXiv 2304.11127"
+    requires: ClassVar[dict[str, str]] = {"optuna": "optuna"}
+
+    def _check_installed(self) -> None:
+        from importlib.util import find_spec
+
+        from search_spaces.errors import SpaceError
+
+        super()._check_installed()
+        package = {"gp": "torch", "cmaes": "cmaes"}.get(self.sampler)
+        if package is not None and find_spec(package) is None:
+            raise SpaceError(
+                f"optuna's sampler {self.sampler!r} needs {package}, which is not installed; "
+                f"pip install {package}, or use sampler: tpe",
+                path="sampler",
+            )
+
+    def losses(self, space: SearchSpace) -> tuple[str, ...]:
+        found = [
+            f"{label}: Optuna knows no step on a log scale; it models the continuum, and values are rounded"
+            for label, parameter in space.labelled.items()
+            if parameter.kind in ("float", "int") and _log_step(parameter)
+        ]
+        if self.sampler != "tpe" and space.conditional:
+            found.append(f"conditions: {self.sampler} models the parameters of every branch in every trial")
+        if self.sampler == "cmaes" and any(p.kind == "choice" and not p.single for p in space.parameters):
+            found.append("choices: CMA-ES has none; they are drawn at random")
+        if space.constraints:
+            found.append("constraints: learned from refused proposals, not known beforehand")
+        return tuple(found)
+
+    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, trials: int | None) -> Proposer:
+        if self.sampler == "tpe":
+            return _BranchByBranch(self, space, mode, seed)
+        return _AllBranches(self, space, mode, seed)
+
+
+def _log_step(parameter: Any) -> bool:
+    return bool(parameter.log) and parameter.step is not None and (parameter.kind == "float" or parameter.step > 1)
+
+
+def distributions(space: SearchSpace) -> dict[str, BaseDistribution]:
+    """Label -> Optuna distribution for every parameter that varies.
+
+    Choices are given by index unless all values are text, because Optuna mixes up 1, 1.0 and true and has
+    no lists.
+    """
+    return {label: _distribution(p) for label, p in space.labelled.items() if not p.single}
+
+
+def _distribution(parameter: Parameter) -> BaseDistribution:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    if isinstance(parameter, Choice):
+        values = parameter.values
+        texts = all(isinstance(value, str) for value in values)
+        return CategoricalDistribution(values if texts else range(len(values)))
+    assert not isinstance(parameter, Constant)
+    step = None if _log_step(parameter) else parameter.step
+    if parameter.kind == "float":
+        return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=step)
+    return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=int(step or 1))
+
+
+def _to_optuna(parameter: Parameter, value: Any) -> float:
+    """The value in Optuna's internal form: a choice's index, or the number."""
+    return float(parameter.index(value)) if isinstance(parameter, Choice) else float(value)
+
+
+def _from_optuna(parameter: Parameter, distribution: Any, value: Any) -> Any:
+    if isinstance(parameter, Choice):
+        return parameter.value(int(distribution.to_internal_repr(value)))
+    assert not isinstance(parameter, Constant)
+    if parameter.kind == "int" or parameter.step is not None:
+        return parameter.nearest(value)
+    return min(max(float(value), parameter.low), parameter.high)
+
+
+class _Study:
+    """An Optuna study in memory: trials go in and out of it, the subclasses decide how one is drawn."""
+
+    def __init__(self, spec: Optuna, space: SearchSpace, mode: Mode, seed: int) -> None:
+        import numpy as np
+        from optuna.pruners import NopPruner
+        from optuna.storages import InMemoryStorage
+        from optuna.study import Study, StudyDirection
+
+        own, library = np.random.SeedSequence(seed).spawn(2)
+        self._rng = np.random.default_rng(own)
+        self._space = space
+        self._startup = spec.n_startup_trials
+        self._sampler = self._make_sampler(spec, int(library.generate_state(1)[0]))
+        self._storage = InMemoryStorage()
+        direction = StudyDirection.MAXIMIZE if mode == "max" else StudyDirection.MINIMIZE
+        with _quiet("optuna.storages._in_memory"):
+            self._study_id = self._storage.create_new_study([direction], "study")
+        self.study = Study("study", self._storage, self._sampler, NopPruner())
+        self._distributions = distributions(space)
+        self._ids: dict[int, int] = {}
+        self._told = 0
+
+    def _make_sampler(self, spec: Optuna, seed: int) -> Any:
+        raise NotImplementedError
+
+    def _draw(self, trial_id: int) -> dict[str, Any]:
+        """A configuration of the space, drawn for a trial and stored in it."""
+        raise NotImplementedError
+
+    def _heeds(self, state: str) -> bool:
+        """Whether the sampler takes trials that ended in this way into account."""
+        raise NotImplementedError
+
+    def _ask(self) -> int:
+        trial = self.study.ask()
+        return self._storage.get_trial_id_from_study_id_trial_number(self._study_id, trial.number)
+
+    def _store(self, trial_id: int, label: str, value: Any) -> None:
+        internal = _to_optuna(self._space.labelled[label], value)
+        self._storage.set_trial_param(trial_id, label, internal, self._distributions[label])
+
+    def _store_all(self, trial_id: int, config: Mapping[str, Any]) -> None:
+        for label, parameter in self._space.existing(config).items():
+            if label in self._distributions:
+                self._store(trial_id, label, config[parameter.name])
+
+    def propose(self, number: int) -> dict[str, Any]:
+        if self._told >= self._startup:
+            for _ in range(PATIENCE):
+                trial_id = self._ask()
+                config = self._draw(trial_id)
+                if self._space.allows(config):
+                    self._ids[number] = trial_id
+                    return config
+                self._refuse(trial_id)
+        config = self._space.sample(self._rng)
+        self.adopt(number, config)
+        return config
+
+    def adopt(self, number: int, config: Mapping[str, Any]) -> None:
+        self._ids[number] = self._ask()
+        self._store_all(self._ids[number], config)
+
+    def learn(self, number: int, outcome: Outcome) -> None:
+        self._end(self._ids.pop(number), outcome.state, outcome.value, outcome.step)
+        self._told += self._heeds(outcome.state)
+
+    def remember(self, config: Mapping[str, Any], value: float) -> None:
+        trial_id = self._ask()
+        self._store_all(trial_id, config)
+        self._end(trial_id, "complete", value, 0)
+        self._told += 1
+
+    def _refuse(self, trial_id: int) -> None:
+        """A constraint of the space does not allow what was drawn; another draw follows."""
+        self._end(trial_id, "failed", None, 0)
+
+    def _end(self, trial_id: int, state: str, value: float | None, step: int) -> None:
+        # What Study.tell does, without the deep copy of the trial it returns (a third of its time).
+        from optuna.trial import TrialState
+
+        values = None if value is None else [value]
+        if state == "complete":
+            ended = TrialState.COMPLETE
+        elif self._heeds(state):
+            # Pruned trials rank after complete ones, by how far they came and then by value; those without a
+            # value (failed, not allowed) come last, so that a region that always fails is avoided.
+            ended = TrialState.PRUNED
+            if value is not None:
+                self._storage.set_trial_intermediate_value(trial_id, step, value)
+        else:
+            ended, values = TrialState.FAIL, None
+        self._sampler.after_trial(self.study, self._storage.get_trial(trial_id), ended, values)
+        self._storage.set_trial_state_values(trial_id, ended, values)
+
+
+class _BranchByBranch(_Study):
+    """TPE over one existing branch after the other."""
+
+    def __init__(self, spec: Optuna, space: SearchSpace, mode: Mode, seed: int) -> None:
+        super().__init__(spec, space, mode, seed)
+        joint = spec.multivariate if spec.multivariate is not None else spec.profile == "v5"
+        group = spec.group if spec.group is not None else True
+        self._plan = [
+            (
+                dict(branch.when),
+                [(label, space.labelled[label], self._distributions.get(label)) for label in branch.labels],
+                {label: self._distributions[label] for label in branch.labels if label in self._distributions}
+                if joint and (group or not branch.when)
+                else {},
+            )
+            for branch in space.branches
+        ]
+
+    def _make_sampler(self, spec: Optuna, seed: int) -> Any:
+        from optuna.samplers import TPESampler
+
+        v5 = spec.profile == "v5"
+        return TPESampler(
+            seed=seed,
+            n_startup_trials=spec.n_startup_trials,
+            n_ei_candidates=spec.n_ei_candidates,
+            multivariate=v5 if spec.multivariate is None else spec.multivariate,
+            constant_liar=v5 if spec.constant_liar is None else spec.constant_liar,
+        )
+
+    def _heeds(self, state: str) -> bool:
+        return True
+
+    def _refuse(self, trial_id: int) -> None:
+        from optuna.trial import Trial
+
+        Trial(self.study, trial_id).set_constraint("space", 1.0)  # TPE ranks it below everything allowed
+        super()._refuse(trial_id)
+
+    def _draw(self, trial_id: int) -> dict[str, Any]:
+        frozen = self._storage.get_trial(trial_id)
+        config: dict[str, Any] = {}
+        for when, members, joint in self._plan:
+            if not holds(when, config):
+                continue
+            drawn = self._sampler.sample_relative(self.study, frozen, joint) if joint else {}
+            for label, parameter, distribution in members:
+                if distribution is None:
+                    config[parameter.name] = parameter.at(0.0)
+                    continue
+                if label in drawn:
+                    value = drawn[label]
+                else:
+                    value = self._sampler.sample_independent(self.study, frozen, label, distribution)
+                config[parameter.name] = value = _from_optuna(parameter, distribution, value)
+                self._store(trial_id, label, value)
+        return {p.name: config[p.name] for p in self._space.parameters if p.name in config}
+
+
+class _AllBranches(_Study):
+    """Samplers that need every parameter in every trial; what does not exist is left out of the configuration."""
+
+    def _make_sampler(self, spec: Optuna, seed: int) -> Any:
+        import warnings
+
+        from optuna.samplers import CmaEsSampler, GPSampler, RandomSampler
+
+        made = {"seed": seed, "independent_sampler": RandomSampler(seed=seed)}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "experimental"
+            if spec.sampler == "gp":
+                return GPSampler(n_startup_trials=spec.n_startup_trials, **made)
+            return CmaEsSampler(n_startup_trials=spec.n_startup_trials, warn_independent_sampling=False, **made)
+
+    def _heeds(self, state: str) -> bool:
+        return state == "complete"
+
+    def _store_all(self, trial_id: int, config: Mapping[str, Any]) -> None:
+        existing = self._space.existing(config)
+        for label in self._distributions:
+            parameter = self._space.labelled[label]
+            self._store(trial_id, label, config[parameter.name] if label in existing else parameter.default)
+
+    def _draw(self, trial_id: int) -> dict[str, Any]:
+        frozen = self._storage.get_trial(trial_id)
+        space = self._sampler.infer_relative_search_space(self.study, frozen)
+        drawn = self._sampler.sample_relative(self.study, frozen, space)
+        config: dict[str, Any] = {}
+        for label, parameter in self._space.labelled.items():
+            distribution = self._distributions.get(label)
+            if distribution is None:
+                value = parameter.at(0.0)
+            else:
+                if label in drawn:
+                    value = drawn[label]
+                else:
+                    value = self._sampler.sample_independent(self.study, frozen, label, distribution)
+                value = _from_optuna(parameter, distribution, value)
+                self._store(trial_id, label, value)
+            if holds(parameter.when, config):
+                config[parameter.name] = value
+        return config
+
+
+@contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Silences a logger's information for a moment ("A new study created", once per customer)."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,291 @@
+"""Algorithms of other libraries through Ray Tune's own wrappers (and FLAML's), as optional extras: one table.
+
+All of them see the unit cube: a real number per parameter that varies, evenly in its own scale, and a
+choice where the library has choices. So logarithms, steps and whole numbers are the same for all, and
+nothing but a position can come back. The branches of a conditional space are all seen in every trial; what
+does not exist is left out of the configuration, and `losses` says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from search_spaces.algorithms.base import Algorithm, Mode, Proposer
+from search_spaces.algorithms.random import RandomDraws
+from search_spaces.parameters import Choice
+from search_spaces.unit_cube import METRIC, Adapter, History, varying
+
+if TYPE_CHECKING:
+    from search_spaces.space import SearchSpace
+
+
+class _Wrapped(Algorithm):
+    """One row of the table: how the library's searcher is made, and what it can be told."""
+
+    uses_torch: ClassVar[bool] = False
+    has_choices: ClassVar[bool] = True
+
+    def losses(self, space: SearchSpace) -> tuple[str, ...]:
+        found = []
+        if any(p.size is not None and p.kind in ("int", "float") and not p.single for p in space.parameters):
+            found.append("whole numbers and steps: modelled as real numbers, and rounded")
+        if not self.has_choices and any(p.kind == "choice" and not p.single for p in space.parameters):
+            found.append("choices: modelled as real numbers in the order listed")
+        if space.conditional:
+            found.append("conditions: the parameters of every branch are modelled in every trial")
+        if space.constraints:
+            found.append("constraints: unknown to the model; what they refuse is told as a bad trial")
+        return tuple(found)
+
+    def domains(self, space: SearchSpace) -> dict[str, Any]:
+        """Key -> Ray Tune domain, one for each parameter that varies."""
+        from ray import tune
+
+        return {
+            key: tune.choice([str(index) for index in range(parameter.size)])
+            if isinstance(parameter, Choice) and self.has_choices
+            else tune.uniform(0.0, 1.0)
+            for key, parameter in varying(space).items()
+        }
+
+    def make(
+        self,
+        domains: dict[str, Any],
+        mode: Mode,
+        seed: int,
+        trials: int,
+        history: History,
+    ) -> Any:
+        """The library's searcher. What it cannot be told later it may take from the history."""
+        raise NotImplementedError
+
+    def feed(self, searcher: Any, point: dict[str, Any]) -> bool:
+        """Make `searcher.suggest` answer this point next; False where it cannot be told."""
+        return False
+
+    def unlock(self, searcher: Any) -> None:
+        """Called when the searcher answers "not now"."""
+
+    def enter(self, searcher: Any) -> None:
+        """Called before the searcher is used: put what the library keeps per process to what it was."""
+
+    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, trials: int | None) -> Proposer:
+        if not varying(space):  # nothing to search, and the libraries refuse a cube without dimensions
+            return RandomDraws(space, seed)
+        return Adapter(self, space, mode, seed, trials or 100)
+
+
+class Ax(_Wrapped):
+    """Ax: Sobol points, then a Gaussian process (BoTorch)."""
+
+    name: Literal["ax"] = "ax"
+
+    title: ClassVar[str] = "Gaussian process (BoTorch) through Ray's AxSearch"
+    paper: ClassVar[str] = "Balandat et al. 2020, arXiv 1910.06403"
+    requires: ClassVar[dict[str, str]] = {"ax": "ax-platform==1.2.4"}
+    uses_torch: ClassVar[bool] = True
+    breaks_from: ClassVar[dict[str, str]] = {"ax-platform": "1.3"}
+    limits: ClassVar[str] = (
+        "ax-platform 1.2.4 works; 1.3.0 took Objective.metric away, which Ray 2.60's wrapper reads when it creates "
+        "the experiment (seen with 1.3.1: AttributeError: 'Objective' object has no attribute 'objectives')"
+    )
+
+    def make(self, domains: dict[str, Any], mode: Mode, seed: int, trials: int, history: History) -> Any:
+        from ray.tune.search.ax import AxSearch
+
+        searcher = AxSearch(random_seed=seed, verbose_logging=False)
+        searcher.set_search_properties(METRIC, mode, domains)
+        return searcher
+
+    def feed(self, searcher: Any, point: dict[str, Any]) -> bool:
+        searcher._points_to_evaluate = [point]
+        return True
+
+
+class BayesOpt(_Wrapped):
+    """The package bayesian-optimization: a Gaussian process (scikit-learn) with an upper confidence bound.
+
+    Attributes:
+        random_search_steps: trials drawn at random before the model is used.
+        kappa: how much uncertainty is worth.
+    """
+
+    name: Literal["bayesopt"] = "bayesopt"
+    random_search_steps: int = Field(default=10, ge=1)
+    kappa: float = Field(default=2.576, ge=0)
+
+    title: ClassVar[str] = "Gaussian process (scikit-learn) through Ray's BayesOptSearch"
+    paper: ClassVar[str] = "Nogueira 2014, bayesian-optimization"
+    requires: ClassVar[dict[str, str]] = {"bayes_opt": "bayesian-optimization==1.4.3"}
+    has_choices: ClassVar[bool] = False
+    breaks_from: ClassVar[dict[str, str]] = {"bayesian-optimization": "2"}
+    limits: ClassVar[str] = (
+        "bayesian-optimization 1.4.3 works; 2.0 took UtilityFunction away, which Ray 2.60's wrapper calls when it is "
+        "made (seen with 3.4.0: AttributeError: module 'bayes_opt' has no attribute 'UtilityFunction')"
+    )
+
+    def make(self, domains: dict[str, Any], mode: Mode, seed: int, trials: int, history: History) -> Any:
+        from ray.tune.search.bayesopt import BayesOptSearch
+
+        searcher = BayesOptSearch(
+            mode=mode,
+            metric=METRIC,
+            random_state=seed,
+            random_search_steps=self.random_search_steps,
+            utility_kwargs={"kind": "ucb", "kappa": self.kappa, "xi": 0.0},
+            skip_duplicate=False,
+            patience=1_000_000,
+        )
+        searcher.set_search_properties(METRIC, mode, domains)
+        return searcher
+
+    def feed(self, searcher: Any, point: dict[str, Any]) -> bool:
+        searcher._points_to_evaluate = [point]
+        return True
+
+
+class Nevergrad(_Wrapped):
+    """Nevergrad's derivative-free optimizers.
+
+    Attributes:
+        optimizer: one of those that need no thread; NGOpt, which chooses by itself, is not among them.
+    """
+
+    name: Literal["nevergrad"] = "nevergrad"
+    optimizer: Literal["OnePlusOne", "TwoPointsDE", "DE", "PSO", "CMA"] = "OnePlusOne"
+
+    title: ClassVar[str] = "evolution strategies and others through Ray's NevergradSearch"
+    paper: ClassVar[str] = "Rapin & Teytaud 2018, Nevergrad"
+    requires: ClassVar[dict[str, str]] = {"nevergrad": "nevergrad==1.0.12"}
+    limits: ClassVar[str] = (
+        "nevergrad 1.0.12 works; NGOpt is left out because for few real parameters it chooses COBYLA in a thread, "
+        "which waits for ever when a proposal is never told (seen with a constraint on two parameters)"
+    )
+
+    def make(self, domains: dict[str, Any], mode: Mode, seed: int, trials: int, history: History) -> Any:
+        import nevergrad
+        from ray.tune.search.nevergrad import NevergradSearch
+
+        searcher = NevergradSearch(nevergrad.optimizers.registry[self.optimizer], {"budget": trials})
+        searcher.set_search_properties(METRIC, mode, domains)
+        return searcher
+
+    def feed(self, searcher: Any, point: dict[str, Any]) -> bool:
+        searcher._nevergrad_opt.suggest(point)
+        return True
+
+
+class Hebo(_Wrapped):
+    """HEBO: a Gaussian process with warped input and output, several acquisition functions at once."""
+
+    name: Literal["hebo"] = "hebo"
+
+    title: ClassVar[str] = "heteroscedastic Gaussian process through Ray's HEBOSearch"
+    paper: ClassVar[str] = "Cowen-Rivers et al. 2022, arXiv 2012.03826"
+    requires: ClassVar[dict[str, str]] = {"hebo": "--no-deps HEBO==0.3.6"}
+    breaks_from: ClassVar[dict[str, str]] = {"pymoo": "0.6.1.6"}
+    uses_torch: ClassVar[bool] = True
+    limits: ClassVar[str] = (
+        "HEBO 0.3.6 asks for numpy below 1.25, so pip refuses it beside numpy 2.4 (and picks 0.3.2, which fails on "
+        "import: no module named 'pymoo.factory'); installed with --no-deps, with torch, GPy, gpytorch, catboost, "
+        "disjoint-set and pymoo 0.6.1.5, it works (pymoo 0.6.1.6 and later seed themselves from the operating "
+        "system: seen with 0.6.2, the same seed gave other trials)"
+    )
+
+    def make(self, domains: dict[str, Any], mode: Mode, seed: int, trials: int, history: History) -> Any:
+        from ray.tune.search.hebo import HEBOSearch
+
+        searcher = HEBOSearch(metric=METRIC, mode=mode, max_concurrent=1_000_000)
+        searcher._max_concurrent = 1  # how many it suggests at a time; how many may run is the study's business
+        searcher.set_search_properties(METRIC, mode, domains)
+        return searcher
+
+    def feed(self, searcher: Any, point: dict[str, Any]) -> bool:
+        searcher._initial_points.append(point)
+        return True
+
+
+class ZOOpt(_Wrapped):
+    """ZOOpt's classification-based search (SRacos).
+
+    Attributes:
+        algo: "asracos" or "sracos".
+        budget: trials it plans for; the study's if left out.
+    """
+
+    name: Literal["zoopt"] = "zoopt"
+    algo: Literal["asracos", "sracos"] = "asracos"
+    budget: int | None = Field(default=None, ge=2)
+
+    title: ClassVar[str] = "classification-based search through Ray's ZOOptSearch"
+    paper: ClassVar[str] = "Hu, Qian & Yu 2017 (AAAI), SRacos"
+    requires: ClassVar[dict[str, str]] = {"zoopt": "zoopt==0.4.2"}
+    learns: ClassVar[str] = "its own trials"
+    limits: ClassVar[str] = (
+        "zoopt 0.4.2 works with two repairs: driven one trial at a time its own lock never opens (suggest answers None "
+        "for ever after its first samples), and it keeps the digits of one space per process (IndexError in "
+        "rand_sample with two studies)"
+    )
+
+    def make(self, domains: dict[str, Any], mode: Mode, seed: int, trials: int, history: History) -> Any:
+        from ray.tune.search.zoopt import ZOOptSearch
+        from zoopt.utils.zoo_global import gl
+
+        searcher: Any = ZOOptSearch(
+            algo=self.algo, budget=self.budget or max(trials, 2), mode=mode, metric=METRIC, parallel_num=1_000_000
+        )
+        searcher.set_search_properties(METRIC, mode, domains)
+        searcher.digits = gl.float_precisions
+        return searcher
+
+    def unlock(self, searcher: Any) -> None:
+        searcher.optimizer.semaphore = 1
+
+    def enter(self, searcher: Any) -> None:
+        from zoopt.utils.zoo_global import gl
+
+        gl.float_precisions = searcher.digits  # else those of whichever study was made last
+
+
+class _Flaml(_Wrapped):
+    requires: ClassVar[dict[str, str]] = {"flaml": "flaml==2.7.0"}
+    limits: ClassVar[str] = (
+        "flaml 2.7.0 works with optuna 5; its extra 'blendsearch' asks for optuna 3.6 or below, so install it without"
+    )
+
+    def make(self, domains: dict[str, Any], mode: Mode, seed: int, trials: int, history: History) -> Any:
+        from flaml import tune
+        from flaml.tune.searcher import blendsearch
+
+        own = {
+            key: tune.choice(list(domain.categories)) if hasattr(domain, "categories") else tune.uniform(0.0, 1.0)
+            for key, domain in domains.items()
+        }
+        return getattr(blendsearch, type(self).__name__)(
+            metric=METRIC,
+            mode=mode,
+            space=own,
+            seed=seed % 2**31,
+            points_to_evaluate=[point for point, _ in history] or None,
+            evaluated_rewards=[value for _, value in history] or None,
+        )
+
+
+class CFO(_Flaml):
+    """FLAML's cost-frugal local search, from a cheap corner outwards."""
+
+    name: Literal["cfo"] = "cfo"
+
+    title: ClassVar[str] = "cost-frugal local search (FLAML)"
+    paper: ClassVar[str] = "Wu, Wang & Huang 2021 (AAAI), arXiv 2005.01571"
+
+
+class BlendSearch(_Flaml):
+    """FLAML's mixture of cost-frugal local search and Optuna's TPE."""
+
+    name: Literal["blendsearch"] = "blendsearch"
+
+    title: ClassVar[str] = "local search blended with TPE (FLAML)"
+    paper: ClassVar[str] = "Wang et al. 2021 (ICLR), BlendSearch"

@@ -1,0 +1,208 @@
+"""The YAML form of a search space, to and fro.
+
+```yaml
+parameters:
+  model: {type: choice, values: [ridge, xgboost], default: ridge}
+  alpha: {type: float, low: 1.0e-4, high: 1.0e+3, log: true, default: 1.0, when: {model: ridge}}
+constraints: [my_package.rules:shallow_or_slow]
+```
+Parameters may also be a list of mappings with a `name`, which two branches that share a name need; what is
+written is always that list.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from search_spaces.errors import SpaceError, nearest
+from search_spaces.parameters import Choice, Constant, Float, Int, Parameter
+from search_spaces.values import UNSET
+
+_PROSE = ("why", "source")
+_SHARED = ("when", *_PROSE, "nested")
+KINDS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
+    # type: (class, required fields, optional fields)
+    "float": (Float, ("low", "high"), ("log", "step", "default", *_SHARED)),
+    "int": (Int, ("low", "high"), ("log", "step", "default", *_SHARED)),
+    "choice": (Choice, ("values",), ("default", *_SHARED)),
+    "constant": (Constant, ("value",), _SHARED),
+}
+
+
+def parameter_to_dict(parameter: Parameter, prose: bool = True) -> dict[str, Any]:
+    """One parameter as plain values, with its name; what equals the rule for leaving out is left out."""
+    _, required, optional = KINDS[parameter.kind]
+    result: dict[str, Any] = {"name": parameter.name, "type": parameter.kind}
+    result |= {name: _plain(getattr(parameter, name)) for name in required}
+    for name in optional:
+        value = _plain(getattr(parameter, name))
+        if (name == "default" or value) and (prose or name not in _PROSE):
+            result[name] = value
+    if "when" in result:
+        result["when"] = {key: allowed[0] if len(allowed) == 1 else allowed for key, allowed in result["when"].items()}
+    return result
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def parameter_from_dict(name: Any, fields: Any) -> Parameter:
+    """One parameter; the path of an error starts with its name.
+
+    Raises:
+        SpaceError: an unknown type or field, a missing field, or what the class itself refuses.
+    """
+    if not isinstance(fields, Mapping):
+        raise SpaceError(
+            f"{fields!r} is not a parameter; write {{type: constant, value: …}} for a fixed value, or "
+            "{type: float, low: …, high: …}",
+            path=str(name),
+        )
+    kind = fields.get("type")
+    if kind not in KINDS:
+        known = ", ".join(KINDS)
+        if kind is None:
+            raise SpaceError(f"has no type; add type: one of {known}", path=str(name))
+        raise SpaceError(
+            f"{kind!r} is not a type{nearest(kind, list(KINDS))}; it is one of {known}", path=f"{name}.type"
+        )
+    made, required, optional = KINDS[kind]
+    for field in fields:
+        if field not in (*required, *optional, "type", "name"):
+            valid = [*required, *optional]
+            raise SpaceError(
+                f"a {kind} has no field {field!r}{nearest(field, valid)}; it has {', '.join(valid)}",
+                path=f"{name}.{field}",
+            )
+    for field in required:
+        if field not in fields:
+            raise SpaceError(f"a {kind} needs {field!r}", path=f"{name}.{field}")
+    arguments = {field: fields[field] for field in (*required, *optional) if field in fields}
+    arguments.setdefault("default", UNSET)
+    if kind == "constant":
+        del arguments["default"]
+    elif arguments["default"] is None and kind != "choice":
+        arguments["default"] = UNSET
+    for field in ("why", "source"):
+        arguments[field] = str(arguments.get(field, ""))
+    parameter: Parameter = made(name, **arguments)
+    return parameter
+
+
+def space_to_dict(
+    parameters: Sequence[Parameter],
+    constraints: Sequence[Callable[..., Any]],
+    prose: bool = True,
+    code: bool = False,
+) -> dict[str, Any]:
+    """A whole space; `code` adds the digest of each constraint's code (for fingerprints)."""
+    # A list, because the order matters and many a writer of YAML or JSON sorts the keys of a mapping.
+    document: dict[str, Any] = {"parameters": [parameter_to_dict(parameter, prose) for parameter in parameters]}
+    if constraints:
+        document["constraints"] = [
+            f"{constraint_name(c)}#{_code_digest(c)}" if code or not _importable(c) else constraint_name(c)
+            for c in constraints
+        ]
+    return document
+
+
+def space_from_dict(mapping: Any) -> tuple[list[Parameter], list[Callable[..., Any]]]:
+    """The parameters and constraints of a space's YAML form.
+
+    Raises:
+        SpaceError: names the path of the field, the value and the way out.
+    """
+    if not isinstance(mapping, Mapping) or "parameters" not in mapping:
+        raise SpaceError(
+            f"a search space is a mapping with the key 'parameters', not {_short(mapping)}; or the name of a "
+            "preset, such as tabular-classification",
+        )
+    for key in mapping:
+        if key not in ("parameters", "constraints"):
+            raise SpaceError(
+                f"a search space has no field {key!r}{nearest(key, ['parameters', 'constraints'])}; it has "
+                "parameters and constraints",
+                path=str(key),
+            )
+    rows = mapping["parameters"]
+    if isinstance(rows, Mapping):
+        named = list(rows.items())
+    elif isinstance(rows, list | tuple):
+        named = []
+        for index, row in enumerate(rows):
+            if not isinstance(row, Mapping) or "name" not in row:
+                raise SpaceError("in a list every parameter needs a name", path=f"parameters.{index}")
+            named.append((row["name"], row))
+    else:
+        raise SpaceError(f"{_short(rows)} is not a mapping of name to parameter", path="parameters")
+    try:
+        parameters = [parameter_from_dict(name, fields) for name, fields in named]
+    except SpaceError as error:
+        raise error.under("parameters") from None
+    constraints = mapping.get("constraints") or []
+    if isinstance(constraints, str):
+        constraints = [constraints]
+    return parameters, [_load_constraint(text, f"constraints.{i}") for i, text in enumerate(constraints)]
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "…"
+
+
+# --- constraints --------------------------------------------------------------------------------
+
+
+def constraint_name(constraint: Callable[..., Any]) -> str:
+    """`module:function`."""
+    name = getattr(constraint, "__qualname__", type(constraint).__qualname__)
+    return f"{getattr(constraint, '__module__', '')}:{name}"
+
+
+def _importable(constraint: Callable[..., Any]) -> bool:
+    module, _, name = constraint_name(constraint).partition(":")
+    return module != "__main__" and getattr(sys.modules.get(module), name, None) is constraint
+
+
+def _code_digest(constraint: Callable[..., Any]) -> str:
+    """8 hexadecimal digits of what a function does, without its place in a file."""
+    code = getattr(constraint, "__code__", None)
+    parts = [constraint_name(constraint)] if code is None else [*_code_parts(code)]
+    closure = getattr(constraint, "__closure__", None) or ()
+    parts += [repr(cell.cell_contents) for cell in closure]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:8]
+
+
+def _code_parts(code: Any) -> list[str]:
+    parts = [code.co_code.hex(), repr(code.co_names), repr(code.co_varnames)]
+    for constant in code.co_consts:
+        parts += _code_parts(constant) if hasattr(constant, "co_code") else [repr(constant)]
+    return parts
+
+
+def _load_constraint(text: Any, path: str) -> Callable[..., Any]:
+    import importlib
+
+    if not isinstance(text, str) or text.count(":") != 1:
+        raise SpaceError(f"{text!r} must name a function as package.module:function", path=path)
+    if "#" in text:
+        raise SpaceError(
+            f"{text!r} was a function without a name of its own, which no file can bring back; pass the same "
+            "SearchSpace in Python, or move the function to a module and name it as package.module:function",
+            path=path,
+        )
+    module, _, name = text.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SpaceError(f"{text!r} cannot be imported ({error}); check the name and PYTHONPATH", path=path) from error
+    if not callable(found):
+        raise SpaceError(f"{text!r} is not a function", path=path)
+    result: Callable[..., Any] = found
+    return result

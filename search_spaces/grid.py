@@ -1,0 +1,80 @@
+"""Every combination of a space's levels, in a fixed order, with its size known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from search_spaces.conditions import holds
+from search_spaces.errors import SpaceError, nearest
+
+if TYPE_CHECKING:
+    from search_spaces.space import SearchSpace
+
+
+class Grid:
+    """The last parameter varies fastest, each from its first or lowest value to its last or highest.
+
+    `size` counts the combinations before constraints and costs next to nothing; iterating makes one
+    configuration at a time and leaves out what the constraints refuse. Conditional parameters multiply only
+    where they exist.
+
+    Args:
+        space: the space.
+        levels: values per float or int, for all or by name (names left out get 5).
+
+    Raises:
+        SpaceError: levels below 1, or for a parameter that does not exist.
+    """
+
+    def __init__(self, space: SearchSpace, levels: int | Mapping[str, int] = 5) -> None:
+        names = {parameter.name for parameter in space.parameters}
+        by_name: Mapping[str, int] = levels if isinstance(levels, Mapping) else dict.fromkeys(names, levels)
+        for name, count in by_name.items():
+            if name not in names:
+                raise SpaceError(f"there is no parameter {name!r}{nearest(name, sorted(names))}", path="levels")
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise SpaceError(f"{count!r} must be a whole number of at least 1", path=f"levels.{name}")
+        self.space = space
+        self._columns = [
+            (parameter.name, parameter.levels(by_name.get(parameter.name, 5)), dict(parameter.when))
+            for parameter in space.parameters
+        ]
+        self.size = self._count()
+
+    def _count(self) -> int:
+        # Only values that a later condition names can matter, so the states stay few however large the grid.
+        asked = {name for _, _, when in self._columns for name in when}
+        states: dict[tuple[tuple[str, Any], ...], int] = {(): 1}
+        for name, values, when in self._columns:
+            following: dict[tuple[tuple[str, Any], ...], int] = {}
+            for state, count in states.items():
+                if not holds(when, dict(state)):
+                    following[state] = following.get(state, 0) + count
+                elif name not in asked:
+                    following[state] = following.get(state, 0) + count * len(values)
+                else:
+                    for value in values:
+                        key = (*state, (name, value))
+                        following[key] = following.get(key, 0) + count
+            states = following
+        return sum(states.values())
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Configurations in order."""
+        for config in self._walk(0, {}):
+            if self.space.allows(config):
+                yield config
+
+    def _walk(self, index: int, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        while index < len(self._columns) and not holds(self._columns[index][2], config):
+            index += 1
+        if index == len(self._columns):
+            yield dict(config)
+            return
+        name, values, _ = self._columns[index]
+        for value in values:
+            yield from self._walk(index + 1, {**config, name: value})
+
+    def __len__(self) -> int:
+        return self.size

@@ -1,0 +1,133 @@
+"""Ray Tune's spaces as ours: `tune.uniform` and the like, nested dictionaries, and choices between dictionaries.
+
+Names are flat here: `{"model": {"lr": …}}` becomes `model__lr` and remembers its place, so that
+`SearchSpace.nest` gives a training function what it had under Ray. A choice between dictionaries becomes a
+choice and the parameters of its branches under a condition; where every branch says its own name (`{"kind":
+"rf", …}`), that key is the choice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from search_spaces.errors import SpaceError
+from search_spaces.parameters import Choice, Constant, Float, Int, Parameter
+from search_spaces.values import check_name
+
+HIDDEN = ("",)  # which branch was taken: a value that no training function asked for
+
+
+def convert(param_space: Any) -> list[Parameter]:
+    """The parameters of a Ray Tune space.
+
+    Raises:
+        SpaceError: a normal distribution, `sample_from`, `eval`, a domain inside a list, a key that is not
+            text.
+    """
+    if not isinstance(param_space, Mapping):
+        raise SpaceError(f"{param_space!r} is not a Ray Tune space; give a dict of name to tune.uniform(…) and such")
+    return list(_walk(param_space, (), {}))
+
+
+def _walk(entries: Mapping[Any, Any], path: tuple[str, ...], when: dict[str, Any]) -> Iterator[Parameter]:
+    for key, entry in entries.items():
+        if not isinstance(key, str):
+            raise SpaceError(f"the key {key!r} is not text", path="__".join(path))
+        check_name(key)
+        yield from _entry((*path, key), entry, when)
+
+
+def _entry(path: tuple[str, ...], entry: Any, when: dict[str, Any]) -> Iterator[Parameter]:
+    name = "__".join(path)
+    if isinstance(entry, Mapping) and set(entry) == {"grid_search"}:
+        yield from _choice(path, entry["grid_search"], when)
+    elif isinstance(entry, Mapping) and entry:
+        yield from _walk(entry, path, when)
+    elif _is_domain(entry):
+        yield from _domain(path, entry, when)
+    elif isinstance(entry, list | tuple) and any(map(_has_domain, entry)):
+        raise SpaceError("a list that holds domains has no names for them; give each its own key", path=name)
+    else:
+        yield Constant(name, entry, when=when, nested=_place(path))
+
+
+def _domain(path: tuple[str, ...], domain: Any, when: dict[str, Any]) -> Iterator[Parameter]:
+    from ray.tune.search import sample
+
+    name = "__".join(path)
+    if isinstance(domain, sample.Categorical):
+        yield from _choice(path, domain.categories, when)
+        return
+    if isinstance(domain, sample.Function):
+        raise SpaceError(
+            "sample_from hides its values in a function, which no algorithm can search; write the range itself, and "
+            "compute what follows from it in the training function",
+            path=name,
+        )
+    sampler, q = domain.get_sampler(), None
+    if isinstance(sampler, sample.Quantized):
+        sampler, q = sampler.sampler, sampler.q
+    log = isinstance(sampler, sample.LogUniform)
+    if not log and not isinstance(sampler, sample.Uniform):
+        raise SpaceError(
+            f"{type(sampler).__name__.strip('_').lower()} distributions have no bounds; use tune.uniform with the "
+            "range that matters",
+            path=name,
+        )
+    shared: dict[str, Any] = {"log": log, "when": when, "nested": _place(path)}
+    if isinstance(domain, sample.Integer):
+        step = int(q) if q is not None and q != 1 else None
+        # Ray's upper bounds are exclusive, unless quantized by more than 1; then both round inwards.
+        low = domain.lower if step is None else math.ceil(domain.lower / step) * step
+        high = domain.upper - 1 if step is None else math.floor(domain.upper / step) * step
+        yield Int(name, low, high, step=step, **shared)
+    else:
+        yield Float(name, domain.lower, domain.upper, step=q, **shared)
+
+
+def _choice(path: tuple[str, ...], categories: Sequence[Any], when: dict[str, Any]) -> Iterator[Parameter]:
+    name = "__".join(path)
+    if not isinstance(categories, list | tuple):
+        raise SpaceError(f"{categories!r} is not a list of values", path=name)
+    if not any(map(_has_domain, categories)) and not any(isinstance(c, Mapping) for c in categories):
+        yield Choice(name, list(categories), when=when, nested=_place(path))
+        return
+    told = _telling_key(categories)
+    if told is not None:
+        choice = Choice(f"{name}__{told}", [c[told] for c in categories], when=when, nested=_place((*path, told)))
+    else:
+        choice = Choice(f"{name}__choice", list(range(len(categories))), when=when, nested=HIDDEN)
+    yield choice
+    for value, category in zip(choice.values, categories, strict=True):
+        rest = {k: v for k, v in category.items() if k != told} if isinstance(category, Mapping) else category
+        if rest or told is None:
+            yield from _entry(path, rest, {**when, choice.name: value})
+
+
+def _telling_key(categories: Sequence[Any]) -> str | None:
+    """The first key under which every branch has a scalar of its own."""
+    if not all(isinstance(category, Mapping) for category in categories):
+        return None
+    for key in categories[0]:
+        values = [category.get(key) for category in categories]
+        if all(isinstance(v, str | int | float) for v in values) and len(set(values)) == len(values):
+            return str(key)
+    return None
+
+
+def _is_domain(entry: Any) -> bool:
+    from ray.tune.search.sample import Domain
+
+    return isinstance(entry, Domain)
+
+
+def _has_domain(entry: Any) -> bool:
+    if isinstance(entry, Mapping):
+        return "grid_search" in entry or any(map(_has_domain, entry.values()))
+    return _is_domain(entry) or (isinstance(entry, list | tuple) and any(map(_has_domain, entry)))
+
+
+def _place(path: tuple[str, ...]) -> tuple[str, ...]:
+    return path if len(path) > 1 else ()

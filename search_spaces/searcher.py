@@ -1,0 +1,95 @@
+"""The Ray Tune searcher of one study: given points first, then whatever the algorithm proposes.
+
+Everything that the contract asks of all algorithms is here once: numbering, results that are missing, NaN
+or told twice, unknown trial ids, saving and restoring. Importing this module imports Ray; only
+`Algorithm.build` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ray.tune.search import Searcher
+
+from search_spaces.outcome import read_outcome
+
+if TYPE_CHECKING:
+    from search_spaces.algorithms.base import Mode, Proposer
+
+
+class StudySearcher(Searcher):
+    """Suggests flat configurations of plain Python values; `Searcher.FINISHED` when there are no more.
+
+    Results need the metric and, where known, `training_iteration`; a true `stopped` in the last one says
+    that the scheduler ended the trial early. Trial ids are only remembered while a trial runs; unknown ones
+    are ignored.
+    """
+
+    def __init__(
+        self, proposer: Proposer, *, metric: str, mode: Mode, points: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        super().__init__(metric=metric, mode=mode)
+        self.proposer = proposer
+        self._points = [dict(point) for point in points]
+        self._running: dict[str, int] = {}
+        self._suggested = 0
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
+        number = self._suggested
+        if number < len(self._points):
+            config: dict[str, Any] | None = self._points[number]
+            assert config is not None
+            self.proposer.adopt(number, config)
+            config = dict(config)
+        else:
+            config = self.proposer.propose(number)
+            if config is None:
+                return str(Searcher.FINISHED)
+        self._suggested += 1
+        self._running[trial_id] = number
+        return config
+
+    def on_trial_complete(self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False) -> None:
+        number = self._running.pop(trial_id, None)
+        if number is not None:
+            self.proposer.learn(number, read_outcome(result, self._metric, error))
+
+    def on_pause(self, trial_id: str) -> None:
+        """Ray's `HyperBandForBOHB` calls this of whatever searcher it finds; a paused trial changes nothing."""
+
+    def on_unpause(self, trial_id: str) -> None:
+        """See `on_pause`."""
+
+    def get_state(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def save(self, checkpoint_path: str) -> None:
+        import cloudpickle
+
+        try:
+            content = cloudpickle.dumps(self.get_state())
+        except Exception as error:
+            # Some libraries keep threads; Ray takes this for "nothing to save" and goes on, a study is replayed.
+            raise NotImplementedError(f"{type(self.proposer).__name__} cannot be saved: {error}") from error
+        with open(checkpoint_path, "wb") as file:
+            file.write(content)
+
+    def restore(self, checkpoint_path: str) -> None:
+        import cloudpickle
+
+        with open(checkpoint_path, "rb") as file:
+            self.set_state(cloudpickle.load(file))
+
+
+class RungSearcher(StudySearcher):
+    """For algorithms that learn from trials that go on; the others do not hear of intermediate results at all."""
+
+    def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
+        number = self._running.get(trial_id)
+        if number is not None:
+            outcome = read_outcome(result, self._metric, False)
+            self.proposer.progress(number, outcome, result)  # type: ignore[attr-defined]

@@ -1,0 +1,205 @@
+"""Other libraries' searchers as proposers, each in the unit cube of the parameters that vary.
+
+A coordinate runs evenly along its parameter's own scale, so logarithms, steps and whole numbers are the
+same for every library, and nothing but a position can come back.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from search_spaces.parameters import Choice, Parameter
+from search_spaces.random_state import OwnedState
+
+if TYPE_CHECKING:
+    from search_spaces.algorithms.base import Mode
+    from search_spaces.outcome import Outcome
+    from search_spaces.space import SearchSpace
+
+METRIC = "objective"
+# Wrappers answer None for "not now" (a repetition, a converged local search); ask again before chance
+# decides.
+PATIENCE = 20
+
+History = list[tuple[dict[str, Any], float]]
+
+
+class Library(Protocol):
+    """What the table says of a library."""
+
+    uses_torch: ClassVar[bool]
+    has_choices: ClassVar[bool]
+
+    def domains(self, space: SearchSpace) -> dict[str, Any]:
+        """Key -> Ray Tune domain, one for each parameter that varies."""
+
+    def make(self, domains: dict[str, Any], mode: Mode, seed: int, trials: int, history: History) -> Any:
+        """The library's searcher. What it cannot be told later it may take from the history."""
+
+    def feed(self, searcher: Any, point: dict[str, Any]) -> bool:
+        """Make `searcher.suggest` answer this point next; False where it cannot be told."""
+
+    def unlock(self, searcher: Any) -> None:
+        """Called when the searcher answers "not now"."""
+
+    def enter(self, searcher: Any) -> None:
+        """Called before the searcher is used: put what the library keeps per process to what it was."""
+
+
+def varying(space: SearchSpace) -> dict[str, Parameter]:
+    """Neutral key -> parameter that varies: libraries disagree on what a name may hold."""
+    found = [parameter for parameter in space.labelled.values() if not parameter.single]
+    return {f"p{index}": parameter for index, parameter in enumerate(found)}
+
+
+class Adapter:
+    """A library's searcher as a proposer; made at the first proposal, when the given points are known."""
+
+    def __init__(self, spec: Library, space: SearchSpace, mode: Mode, seed: int, trials: int) -> None:
+        import numpy as np
+
+        own, state, self._seed = np.random.SeedSequence(seed).generate_state(3).tolist()
+        self._spec = spec
+        self._space = space
+        self._mode: Mode = mode
+        self._trials = trials
+        self._rng = np.random.default_rng(own)
+        self._state = OwnedState(state, torch=spec.uses_torch)
+        self._searcher: Any = None
+        self._history: History = []
+        self._proposed: dict[int, dict[str, Any]] = {}
+        self._given: dict[int, dict[str, Any]] = {}
+        self._asked = 0
+        self._worst: float | None = None
+        self._owed: list[tuple[str | None, dict[str, Any]]] = []
+
+    def propose(self, number: int) -> dict[str, Any]:
+        with self._state.lent(), _quiet():
+            if self._searcher is None:
+                self._searcher = self._make()
+            self._spec.enter(self._searcher)
+            for _ in range(PATIENCE):
+                point = self._suggest()
+                if point is None:
+                    continue
+                config = self._decode(point)
+                if self._space.allows(config):
+                    self._proposed[number] = point
+                    return config
+                self._tell(self._id(self._asked), point, None)
+        config = self._space.sample(self._rng)
+        self.adopt(number, config)
+        return config
+
+    def adopt(self, number: int, config: Mapping[str, Any]) -> None:
+        self._given[number] = self._encode(config)
+
+    def learn(self, number: int, outcome: Outcome) -> None:
+        with self._state.lent(), _quiet():
+            if self._searcher is not None:
+                self._spec.enter(self._searcher)
+            if number in self._proposed:
+                point = self._proposed.pop(number)
+                self._tell(point["_id"], point, outcome.value)
+            else:
+                self._tell(None, self._given.pop(number), outcome.value)
+
+    def remember(self, config: Mapping[str, Any], value: float) -> None:
+        with self._state.lent(), _quiet():
+            self._tell(None, self._encode(config), value)
+
+    def _make(self) -> Any:
+        seed = self._seed % 2**31
+        domains = self._spec.domains(self._space)
+        searcher = self._spec.make(domains, self._mode, seed, self._trials, self._history)
+        for point, value in self._history:
+            self._replay(searcher, point, value)
+        return searcher
+
+    def _id(self, asked: int) -> str:
+        return f"t{asked}"
+
+    def _suggest(self) -> dict[str, Any] | None:
+        self._asked += 1
+        point = self._searcher.suggest(self._id(self._asked))
+        if point is None:
+            self._spec.unlock(self._searcher)
+        if not isinstance(point, dict):
+            return None
+        return {**point, "_id": self._id(self._asked)}
+
+    def _tell(self, trial: str | None, point: dict[str, Any], value: float | None) -> None:
+        """A trial's value; one that failed counts as the worst so far, as soon as there is one."""
+        if value is None:
+            self._owed.append((trial, point))
+            if self._worst is None:
+                return
+        else:
+            worse = min if self._mode == "max" else max
+            self._worst = value if self._worst is None else worse(self._worst, value)
+            self._tell_value(trial, point, value)
+        for owed_trial, owed_point in self._owed:
+            self._tell_value(owed_trial, owed_point, self._worst)
+        self._owed.clear()
+
+    def _tell_value(self, trial: str | None, point: dict[str, Any], value: float | None) -> None:
+        assert value is not None
+        if trial is not None:
+            self._searcher.on_trial_complete(trial, _result(point, value))
+        elif self._searcher is None:
+            self._history.append((point, value))
+        else:
+            self._replay(self._searcher, point, value)
+
+    def _replay(self, searcher: Any, point: dict[str, Any], value: float) -> None:
+        if self._spec.feed(searcher, point):
+            self._asked += 1
+            if searcher.suggest(self._id(self._asked)) is not None:
+                searcher.on_trial_complete(self._id(self._asked), _result(point, value))
+
+    def _encode(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        existing = {id(parameter) for parameter in self._space.existing(config).values()}
+        point: dict[str, Any] = {}
+        for key, parameter in varying(self._space).items():
+            value: Any = config[parameter.name] if id(parameter) in existing else parameter.default
+            if isinstance(parameter, Choice) and self._spec.has_choices:
+                point[key] = str(parameter.index(value))
+            else:
+                point[key] = parameter.position(value)
+        return point
+
+    def _decode(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        keys = {id(parameter): key for key, parameter in varying(self._space).items()}
+        units: list[float] = []
+        for parameter in self._space.parameters:
+            key = keys.get(id(parameter))
+            if key is None:
+                units.append(0.0)
+            elif isinstance(parameter, Choice) and self._spec.has_choices:
+                units.append((int(point[key]) + 0.5) / parameter.size)
+            else:
+                units.append(min(max(float(point[key]), 0.0), 1.0))
+        return self._space.at(units)
+
+
+def _result(point: dict[str, Any], value: float) -> dict[str, Any]:
+    """What a wrapper wants to see; one unit of cost for every trial, so that no clock decides anything."""
+    config = {key: coordinate for key, coordinate in point.items() if key != "_id"}
+    return {METRIC: value, "training_iteration": 1, "time_total_s": 1.0, "config": config}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The libraries warn about each other, and log every suggestion."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)

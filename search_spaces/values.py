@@ -1,0 +1,116 @@
+"""What a value, a name and a condition may be: plain JSON values, so that Python and YAML mean the same."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from search_spaces.errors import SpaceError
+
+Scalar: TypeAlias = str | int | float | bool | None
+When: TypeAlias = Mapping[str, Any]
+
+
+class _Unset:
+    """No default given (None can be a choice's value)."""
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+    def __reduce__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Any = _Unset()
+_NAME = re.compile(r"[^\W\d][\w-]*")
+_RESERVED = {
+    "eval": "Ray Tune executes a key of that name",
+    "grid_search": "Ray Tune expands a key of that name",
+}
+
+
+def check_name(name: Any) -> str:
+    """The name itself, or an error: names are flat keys in Ray, MLflow and Parquet alike."""
+    if not isinstance(name, str) or not name:
+        raise SpaceError(f"parameter name {name!r} must be a non-empty text", path=str(name))
+    if "/" in name or "." in name:
+        raise SpaceError(
+            "a name must not contain '/' or '.' (Ray and MLflow use them to separate nested keys); "
+            f"write {re.sub('[/.]', '_', name)!r}",
+            path=name,
+        )
+    if not _NAME.fullmatch(name):
+        raise SpaceError(
+            f"parameter name {name!r} must start with a letter and hold only letters, digits, '_' and '-'",
+            path=name,
+        )
+    if name in _RESERVED:
+        raise SpaceError(f"{name!r} cannot name a parameter: {_RESERVED[name]}; rename it", path=name)
+    return name
+
+
+def check_when(when: Any) -> dict[str, tuple[Scalar, ...]]:
+    """`{"model": "ridge"}` or `{"model": ["ridge", "lasso"]}` as name -> allowed values; all must hold."""
+    if not isinstance(when, Mapping):
+        raise SpaceError(f"{when!r} is not a condition; write parameter: value, or parameter: [value, …]", path="when")
+    result: dict[str, tuple[Scalar, ...]] = {}
+    for parent, allowed in when.items():
+        values = tuple(allowed) if isinstance(allowed, list | tuple) else (allowed,)
+        if not values:
+            raise SpaceError("no value allowed, so it can never hold; name at least one", path=f"when.{parent}")
+        plain_values = tuple(plain(value, f"when.{parent}") for value in values)
+        for value in plain_values:
+            if isinstance(value, list | dict):
+                raise SpaceError(f"{value!r} cannot be compared; use text or a number", path=f"when.{parent}")
+        result[str(parent)] = plain_values
+    return result
+
+
+def plain(value: Any, path: str) -> Any:
+    """A JSON value: numpy scalars become Python numbers and tuples become lists; anything else is refused."""
+    if value is None or isinstance(value, str | bool):
+        return str(value) if isinstance(value, str) else value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise SpaceError(f"{value!r} is not a finite number", path=path)
+        return float(value)
+    if isinstance(value, list | tuple):
+        return [plain(item, path) for item in value]
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: plain(item, path) for key, item in value.items()}
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # a numpy scalar, without importing numpy
+        return plain(value.item(), path)
+    raise SpaceError(
+        f"{value!r} ({type(value).__name__}) cannot be written to YAML; use text, numbers, true/false, "
+        "null or lists of them, and let the training code look the object up by that name",
+        path=path,
+    )
+
+
+def number(value: Any, path: str) -> float | int:
+    value = plain(value, path)
+    if isinstance(value, str):  # YAML 1.1 readers take 1e-4 for text
+        try:
+            value = float(value)
+        except ValueError:
+            raise SpaceError(f"{value!r} is not a number", path=path) from None
+        plain(value, path)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise SpaceError(f"{value!r} is not a number", path=path)
+    return value
+
+
+def whole(value: Any, path: str) -> int:
+    found = number(value, path)
+    if isinstance(found, float) and not found.is_integer():
+        raise SpaceError(f"{found!r} is not a whole number; use a float parameter, or round it", path=path)
+    return int(found)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equality that keeps true apart from 1."""
+    return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)

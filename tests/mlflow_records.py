@@ -1,0 +1,141 @@
+"""Records for the tests of the MLflow copy, and reading a store back as a user would."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tuning.records import FINISHED, OK, Record, StepRecord, StudyRecord, TrialRecord, encode
+from tuning.storage import RunDirectory
+
+RUN = "weekly-20261120"
+STARTED = 1_795_000_000.25
+
+
+def trial(study: str = "acme", number: int = 0, **changes: Any) -> TrialRecord:
+    """A finished trial with three steps; the score grows with its number."""
+    score = 0.7 + number / 1000
+    values: dict[str, Any] = {
+        "run": RUN,
+        "study": study,
+        "customer": study,
+        "trial": number,
+        "attempt": 1,
+        "suggested": 2 * number,
+        "told": 2 * number + 1,
+        "config": {"model": {"max_depth": 3 + number, "eta": 0.1}, "subsample": 0.8},
+        "family": "xgboost",
+        "algorithm": "optuna",
+        "scheduler": "asha",
+        "metric": "roc_auc",
+        "mode": "max",
+        "state": FINISHED,
+        "reason": "",
+        "steps": [StepRecord(n, score - (3 - n) / 100, n / 10, {"log_loss": 0.5 - n / 100}) for n in (1, 2, 3)],
+        "best_step": 3,
+        "score": score,
+        "fold_scores": (score - 0.01, score + 0.01),
+        "metrics": {"log_loss": 0.47},
+        "study_seed": 7,
+        "seed": 1000 + number,
+        "started": STARTED + number,
+        "seconds": 0.5,
+        "fit_seconds": 0.25,
+        "suggest_seconds": 0.001,
+        "worker": "host:1",
+        "versions": "python=3.11",
+    }
+    return TrialRecord(**{**values, **changes})
+
+
+def study(name: str = "acme", trials: int = 5, **changes: Any) -> StudyRecord:
+    """The record of a study whose last trial won."""
+    values: dict[str, Any] = {
+        "run": RUN,
+        "study": name,
+        "customer": name,
+        "algorithm": "optuna",
+        "scheduler": "asha",
+        "study_seed": 7,
+        "status": OK,
+        "reason": "",
+        "task": "binary",
+        "metric": "roc_auc",
+        "mode": "max",
+        "family": "xgboost",
+        "trial": trials - 1,
+        "best_step": 3,
+        "config": {"model": {"max_depth": 2 + trials, "eta": 0.1}, "subsample": 0.8},
+        "cv_score": 0.8,
+        "cv_error": 0.01,
+        "test_score": 0.79,
+        "default_cv_score": 0.75,
+        "default_test_score": 0.74,
+        "gain": 0.05,
+        "trials": trials,
+        "stopped": 1,
+        "failed": 0,
+        "rows": 400,
+        "test_rows": 100,
+        "features": 12,
+        "started": STARTED,
+        "seconds": 9.5,
+        "fit_seconds": 3.0,
+        "model_path": None,
+        "model_sha256": None,
+        "worker": "host:1",
+        "versions": "python=3.11",
+    }
+    return StudyRecord(**{**values, **changes})
+
+
+def write_part(directory: RunDirectory, name: str, *records: Record) -> str:
+    """A record part; its name in the run directory."""
+    part = f"records/0001/{name}.parquet"
+    directory.write(part, encode(records))
+    return part
+
+
+def write_parts(directory: RunDirectory, studies: int, trials: int) -> list[str]:
+    """A trial part and a study part for each of some studies."""
+    parts = []
+    for number in range(studies):
+        name = f"c{number:04d}"
+        parts.append(write_part(directory, f"trials-{name}", *(trial(name, n) for n in range(trials))))
+        parts.append(write_part(directory, f"studies-{name}", study(name, trials)))
+    return parts
+
+
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait for a condition; it not becoming true in time is the failure."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def runs_in(tracking_uri: str, experiment: str = "churn", condition: str = "") -> list[Any]:
+    """All active runs of an experiment, through MLflow's public client."""
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=tracking_uri)
+    found = client.get_experiment_by_name(experiment)
+    if found is None:
+        return []
+    runs: list[Any] = []
+    token = None
+    while True:
+        page = client.search_runs([found.experiment_id], condition, max_results=1000, page_token=token)
+        runs += page
+        token = page.token
+        if not token:
+            return runs
+
+
+def by_name(tracking_uri: str, experiment: str = "churn", condition: str = "") -> dict[str, Any]:
+    """Active runs by their name; two with one name are an error."""
+    runs = runs_in(tracking_uri, experiment, condition)
+    result = {run.info.run_name: run for run in runs}
+    assert len(result) == len(runs), "two runs have the same name"
+    return result

@@ -1,0 +1,288 @@
+"""The commands as a user types them: what they print, write and answer, and never a traceback for a user's mistake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from make_customers import make_customer
+
+from tuning.cli import main
+from tuning.definition import read_definition
+
+FAST = ("--quiet", "--in-process", "--set", "mlflow=false", "--set", "search_space=logistic", "--set", "trials=2")
+
+
+def tuning(*arguments: str | Path) -> Result:
+    answer = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert answer.exception is None or isinstance(answer.exception, SystemExit), answer.exception
+    assert "Traceback" not in answer.output
+    return answer
+
+
+@pytest.fixture(scope="module")
+def customers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "customers"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for name in ("acme", "beta"):
+        make_customer(rng, 120).to_csv(folder / f"{name}.csv", index=False)
+    make_customer(rng, 3).to_csv(folder / "tiny.csv", index=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def definition(customers: Path) -> Path:
+    path = customers.parent / "churn.yaml"
+    path.write_text("data: customers\ntarget: churned\nscheduler: {name: asha, reduction_factor: 3}\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(definition: Path) -> Path:
+    folder = definition.parent / "run"
+    answer = tuning("run", definition, "--run-dir", folder, *FAST)
+    assert answer.exit_code == 3, answer.output
+    return folder
+
+
+# --- init ---------------------------------------------------------------------------------------
+
+
+def test_init_writes_a_definition_that_runs_and_says_why(customers: Path, tmp_path: Path) -> None:
+    target = tmp_path / "deep" / "new.yaml"
+    target.parent.mkdir()
+    answer = tuning("init", customers, "--target", "churned", "--output", target)
+    assert answer.exit_code == 0
+    text = target.read_text()
+    assert "task: binary  # text or classes with 2 different values (no, yes)" in text
+    assert "#   region: text, 5 different" in text
+    made = read_definition(target)
+    assert (made.target, made.task, made.metric) == ("churned", "binary", "roc_auc")
+    assert tuning("plan", target).exit_code == 0
+    again = tuning("init", customers, "--target", "churned", "--output", target)
+    assert again.exit_code == 2
+    assert "--force" in again.stderr
+    assert tuning("init", customers, "--target", "churned", "--output", target, "--force").exit_code == 0
+
+
+def test_init_guesses_how_a_foreign_csv_is_written(tmp_path: Path) -> None:
+    rows = "".join(f"Müller {number % 7};{number},5;{number * 2}\n" for number in range(60))
+    (tmp_path / "kunden.csv").write_text("kunde_id;preis;umsatz\n" + rows, encoding="cp1252")
+    answer = tuning("init", tmp_path / "kunden.csv", "--target", "umsatz")
+    values = yaml.safe_load(answer.stdout)
+    assert values["encoding"] == "cp1252"
+    assert values["csv"] == {"sep": ";", "decimal": ","}
+    assert "# by: kunde_id  # 7 different values" in answer.stdout
+    (tmp_path / "d.yaml").write_text(answer.stdout)
+    assert tuning("validate", tmp_path / "d.yaml").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "which column is to be predicted? There are: plan, region"),
+        (["--target", "churn"], "no column 'churn'. Did you mean 'churned'?"),
+        (["--target", "churned", "--by", "plans"], "--by: no column 'plans'"),
+    ],
+)
+def test_init_says_what_it_needs(arguments: list[str], message: str, customers: Path) -> None:
+    answer = tuning("init", customers, *arguments)
+    assert answer.exit_code == 2
+    assert message in answer.stderr
+    assert not answer.stdout
+
+
+# --- validate, plan -----------------------------------------------------------------------------
+
+
+def test_validate_names_the_customers_that_would_get_no_model(definition: Path) -> None:
+    answer = tuning("validate", definition)
+    assert answer.exit_code == 3
+    assert answer.stdout == "'tiny': 3 rows with a target, fewer than min_rows: 4.\n"
+    found = json.loads(tuning("validate", definition, "--output", "json").stdout)
+    assert found["without_model"] == {"tiny": "3 rows with a target, fewer than min_rows: 4."}
+    assert found["customers"] == 3
+    assert tuning("validate", definition, "--customer", "acme").exit_code == 0
+    assert tuning("validate", definition, "--customer", "tiny", "--set", "task=binary").exit_code == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("data: customers\ntargt: y\n", 2, "targt: unknown key. Did you mean 'target'?"),
+        ("data: customers\ntarget: churned\ntrials: many\n", 2, "trials: Input should be a valid integer"),
+        ("data: customers\ntarget: churned\nscheduler: ahsa\n", 2, "did you mean 'asha'"),
+        ("data: customers\ntarget: churned\nalgorithm: {name: optuna, sampler: tpee}\n", 2, "tpe"),
+        ("data: customers\ntarget: churned\nsplit: {fold: 3}\n", 2, "split.fold: unknown key. Did you mean 'folds'?"),
+        ("data: customers\ntarget: churned\nsearch_space: rigde\n", 2, "Did you mean 'ridge'?"),
+        ("data: customers\ntarget: churned\nencoding: utf-9\n", 2, "'utf-9' is not an encoding"),
+        ("data: customers\ntarget: churned\nlimits: {max_rows: 0}\n", 2, "limits.max_rows"),
+        ("data: customers\n", 2, "target: the column to predict is missing"),
+        ("target: y\n", 2, "data: a glob, file, mapping or DataFrame is missing"),
+        ("data: customers\ntarget: [a\n", 2, "is not valid YAML"),
+        ("- data\n", 2, "must be a mapping"),
+        ("data: customers\ntarget: a\ntarget: b\n", 2, "has the key 'target' twice (again in line 3)"),
+        ("data: &x customers\ntarget: *x\n", 2, "uses a YAML alias"),
+        ("data: !!python/object:os.system x\ntarget: y\n", 2, "is not valid YAML"),
+        ("data: nowhere/*.csv\ntarget: y\n", 1, "no file matches"),
+        ("data: customers\ntarget: churn\n", 1, "has no column 'churn' (did you mean 'churned'?); there are 'plan'"),
+        ("data: customers\ntarget: churned\nmetric: r2_score\n", 2, "'r2_score' is not a scikit-learn scorer"),
+        ("data: customers\ntarget: churned\nmetric: neg_mean_absolute_error\n", 2, "does not fit binary"),
+        ("data: customers\ntarget: churned\nprepare: nowhere.py:f\n", 2, "nowhere.py"),
+    ],
+)
+def test_a_wrong_definition_is_refused_with_the_way_out(
+    text: str, code: int, message: str, customers: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "d.yaml").write_text(text.replace("customers", str(customers)))
+    for command in ("validate", "plan", "run"):
+        answer = tuning(command, tmp_path / "d.yaml", *(("--quiet",) if command == "run" else ()))
+        assert (answer.exit_code, message in answer.stderr) == (code, True), answer.stderr
+        assert not answer.stdout
+
+
+def test_set_overrides_parts_and_keeps_the_rest(definition: Path) -> None:
+    answer = tuning(
+        "plan", definition, "--output", "json", "--set", "scheduler.grace_period=2", "--set", "trials=7", "--set",
+        "split.folds=4",
+    )  # fmt: skip
+    facts = json.loads(answer.stdout)
+    assert facts["trials"] == 21
+    made = read_definition(definition, {"scheduler": {"grace_period": 2}, "algorithm": {"name": "random"}})
+    assert made.scheduler.to_dict()["reduction_factor"] == 3
+    assert made.scheduler.to_dict()["grace_period"] == 2
+    assert read_definition(definition, {"scheduler": {"name": "fifo"}}).scheduler.name == "fifo"
+    wrong = tuning("plan", definition, "--set", "trials")
+    assert wrong.exit_code == 2
+    assert "KEY=VALUE is expected" in wrong.stderr
+    nested = tuning("plan", definition, "--set", "trials=3", "--set", "trials.more=2")
+    assert nested.exit_code == 2
+    assert "has no parts" in nested.stderr
+
+
+# --- run, leaderboard, predict ------------------------------------------------------------------
+
+
+def test_exit_codes_and_outputs_of_a_run(definition: Path, finished: Path, tmp_path: Path) -> None:
+    board = tuning("leaderboard", finished, "--output", "csv")
+    assert board.exit_code == 0
+    assert board.stdout.splitlines()[0].startswith("customer,status,reason")
+    assert len(json.loads(tuning("leaderboard", finished, "--output", "json").stdout)) == 3
+    one = tuning("run", definition, "--run-dir", tmp_path / "one", "--customer", "acme", "--output", "json", *FAST)
+    assert one.exit_code == 0
+    counts = json.loads(one.stdout)
+    assert (counts["customers"], counts["succeeded"], counts["trials"]) == (1, 1, 2)
+    assert 0 <= counts["worse_than_default"] <= counts["compared_with_default"] <= 1
+    none = tuning(
+        "run", definition, "--run-dir", tmp_path / "none", "--customer", "tiny", "--set", "task=binary", *FAST
+    )
+    assert none.exit_code == 4
+    again = tuning("run", definition, "--run-dir", finished, *FAST)
+    assert again.exit_code == 1
+    assert "holds a run already" in again.stderr
+    assert tuning("leaderboard", tmp_path).exit_code == 1
+    assert tuning("run", tmp_path / "nothing.yaml").exit_code == 2
+
+
+def test_predictions_come_back_beside_the_rows(customers: Path, finished: Path, tmp_path: Path) -> None:
+    rows = pd.read_csv(customers / "beta.csv").drop(columns="churned")
+    rows.to_parquet(tmp_path / "new.parquet", index=False)
+    answer = tuning("predict", finished, "--customer", "beta", "--data", tmp_path / "new.parquet", "--output",
+                    tmp_path / "out.csv")  # fmt: skip
+    assert answer.exit_code == 0, answer.output
+    out = pd.read_csv(tmp_path / "out.csv")
+    assert list(out.columns) == [*rows.columns, "prediction", "probability_no", "probability_yes"]
+    assert set(out["prediction"]) <= {"yes", "no"}
+    assert np.allclose(out["probability_no"] + out["probability_yes"], 1)
+    printed = tuning("predict", finished, "--customer", "beta", "--data", tmp_path / "new.parquet")
+    assert printed.stdout == (tmp_path / "out.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("customer", "change", "message"),
+    [
+        ("bata", {}, "no customer 'bata' in this run. Did you mean 'beta'?"),
+        ("tiny", {}, "customer 'tiny' has no model: 3 rows with a target"),
+        ("beta", {"usage_hours": "lots"}, "'usage_hours' held numbers when the model was fitted"),
+        ("beta", {"plan": None}, "columns are missing: 'plan'"),
+        (None, {}, "--customer is needed"),
+    ],
+)
+def test_predict_says_what_is_wrong(
+    customer: str | None, change: dict[str, str | None], message: str, customers: Path, finished: Path, tmp_path: Path
+) -> None:
+    rows = pd.read_csv(customers / "beta.csv").assign(**change)
+    rows.drop(columns=[name for name, value in change.items() if value is None]).to_csv(tmp_path / "n.csv", index=False)
+    whose = ("--customer", customer) if customer else ()
+    answer = tuning("predict", finished, *whose, "--data", tmp_path / "n.csv")
+    assert answer.exit_code == 1
+    assert message in answer.stderr
+
+
+def test_rows_of_a_keyed_table_go_to_their_own_model(customers: Path, tmp_path: Path) -> None:
+    names = {"acme": "07", "beta": "7", "tiny": "9"}
+    table = pd.concat([pd.read_csv(customers / f"{name}.csv").assign(who=key) for name, key in names.items()])
+    table = table.sample(frac=1, random_state=0).assign(zip=lambda rows: [f"0{n % 5}" for n in range(len(rows))])
+    table.to_csv(tmp_path / "table.csv", index=False)
+    (tmp_path / "d.yaml").write_text("data: table.csv\nby: who\ntarget: churned\ndrop: tenure_months\n")
+    assert tuning("run", tmp_path / "d.yaml", "--run-dir", tmp_path / "run", *FAST).exit_code == 3
+    answer = tuning("predict", tmp_path / "run", "--data", tmp_path / "table.csv", "--output", tmp_path / "out.csv")
+    assert answer.exit_code == 3
+    assert "no prediction for customer '9': customer '9' has no model" in answer.stderr
+    out = pd.read_csv(tmp_path / "out.csv", dtype={"who": str})
+    assert out["who"].tolist() == table["who"].tolist()
+    assert out["prediction"].isna().equals(out["who"] == "9")
+    only = table[table["who"] == "07"].drop(columns="who")
+    only.to_csv(tmp_path / "acme.csv", index=False)
+    one = tuning("predict", tmp_path / "run", "--customer", "07", "--data", tmp_path / "acme.csv", "--output",
+                 tmp_path / "one.csv")  # fmt: skip
+    assert one.exit_code == 0, one.output
+    assert pd.read_csv(tmp_path / "one.csv")["prediction"].tolist() == out[out["who"] == "07"]["prediction"].tolist()
+
+
+# --- help ---------------------------------------------------------------------------------------
+
+
+def test_help_names_every_command_and_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from click.testing import CliRunner; from tuning.cli import main; "
+        "print(CliRunner().invoke(main, ['--help']).output); "
+        "print([m for m in ('ray', 'mlflow', 'sklearn', 'optuna', 'pandas', 'numpy', 'pyarrow', 'pydantic', 'yaml') "
+        "if m in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for name in ("init", "validate", "plan", "run", "resume", "leaderboard", "predict", "compare", "completion"):
+        assert f"\n  {name} " in answer.stdout
+    assert answer.stdout.strip().endswith("[]")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_shells_completion_is_printed(shell: str) -> None:
+    answer = tuning("completion", shell)
+    assert answer.exit_code == 0
+    assert "_TUNING_COMPLETE" in answer.stdout
+
+
+@pytest.mark.parametrize("name", sorted(main.list_commands(None)))  # type: ignore[arg-type]
+def test_every_command_has_help(name: str) -> None:
+    answer = tuning(name, "--help")
+    assert answer.exit_code == 0
+    assert answer.stdout.startswith("Usage: ")
+
+
+def test_planning_loads_neither_ray_nor_mlflow(definition: Path) -> None:
+    code = (
+        "import sys; from click.testing import CliRunner; from tuning.cli import main; "
+        f"answer = CliRunner().invoke(main, ['plan', {str(definition)!r}]); assert answer.exit_code == 0; "
+        "print([m for m in ('ray', 'mlflow', 'xgboost', 'optuna') if m in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"

@@ -1,0 +1,278 @@
+"""Replay: complete tables, searches in simulated time, and what random search must give on them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from search_spaces import Choice, Float, Int, SearchSpace
+from tuning.compare import analyse
+from tuning.compare.replaying import compare_on_table, replay
+from tuning.compare.simulation import NO_START, Problem, simulate
+from tuning.compare.tabular import Table
+from tuning.errors import DataError, PlanError
+from tuning.methods import Method, parse_method, parse_methods
+
+
+def grid(tasks: int = 6, steps: int = 1, seed: int = 0) -> pd.DataFrame:
+    """A bowl per task over 12 x 10 x 2 configurations, to be minimised; more steps are better."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for task in range(tasks):
+        a, b = rng.random(2)
+        for x, y, kind in itertools.product(np.linspace(0, 1, 12), np.logspace(-3, 0, 10), ["p", "q"]):
+            bowl = (x - a) ** 2 + (np.log10(y) / 3 + 1 - b) ** 2 + 0.2 * (kind == "p") + rng.normal(0, 0.005)
+            rows += [(f"t{task}", x, y, kind, step, bowl + 0.5 / step, 0.1) for step in range(1, steps + 1)]
+    names = ["task", "param.x", "param.y", "param.kind", "step", "score", "seconds"]
+    return pd.DataFrame(rows, columns=names)
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    return Table.from_frame(grid(4), "min")
+
+
+def test_random_search_on_the_table_equals_its_exact_expectation(table: Table) -> None:
+    # 8 (task, trials) means of 60 searches; beyond five standard errors by chance once in 100,000 for all of them.
+    found = replay(table, "random,random", seeds=30, trials=40, start=NO_START)
+    best = found.groupby(["method", "task", "seed"])["score"].cummin()
+    for trials in (10, 40):
+        last = found.assign(best=best)[found["trial"] == trials].groupby("task")["best"]
+        for task, mean, error in zip(table.tasks, last.mean(), last.sem(), strict=True):
+            assert table.random_search(task, trials)[0] == pytest.approx(mean, abs=5 * error)
+
+
+def test_the_default_start_is_in_the_exact_expectation_too(table: Table) -> None:
+    found = replay(table, "random,random", seeds=30, trials=10)
+    first = found[found["trial"] == 1].groupby("task")["score"].nunique()
+    assert (first == 1).all(), "every method and seed starts at the same configuration"
+    best = found.groupby(["method", "task", "seed"])["score"].min().groupby("task")
+    start = table.levels.grid.default()
+    for task, mean, error in zip(table.tasks, best.mean(), best.sem(), strict=True):
+        assert table.random_search(task, 10, start)[0] == pytest.approx(mean, abs=5 * error)
+
+
+def test_seconds_are_recorded_ones_plus_the_samplers(table: Table) -> None:
+    found = replay(table, "random,optuna", seeds=2, trials=20)
+    last = found.groupby(["method", "task", "seed"])["seconds"].last()
+    assert (last > 20 * 0.1).all()
+    assert (found.groupby(["method", "task", "seed"])["seconds"].diff().dropna() > 0.1 - 1e-9).all()
+
+
+def test_the_same_seed_gives_the_same_curves(table: Table) -> None:
+    columns = ["method", "task", "seed", "trial", "score", "steps", "state"]
+    one, two, other = (replay(table, "random,optuna", seeds=1, trials=15, seed=seed)[columns] for seed in (0, 0, 1))
+    pd.testing.assert_frame_equal(one, two)
+    assert not one["score"].equals(other["score"])
+
+
+def test_two_processes_give_the_same_as_one(table: Table) -> None:
+    columns = ["method", "task", "seed", "trial", "score"]
+    one, two = (replay(table, "random,random", seeds=2, trials=5, workers=workers)[columns] for workers in (1, 2))
+    order = ["method", "task", "seed", "trial"]
+    pd.testing.assert_frame_equal(one.sort_values(order, ignore_index=True), two.sort_values(order, ignore_index=True))
+
+
+def test_a_budget_of_simulated_seconds_ends_a_search() -> None:
+    # Each evaluation took 1,000 seconds, so that the sampler's own time does not matter.
+    table = Table.from_frame(grid(2).assign(seconds=1000.0), "min")
+    found = replay(table, "random,random", seeds=1, seconds=9500)
+    assert found.groupby(["method", "task"])["trial"].max().unique().tolist() == [10]
+
+
+def test_a_scheduler_stops_trials_and_saves_steps() -> None:
+    table = Table.from_frame(grid(tasks=3, steps=9), "min")
+    found = replay(table, "random,random+asha", seeds=2, trials=30)
+    steps = found.groupby(["method", "task", "seed"])["steps"].last().groupby("method").mean()
+    assert steps["random"] == 30 * 9
+    assert steps["random+asha"] < 0.7 * steps["random"]
+    assert (found.loc[found["method"] == "random", "state"] == "finished").all()
+    assert "stopped" in set(found.loc[found["method"] == "random+asha", "state"])
+
+
+def test_tpe_beats_random_on_tables_and_the_report_says_so(table: Table) -> None:
+    # Eight bowls, five seeds: TPE is better on all in every one of 20 runs tried; seeds are fixed.
+    found = compare_on_table(Table.from_frame(grid(8), "min"), "random,optuna", seeds=3, trials=30, workers=1)
+    assert found.recommendation.algorithm == "optuna"
+    assert found.comparisons[0].verdict == "worse"
+    exact = found.random_search["t0"]
+    simulated = found.final.seeds[0][0].mean(axis=0)
+    assert exact[-1] == pytest.approx(simulated[-1], abs=0.15)
+
+
+def test_a_table_survives_its_file(table: Table, tmp_path: Path) -> None:
+    again = Table.read(table.write(tmp_path / "table.parquet"))
+    assert again.levels.grid == table.levels.grid
+    assert again.space == table.space
+    assert all(again.finals(task).tolist() == table.finals(task).tolist() for task in table.tasks)
+    grid(2).to_csv(tmp_path / "table.csv", index=False)
+    assert Table.read(tmp_path / "table.csv", "min").tasks == ("t0", "t1")
+
+
+CONDITIONAL = SearchSpace(
+    [
+        Choice("model", ["ridge", "tree"]),
+        Float("alpha", 0.1, 10.0, log=True, default=1.0, when={"model": "ridge"}),
+        Int("depth", 1, 9, default=3, when={"model": "tree"}),
+        Choice("features", [None, "sqrt", 0.5], when={"model": "tree"}),
+    ]
+)
+
+
+def conditional_frame(tasks: int = 2) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    configs = list(CONDITIONAL.grid(3))
+    rows = [(f"t{t}", config, rng.random()) for t in range(tasks) for config in configs]
+    frame = pd.DataFrame(rows, columns=["task", "config", "score"])
+    return frame.assign(config=frame["config"].map(json.dumps), mode="max")
+
+
+def test_a_conditional_space_is_searched_on_its_grid(tmp_path: Path) -> None:
+    table = Table.from_frame(conditional_frame(), space=CONDITIONAL)
+    assert len(table.configs) == 3 + 3 * 3
+    again = Table.read(table.write(tmp_path / "table.parquet"))
+    assert again.space == CONDITIONAL
+    found = replay(again, "random,optuna", seeds=40, trials=8, start=NO_START)
+    best = found[found["method"] == "random"].groupby(["task", "seed"])["score"].max().groupby("task")
+    for task, mean, error in zip(again.tasks, best.mean(), best.sem(), strict=True):
+        # The two models are drawn equally often, though one has three times as many configurations.
+        assert again.random_search(task, 8)[0] == pytest.approx(mean, abs=5 * error)
+
+
+def test_replicates_belong_to_seeds() -> None:
+    frame = pd.concat([grid(2).assign(replicate=number, score=lambda f, n=number: f["score"] + n) for number in (0, 1)])
+    found = replay(Table.from_frame(frame, "min"), "random,random", seeds=3, trials=5)
+    first = found[found["trial"] == 1].groupby("seed")["score"].mean()
+    assert first[1] == pytest.approx(first[0] + 1)
+    assert first[2] == pytest.approx(first[0])
+
+
+def test_failed_configurations_are_failed_trials() -> None:
+    frame = grid(2)
+    frame.loc[frame["param.kind"] == "p", "score"] = np.nan
+    found = replay(Table.from_frame(frame, "min"), "random,random", seeds=2, trials=20)
+    assert set(found["state"]) == {"finished", "failed"}
+    assert found.loc[found["state"] == "failed", "score"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: f[1:], "Task 't0': the table is not complete, 1 of 240 configurations are missing"),
+        (lambda f: pd.concat([f, f[:1]]), "stand twice"),
+        (lambda f: f.assign(step=2), "steps must count 1, 2, 3"),
+        (lambda f: f.drop(columns="score"), "no column score"),
+        (lambda f: f.drop(columns=["param.x", "param.y", "param.kind"]), "no column config"),
+        (lambda f: f[:0], "no rows"),
+        (lambda f: f[f["param.kind"].eq("p") | (f["param.x"] > 0.5)], "a complete grid of its levels has 240"),
+        (lambda f: f.assign(**{"param.x": f["param.x"].where(f["param.kind"] == "p")}), "exists in some"),
+        (lambda f: f.assign(mode="up"), "either max or min"),
+        (lambda f: f.assign(config="{x: 1}"), "must hold JSON"),
+    ],
+)
+def test_wrong_tables_are_refused_by_name(change: Any, message: str) -> None:
+    frame = change(grid(2))
+    with pytest.raises(DataError, match=message):
+        Table.from_frame(frame, None if "mode" in frame else "min")
+
+
+def test_no_mode_is_refused() -> None:
+    with pytest.raises(DataError, match="no column mode"):
+        Table.from_frame(grid(1))
+
+
+@pytest.mark.parametrize(
+    ("algorithms", "message"),
+    [
+        ("random", "two algorithms or more; there is only 'random'"),
+        ("", "there is none"),
+        ("random,optunna", "Algorithm 'optunna': .*optuna"),
+        ("random,optuna+ash", "Algorithm 'optuna\\+ash': .*asha"),
+        ("random,{name: optuna, samplr: gp}", "samplr"),
+        ("random,[1]", "neither a name nor a mapping"),
+        ("random,{name: optuna", "cannot be read"),
+        ([{"name": "optuna", "label": "x"}, {"name": "random", "label": "x"}], "Two different .* labelled 'x'"),
+    ],
+)
+def test_wrong_algorithms_are_refused_by_name(algorithms: Any, message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        parse_methods(algorithms)
+
+
+def test_algorithms_are_labelled_and_repeated_ones_become_twins() -> None:
+    methods = parse_methods("random, random, optuna+asha, {name: optuna, profile: v4}, {name: optuna, label: mine}")
+    assert [method.label for method in methods] == [
+        "random",
+        "random#2",
+        "optuna+asha",
+        "optuna(profile=v4)",
+        "mine",
+    ]
+    assert parse_methods([method.to_dict() for method in methods]) == methods
+
+
+def test_a_scheduler_that_changes_configurations_cannot_be_replayed(table: Table) -> None:
+    with pytest.raises(PlanError, match="pbt changes configurations"):
+        replay(table, "random,random+pbt", seeds=1, trials=8)
+
+
+def test_budgets_below_one_are_refused(table: Table) -> None:
+    with pytest.raises(PlanError, match="above 0"):
+        replay(table, "random,optuna", seeds=0)
+    with pytest.raises(PlanError, match="must be one of default, none"):
+        replay(table, "random,optuna", start="best")
+
+
+def test_a_searcher_that_raises_ends_its_search_and_not_the_others(table: Table) -> None:
+    class Broken:
+        name = "broken"
+
+        def build(self, space: Any, **options: Any) -> Any:
+            return self
+
+        def suggest(self, trial_id: str) -> dict[str, Any]:
+            raise RuntimeError("no more ideas")
+
+    random = parse_method("random")
+    curves = replay(table, [random, Method("broken", Broken(), random.scheduler)], seeds=2, trials=5)
+    found = analyse(curves)
+    assert found.failures.tasks["broken"] == table.tasks
+    assert found.best == "random"
+    assert (
+        f"broken failed on 4 of 4 tasks and counts as worst there: {', '.join(map(repr, table.tasks))}." in found.notes
+    )
+
+
+def sphere(config: Mapping[str, Any]) -> list[tuple[float, float]]:
+    return [(sum(value**2 for value in config.values()), 0.0)]
+
+
+def test_on_the_sphere_multivariate_tpe_beats_random_with_the_right_sign_and_significance() -> None:
+    # Optuna's issue 2871: 10-D, [-5, 5], 100 trials of which 10 at random, 10 seeds: random search 27.1 +- 8.2. Its
+    # 0.40 is the reporter's own TPE, which no Optuna has: Optuna 5.0 by itself gives 6.9 +- 4.1 over 20 seeds, and
+    # here 5.9 against 28.3. Seeds are fixed.
+    space = SearchSpace([Float(f"x{i}", -5, 5) for i in range(10)])
+    problem = Problem(space=space, evaluate=sphere, mode="min")
+    frames = [
+        simulate(problem, method, 100, seed, start=NO_START).assign(method=method.label, task="sphere", seed=seed)
+        for method in parse_methods("random,optuna")
+        for seed in range(10)
+    ]
+    curves = pd.concat(frames)
+    best = curves.groupby(["method", "seed"])["score"].min().groupby("method").mean()
+    assert best["random"] == pytest.approx(27.1, abs=4 * 8.2 / math.sqrt(10))
+    assert best["optuna"] < best["random"] / 4
+    found = analyse(curves, mode="min")
+    pair = found.pairs.pair("optuna", "random")
+    assert pair.verdict == "better"
+    assert pair.counts.wins == 10
+    assert pair.p == pytest.approx(2 / 2**10), "the smallest p that ten seeds can give"
+    assert found.sentence.startswith("On this one task only: use optuna: random is worse on 10 of 10 seeds")

@@ -1,0 +1,215 @@
+"""What a comparison concludes: the recommendation, its certainty, failures, and what cannot be concluded."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from compare_curves import curves
+
+from tuning.compare import analyse
+from tuning.compare.null_check import null_check
+from tuning.errors import DataError, PlanError
+
+
+def test_a_clear_winner_is_named_with_its_margin() -> None:
+    found = analyse(curves({"random": 0.0, "optuna": 0.9}), noun="customer")
+    assert found.recommendation.algorithm == "optuna"
+    assert found.recommendation.decided
+    assert found.sentence.startswith("Use optuna: random is worse on 12 of 12 customers (p < 0.001)")
+
+
+def test_same_score_at_a_lower_cost_wins() -> None:
+    frame = curves({"random": 0.0, "optuna": 0.9, "optuna+asha": 0.9}, seeds=20, cost={"optuna+asha": 0.4})
+    found = analyse(frame, noun="customer", margin=0.1)
+    assert found.recommendation.algorithm == "optuna+asha"
+    assert found.recommendation.cost_ratio == pytest.approx(0.4, abs=0.02)
+    assert "same score as optuna at 40% of the cost; random is worse on 12 of 12 customers" in found.sentence
+
+
+def test_a_null_difference_comes_out_null() -> None:
+    # Two methods with the same skill; over 20 data sets, 4 or more rejections at 0.05 happen in 1.6 % of all
+    # trials of a correct test: seeds are fixed, so this cannot flake.
+    plain = ["method", "task", "seed", "trial", "score", "mode"]
+    rejected = sum(
+        analyse(curves({"a": 0.3, "b": 0.3}, seeds=2, trials=5, seed=seed)[plain]).pairs.different.any()
+        for seed in range(20)
+    )
+    assert rejected <= 3
+    found = analyse(curves({"a": 0.3, "b": 0.3}, tasks=8, seeds=2, seed=1))
+    assert not found.recommendation.decided
+    assert found.recommendation.algorithm is None
+    assert found.sentence.startswith("The data cannot tell which is best: with 8 tasks a difference this size is found")
+
+
+def test_a_named_baseline_is_kept_unless_something_is_proven_better() -> None:
+    frame = curves({"random": 0.0, "other": 0.0}, tasks=8, seeds=2, seed=3)
+    found = analyse(frame, baseline="random")
+    assert found.reference == "random"
+    assert found.sentence.startswith("Stay with random: nothing is proven better")
+    better = analyse(curves({"random": 0.0, "optuna": 0.7}), baseline="random")
+    assert better.recommendation.algorithm == "optuna"
+    assert better.comparisons[0].verdict == "better"
+
+
+def test_a_baseline_needs_a_milder_correction_than_all_pairs() -> None:
+    frame = curves({"random": 0.0, "a": 0.5, "b": 0.5, "c": 0.5}, tasks=8)
+    p_all = dict(zip(*_pairs(analyse(frame), "random"), strict=True))
+    p_one = dict(zip(*_pairs(analyse(frame, baseline="random"), "random"), strict=True))
+    assert all(p_one[name] <= p_all[name] for name in p_one)
+    assert any(p_one[name] < p_all[name] for name in p_one)
+
+
+def _pairs(found, name: str) -> tuple[list[str], list[float]]:  # type: ignore[no-untyped-def]
+    others = [other for other in found.methods if other != name]
+    return others, [found.pairs.pair(other, name).p for other in others]
+
+
+def test_failing_everywhere_on_a_task_counts_as_worst_and_is_said() -> None:
+    frame = curves({"random": 0.0, "optuna": 0.7})
+    lost = (frame["method"] == "optuna") & frame["task"].isin(["c1", "c2", "c3", "c4", "c5", "c6", "c7"])
+    frame.loc[lost, "score"] = np.nan
+    found = analyse(frame, noun="customer")
+    assert found.failures.tasks == {"optuna": ("c1", "c2", "c3", "c4", "c5", "c6", "c7")}
+    pair = found.pairs.pair("optuna", "random")
+    assert (pair.counts.wins, pair.counts.losses) == (5, 7)
+    assert any("optuna failed on 7 of 12 customers and counts as worst there: 'c1', 'c2'" in x for x in found.notes)
+    assert found.per_task().loc["c1", "optuna"] == 1.0
+
+
+def test_rows_that_are_not_there_are_a_failure_too() -> None:
+    frame = curves({"random": 0.0, "optuna": 0.9})
+    found = analyse(frame[(frame["method"] != "optuna") | (frame["task"] != "c3")])
+    assert found.failures.tasks == {"optuna": ("c3",)}
+    assert found.pairs.pair("optuna", "random").counts.losses == 1
+
+
+def test_one_failed_seed_is_the_worst_of_its_task_and_is_said() -> None:
+    frame = curves({"random": 0.0, "optuna": 0.7})
+    lost = (frame["method"] == "optuna") & (frame["task"] == "c3") & (frame["seed"] == 2)
+    frame.loc[lost, "score"] = np.nan
+    found = analyse(frame)
+    assert found.failures.seeds == {"optuna": 1}
+    assert found.failures.trials == {"optuna": 20}
+    assert found.per_task().loc["c3", "optuna"] > 0.2
+    assert "1 further search of optuna finished no trial" in found.text()
+
+
+def test_algorithms_that_tried_the_same_are_named() -> None:
+    frame = curves({"random": 0.0, "optuna": 0.9})
+    twin = frame[frame["method"] == "random"].assign(method="hyperopt", seconds=lambda f: f["seconds"] * 1.1)
+    found = analyse(pd.concat([frame, twin]))
+    assert "random and hyperopt have the same score in every single trial" in found.text()
+    assert "same score in every" not in analyse(frame).text()
+
+
+def test_tasks_on_which_all_fail_are_left_out_and_said() -> None:
+    frame = curves({"random": 0.0, "optuna": 0.7})
+    frame.loc[frame["task"] == "c3", "score"] = np.nan
+    found = analyse(frame)
+    assert found.failures.trials == {}
+    assert len(found.final.tasks) == 11
+    assert "every algorithm failed there: 'c3'" in found.text()
+    with pytest.raises(DataError, match="nothing to compare"):
+        analyse(frame.assign(score=np.nan))
+
+
+def test_one_algorithm_is_refused() -> None:
+    with pytest.raises(PlanError, match="one algorithm, 'a', and nothing to compare it with"):
+        analyse(curves({"a": 0.1}))
+
+
+def test_an_unknown_baseline_is_refused() -> None:
+    with pytest.raises(PlanError, match="'c' is not among the algorithms: a, b"):
+        analyse(curves({"a": 0.1, "b": 0.2}), baseline="c")
+
+
+def test_one_task_concludes_about_that_task_only() -> None:
+    found = analyse(curves({"random": 0.0, "optuna": 0.97}, tasks=1, seeds=10), noun="customer")
+    assert found.blocks.unit == "seed"
+    assert found.sentence.startswith("On this one customer only: use optuna: random is worse on 10 of 10 seeds")
+    assert "nothing can be concluded about other customers" in found.text()
+    assert found.null_check is None
+
+
+def test_one_task_and_one_seed_concludes_nothing() -> None:
+    found = analyse(curves({"random": 0.0, "optuna": 0.7}, tasks=1, seeds=1))
+    assert not found.recommendation.decided
+    assert "no difference can be significant" in found.text()
+    assert "luck of one search" in found.text()
+
+
+def test_one_seed_runs_and_is_said() -> None:
+    found = analyse(curves({"random": 0.0, "optuna": 0.7}, seeds=1))
+    assert found.recommendation.algorithm == "optuna"
+    assert any("luck of one search" in note for note in found.notes)
+
+
+def test_five_tasks_can_conclude_nothing() -> None:
+    found = analyse(curves({"random": 0.0, "optuna": 0.9}, tasks=5), noun="customer")
+    assert not found.recommendation.decided
+    assert any("smallest possible p is 0.0625" in note and "at least 6 customers" in note for note in found.notes)
+
+
+def test_a_method_against_itself_rejects_at_the_nominal_rate() -> None:
+    # 30 tasks x 4 seeds of one method, 400 random splits; a correct test leaves 2 % to 9 % (R13: 3 to 7 %) with
+    # probability 0.999, and the splits are drawn from a fixed seed.
+    found = analyse(curves({"random": 0.0, "optuna": 0.3}, tasks=30, seeds=4))
+    check = null_check(found.final, "random", repeats=400)
+    assert check is not None
+    assert 0.02 <= check.rate <= 0.09
+    assert check.passed
+    assert "as it should be" in check.sentence()
+
+
+def test_a_procedure_that_finds_luck_is_caught() -> None:
+    # Seeds that differ systematically, counted as if trials were tasks, are what a broken set-up looks like.
+    from tuning.compare.null_check import NullCheck
+
+    broken = NullCheck("random", 200, 31, 0.05, 1e-7)
+    assert not broken.passed
+    assert "do not trust" in broken.sentence()
+
+
+def test_different_verdicts_by_rank_and_by_regret_are_both_shown() -> None:
+    # One method is slightly better on most tasks, and far worse on a few.
+    base = curves({"steady": 0.5}, tasks=12, seeds=3)
+    other = base.assign(method="risky", score=base["score"] * 0.98)
+    bad = other["task"].isin(["c0", "c1"])
+    other.loc[bad, "score"] = other.loc[bad, "score"] * 3
+    table = analyse(pd.concat([base, other])).table()
+    assert table.loc["risky", "rank"] < table.loc["steady", "rank"]
+    assert table.loc["risky", "regret"] > table.loc["steady", "regret"]
+
+
+def test_json_holds_ranks_p_values_power_and_the_recommendation() -> None:
+    frame = curves({"random": 0.0, "optuna": 0.7, "other": 0.65})
+    frame.loc[(frame["method"] == "other") & (frame["task"] == "c3"), "score"] = np.nan
+    plain = json.loads(json.dumps(analyse(frame).to_dict(), allow_nan=False))
+    assert plain["schema_version"] == 1
+    assert plain["recommendation"]["algorithm"] == "optuna"
+    assert plain["methods"][0]["method"] == "optuna"
+    assert plain["methods"][0]["rank"] < plain["methods"][-1]["rank"]
+    assert 0 <= plain["friedman"]["p"] <= 1
+    pair = next(pair for pair in plain["comparisons"] if pair["method"] == "random")
+    assert pair["p"] < 0.05
+    assert pair["power"]["found"] > 0.9
+    assert pair["difference"]["low"] < pair["difference"]["value"] < pair["difference"]["high"]
+    assert plain["adjusted_p"]["random"]["optuna"] == pair["p"]
+    assert plain["failures"]["tasks"] == {"other": ["c3"]}
+    assert plain["null_check"]["passed"] is True
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import tuning.compare, sys; "
+        "print([m for m in ('ray', 'mlflow', 'pandas', 'scipy', 'matplotlib') if m in sys.modules]); "
+        "from tuning.compare import analyse; print([m for m in ('ray', 'mlflow', 'matplotlib') if m in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.split("\n")[:2] == ["[]", "[]"]

@@ -1,0 +1,123 @@
+"""Workers that die: what they were at is known, the others lose nothing, and poison is put aside with its reason."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from chaos import POISON, duplicates, hazards, supervised, truth, write_hazards
+
+from tuning import RunResult
+
+pytestmark = pytest.mark.chaos
+CUSTOMERS = 24
+LIMITS = {"trial_seconds": 3.0, "memory_gb": 1.0}
+POISONED = {2 * position + 1: kind for position, kind in enumerate(POISON)}
+SAID = {
+    "segfault": "segmentation fault",
+    "abort": "aborted",
+    "exit": "its process ended without a trace",
+    "loop": "it ran longer than its time limit",
+    "loop_in_c": "it ran longer than its time limit",
+}
+
+
+@pytest.fixture(scope="module")
+def poisoned(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    """A run in which one customer of every kind of poison takes part."""
+    folder = tmp_path_factory.mktemp("poisoned")
+    write_hazards(folder / "data", CUSTOMERS, POISONED)
+    done = supervised(hazards(folder / "data", limits=LIMITS), str(folder / "run"))
+    print(done)
+    return RunResult(str(folder / "run"))
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    """The same customers without poison."""
+    folder = tmp_path_factory.mktemp("healthy")
+    write_hazards(folder / "data", CUSTOMERS, {})
+    return hazards(folder / "data", limits=LIMITS).run(str(folder / "run"), progress=False, in_process=True)
+
+
+def test_every_customer_is_on_the_leaderboard_once_with_a_result_or_a_reason(poisoned: RunResult) -> None:
+    board = poisoned.leaderboard().set_index("customer")
+    assert sorted(board.index) == [f"c{number:04d}" for number in range(CUSTOMERS)]
+    for number, kind in POISONED.items():
+        row = board.loc[f"c{number:04d}"]
+        assert row["status"] == ("quarantined" if kind in SAID else "ok"), kind
+        if kind in SAID:
+            assert SAID[kind] in row["reason"]
+    assert set(board["status"]) == {"ok", "quarantined"}
+
+
+def test_a_quarantine_names_trial_cause_and_a_command_that_reproduces_it(poisoned: RunResult) -> None:
+    record = next(record for record in poisoned.study_records if record.customer == "c0005")
+    path = poisoned.directory.display("definition.yaml")
+    assert record.reason.endswith(f"Reproduce it with: tuning run {path} --customer c0005 --in-process")
+    trial = int(record.reason.split()[1])
+    assert record.reason.startswith(f"trial {trial} has ended its worker 2 times: segmentation fault.")
+    assert record.trials == trial  # those before it are recorded, it is not
+    assert record.error is not None
+    assert "in hazard" in record.error
+
+
+def test_healthy_customers_find_exactly_what_they_would_without_the_others(
+    poisoned: RunResult, healthy: RunResult
+) -> None:
+    ill = {f"c{number:04d}" for number in POISONED}
+    there, here = truth(poisoned), truth(healthy)
+    for what in there:
+        assert [row for row in there[what] if row["customer"].strip("'") not in ill] == [
+            row for row in here[what] if row["customer"].strip("'") not in ill
+        ]
+    assert duplicates(poisoned) == []
+
+
+def test_exceptions_nan_and_hunger_fail_their_trials_only(poisoned: RunResult) -> None:
+    reasons = {
+        kind: {record.reason for record in poisoned.trial_records if record.customer == f"c{number:04d}"} - {""}
+        for number, kind in POISONED.items()
+        if kind not in SAID
+    }
+    assert reasons["exception"] == {"ValueError: poison"}
+    assert reasons["memory"] == {"MemoryError:"}
+    assert all("nan" in reason for reason in reasons["nan"])
+
+
+def test_a_crash_costs_the_others_one_restart(tmp_path: Path) -> None:
+    write_hazards(tmp_path / "data", 6, {2: "exit"})
+    done = supervised(hazards(tmp_path / "data", slots=1), str(tmp_path / "run"))
+    shards = 6
+    assert done["starts"] == shards + 2  # the crash, and the one in which its customer was alone
+    assert [record.attempt for record in RunResult(str(tmp_path / "run")).trial_records] == [1] * len(
+        RunResult(str(tmp_path / "run")).trial_records
+    )
+
+
+@pytest.mark.parametrize("threshold", [1, 3])
+def test_the_number_of_crashes_is_the_users_choice(tmp_path: Path, threshold: int) -> None:
+    write_hazards(tmp_path / "data", 1, {0: "exit"})
+    limits = {"crashes_before_quarantine": threshold}
+    done = supervised(hazards(tmp_path / "data", limits=limits), str(tmp_path / "run"))
+    assert done["starts"] == threshold + 1
+    times = "1 time" if threshold == 1 else "3 times"
+    assert f"has ended its worker {times}:" in RunResult(str(tmp_path / "run")).study_records[0].reason
+
+
+def _kills(tmp_path: Path, customers: int, trials: int, kills: int) -> None:
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    write_hazards(tmp_path / "data", customers, {})
+    runner = hazards(tmp_path / "data", trials=trials, limits={"crashes_before_quarantine": 10_000}, slots=1)
+    done = supervised(runner, str(tmp_path / "run"), "--kill", str(seed), str(kills), "--interval", "0.05")
+    result = RunResult(str(tmp_path / "run"))
+    whole = runner.run(str(tmp_path / "whole"), progress=False, in_process=True)
+    assert truth(result) == truth(whole)
+    assert duplicates(result) == []
+    assert done["kills"] > 0
+
+
+def test_workers_killed_at_random_lose_nothing(tmp_path: Path) -> None:
+    _kills(tmp_path, customers=5, trials=20, kills=30)

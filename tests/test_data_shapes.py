@@ -1,0 +1,330 @@
+"""Every shape of data: files, mappings, manifests, frames, keyed tables; each customer gets its own rows, unchanged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tuning import keyed
+from tuning import partition as partition_module
+from tuning.customers import Customer, find_customers
+from tuning.definition import Definition, define, read_definition
+from tuning.errors import DataError, DefinitionError
+from tuning.loading import Loader
+from tuning.partition import partition
+from tuning.plan import make_plan, make_shards
+from tuning.storage import RunDirectory
+
+
+def definition(data: Any, **fields: Any) -> Definition:
+    return define({"data": data, "target": "y", "slots": 2, "task": "regression", **fields})
+
+
+def placed(made: Definition, folder: Path) -> list[Customer]:
+    directory = RunDirectory(str(folder / "run"))
+    directory.create()
+    return partition(made, find_customers(made), directory)
+
+
+def rows_of(made: Definition, folder: Path) -> dict[str, pd.DataFrame]:
+    """Each customer's rows, read as workers do: shard by shard."""
+    found = placed(made, folder)
+    studies = make_plan(made, found).studies
+    frames = {}
+    for shard in make_shards(studies, 2):
+        customers = [studies[position].customer for position in shard]
+        loader = Loader(made, customers)
+        frames |= {customer.id: loader.read(customer) for customer in customers}
+    return frames
+
+
+def trips(rows: int = 300, zones: int = 7, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "zone": rng.integers(0, zones, rows),
+            "x": rng.normal(size=rows).round(6),
+            "color": rng.choice(["yellow", "green"], rows),
+            "y": np.arange(rows, dtype=float),
+        }
+    )
+
+
+def check(frames: dict[str, pd.DataFrame], table: pd.DataFrame, zones: pd.Series) -> None:
+    """Every zone has exactly its rows, in the table's order."""
+    assert set(frames) == set(zones)
+    for zone, frame in frames.items():
+        expected = table[zones.to_numpy() == zone]
+        assert frame["y"].tolist() == expected["y"].tolist()
+        assert frame["x"].tolist() == expected["x"].tolist()
+        assert frame["color"].tolist() == expected["color"].tolist()
+
+
+def test_files_are_customers_named_by_their_path(tmp_path: Path) -> None:
+    table = trips(20)
+    for name in ("north/acme.csv", "north/beta.CSV.GZ", "south/acme.parquet", "south/_temporary.csv", "south/.hid.csv"):
+        path = tmp_path / "customers" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith("parquet"):
+            table.to_parquet(path, index=False)
+        else:
+            table.to_csv(path, index=False, compression="gzip" if name.endswith("GZ") else None)
+    made = definition(str(tmp_path / "customers"))
+    assert [customer.id for customer in find_customers(made)] == ["north/acme", "north/beta", "south/acme"]
+    by_glob = definition(str(tmp_path / "customers" / "north" / "*"))
+    assert [customer.id for customer in find_customers(by_glob)] == ["acme", "beta"]
+    listed = definition([str(tmp_path / "customers/north/acme.csv"), str(tmp_path / "customers/south/*.parquet")])
+    assert [customer.id for customer in find_customers(listed)] == ["north/acme", "south/acme"]
+    frames = rows_of(made, tmp_path)
+    for frame in frames.values():
+        pd.testing.assert_frame_equal(frame, table, check_dtype=False)
+
+
+def test_encodings_and_dialects_that_pandas_knows(tmp_path: Path) -> None:
+    text = "# export\nname;x;y\nMüller;1.234,5;1\nŁódź;2,5;2\n"
+    (tmp_path / "a.csv").write_text(text, encoding="utf-16")
+    made = definition(
+        str(tmp_path / "a.csv"),
+        encoding="utf-16",
+        csv={"sep": ";", "decimal": ",", "thousands": ".", "skiprows": 1},
+    )
+    frame = rows_of(made, tmp_path)["a"]
+    assert frame["name"].tolist() == ["Müller", "Łódź"]
+    assert frame["x"].tolist() == [1234.5, 2.5]
+    (tmp_path / "b.csv").write_bytes("﻿name,y\nß,1\n".encode())
+    assert list(rows_of(definition(str(tmp_path / "b.csv")), tmp_path)["b"].columns) == ["name", "y"]
+
+
+def test_the_index_that_pandas_writes_is_no_column(tmp_path: Path) -> None:
+    trips(20).to_csv(tmp_path / "a.csv")
+    assert list(rows_of(definition(str(tmp_path / "a.csv")), tmp_path)["a"].columns) == ["zone", "x", "color", "y"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet", "frame", "folder of csv", "folder of parquet"])
+def test_a_keyed_table_is_divided_by_its_key(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_module, "BUFFER_BYTES", 2000)  # several files per bucket
+    table = trips()
+    if kind == "frame":
+        data: Any = table
+    elif kind.startswith("folder"):
+        suffix = kind.split()[-1]
+        data = tmp_path / "data"
+        data.mkdir()
+        for number in range(3):
+            part = table.iloc[number * 100 : number * 100 + 100]
+            part.to_csv(data / f"{number}.csv", index=False) if suffix == "csv" else part.to_parquet(
+                data / f"{number}.parquet", index=False
+            )
+    else:
+        data = tmp_path / f"trips.{kind}"
+        table.to_parquet(data, index=False) if kind == "parquet" else table.to_csv(data, index=False)
+    made = definition(data, by="zone")
+    check(rows_of(made, tmp_path), table, table["zone"].astype(str))
+
+
+def test_a_parquet_table_in_another_order_is_partitioned_once_and_an_ordered_one_read_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyed, "IN_PLACE_BYTES", 1000)
+    table = trips(4000, zones=40)
+    ordered = table.sort_values("zone", kind="stable", ignore_index=True)
+    for name, rows in (("mixed", table), ("ordered", ordered)):
+        pq.write_table(
+            pa.Table.from_pandas(rows, preserve_index=False), tmp_path / f"{name}.parquet", row_group_size=50
+        )
+        made = definition(tmp_path / f"{name}.parquet", by="zone")
+        found = find_customers(made)
+        assert all(customer.loose == (name == "mixed") for customer in found)
+        plan = make_plan(made, found)
+        assert any("written once" in note for note in plan.notes) == (name == "mixed")
+        check(rows_of(made, tmp_path), rows, rows["zone"].astype(str))
+
+
+def test_a_shard_reads_its_part_of_an_ordered_table_in_one_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyed, "IN_PLACE_BYTES", 1000)
+    table = trips(4000, zones=400).sort_values("zone", kind="stable", ignore_index=True)
+    pq.write_table(pa.Table.from_pandas(table, preserve_index=False), tmp_path / "t.parquet", row_group_size=50)
+    made = definition(tmp_path / "t.parquet", by="zone")
+    studies = make_plan(made).studies
+    reads: list[int] = []
+    for shard in make_shards(studies, 2):
+        customers = [studies[position].customer for position in shard]
+        places = [customer.place for customer in customers]
+        assert max(places) - min(places) <= 80 // 16 + 2, "a shard's customers stand together in the table"
+        loader = Loader(made, customers)
+        for customer in customers:
+            loader.read(customer)
+        reads.append(len(loader._read))
+    assert reads == [1] * len(reads)
+
+
+def test_several_key_columns_and_a_glob(tmp_path: Path) -> None:
+    months = {"2019-03": trips(seed=3), "2019-04": trips(seed=4)}
+    for name, table in months.items():
+        table.to_parquet(tmp_path / f"{name}.parquet", index=False)
+    made = definition(str(tmp_path / "2019-*.parquet"), by=["zone", "color"])
+    frames = rows_of(made, tmp_path)
+    assert "2019-03/4/green" in frames
+    for name, table in months.items():
+        ids = name + "/" + table["zone"].astype(str) + "/" + table["color"]
+        check({key: frame for key, frame in frames.items() if key.startswith(name)}, table, ids)
+    assert any("table of its own" in note for note in make_plan(made).notes)
+
+
+def test_a_hive_partitioned_dataset(tmp_path: Path) -> None:
+    table = trips()
+    table["zone"] = table["zone"].map(lambda zone: f"{zone:03d}")
+    for (zone, color), part in table.groupby(["zone", "color"]):
+        folder = tmp_path / "data" / f"zone={zone}" / f"color={color}"
+        folder.mkdir(parents=True)
+        part.drop(columns=["zone", "color"]).to_parquet(folder / "part-0.parquet", index=False)
+    made = definition(tmp_path / "data", by="zone")
+    frames = rows_of(made, tmp_path)
+    assert set(frames) == set(table["zone"])  # 007 stays 007
+    for zone, frame in frames.items():
+        expected = table[table["zone"] == zone]
+        assert sorted(frame["y"]) == sorted(expected["y"])
+        assert frame.set_index("y")["color"].to_dict() == expected.set_index("y")["color"].to_dict()
+        assert not any(customer.loose for customer in find_customers(made))
+
+
+def test_keys_that_look_alike_stay_apart_and_keys_that_are_alike_come_together(tmp_path: Path) -> None:
+    texts = ["007", "7", "NA", "null", "", "a/b", "(missing)", "nan"]
+    pd.DataFrame({"k": texts * 3, "y": range(24)}).to_csv(tmp_path / "t.csv", index=False)
+    frames = rows_of(definition(tmp_path / "t.csv", by="k"), tmp_path)
+    assert {key: frame["y"].tolist() for key, frame in frames.items()} == {
+        {"": "(missing)", "(missing)": '"(missing)"'}.get(text, text): [number, number + 8, number + 16]
+        for number, text in enumerate(texts)
+    }
+    two = pd.DataFrame({"a": ["x/y", "x"], "b": ["z", "y/z"], "y": [1, 2]})
+    assert set(rows_of(definition(two, by=["a", "b"]), tmp_path)) == {'"x/y"/z', 'x/"y/z"'}
+    gaps = pd.DataFrame({"zone": [141.0, None, 7.0, 141.0], "y": range(4)})
+    for data in (gaps, tmp_path / "gaps.csv"):
+        gaps.to_csv(tmp_path / "gaps.csv", index=False)
+        frames = rows_of(definition(data, by="zone"), tmp_path)
+        assert {key: frame["y"].tolist() for key, frame in frames.items()} == {
+            "141": [0, 3],
+            "7": [2],
+            "(missing)": [1],
+        }
+
+
+def test_large_whole_numbers_and_dates_as_keys(tmp_path: Path) -> None:
+    numbers = pa.array([2**60, 2**60 + 1, None, 2**60], pa.int64())
+    days = pa.array(["2024-03-01", "2024-03-02", None, "2024-03-01"]).cast(pa.date32())
+    pq.write_table(pa.table({"n": numbers, "d": days, "y": [0, 1, 2, 3]}), tmp_path / "t.parquet")
+    frames = rows_of(definition(tmp_path / "t.parquet", by=["n", "d"]), tmp_path)
+    assert {key: frame["y"].tolist() for key, frame in frames.items()} == {
+        f"{2**60}/2024-03-01": [0, 3],
+        f"{2**60 + 1}/2024-03-02": [1],
+        "(missing)/(missing)": [2],
+    }
+
+
+def test_a_mapping_and_its_options(tmp_path: Path) -> None:
+    trips(20).to_csv(tmp_path / "a.csv", index=False)
+    made = definition(
+        {
+            "acme": tmp_path / "a.csv",
+            "beta": {"path": str(tmp_path / "a.csv"), "trials": 7, "search_space": "ridge", "resources": {"cpus": 2}},
+            "gamma": trips(30),
+        }
+    )
+    frames = rows_of(made, tmp_path)
+    assert {key: len(frame) for key, frame in frames.items()} == {"acme": 20, "beta": 20, "gamma": 30}
+    studies = {study.id: study for study in make_plan(made).studies}
+    assert (studies["beta"].trials, studies["beta"].resources.cpus) == (7, 2)
+    assert [parameter.name for parameter in studies["beta"].space.parameters] == ["model", "alpha"]
+    assert studies["acme"].trials is None
+    assert make_plan(made).trials == 20 + 7 + 20
+
+
+@pytest.mark.parametrize("form", ["yaml", "json", "csv", "parquet"])
+def test_a_manifest_names_customers_and_what_they_want(form: str, tmp_path: Path) -> None:
+    trips(20).to_csv(tmp_path / "rows.csv", index=False)
+    path = tmp_path / f"customers.{form}"
+    if form in ("yaml", "json"):
+        path.write_text(json.dumps({"a/b": "rows.csv", "007": {"path": "rows.csv", "trials": 3}}))
+    else:
+        table = pd.DataFrame({"customer": ["a/b", "007"], "path": ["rows.csv"] * 2, "trials": [None, 3]})
+        table.to_csv(path, index=False) if form == "csv" else table.to_parquet(path, index=False)
+    (tmp_path / "d.yaml").write_text(f"manifest: customers.{form}\ntarget: y\ntask: regression\n")
+    made = read_definition(tmp_path / "d.yaml")
+    found = {study.id: study.trials for study in make_plan(made).studies}
+    assert found == {"a/b": None, "007": 3}
+    assert {key: len(frame) for key, frame in rows_of(made, tmp_path).items()} == {"a/b": 20, "007": 20}
+
+
+def test_a_manifest_beside_data_gives_options_only(tmp_path: Path) -> None:
+    trips(40).to_csv(tmp_path / "t.csv", index=False)
+    space = "{model: {type: constant, value: ridge}, alpha: {type: float, low: 1, high: 2}}"
+    (tmp_path / "m.yaml").write_text(f'"3": {{trials: 50, search_space: {space}}}')
+    made = definition(tmp_path / "t.csv", by="zone", manifest=str(tmp_path / "m.yaml"))
+    studies = {study.id: study for study in make_plan(made).studies}
+    assert studies["3"].trials == 50
+    assert [parameter.name for parameter in studies["3"].space.parameters] == ["model", "alpha"]
+    assert studies["4"].trials is None
+    (tmp_path / "m.yaml").write_text("zone-3: {trials: 50}")
+    with pytest.raises(DataError, match="no customer 'zone-3' in the data"):
+        find_customers(made)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: {path: x.csv, trails: 3}", "customer 'a': trails: unknown key. Did you mean 'trials'"),
+        ("a: {path: x.csv, trials: many}", "customer 'a': trials: .*'many'"),
+        ("a: 3", "a path or a mapping of path and options is expected"),
+        ("a: x.csv\na: y.csv", "key 'a' twice"),
+        ("{}", "names no customer"),
+        ("a: {trials: 3}", "customer 'a' has no path"),
+    ],
+)
+def test_a_wrong_manifest_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "m.yaml").write_text(text)
+    with pytest.raises(DataError, match=message):
+        find_customers(define({"manifest": str(tmp_path / "m.yaml"), "target": "y"}))
+
+
+def test_customers_can_be_chosen(tmp_path: Path) -> None:
+    trips().to_csv(tmp_path / "t.csv", index=False)
+    made = definition(tmp_path / "t.csv", by="zone", customers=["3", "5"])
+    assert set(rows_of(made, tmp_path)) == {"3", "5"}
+    with pytest.raises(DataError, match=r"no customer '33' among 7\. Did you mean '3'"):
+        find_customers(definition(tmp_path / "t.csv", by="zone", customers=["33"]))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"data": "nowhere/*.csv"}, "no file matches 'nowhere/.*csv'"),
+        ({"data": {}}, "mapping of customers to files is empty"),
+        ({"data": "t.csv", "by": "Zone"}, "by: the column 'Zone' is not in the data; there are 'zone', 'x'"),
+    ],
+)
+def test_data_that_is_not_there_is_refused(
+    fields: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trips(20).to_csv("t.csv", index=False)
+    with pytest.raises(DataError, match=message):
+        find_customers(define({"target": "y", **fields}))
+
+
+def test_two_customers_of_one_id_are_refused(tmp_path: Path) -> None:
+    trips(20).to_csv(tmp_path / "acme.csv", index=False)
+    trips(20).to_parquet(tmp_path / "acme.parquet", index=False)
+    with pytest.raises(DataError, match=r"two customers have the id 'acme': .*acme\.csv and .*acme\.parquet"):
+        find_customers(definition(tmp_path))
+    (tmp_path / "d.yaml").write_text("target: y\ndata:\n  acme: a.csv\n  acme: b.csv\n")
+    with pytest.raises(DefinitionError, match="has the key 'acme' twice"):
+        read_definition(tmp_path / "d.yaml")

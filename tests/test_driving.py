@@ -1,0 +1,296 @@
+"""The in-process driver: order, failures, stops, protection, replay, isolation. No cluster."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from ray.tune.search import Searcher
+
+import schedulers
+from tuning.driving import Drive, ReplayError
+from tuning.errors import StudyError
+from tuning.steps import Step
+from tuning.trials import EarlierTrial, FinishedTrial
+
+
+class Hill(Searcher):  # type: ignore[misc]
+    """Proposes near the best it was told about, so that every word of the past shows in its suggestions."""
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__(metric="score", mode="max")
+        self.random = random.Random(seed)
+        self.best = (0.0, 0.5)
+        self.log: list[tuple[str, str, Any]] = []
+
+    def suggest(self, trial_id: str) -> dict[str, Any]:
+        config = {"x": min(max(self.best[1] + self.random.gauss(0, 0.2), 0), 1)}
+        self.log.append(("suggest", trial_id, config))
+        return config
+
+    def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
+        self.log.append(("step", trial_id, result["training_iteration"]))
+
+    def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
+        self.log.append(("error" if error else "complete", trial_id, result and result["score"]))
+        if result:
+            x = next(entry[2]["x"] for entry in self.log if entry[:2] == ("suggest", trial_id))
+            self.best = max(self.best, (result["score"], x))
+
+
+def train(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
+    for step in range(1, 10):
+        yield Step(step, (1 - abs(config["x"] - 0.8)) * (1 - 1 / (step + 1)), metrics={"loss": 1 / step})
+
+
+def build(name: str = "fifo", steps: int = 9, **options: Any) -> Any:
+    spec = schedulers.parse({"name": name, **options})
+    x = schedulers.Mutations((schedulers.Range(("x",), 0.0, 1.0),))
+    return lambda _: spec.build(metric="score", mode="max", max_steps=steps, seed=1, mutations=x)
+
+
+def drive(searcher: Any = None, scheduler: Any = None, start: Any = train, **options: Any) -> Drive:
+    options = {"trials": 10, "metric": "score", "mode": "max", **options}
+    return Drive(searcher or Hill(), scheduler or build(), start, **options)
+
+
+def test_every_trial_comes_once_with_all_its_steps() -> None:
+    driving = drive()
+    finished = list(driving)
+    assert [trial.number for trial in finished] == list(range(10))
+    assert {trial.state for trial in finished} == {"finished"}
+    assert [step.step for step in finished[3].steps] == list(range(1, 10))
+    assert finished[3].steps[4].metrics == {"loss": 0.2}
+    assert finished[3].score == finished[3].steps[-1].score
+    assert [(trial.suggested, trial.told) for trial in finished] == [(2 * n, 2 * n + 1) for n in range(10)]
+    assert driving.ended == "all 10 trials are done"
+
+
+def test_asha_stops_most_trials_and_each_says_why() -> None:
+    finished = list(drive(scheduler=build("asha"), trials=40))
+    stopped = [trial for trial in finished if trial.state == "stopped"]
+    assert len(stopped) > 10
+    assert all(trial.reason.startswith(f"asha: rung {trial.steps[-1].step}, score ") for trial in stopped)
+    assert all(len(trial.steps) == 9 for trial in finished if trial.state == "finished")
+
+
+def test_an_early_stop_frees_the_generator() -> None:
+    alive = 0
+
+    def counting(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
+        nonlocal alive
+        alive += 1
+        try:
+            yield from train(config, number, state)
+        finally:
+            alive -= 1
+
+    for trial in drive(scheduler=build("asha"), start=counting, trials=30):
+        assert alive == 0, trial
+
+
+def test_protected_trials_run_to_their_end() -> None:
+    levels = iter(range(0, -40, -1))
+
+    def sinking(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
+        level = float(next(levels))
+        yield from (Step(step, level) for step in range(1, 10))
+
+    finished = list(drive(scheduler=build("asha"), start=sinking, trials=12, protect=frozenset({0, 7})))
+    assert [len(trial.steps) for trial in finished] == [9] + [1] * 6 + [9] + [1] * 4
+
+
+def test_the_best_step_counts_where_every_prefix_is_a_model() -> None:
+    def rise_and_fall(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
+        yield from (Step(step, score) for step, score in enumerate([0.1, 0.9, 0.3], 1))
+
+    searcher = Hill()
+    last, best = (
+        next(drive(searcher, start=rise_and_fall, trials=1, best_prefix=best_prefix))
+        for best_prefix in (lambda _: False, lambda _: True)
+    )
+    assert (last.best, last.score) == (2, 0.3)
+    assert (best.best, best.score) == (1, 0.9)
+    assert searcher.log[-1] == ("complete", "00000", 0.9)
+
+
+def test_an_exception_fails_its_trial_only() -> None:
+    def failing(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
+        yield Step(1, 0.5)
+        if number == 2:
+            raise RuntimeError("no such\nmatrix")
+        if number == 3:
+            raise SystemExit(3)
+        yield Step(2, 0.6)
+
+    searcher = Hill()
+    finished = list(drive(searcher, build("asha"), failing, trials=6))
+    assert [trial.state for trial in finished] == ["finished"] * 2 + ["failed"] * 2 + ["finished"] * 2
+    assert finished[2].reason == "RuntimeError: no such matrix"
+    assert "in failing" in (finished[2].error or "")
+    assert len(finished[2].steps) == 1
+    assert [entry[1] for entry in searcher.log if entry[0] == "error"] == ["00002", "00003"]
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, None, "high"])
+@pytest.mark.parametrize("name", ["fifo", "asha"])
+def test_a_score_that_is_no_finite_number_fails_its_trial(name: str, score: Any) -> None:
+    def broken(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
+        yield Step(1, 0.5)
+        yield Step(2, score if number == 1 else 0.6)
+
+    searcher = Hill()
+    finished = list(drive(searcher, build(name), broken, trials=3))
+    assert [trial.state for trial in finished] == ["finished", "failed", "finished"]
+    if isinstance(score, float):
+        assert finished[1].reason == f"non_finite_metric: the score is {score} at step 2"
+    assert ("error", "00001", None) in searcher.log
+
+
+def test_training_without_a_step_is_a_failure_that_says_so() -> None:
+    finished = list(drive(start=lambda *_: iter(()), trials=2))
+    assert {(trial.state, trial.reason) for trial in finished} == {("failed", "training ended without a single step")}
+    assert finished[0].score is None
+
+
+def test_a_failing_searcher_ends_the_study_as_a_typed_error() -> None:
+    class Moody(Hill):
+        def suggest(self, trial_id: str) -> dict[str, Any]:
+            if trial_id == "00003":
+                raise KeyError("posterior")
+            return super().suggest(trial_id)
+
+    driving = drive(Moody())
+    assert [next(driving).number for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(StudyError, match="algorithm failed while proposing trial 3: KeyError: 'posterior'"):
+        next(driving)
+
+
+def test_a_failing_scheduler_ends_the_study_as_a_typed_error() -> None:
+    def scheduler_for(family: str) -> Any:
+        scheduler = build("asha")(family)
+        scheduler.on_trial_result = None
+        return scheduler
+
+    with pytest.raises(StudyError, match="scheduler failed while judging trial 0 at step 1: TypeError"):
+        next(drive(scheduler=scheduler_for))
+
+
+def test_a_space_that_is_used_up_ends_the_study() -> None:
+    class Short(Hill):
+        def suggest(self, trial_id: str) -> Any:
+            return super().suggest(trial_id) if trial_id < "00004" else Searcher.FINISHED
+
+    driving = drive(Short())
+    assert len(list(driving)) == 4
+    assert driving.ended == "the algorithm has no configuration after 4 trials"
+
+
+def test_families_are_separate_races() -> None:
+    """An easy and a hard family together: the same decisions as each alone."""
+
+    class Turns(Hill):
+        def __init__(self, families: str) -> None:
+            super().__init__()
+            self.families = families
+
+        def suggest(self, trial_id: str) -> dict[str, Any]:
+            number = int(trial_id)
+            family = self.families[number % len(self.families)]
+            return {"family": family, "x": random.Random(f"{family}{number // len(self.families)}").random()}
+
+        def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
+            pass
+
+    def scored(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
+        level = 10 if config["family"] == "a" else 0
+        yield from (Step(step, level + config["x"]) for step in range(1, 10))
+
+    def lengths(families: str, trials: int) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {family: [] for family in families}
+        family = lambda config: config["family"]  # noqa: E731
+        options = {"trials": trials, "family": family, "protect": frozenset()}
+        for trial in drive(Turns(families), build("asha"), scored, **options):
+            found[trial.family].append(len(trial.steps))
+        return found
+
+    assert lengths("ab", 60) == {**lengths("a", 30), **lengths("b", 30)}
+
+
+def summary(trials: list[FinishedTrial]) -> list[Any]:
+    return [
+        (trial.number, trial.config, trial.state, trial.reason, trial.steps, trial.suggested, trial.told)
+        for trial in trials
+    ]
+
+
+def moody(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
+    for step in train(config, number, state):
+        if number == 5 and step.step == 3:
+            raise RuntimeError("once")
+        yield Step(step.step, math.nan) if number == 6 and step.step == 2 else step
+
+
+def earlier(trials: list[FinishedTrial]) -> list[EarlierTrial]:
+    return [EarlierTrial(trial.number, dict(trial.config), trial.steps, trial.state) for trial in trials]
+
+
+@pytest.mark.parametrize("done", range(0, 21, 4))
+@pytest.mark.parametrize("name", ["fifo", "asha", "median"])
+def test_a_resumed_study_goes_on_as_if_never_stopped(name: str, done: int) -> None:
+    whole_searcher, resumed_searcher = Hill(), Hill()
+    whole = list(drive(whole_searcher, build(name), moody, trials=20))
+    trained: list[int] = []
+
+    def start(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
+        trained.append(number)
+        return moody(config, number, state)
+
+    resumed = list(drive(resumed_searcher, build(name), start, trials=20, replay=earlier(whole[:done])))
+    assert summary(resumed) == summary(whole[done:])
+    assert trained == list(range(done, 20))
+    assert resumed_searcher.log == whole_searcher.log
+
+
+def test_trials_behind_a_lost_one_run_again() -> None:
+    whole = list(drive(scheduler=build("asha"), trials=12))
+    known = [trial for trial in earlier(whole[:9]) if trial.number != 5]
+    resumed = list(drive(scheduler=build("asha"), trials=12, replay=reversed(known)))
+    assert summary(resumed) == summary(whole[5:])
+
+
+def test_a_replay_that_takes_another_way_is_refused() -> None:
+    done = earlier(list(drive(trials=4)))
+    with pytest.raises(ReplayError, match=r"trial 0 was recorded with .*, now comes with .*run the study anew"):
+        next(drive(Hill(seed=1), replay=done))
+    with pytest.raises(ReplayError, match="restarts whole"):
+        next(drive(scheduler=build("hyperband"), replay=done))
+
+
+def test_replaying_a_real_searcher_gives_the_same_next_suggestions() -> None:
+    import optuna
+    from ray import tune
+    from ray.tune.search.optuna import OptunaSearch
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+    def searcher() -> Any:
+        sampler = optuna.samplers.TPESampler(seed=3, n_startup_trials=4)
+        return OptunaSearch({"x": tune.uniform(0, 1)}, metric="score", mode="max", sampler=sampler)
+
+    whole = list(drive(searcher(), build("asha"), moody, trials=16))
+    resumed = list(drive(searcher(), build("asha"), moody, trials=16, replay=earlier(whole[:9])))
+    assert summary(resumed) == summary(whole[9:])
+
+
+def test_two_studies_in_turns_take_the_decisions_that_they_take_alone() -> None:
+    alone = [list(drive(Hill(seed), build("asha"), trials=15)) for seed in (1, 2)]
+    together: list[list[FinishedTrial]] = [[], []]
+    drives = [drive(Hill(seed), build("asha"), trials=15) for seed in (1, 2)]
+    for _ in range(15):
+        for trials, driving in zip(together, drives, strict=True):
+            trials.append(next(driving))
+    assert [summary(trials) for trials in together] == [summary(trials) for trials in alone]

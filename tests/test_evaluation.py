@@ -1,0 +1,327 @@
+"""Honest scores: how rows are split, what is weighted, which folds count, who wins."""
+
+from __future__ import annotations
+
+import sys
+import types
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import fbeta_score, make_scorer, mean_absolute_error
+
+from tuning.definition import define
+from tuning.errors import CustomerError, DefinitionError, PlanError
+from tuning.evaluation import keep_scorable_folds, prepare_data, study_data, train
+from tuning.metrics import Metric, resolve_metric
+from tuning.models import family
+from tuning.plan import make_plan
+from tuning.records import FINISHED, StepRecord, TrialRecord
+from tuning.splitting import Split, split_rows
+from tuning.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task, guess_task
+from tuning.winner import choose, standard_error
+
+
+def table(rows: int = 300, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, 3))
+    return pd.DataFrame(
+        {
+            "x0": x[:, 0],
+            "x1": x[:, 1],
+            "x2": x[:, 2],
+            "who": rng.integers(0, 12, rows),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 90, rows), unit="D"),
+            "w": rng.uniform(0.5, 2.0, rows),
+            "y": x @ [1.0, -2.0, 0.5] + rng.normal(size=rows),
+            "c": np.where(x[:, 0] + rng.normal(size=rows) > 1.0, "yes", "no"),
+        }
+    )
+
+
+def check_parts(split: Split, rows: int) -> None:
+    """Every row is in the search or in the hold-out, once, and never learned from and predicted in the same fold."""
+    assert sorted([*split.search, *split.test]) == list(range(rows))
+    for learned, predicted in split.folds:
+        assert len(learned)
+        assert len(predicted)
+        assert not set(learned) & set(predicted)
+
+
+@pytest.mark.parametrize("rows", [4, 5, 7, 10, 100, 301])
+@pytest.mark.parametrize("folds", [2, 3, 10])
+def test_random_and_stratified_splits_cover_all_rows(rows: int, folds: int) -> None:
+    y = np.arange(rows, dtype=float)
+    split = split_rows(y, classification=False, test_size=0.2, folds=folds, seed=1)
+    check_parts(split, rows)
+    assert len(split.test) == max(1, round(rows * 0.2))
+    assert len(split.folds) == min(folds, len(split.search))
+    assert sorted(np.concatenate([predicted for _, predicted in split.folds])) == list(range(len(split.search)))
+    if rows == 4:
+        return  # two rows of each class: none can be spared
+    classes = (np.arange(rows) % 2).astype(int)
+    split = split_rows(classes, classification=True, test_size=0.2, folds=folds, seed=1)
+    check_parts(split, rows)
+    if rows >= 100:
+        shares = [classes[split.test].mean(), *(classes[split.search[valid]].mean() for _, valid in split.folds)]
+        assert np.allclose(shares, classes.mean(), atol=0.06)
+
+
+def test_a_split_depends_on_its_seed_alone() -> None:
+    y = np.arange(50, dtype=float)
+    one, two, other = (split_rows(y, classification=False, test_size=0.2, folds=3, seed=s) for s in (5, 5, 6))
+    assert np.array_equal(one.test, two.test)
+    assert not np.array_equal(one.test, other.test)
+
+
+@pytest.mark.parametrize("classification", [False, True])
+@pytest.mark.parametrize("groups", [3, 5, 12, 60])
+def test_groups_are_never_divided(classification: bool, groups: int) -> None:
+    rng = np.random.default_rng(groups)
+    along = rng.permutation(np.arange(300) % groups)
+    y = (rng.random(300) < 0.4).astype(int) if classification else rng.normal(size=300)
+    split = split_rows(y, classification=classification, test_size=0.2, folds=3, seed=0, kind="group", along=along)
+    check_parts(split, 300)
+    assert not set(along[split.search]) & set(along[split.test])
+    for learned, predicted in split.folds:
+        assert not set(along[split.search[learned]]) & set(along[split.search[predicted]])
+    if groups >= 12:
+        assert 0.1 < len(split.test) / 300 < 0.35
+
+
+@pytest.mark.parametrize("moments", [3, 4, 9, 90, 3000])
+@pytest.mark.parametrize("folds", [2, 5])
+def test_time_splits_learn_from_the_past_only_and_grow(moments: int, folds: int) -> None:
+    rng = np.random.default_rng(moments)
+    along = rng.integers(0, moments, 400)
+    along[:moments] = np.arange(min(moments, 400))
+    split = split_rows(
+        along.astype(float), classification=False, test_size=0.2, folds=folds, seed=0, kind="time", along=along
+    )
+    check_parts(split, 400)
+    assert along[split.search].max() < along[split.test].min()
+    sizes = [len(learned) for learned, _ in split.folds]
+    assert sizes == sorted(set(sizes))
+    assert 1 <= len(split.folds) <= folds
+    for learned, predicted in split.folds:
+        assert along[split.search[learned]].max() < along[split.search[predicted]].min()
+
+
+@pytest.mark.parametrize(
+    ("fields", "column", "message"),
+    [
+        ({"split": {"group": "who"}}, {"who": 1}, "1 groups; at least 3"),
+        ({"split": {"type": "time", "column": "day"}}, {"day": "2024-01-01"}, "1 different moments"),
+        ({"split": {"type": "time", "column": "day"}}, {"day": "soon"}, "no ISO 8601 dates"),
+        ({"split": {"type": "time", "column": "day"}}, {"day": None}, "empty in 300 rows"),
+        ({"split": {"type": "time", "column": "nope"}}, {}, "the split column 'nope' is not among the columns"),
+        ({"weight": "w"}, {"w": -1.0}, r"300 values that are missing, negative or infinite \(first in row 1\)"),
+        ({"weight": "w"}, {"w": 0.0}, "are all 0"),
+        ({"weight": "w"}, {"w": "heavy"}, "are not numbers"),
+    ],
+)
+def test_columns_with_a_role_are_checked(fields: dict[str, Any], column: dict[str, Any], message: str) -> None:
+    frame = table().assign(**column)
+    with pytest.raises(CustomerError, match=message):
+        study_data(frame, define({"data": "x", "target": "y", **fields}), REGRESSION, "a")
+
+
+@pytest.mark.parametrize(
+    ("split", "message"),
+    [
+        ({"type": "tmie", "column": "day"}, "split.type: .*'tmie'"),
+        ({"type": "time"}, "type 'time' needs `column`"),
+        ("group", "type 'group' needs `group`"),
+        ({"type": "random", "group": "who"}, "takes neither"),
+        ({"type": "time", "column": "day", "group": "who"}, "does not go with `group`"),
+        ({"folds": 1}, "split.folds: .*greater than or equal to 2"),
+        ({"fold": 3}, "split.fold: unknown key. Did you mean 'folds'"),
+    ],
+)
+def test_a_wrong_split_is_refused(split: Any, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        define({"data": "x", "target": "y", "split": split})
+
+
+def test_columns_with_a_role_are_not_features() -> None:
+    made = define({"data": "x", "target": "y", "weight": "w", "split": {"group": "who"}, "drop": "c"})
+    data = study_data(table(), made, REGRESSION, "a")
+    assert [column.name for column in data.columns] == ["x0", "x1", "x2", "day"]
+    timed = define({"data": "x", "target": "y", "split": {"type": "time", "column": "day"}})
+    assert "day" in [column.name for column in study_data(table(), timed, REGRESSION, "a").columns]
+
+
+def test_weights_count_in_fitting_and_in_scoring() -> None:
+    frame = table()
+    doubled = pd.concat([frame, frame[frame["x0"] > 0]], ignore_index=True)
+    metric = Metric("neg_mean_absolute_error", Task(REGRESSION))
+    ridge = family("ridge")
+
+    def scored(rows: pd.DataFrame, weight: str | None) -> tuple[np.ndarray, float]:
+        data = prepare_data(
+            rows, target="y", task=REGRESSION, seed=0, weight=weight, features=("x0", "x1", "x2"), drop=("w",)
+        )
+        everything = np.arange(len(rows))
+        data = replace(data, split=Split(everything, everything, ()))
+        _, rows_in, rows_out = data.whole(ridge)
+        model = ridge.fit({"alpha": 1e-9}, rows_in, data.task, 0)
+        return model.coef_ / data.whole(ridge)[0].spread, metric.score(
+            rows_out.y, ridge.predict(model, rows_out, data.task), rows_out.weight
+        )
+
+    heavy = scored(frame.assign(w=np.where(frame["x0"] > 0, 2.0, 1.0)), "w")
+    twice = scored(doubled, None)
+    assert np.allclose(heavy[0], twice[0])  # a weight of 2 is the same as being there twice
+    assert heavy[1] == pytest.approx(twice[1])
+    assert not np.allclose(heavy[0], scored(frame, None)[0])
+
+
+def test_class_weights_are_for_fitting_only() -> None:
+    frame = table()
+    plain = prepare_data(frame, target="c", task=BINARY, seed=0)
+    balanced = prepare_data(frame, target="c", task=BINARY, seed=0, class_weight="balanced")
+    named = prepare_data(frame, target="c", task=BINARY, seed=0, class_weight={"yes": 5})
+    logistic = family("logistic")
+    assert plain.folds(logistic)[0][0].weight is None
+    learned, predicted = balanced.folds(logistic)[0]
+    assert learned.weight[learned.y == 1].sum() == pytest.approx(learned.weight[learned.y == 0].sum())
+    assert predicted.weight is None
+    assert set(named.folds(logistic)[0][0].weight) == {1.0, 5.0}
+    recall = Metric("recall", plain.task)
+    config = {"model": "logistic", "C": 1.0}
+    scores = [list(train(config, data, recall, 0))[-1].score for data in (plain, balanced)]
+    assert scores[1] > scores[0]
+
+
+def test_folds_in_which_a_metric_is_undefined_are_left_out_and_said() -> None:
+    frame = table(120).sort_values("day", ignore_index=True)
+    frame["c"] = np.where((frame.index > 60) & (frame.index % 2 == 0), "yes", "no")
+    made = define({"data": "x", "target": "c", "split": {"type": "time", "column": "day", "folds": 5}})
+    data = study_data(frame, made, BINARY, "a")
+    kept = keep_scorable_folds(data, Metric("roc_auc", data.task))
+    assert 0 < len(kept.split.folds) < len(data.split.folds)
+    assert "roc_auc is not defined in" in kept.notes[-1]
+    assert keep_scorable_folds(data, Metric("accuracy", data.task)) is data
+    frame["c"] = np.where(frame.index > 95, "yes", "no")
+    early = study_data(frame, made, BINARY, "a")
+    with pytest.raises(CustomerError, match="roc_auc is not defined in any of the"):
+        keep_scorable_folds(early, Metric("roc_auc", early.task))
+
+
+# --- metrics ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("own_metrics")
+
+    def cost(y_true: np.ndarray, y_pred: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
+        costs = np.where((y_true == "yes") & (y_pred == "no"), 5.0, y_true != y_pred)
+        return float(np.average(costs, weights=sample_weight))
+
+    def mean_confidence(y_true: np.ndarray, y_pred: np.ndarray) -> float:
+        return float(np.where(y_true == "yes", y_pred, 1 - y_pred).mean())
+
+    mean_confidence.needs_proba = True  # type: ignore[attr-defined]
+    module.cost, module.confidence = cost, mean_confidence  # type: ignore[attr-defined]
+    module.f2 = make_scorer(fbeta_score, beta=2, pos_label="yes")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "own_metrics", module)
+
+
+def test_a_users_function_sees_labels_probabilities_and_weights(own_metrics: None) -> None:
+    module = sys.modules["own_metrics"]
+    task = Task(BINARY, ("no", "yes"))
+    y = np.array([0, 1, 1, 0])
+    said = Prediction(np.array([0, 0, 1, 1]), np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.3, 0.7]]))
+    assert Metric("own_metrics:cost", task, module.cost).score(y, said) == 6 / 4
+    assert Metric("own_metrics:cost", task, module.cost).score(y, said, np.array([1, 1, 1, 3])) == 8 / 6
+    assert Metric("m", task, module.confidence).score(y, said) == pytest.approx((0.9 + 0.4 + 0.8 + 0.3) / 4)
+    assert Metric("m", task, module.f2).score(y, said) == pytest.approx(fbeta_score([0, 1, 1, 0], [0, 0, 1, 1], beta=2))
+    assert Metric("m", Task(REGRESSION), mean_absolute_error).score(np.array([1.0]), Prediction(np.array([3.0]))) == 2
+
+
+def test_a_users_metric_may_be_better_when_smaller(own_metrics: None) -> None:
+    made = define({"data": table(), "target": "c", "metric": "own_metrics:cost", "mode": "min"})
+    plan = make_plan(made)
+    assert (plan.metric, plan.mode) == ("own_metrics:cost", "min")
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "message"),
+    [
+        ({"metric": "roc_acu"}, DefinitionError, "'roc_acu' is not a scikit-learn scorer. Did you mean 'roc_auc'"),
+        ({"metric": "roc_auc", "target": "y"}, DefinitionError, "'roc_auc' does not fit regression"),
+        ({"metric": "rmse", "mode": "min", "target": "y"}, PlanError, "always better when greater"),
+        ({"metric": "nowhere:cost"}, DefinitionError, "cannot be imported"),
+        ({"metric": "own_metrics:nothing"}, DefinitionError, "has no attribute 'nothing'"),
+        ({"metric": "neg_max_error", "target": "y", "weight": "w"}, DefinitionError, "takes no sample weights"),
+        ({"target": "y", "class_weight": "balanced"}, PlanError, "there are no classes"),
+        ({"target": "y", "split": "stratified"}, PlanError, "stratified needs classes"),
+        ({"class_weight": {"yes": -1}}, DefinitionError, "the weight of class 'yes' is -1"),
+    ],
+)
+def test_what_does_not_fit_the_task_is_refused_in_the_plan(
+    own_metrics: None, fields: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        make_plan(define({"data": table(), "target": "c", **fields}))
+
+
+def test_the_task_is_guessed_and_stated() -> None:
+    assert guess_task(["a", "b", "a"])[0] == BINARY
+    assert guess_task([True, False, True])[0] == BINARY
+    assert guess_task(["a", "b", "c"])[0] == MULTICLASS
+    assert guess_task([1, 2, 3] * 20)[0] == MULTICLASS
+    assert guess_task(list(range(30)))[0] == REGRESSION
+    assert guess_task([0.5, 1.0, None])[0] == REGRESSION
+    plan = make_plan(define({"data": table(), "target": "c", "name": "churn"}))
+    assert plan.task == BINARY
+    stated = [note for note in plan.notes if "is guessed from the target" in note]
+    assert stated == [
+        "task 'binary' is guessed from the target of customer 'churn': text or classes with 2 different values "
+        "(no, yes); set `task` to choose."
+    ]
+    assert resolve_metric(None, BINARY) == "roc_auc"
+
+
+# --- the winner ---------------------------------------------------------------------------------
+
+
+def trial(
+    number: int, score: float | None, family: str = "ridge", steps: int = 3, folds: tuple[float, ...] = ()
+) -> TrialRecord:
+    return TrialRecord(
+        run="r", study="s", customer="c", trial=number, attempt=1, suggested=2 * number, told=2 * number + 1, config={},
+        family=family, algorithm="random", scheduler="fifo", metric="m", mode="max", state=FINISHED, reason="",
+        steps=[StepRecord(1, score)], best_step=steps, score=score, fold_scores=folds, metrics={}, study_seed=0,
+        seed=0, started=0.0, seconds=0.0, fit_seconds=0.0, suggest_seconds=0.0, worker="w", versions="v",
+    )  # fmt: skip
+
+
+def test_the_default_is_kept_unless_something_is_better_on_cross_validation() -> None:
+    assert choose([trial(0, 0.7), trial(1, 0.7), trial(2, 0.6)]).winner.trial == 0
+    assert choose([trial(0, 0.7), trial(1, 0.71)]).winner.trial == 1
+    smaller = [replace(trial(0, 0.7), mode="min"), replace(trial(1, 0.6), mode="min")]
+    assert choose(smaller).winner.trial == 1
+
+
+def test_one_standard_error_prefers_the_simpler_model_within_the_noise() -> None:
+    folds = (0.70, 0.80, 0.90)
+    assert standard_error(folds) == pytest.approx(0.1 / np.sqrt(3))
+    best = trial(5, 0.80, "xgboost", 12, folds)
+    trials = [
+        trial(0, 0.70, "ridge"),  # simplest, but more than one standard error worse
+        trial(1, 0.75, "xgboost", 20, folds),
+        trial(2, 0.75, "ridge"),
+        trial(3, 0.76, "ridge"),
+        trial(4, 0.78, "xgboost", 4, folds),
+        best,
+    ]
+    order = ["ridge", "xgboost"]
+    assert choose(trials).winner is best
+    assert choose(trials, order).winner.trial == 2
+    assert choose([each for each in trials if each.family == "xgboost"], order).winner.trial == 4
+    assert choose([trials[0], best], order).winner is best
+    assert choose([trial(0, 0.79), trial(1, 0.8)], order).winner.trial == 1, "no folds, no standard error"

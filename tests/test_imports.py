@@ -1,0 +1,147 @@
+"""Imports go one way, and planning stays light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Each module may import those before it, never one behind it. Packages stand for all their modules.
+ORDER = [
+    "tuning.errors",
+    "tuning.seeds",
+    "tuning.steps",
+    "tuning.task",
+    "tuning.faults",
+    "tuning.s3",
+    "tuning.storage",
+    "tuning.records",
+    "tuning.quick_scores",
+    "tuning.metrics",
+    "tuning.code",
+    "tuning.columns",
+    "tuning.encoding",
+    "tuning.roles",
+    "tuning.splitting",
+    "tuning.models",
+    "tuning.model_list",
+    "tuning.model_space",
+    "tuning.evaluation",
+    "tuning.objective",
+    "tuning.report",
+    "tuning.options",
+    "tuning.methods",
+    "tuning.definition",
+    "tuning.reading",
+    "tuning.files",
+    "tuning.keys",
+    "tuning.keyed",
+    "tuning.manifest",
+    "tuning.sharding",
+    "tuning.customers",
+    "tuning.partition",
+    "tuning.loading",
+    "tuning.sampling",
+    "tuning.trials",
+    "tuning.view",
+    "tuning.pausing",
+    "tuning.driving",
+    "tuning.mutations",
+    "tuning.study",
+    "tuning.plan",
+    "tuning.epochs",
+    "tuning.lease",
+    "tuning.parts",
+    "tuning.run",
+    "tuning.resume",
+    "tuning.starting",
+    "tuning.winner",
+    "tuning.filing",
+    "tuning.worker",
+    "tuning.flight",
+    "tuning.guard",
+    "tuning.packed",
+    "tuning.progress",
+    "tuning.results",
+    "tuning.tracking",
+    "tuning.spread",
+    "tuning.signals",
+    "tuning.halting",
+    "tuning.tuner",
+    "tuning.runner",
+    "tuning.compare",
+    "tuning.checking",
+    "tuning.prediction",
+    "tuning.starter",
+    "tuning.cli",
+    "tuning.compare.commands",
+    "tuning.commands",
+]
+LEAVES = ("search_spaces", "schedulers")
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for package in ("tuning", *LEAVES):
+        for path in (ROOT / package).rglob("*.py"):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            found[name.removesuffix(".__init__")] = path
+    return found
+
+
+def imported(path: Path) -> set[str]:
+    """Names of our own modules that a file imports anywhere, also inside functions, except for types only."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = [ast.Pass()]
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+    return {name for name in names if name.split(".")[0] in ("tuning", *LEAVES)}
+
+
+def position(name: str) -> int | None:
+    """Of the longest entry that holds the module."""
+    entries = [entry for entry in ORDER if name == entry or name.startswith(entry + ".")]
+    return ORDER.index(max(entries, key=len)) if entries else None
+
+
+@pytest.mark.parametrize("name", sorted(modules()))
+def test_imports_go_one_way(name: str) -> None:
+    wanted = imported(modules()[name])
+    top = name.split(".")[0]
+    if top in LEAVES:
+        strangers = {other for other in wanted if other.split(".")[0] != top}
+        assert not strangers, f"{name} imports {strangers}; {top} stands alone"
+        return
+    if name == "tuning":
+        return
+    own = position(name)
+    assert own is not None, f"{name} has no place in ORDER"
+    behind = {other for other in wanted if (where := position(other)) is not None and where > own}
+    assert not behind, f"{name} imports {behind}, which stand behind it"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import tuning",
+        "import search_spaces",
+        "import schedulers",
+        "import tuning.cli",
+        "import tuning.definition",
+    ],
+)
+def test_importing_is_light(statement: str) -> None:
+    code = f"{statement}; import sys; print([m for m in ('ray', 'mlflow', 'sklearn', 'optuna') if m in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert answer.stdout.strip() == "[]"

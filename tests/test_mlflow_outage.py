@@ -1,0 +1,139 @@
+"""A real tracking server behind a faulty network: the copy waits, loses nothing and doubles nothing."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from faulty_proxy import FAULTS, FaultyProxy
+from mlflow_records import RUN, by_name, runs_in, study, trial, until, write_part, write_parts
+from mlflow_server import MlflowServer
+
+from tuning.storage import RunDirectory
+from tuning.tracking.sync import sync
+from tuning.tracking.writer import Writer
+
+pytestmark = pytest.mark.mlflow
+
+
+@pytest.fixture(scope="module")
+def server(migrated_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of a real `mlflow server` of this module."""
+    with MlflowServer(tmp_path_factory.mktemp("server"), migrated_database) as running:
+        yield running.port
+
+
+@pytest.fixture
+def proxy(server: int) -> Iterator[FaultyProxy]:
+    result = FaultyProxy(server)
+    yield result
+    result.set(None)
+    result.close()
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "2")
+    result = RunDirectory(str(tmp_path / "run"))
+    result.create()
+    return result
+
+
+def assert_each_once(uri: str, experiment: str, studies: int, trials: int) -> None:
+    runs = runs_in(uri, experiment)
+    names = Counter(run.info.run_name for run in runs)
+    assert names == Counter(
+        [f"c{s:04d}" for s in range(studies)] + [f"c{s:04d}/{t:04d}" for s in range(studies) for t in range(trials)]
+    )
+    assert {run.info.status for run in runs} == {"FINISHED"}
+    parents = {run.info.run_name: run.info.run_id for run in runs}
+    for run in runs:
+        name = run.info.run_name
+        if "/" in name:
+            assert run.data.tags["mlflow.parentRunId"] == parents[name.split("/")[0]]
+            assert run.data.metrics["score"] == pytest.approx(0.7 + int(name[-4:]) / 1000)
+            assert run.data.params["family"] == "xgboost"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_outage_loses_nothing_and_doubles_nothing(
+    fault: str, proxy: FaultyProxy, server: int, directory: RunDirectory
+) -> None:
+    parts = write_parts(directory, studies=3, trials=4)
+    writer = Writer(directory, proxy.uri, fault, RUN)
+    writer.start()
+    writer.add(parts[0])
+    until(lambda: writer.status().pending == 0)
+    proxy.set(fault)
+    for part in parts[1:]:
+        writer.add(part)
+    if fault in ("slow", "drop"):
+        until(lambda: writer.status().trials > 4)
+    else:
+        until(lambda: not writer.status().healthy)
+        assert writer.status().error
+    assert writer.status().trials >= 4
+    proxy.set(None)
+    status = writer.close(60)
+    assert (status.pending, status.rejected, status.error) == (0, 0, None)
+    assert_each_once(f"http://127.0.0.1:{server}", fault, studies=3, trials=4)
+
+
+def test_a_server_that_is_down_from_the_start(proxy: FaultyProxy, server: int, directory: RunDirectory) -> None:
+    proxy.set("refuse")
+    parts = write_parts(directory, studies=2, trials=2)
+    with Writer(directory, proxy.uri, "down", RUN) as writer:
+        for part in parts:
+            writer.add(part)
+        until(lambda: not writer.status().healthy)
+        status = writer.close(0.0)
+    assert (status.pending, status.trials) == (4, 0)
+    assert "refused" in str(status.error).lower() or "Max retries" in str(status.error)
+    proxy.set(None)
+    assert sync(directory, proxy.uri, "down", RUN, parts).complete
+    assert_each_once(f"http://127.0.0.1:{server}", "down", studies=2, trials=2)
+
+
+def test_a_run_that_the_server_makes_long_after_we_gave_up(
+    proxy: FaultyProxy, server: int, directory: RunDirectory
+) -> None:
+    proxy.set("late")
+    parts = write_parts(directory, studies=2, trials=2)
+    writer = Writer(directory, proxy.uri, "late", RUN)
+    writer.start()
+    for part in parts:
+        writer.add(part)
+    until(lambda: writer.status().pending == 0)
+    proxy.release()
+    names = Counter(run.info.run_name for run in runs_in(f"http://127.0.0.1:{server}", "late"))
+    assert max(names.values()) == 2, "the server did not make a run twice, so this test shows nothing"
+    assert writer.close(60).pending == 0
+    assert_each_once(f"http://127.0.0.1:{server}", "late", studies=2, trials=2)
+
+
+def test_secrets_stay_out_of_what_is_said(directory: RunDirectory) -> None:
+    part = write_part(directory, "a", trial())
+    with Writer(directory, "http://me:hunter2@127.0.0.1:1/?token=hunter3", "secret", RUN) as writer:
+        writer.add(part)
+        until(lambda: not writer.status().healthy)
+        error = str(writer.close(0.0).error)
+    assert "hunter" not in error
+    assert "127.0.0.1" in error
+
+
+def test_a_locked_database_is_waited_for(directory: RunDirectory, mlflow_database: str) -> None:
+    lock = sqlite3.connect(mlflow_database.removeprefix("sqlite:///"), isolation_level=None)
+    writer = Writer(directory, mlflow_database, "locked", RUN)
+    writer.start()
+    writer.add(write_part(directory, "a", trial("acme", 0)))
+    until(lambda: writer.status().pending == 0)
+    lock.execute("BEGIN EXCLUSIVE")
+    writer.add(write_part(directory, "b", trial("acme", 1)))
+    writer.add(write_part(directory, "c", study("acme", 2)))
+    until(lambda: "locked" in str(writer.status().error))
+    lock.execute("COMMIT")
+    assert writer.close(60).pending == 0
+    assert sorted(by_name(mlflow_database, "locked")) == ["acme", "acme/0000", "acme/0001"]

@@ -1,0 +1,135 @@
+"""A run's copy in MLflow from end to end, and `tuning mlflow sync`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import mlflow
+import pytest
+from click.testing import CliRunner
+from make_customers import write_customers
+from mlflow.tracking import MlflowClient
+from mlflow_records import by_name, runs_in
+
+from tuning import RunResult, TuneRunner
+from tuning.cli import main
+
+pytestmark = pytest.mark.mlflow
+CUSTOMERS = ("customer-01", "customer-02", "customer-loyal")
+SEARCH = {"name": "demo", "customers": list(CUSTOMERS), "target": "churned", "trials": 3}
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory, migrated_database: Path) -> RunResult:
+    """A small run in this process; its database is a copy of the session's, because making one takes seconds."""
+    folder = tmp_path_factory.mktemp("run")
+    write_customers(folder / "customers")
+    shutil.copy(migrated_database, folder / "mlflow.db")
+    runner = TuneRunner(
+        **SEARCH,
+        data=str(folder / "customers" / "*.csv"),
+        seed=3,
+        mlflow={"tracking_uri": f"sqlite:///{folder / 'mlflow.db'}"},
+    )
+    return runner.run(str(folder / "weekly"), progress=False, in_process=True)
+
+
+@pytest.fixture
+def uri(done: RunResult) -> str:
+    return f"sqlite:///{Path(done.directory.root).parent / 'mlflow.db'}"
+
+
+def test_every_record_has_its_run(done: RunResult, uri: str) -> None:
+    runs = by_name(uri, "demo")
+    kinds = Counter(run.data.tags.get("tuning.kind", "trial") for run in runs.values())
+    assert kinds == {"summary": 1, "study": len(CUSTOMERS), "trial": len(done.trial_records)}
+    for record in done.trial_records:
+        run = runs[f"{record.customer}/{record.trial:04d}"]
+        assert run.data.metrics["score"] == record.score
+        assert run.info.status != "RUNNING"
+    for row in done.leaderboard().itertuples():
+        run = runs[row.customer]
+        assert run.data.tags["tuning.status"] == row.status
+        if row.status == "ok":
+            assert run.data.metrics["test_score"] == row.test_score
+
+
+def test_the_summary_shows_the_leaderboard(done: RunResult, uri: str) -> None:
+    summary = by_name(uri, "demo", "tags.tuning.kind = 'summary'")
+    assert list(summary) == ["weekly"]
+    run = summary["weekly"]
+    assert run.data.metrics["customers"] == 3
+    assert run.data.metrics["succeeded"] == 2
+    assert "2 of 3 customers have a model" in run.data.tags["mlflow.note.content"]
+    client = MlflowClient(uri)
+    paths = {item.path for item in client.list_artifacts(run.info.run_id)}
+    assert paths == {"leaderboard.csv", "plan.json", "definition.yaml", "plots"}
+    plots = {item.path for item in client.list_artifacts(run.info.run_id, "plots")}
+    assert plots == {"plots/gain.svg", "plots/default-and-tuned.svg"}
+
+
+def test_winners_are_models_that_predict_what_ours_predict(done: RunResult, uri: str) -> None:
+    import pandas as pd
+
+    client = MlflowClient(uri)
+    experiment = client.get_experiment_by_name("demo").experiment_id
+    models = {model.tags["tuning.customer"]: model for model in client.search_logged_models([experiment])}
+    assert sorted(models) == ["customer-01", "customer-02"]
+    frame = pd.read_csv(Path(done.directory.root).parent / "customers" / "customer-01.csv")
+    previous = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(uri)
+    try:
+        loaded = mlflow.pyfunc.load_model(f"models:/{models['customer-01'].model_id}")
+    finally:
+        mlflow.set_tracking_uri(previous)
+    assert list(loaded.predict(frame)) == list(done.model("customer-01").predict(frame))
+
+
+def test_no_secret_reaches_mlflow(done: RunResult, tmp_path: Path, migrated_database: Path) -> None:
+    database = tmp_path / "secret.db"
+    shutil.copy(migrated_database, database)
+    uri = f"sqlite:///{database}?password=hunter2"
+    again = {**SEARCH, "data": str(Path(done.directory.root).parent / "customers" / "*.csv"), "trials": 1}
+    TuneRunner(**again, mlflow={"tracking_uri": uri}).run(str(tmp_path / "run"), progress=False, in_process=True)
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and "mlruns" in path.parts]
+    assert [path.name for path in files if path.name == "definition.yaml"]
+    for path in [database, *files]:
+        assert b"hunter2" not in path.read_bytes(), path
+
+
+def test_sync_copies_a_run_into_another_store(done: RunResult, uri: str, mlflow_database: str) -> None:
+    call = ["mlflow", "sync", done.directory.root, "--tracking-uri", mlflow_database, "--output", "json"]
+    answer = CliRunner().invoke(main, call)
+    assert answer.exit_code == 0, answer.output
+    report = json.loads(answer.stdout)
+    assert report["complete"] is True
+    assert report["status"]["trials"] == len(done.trial_records)
+    assert report["status"]["models"] == 2
+    assert len(runs_in(mlflow_database, "demo")) == len(runs_in(uri, "demo"))
+
+
+def test_sync_says_what_is_missing_and_why(done: RunResult) -> None:
+    call = ["mlflow", "sync", done.directory.root, "--tracking-uri", "http://me:hunter2@127.0.0.1:1", "--patience", "0"]
+    answer = CliRunner().invoke(main, call)
+    assert answer.exit_code == 1
+    assert "incomplete" in answer.stderr
+    assert "refused" in answer.stderr
+    assert "hunter2" not in answer.output
+    assert "Traceback" not in answer.output
+
+
+def test_sync_of_something_else_is_an_error_with_a_way_out(tmp_path: Path) -> None:
+    answer = CliRunner().invoke(main, ["mlflow", "sync", str(tmp_path)])
+    assert answer.exit_code == 1
+    assert "is not a run directory" in answer.stderr
+
+
+def test_the_same_folder_with_another_run_is_another_search(done: RunResult, uri: str, tmp_path: Path) -> None:
+    again = {**SEARCH, "data": str(Path(done.directory.root).parent / "customers" / "*.csv"), "seed": 4}
+    TuneRunner(**again, mlflow={"tracking_uri": uri}).run(str(tmp_path / "weekly"), progress=False, in_process=True)
+    names = Counter(run.info.run_name for run in runs_in(uri, "demo"))
+    assert names["weekly"] == 2
+    assert names["customer-01/0000"] == 2

@@ -1,0 +1,276 @@
+"""What a user sees in MLflow: parents, children, params, stepped metrics, states, the leaderboard row."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow import MlflowClient
+from mlflow_records import RUN, STARTED, by_name, study, trial, write_part
+
+from tuning.records import FAILED, NO_MODEL, QUARANTINED, STOPPED, Record, StepRecord
+from tuning.storage import RunDirectory
+from tuning.tracking import bulk, store
+from tuning.tracking.client import ClientStore
+from tuning.tracking.copying import Copier
+from tuning.tracking.database import client
+from tuning.tracking.identity import Search
+from tuning.tracking.selection import Selection
+
+pytestmark = pytest.mark.mlflow
+SEARCH = Search("churn", RUN)
+
+Copy = Callable[..., Copier]
+
+
+@pytest.fixture(params=["bulk", "client"])
+def copy(request: pytest.FixtureRequest, mlflow_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
+    """Copies records, each list as one part, by either kind of store; both must give the same."""
+    if request.param == "client":
+        monkeypatch.setattr(bulk, "TESTED_REVISIONS", frozenset())
+    directory = RunDirectory(str(tmp_path / "run"))
+
+    def run(*parts: list[Record], record_trials: str = "all") -> Copier:
+        opened = store.open_store(mlflow_database, SEARCH, str(tmp_path / "mlruns"))
+        assert isinstance(opened, ClientStore) == (request.param == "client")
+        copier = Copier(directory, SEARCH, Selection.parse(record_trials), lambda: opened)
+        for number, records in enumerate(parts):
+            copier.add(write_part(directory, f"part-{number}", *records))
+        while not copier.idle:
+            copier.work()
+        copier.finish()
+        return copier
+
+    return run
+
+
+def history(uri: str, run: Any, key: str) -> list[tuple[int, float, int]]:
+    values = client(uri).get_metric_history(run.info.run_id, key)
+    return sorted((value.step, value.value, value.timestamp) for value in values)
+
+
+def test_a_trial_with_its_steps(copy: Copy, mlflow_database: str) -> None:
+    copy([trial("acme", 17)])
+    run = by_name(mlflow_database)["acme/0017"]
+    assert run.info.status == "FINISHED"
+    assert run.info.start_time == int((STARTED + 17) * 1000)
+    assert run.info.end_time == run.info.start_time + 500
+    assert run.data.params == {
+        "family": "xgboost",
+        "model.max_depth": "20",
+        "model.eta": "0.1",
+        "subsample": "0.8",
+    }
+    assert [(step, value) for step, value, _ in history(mlflow_database, run, "roc_auc")] == [
+        (1, pytest.approx(0.697)),
+        (2, pytest.approx(0.707)),
+        (3, pytest.approx(0.717)),
+    ]
+    assert run.data.metrics["score"] == pytest.approx(0.717)
+    assert run.data.metrics["log_loss"] == pytest.approx(0.47)
+    assert run.data.metrics["fit_seconds"] == pytest.approx(0.25)
+    tags = {name.removeprefix("tuning."): value for name, value in run.data.tags.items()}
+    assert tags["customer"] == "acme"
+    assert tags["algorithm"] == "optuna"
+    assert tags["scheduler"] == "asha"
+    assert tags["state"] == "finished"
+    assert tags["seed"] == "1017"
+    assert tags["trial"] == "17"
+    assert tags["run"] == RUN
+
+
+def test_states_and_reasons(copy: Copy, mlflow_database: str) -> None:
+    stopped = trial("acme", 1, state=STOPPED, reason="asha: below the 0.33 quantile at step 1")
+    failed = trial("acme", 2, state=FAILED, reason="ValueError: boom", error="Traceback …", score=None, steps=[])
+    copy([trial("acme", 0), stopped, failed])
+    runs = by_name(mlflow_database)
+    assert [runs[f"acme/000{n}"].info.status for n in range(3)] == ["FINISHED", "KILLED", "FAILED"]
+    assert runs["acme/0001"].data.tags["tuning.reason"].startswith("asha")
+    assert runs["acme/0002"].data.tags["tuning.error"].startswith("Traceback")
+    assert "score" not in runs["acme/0002"].data.metrics
+
+
+def test_a_customers_parent_run(copy: Copy, mlflow_database: str) -> None:
+    copy([trial("acme", n) for n in range(3)], [study("acme", 3)])
+    runs = by_name(mlflow_database)
+    parent = runs["acme"]
+    assert parent.info.status == "FINISHED"
+    assert parent.data.params["model.max_depth"] == "5"
+    assert parent.data.params["family"] == "xgboost"
+    wanted = {
+        "cv_score": 0.8,
+        "test_score": 0.79,
+        "default_cv_score": 0.75,
+        "default_test_score": 0.74,
+        "gain": 0.05,
+        "trials": 3,
+        "stopped": 1,
+        "failed": 0,
+    }
+    assert {name: parent.data.metrics[name] for name in wanted} == pytest.approx(wanted)
+    row = json.loads(parent.data.tags["tuning.leaderboard"])
+    assert row["customer"] == "acme"
+    assert row["test_score"] == pytest.approx(0.79)
+    assert parent.data.tags["tuning.status"] == "ok"
+    winners = [run.info.run_name for run in runs.values() if run.data.tags.get("tuning.best") == "true"]
+    assert winners == ["acme/0002"]
+    children = [run for run in runs.values() if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
+    assert len(children) == 3
+
+
+@pytest.mark.parametrize("status", [NO_MODEL, QUARANTINED])
+def test_a_customer_without_a_model_has_a_reason(copy: Copy, mlflow_database: str, status: str) -> None:
+    nothing = dict.fromkeys(("family", "trial", "best_step", "config", "cv_score", "test_score", "gain"))
+    copy([study("acme", 0, status=status, reason="only one class", **nothing)])
+    run = by_name(mlflow_database)["acme"]
+    assert run.info.status == "FAILED"
+    assert run.data.tags["tuning.reason"] == "only one class"
+    assert "only one class" in run.data.tags["mlflow.note.content"]
+    assert run.data.params == {}
+
+
+def test_numbers_that_are_none(copy: Copy, mlflow_database: str) -> None:
+    steps = [StepRecord(1, math.nan), StepRecord(2, math.inf), StepRecord(3, -math.inf)]
+    copy([trial("acme", 0, steps=steps, score=math.nan, metrics={})])
+    run = by_name(mlflow_database)["acme/0000"]
+    values = [value for _, value, _ in history(mlflow_database, run, "roc_auc")]
+    assert math.isnan(values[0])
+    assert values[1:] == [1.7976931348623157e308, -1.7976931348623157e308]
+    assert math.isnan(run.data.metrics["score"])
+
+
+def test_changing_hyperparameters_are_metrics_with_a_step(copy: Copy, mlflow_database: str) -> None:
+    schedule = json.dumps([[0, {"lr": 0.1, "opt": "sgd"}], [2, {"lr": 0.02, "opt": "adam"}]])
+    copy([trial("acme", 0, config={"lr": 0.1, "opt": "sgd", "depth": 3}, schedule=schedule, lineage="[3]")])
+    run = by_name(mlflow_database)["acme/0000"]
+    assert run.data.params == {"family": "xgboost", "lr": "0.02", "opt": "adam", "depth": "3"}
+    assert [(step, value) for step, value, _ in history(mlflow_database, run, "hp.lr")] == [(0, 0.1), (2, 0.02)]
+    assert run.data.tags["tuning.schedule"] == schedule
+    assert run.data.tags["tuning.lineage"] == "[3]"
+
+
+def test_secrets_in_reasons_are_masked(copy: Copy, mlflow_database: str) -> None:
+    reason = "s3://me:hunter2@bucket/x?secret_key=hunter3 cannot be read"
+    copy([trial("acme", 0, state=FAILED, reason=reason, error=f"Traceback: {reason}")])
+    tags = by_name(mlflow_database)["acme/0000"].data.tags
+    assert not [value for value in tags.values() if "hunter" in value]
+    assert "bucket/x" in tags["tuning.reason"]
+
+
+def test_awkward_content_arrives(copy: Copy, mlflow_database: str) -> None:
+    config = {f"p{n}": n for n in range(150)} | {"a(b)": "x" * 9000, "nul": "a\0b", "text": "tab\tline\nüß\\N"}
+    steps = [StepRecord(n, 0.5 + n / 10_000, n / 1000, {"loss (mean)": 1 / n}) for n in range(1, 1201)]
+    name = "Müller & Söhne/Öl\t'\"; DROP TABLE runs"
+    copier = copy([trial(name, 0, config=config, steps=steps)], [study(name, 1, config=config)])
+    assert copier.progress.rejected == 0
+    runs = by_name(mlflow_database)
+    run = runs[f"{name}/0000"]
+    assert len(run.data.params) == 154
+    assert len(run.data.params["a_b_"]) == 6000
+    assert run.data.params["text"] == "tab\tline\nüß\\N"
+    assert len(history(mlflow_database, run, "roc_auc")) == 1200
+    assert len(history(mlflow_database, run, "loss _mean_")) == 1200
+    assert run.data.tags["tuning.customer"] == name
+    assert runs[name].data.tags["tuning.best_run"] == SEARCH.id(name, 0)
+
+
+@pytest.mark.parametrize(("record_trials", "wanted"), [("none", []), ("top:2", [0, 4]), ("top:9", [0, 1, 2, 3, 4])])
+def test_record_trials(copy: Copy, mlflow_database: str, record_trials: str, wanted: list[int]) -> None:
+    scores = [0.5, 0.6, 0.7, 0.8, 0.9]
+    trials: list[Record] = [trial("acme", n, score=scores[n]) for n in range(5)]
+    trials[3] = trial("acme", 3, score=0.8, state=STOPPED)
+    record = study("acme", 5, trial=0)  # the winner need not have the best score of all
+    copier = copy(trials[3:], [record], trials[:3], record_trials=record_trials)
+    assert copier.pending == 0
+    runs = by_name(mlflow_database)
+    assert sorted(runs) == ["acme", *(f"acme/000{n}" for n in wanted)]
+    assert runs["acme"].info.status == "FINISHED"
+
+
+def test_top_waits_for_the_end_of_a_study(copy: Copy, mlflow_database: str) -> None:
+    copier = copy([trial("acme", n) for n in range(3)], [trial("beta", 0)], [study("beta", 1)], record_trials="top:1")
+    assert copier.pending == 1
+    assert sorted(by_name(mlflow_database)) == ["acme", "beta", "beta/0000"]
+    assert by_name(mlflow_database)["acme"].info.status == "RUNNING"
+
+
+def test_a_study_that_goes_on_with_more_trials(copy: Copy, mlflow_database: str) -> None:
+    first = study("acme", 2, trial=0, config={"old": 1, "depth": 3}, status=NO_MODEL, reason="nothing finished")
+    last = study("acme", 4, trial=3, config={"depth": 7, "eta": 0.5}, seconds=99.5, test_score=0.9, gain=None)
+    begun: list[Record] = [trial("acme", n) for n in range(2)]
+    more: list[Record] = [trial("acme", n) for n in range(2, 4)]
+    copy(begun, [first])
+    assert by_name(mlflow_database)["acme"].data.params["old"] == "1"
+    for order in ([begun, [first], more, [last]], [[last], [first], more, begun]):
+        copy(*order)
+        runs = by_name(mlflow_database)
+        assert sorted(runs) == ["acme", *(f"acme/000{n}" for n in range(4))]
+        parent = runs["acme"]
+        assert parent.info.status == "FINISHED"
+        assert parent.data.params == {"family": "xgboost", "depth": "7", "eta": "0.5"}
+        assert parent.data.metrics["test_score"] == pytest.approx(0.9)
+        assert "mlflow.note.content" not in parent.data.tags
+        best = [name for name, run in runs.items() if run.data.tags.get("tuning.best") == "true"]
+        assert best == ["acme/0003"]
+        assert {run.data.tags["mlflow.parentRunId"] for name, run in runs.items() if "/" in name} == {
+            parent.info.run_id
+        }
+
+
+def test_studies_of_one_customer_stay_apart(copy: Copy, mlflow_database: str) -> None:
+    changes: dict[str, Any] = {"customer": "acme"}
+    copy([trial("acme:optuna:0", 0, **changes), trial("s-2", 0, **changes)], [study("s-2", 1, **changes)])
+    assert sorted(by_name(mlflow_database)) == ["acme s-2", "acme s-2/0000", "acme:optuna:0", "acme:optuna:0/0000"]
+
+
+def test_either_store_completes_what_the_other_began(
+    mlflow_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = RunDirectory(str(tmp_path / "run"))
+    first = write_part(directory, "a", *(trial("acme", n) for n in range(2)))
+    second = write_part(directory, "b", *(trial("acme", n) for n in range(4)))
+    third = write_part(directory, "c", study("acme", 4))
+
+    def copy_with(revisions: frozenset[str], *parts: str, run: str = RUN) -> None:
+        monkeypatch.setattr(bulk, "TESTED_REVISIONS", revisions)
+        opened = store.open_store(mlflow_database, Search("churn", run), str(tmp_path / "mlruns"))
+        copier = Copier(directory, Search("churn", run), Selection(None), lambda: opened)
+        for part in parts:
+            copier.add(part)
+        copier.work()
+
+    known = bulk.TESTED_REVISIONS
+    copy_with(frozenset(), first)
+    copy_with(known, first, second, third)
+    assert len(by_name(mlflow_database)) == 5
+    copy_with(known, first, run="other")
+    copy_with(frozenset(), first, second, third, run="other")
+    names = [run.info.run_name for run in MlflowClient(mlflow_database).search_runs(["1"])]
+    assert len(names) == 10
+    assert len(set(names)) == 5
+
+
+def test_a_run_that_mlflow_refuses_is_told_and_keeps_nobody_back(
+    mlflow_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = RunDirectory(str(tmp_path / "run"))
+    opened = store.open_store(mlflow_database, SEARCH, None)
+    copier = Copier(directory, SEARCH, Selection(None), lambda: opened)
+    bad = trial("acme", 1, steps=[StepRecord(2**64, 0.5)])  # does not fit into a database's integer
+    monkeypatch.setattr("tuning.tracking.copying.decode", lambda _: [trial("acme", 0), bad, trial("acme", 2)])
+    copier.add(write_part(directory, "a", trial("acme", 0)))
+    copier.work()
+    assert copier.progress.rejected == 1
+    assert "acme/0001" in str(copier.progress.error)
+    assert sorted(by_name(mlflow_database)) == ["acme", "acme/0000", "acme/0002"]
+
+
+def test_a_deleted_experiment_is_said_with_the_way_out(mlflow_database: str) -> None:
+    found = client(mlflow_database)
+    found.delete_experiment(found.create_experiment("churn"))
+    with pytest.raises(Exception, match="mlflow experiments restore"):
+        store.open_store(mlflow_database, SEARCH, None)

@@ -1,0 +1,350 @@
+"""The user's own estimators: beside or instead of the built-in families, through a whole run and back from disk."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeRegressor
+
+from tuning import TuneRunner
+from tuning.definition import define
+from tuning.errors import DefinitionError, PlanError, RunError
+from tuning.evaluation import prepare_data, train
+from tuning.metrics import Metric
+from tuning.model_list import Stored, freeze_models, own_families, parse_models, same_models
+from tuning.model_space import check_configurations, check_models, members, space_of
+from tuning.models.own import OwnFamily
+from tuning.storage import RunDirectory
+from tuning.task import BINARY, MULTICLASS, REGRESSION
+
+
+def names(models: Any) -> list[str]:
+    return [entry.name for entry in parse_models(models)]
+
+
+def make_frame(rows: int = 60, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"x": rng.normal(size=rows), "empty": np.nan, "shop": rng.choice(["a", "b"], rows)})
+    frame["y"] = 3 * frame["x"] + (frame["shop"] == "a") * 2 + rng.normal(scale=0.1, size=rows)
+    return frame
+
+
+def by_name() -> Pipeline:
+    """Brings its own preprocessing, and names a column that is empty for this customer."""
+    columns = ColumnTransformer([("x", StandardScaler(), ["x"]), ("shop", OneHotEncoder(), ["shop"])])
+    return make_pipeline(columns, Ridge())
+
+
+# --- what stands under `models` ------------------------------------------------------------------
+
+
+def test_names_are_the_classes_and_what_differs() -> None:
+    trees = [LinearRegression(), DecisionTreeRegressor(), DecisionTreeRegressor(splitter="random")]
+    assert names(trees) == ["LinearRegression", "DecisionTreeRegressor", "DecisionTreeRegressor(splitter='random')"]
+    assert names(make_pipeline(StandardScaler(), Ridge())) == ["StandardScaler+Ridge"]
+    assert names(["ridge", "sklearn.linear_model:BayesianRidge"]) == ["ridge", "BayesianRidge"]
+    assert names({"mine": Ridge(), "theirs": {"estimator": Ridge, "params": {"alpha": 3}}}) == ["mine", "theirs"]
+
+
+@pytest.mark.parametrize(
+    ("models", "message"),
+    [
+        ([], "the list is empty"),
+        (["ridg"], "'ridg' is not a model family. Did you mean 'ridge'"),
+        ([{"estimatr": "ridge"}], "entry 1: unknown key 'estimatr'. Did you mean 'estimator'"),
+        ([{"name": "a"}], "entry 1: there is no `estimator`"),
+        ([{"name": "ridge", "estimator": "sklearn.linear_model:Lasso"}], "'ridge' is a built-in family"),
+        ([Ridge(), Ridge()], "'Ridge' stands there twice; give each entry a `name`"),
+        ([StandardScaler()], "is not an estimator"),
+        ([{"estimator": Ridge(), "input": "table"}], "'table' is not one of auto, encoded, frame"),
+        ([{"estimator": Ridge(), "search_space": {"alpha": {"type": "flot"}}}], "search_space"),
+    ],
+)
+def test_a_wrong_entry_is_named(models: Any, message: str) -> None:
+    with pytest.raises(DefinitionError, match="models") as error:
+        define({"data": "*.csv", "target": "y", "models": models})
+    assert message in str(error.value)
+
+
+def test_a_list_of_plain_estimators_is_a_search_that_tries_each_once() -> None:
+    definition = define({"data": "*.csv", "target": "y", "models": [LinearRegression(), DecisionTreeRegressor()]})
+    assert definition.trials == 2
+    space = space_of(None, definition.models, REGRESSION)
+    assert [config["model"] for config in space.grid()] == ["LinearRegression", "DecisionTreeRegressor"]
+    assert space.default() == {"model": "LinearRegression"}
+
+
+def test_own_models_beside_and_instead_of_presets() -> None:
+    mine = {"estimator": make_pipeline(StandardScaler(), Ridge()), "name": "mine"}
+    mine["search_space"] = {"ridge__alpha": {"type": "float", "low": 0.1, "high": 10.0, "log": True}}
+    beside = members(space_of("tabular-regression", parse_models([mine]), REGRESSION))
+    assert next(iter(beside)) == "ridge"
+    assert list(beside)[-1] == "mine"
+    assert [parameter.name for parameter in beside["mine"]] == ["ridge__alpha"]
+    alone = space_of(None, parse_models([mine, "ridge"]), REGRESSION)
+    assert alone.default() == {"model": "mine", "ridge__alpha": pytest.approx(1.0)}
+    assert alone.complete({"model": "ridge"}) == {"model": "ridge", "alpha": 1.0}
+
+
+def test_a_space_of_parameters_is_the_only_models() -> None:
+    given = define({"data": "*", "target": "y", "search_space": {"alpha": {"type": "float", "low": 0.1, "high": 1.0}}})
+    space = space_of(given.search_space, parse_models("ridge"), REGRESSION)
+    assert space.default()["model"] == "ridge"
+    with pytest.raises(DefinitionError, match="no parameter `model`"):
+        space_of(given.search_space, (), REGRESSION)
+    with pytest.raises(DefinitionError, match="several models"):
+        space_of(given.search_space, parse_models(["ridge", "lasso"]), REGRESSION)
+
+
+# --- what a model can and cannot do ----------------------------------------------------------------
+
+
+def refusal(models: Any, task: str, metric: str) -> str:
+    entries = parse_models(models)
+    with pytest.raises((PlanError, DefinitionError)) as error:
+        check_models(space_of(None, entries, task), own_families(entries), task, metric)
+    return str(error.value)
+
+
+def test_a_model_that_cannot_do_it_is_refused_before_anything_runs() -> None:
+    assert "is for regression, the task is binary" in refusal([LinearRegression()], BINARY, "roc_auc")
+    assert "no probabilities, which 'neg_log_loss' needs" in refusal([LinearSVC()], MULTICLASS, "neg_log_loss")
+    assert "'svm' has no probabilities" in refusal("svm", MULTICLASS, "neg_log_loss")
+    space = {"alpa": {"type": "float", "low": 0.1, "high": 1.0}}
+    assert "has no parameter 'alpa'. Did you mean 'alpha'" in refusal(
+        {"estimator": Ridge(), "search_space": space}, REGRESSION, "r2"
+    )
+
+
+def test_of_several_models_those_that_cannot_do_it_are_left_out_with_a_note() -> None:
+    entries = parse_models(["svm", "logistic"])
+    space, notes = check_models(space_of(None, entries, MULTICLASS), {}, MULTICLASS, "neg_log_loss")
+    assert list(members(space)) == ["logistic"]
+    assert "svm" in notes[0]
+    space, notes = check_models(space_of(None, entries, BINARY), {}, BINARY, "roc_auc")
+    assert list(members(space)) == ["svm", "logistic"]
+
+
+def test_an_estimator_runs_on_one_thread_and_from_the_studys_seed() -> None:
+    family = OwnFamily("forest", make_pipeline(StandardScaler(), RandomForestClassifier(n_jobs=-1)))
+    params = family.build({"randomforestclassifier__max_depth": 2}, seed=7).get_params()
+    assert params["randomforestclassifier__n_jobs"] == 1
+    assert params["randomforestclassifier__random_state"] == 7
+    assert params["randomforestclassifier__max_depth"] == 2
+    fixed = OwnFamily("forest", RandomForestClassifier(random_state=3)).build({}, seed=7)
+    assert fixed.random_state == 3
+
+
+def test_a_factory_gets_what_its_signature_names_and_the_rest_is_set() -> None:
+    def make(strength: float = 1.0) -> Ridge:
+        return Ridge(alpha=strength * 10)
+
+    built = OwnFamily("mine", make).build({"strength": 2.0, "fit_intercept": False})
+    assert (built.alpha, built.fit_intercept) == (20.0, False)
+
+
+def test_sample_weights_reach_the_last_step_of_a_pipeline() -> None:
+    data = prepare_data(make_frame(), target="y", task=REGRESSION, seed=0)
+    weight = np.random.default_rng(0).uniform(0.1, 10, len(data.y))
+    plain = OwnFamily("p", make_pipeline(StandardScaler(), LinearRegression()))
+    _, rows, unseen = data.whole(plain)
+    without = plain.predict(plain.fit({}, rows, data.task, 0), unseen, data.task).values
+    rows.weight = weight[: len(rows.y)]
+    assert (plain.predict(plain.fit({}, rows, data.task, 0), unseen, data.task).values != without).any()
+
+
+@pytest.mark.parametrize(
+    ("model", "parameter", "message"),
+    [
+        (
+            "xgboost",
+            {"max_dept": {"type": "int", "low": 2, "high": 5}},
+            "no parameter 'max_dept'. Did you mean 'max_depth'",
+        ),
+        ("lightgbm", {"num_leafs": {"type": "int", "low": 2, "high": 5}}, "no parameter 'num_leafs'"),
+        ("ridge", {"alpa": {"type": "float", "low": 0.1, "high": 1.0}}, "unexpected keyword argument 'alpa'"),
+        ("random_forest", {"max_depth": {"type": "float", "low": 1.5, "high": 3.5}}, "max_depth"),
+        ("knn", {"n_neighbors": {"type": "int", "low": 0, "high": 3}}, "n_neighbors"),
+        ("sklearn.linear_model:Ridge", {"alpha": {"type": "float", "low": -1.0, "high": 1.0}}, "alpha"),
+    ],
+)
+def test_a_parameter_that_a_model_does_not_take_is_told_before_the_run(
+    tmp_path: Path, model: str, parameter: dict[str, Any], message: str
+) -> None:
+    make_frame().to_csv(tmp_path / "a.csv", index=False)
+    fields: dict[str, Any] = {"data": str(tmp_path / "a.csv"), "target": "y", "task": "regression"}
+    with pytest.raises(DefinitionError) as error:
+        TuneRunner(models=model, search_space=parameter, **fields).plan()
+    assert message in str(error.value)
+
+
+def test_every_preset_passes_the_check_of_written_spaces() -> None:
+    from search_spaces import presets
+
+    for task in (REGRESSION, BINARY, MULTICLASS):
+        for name in presets.families(task):
+            check_configurations(presets.load(name, task), {}, task)
+
+
+# --- whole runs -------------------------------------------------------------------------------------
+
+
+def run(tmp_path: Path, models: Any, **fields: Any) -> Any:
+    for customer, seed in (("acme", 1), ("bolt", 2)):
+        make_frame(seed=seed).to_csv(tmp_path / f"{customer}.csv", index=False)
+    runner = TuneRunner(
+        data=str(tmp_path / "*.csv"),
+        target="y",
+        task="regression",
+        metric="mae",
+        models=models,
+        storage=str(tmp_path / "runs"),
+        mlflow=False,
+        **fields,
+    )
+    return runner.run(str(tmp_path / "run"), progress=False, in_process=True)
+
+
+def test_the_best_of_a_few_estimators_for_every_customer(tmp_path: Path) -> None:
+    result = run(tmp_path, [LinearRegression(), DecisionTreeRegressor(), DecisionTreeRegressor(splitter="random")])
+    board = result.leaderboard()
+    assert list(board["status"]) == ["ok", "ok"]
+    assert list(board["model"]) == ["LinearRegression", "LinearRegression"]
+    assert list(board["trials"]) == [3, 3]
+    predicted = result.model("acme").predict(make_frame(seed=5))
+    assert np.corrcoef(predicted, make_frame(seed=5)["y"])[0, 1] > 0.99
+
+
+def test_a_pipeline_by_column_names_gets_the_columns_themselves(tmp_path: Path) -> None:
+    result = run(tmp_path, {"mine": by_name()})
+    model = result.model("bolt")
+    assert model.encoder.encoding == "frame"
+    fresh = make_frame(seed=9)
+    expected = [float(value) for value in model.predict(fresh)]
+    assert np.corrcoef(expected, fresh["y"])[0, 1] > 0.99
+    fresh.to_parquet(tmp_path / "fresh.parquet")
+    code = (
+        "import sys, json, pandas as pd; from tuning.results import RunResult; from tuning.storage import RunDirectory;"
+        "m = RunResult(RunDirectory(sys.argv[1])).model('bolt');"
+        "print(json.dumps([float(v) for v in m.predict(pd.read_parquet(sys.argv[2]))]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "run"), str(tmp_path / "fresh.parquet")],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    assert json.loads(done.stdout) == expected
+
+
+OWN_CODE = """
+from sklearn.base import BaseEstimator, RegressorMixin
+import numpy as np
+
+class Middle(RegressorMixin, BaseEstimator):
+    def __init__(self, shift=0.0):
+        self.shift = shift
+    def fit(self, X, y):
+        self.middle_ = float(np.median(y)) + self.shift
+        return self
+    def predict(self, X):
+        return np.full(len(X), self.middle_)
+"""
+
+
+def test_a_class_of_the_users_own_is_only_pickled_when_that_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(OWN_CODE)
+    entry = {
+        "estimator": f"{file}:Middle",
+        "search_space": {"shift": {"type": "float", "low": -1.0, "high": 1.0, "default": 0.0}},
+    }
+    with pytest.raises(PlanError, match=r"cannot be saved safely.*allow_pickle: true"):
+        run(tmp_path, [entry], trials=4)
+    result = run(tmp_path, [entry], trials=4, allow_pickle=True)
+    assert list(result.leaderboard()["model"]) == ["Middle", "Middle"]
+    file.unlink()  # the run has its own copy, and the model goes without either
+    with pytest.raises(RunError, match="allow_pickle=True"):
+        result.model("acme")
+    predicted = result.model("acme", allow_pickle=True).predict(make_frame())
+    assert len(set(predicted)) == 1
+
+
+def test_resuming_needs_the_same_models(tmp_path: Path) -> None:
+    result = run(tmp_path, [{"name": "mine", "estimator": by_name()}, "ridge"], trials=3)
+    before = result.leaderboard()
+    again = TuneRunner.resume(str(tmp_path / "run"), progress=False, in_process=True).leaderboard()
+    assert again["cv_score"].tolist() == before["cv_score"].tolist()
+    other = TuneRunner(
+        data=str(tmp_path / "*.csv"),
+        target="y",
+        task="regression",
+        metric="mae",
+        models=["ridge"],
+        trials=3,
+        mlflow=False,
+        storage=str(tmp_path / "runs"),
+    )
+    with pytest.raises(RunError, match="models"):
+        other.run(str(tmp_path / "run"), resume=True, progress=False, in_process=True)
+
+
+# --- how an estimator travels -------------------------------------------------------------------------
+
+
+def test_an_estimator_is_written_down_where_that_says_everything(tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path))
+    entries = parse_models([DecisionTreeRegressor(max_depth=3), by_name(), {"estimator": Ridge, "name": "class"}])
+    frozen = freeze_models(entries, directory)
+    assert frozen[0].to_dict() == {
+        "name": "DecisionTreeRegressor",
+        "estimator": "sklearn.tree:DecisionTreeRegressor",
+        "params": {"max_depth": 3},
+    }
+    assert isinstance(frozen[1].estimator, Stored)
+    assert frozen[2].to_dict() == {"name": "class", "estimator": "sklearn.linear_model:Ridge"}
+    read_back = parse_models([entry.to_dict() for entry in frozen])
+    assert read_back == frozen
+    families = own_families(read_back, directory)
+    assert repr(families[entries[1].name].source) == repr(by_name())  # type: ignore[attr-defined]
+    assert same_models(read_back, entries, directory)
+    assert not same_models(read_back, parse_models([DecisionTreeRegressor(max_depth=4), by_name(), Ridge]), directory)
+
+
+def test_a_stored_estimator_that_the_run_has_not_written_is_refused(tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path))
+    (frozen,) = freeze_models(parse_models([by_name()]), directory)
+    directory.write(frozen.estimator.file, b"something else")
+    with pytest.raises(RunError, match="SHA-256 differs"):
+        own_families([frozen], directory)
+    with pytest.raises(DefinitionError, match="belongs to another run"):
+        own_families([frozen])
+
+
+def test_an_estimator_that_raises_fails_its_trial_with_the_reason() -> None:
+    data = prepare_data(
+        make_frame(), target="y", task=REGRESSION, seed=0, own={"bad": OwnFamily("bad", Ridge(alpha=-1))}
+    )
+    with pytest.raises(ValueError, match="alpha"):
+        list(train({"model": "bad"}, data, Metric("r2", data.task), 0))
+
+
+def test_a_classifier_keeps_its_labels(tmp_path: Path) -> None:
+    frame = make_frame().drop(columns="y").assign(y=lambda all: np.where(all["x"] > 0, "up", "down"))
+    own = {"mine": OwnFamily("mine", LogisticRegression())}
+    data = prepare_data(frame, target="y", task=BINARY, seed=0, own=own)
+    assert list(train({"model": "mine"}, data, Metric("roc_auc", data.task), 0))[-1].score > 0.9

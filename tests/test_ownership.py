@@ -1,0 +1,190 @@
+"""One owner per run: epochs that only one can claim, leases that count, and writes of old owners that nobody reads."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from chaos import definition, truth, tuner_of, valley, wait_for, write_customers
+
+from tuning import RunResult, TuneRunner
+from tuning.epochs import Epoch, Owner, claim, newest_claimed, newest_epoch, this_process
+from tuning.errors import RunOwnedError
+from tuning.lease import BEAT_S, DEAD_AFTER_S, Beat, Lease, last_beat, make_sure_dead
+from tuning.packed import work_shard
+from tuning.starting import begin, go_on
+from tuning.storage import RunDirectory
+
+ELSEWHERE = Owner(host="elsewhere", pid=4711)
+QUIET = {"progress": False, "in_process": True}
+
+
+def _race(directory: RunDirectory, number: int, runners: int) -> list[Epoch]:
+    start, won = threading.Barrier(runners), []
+
+    def run() -> None:
+        start.wait()
+        try:
+            won.append(claim(RunDirectory(directory.uri), number, (), 1, 0.0))
+        except RunOwnedError as error:
+            assert str(this_process()) in str(error)  # noqa: PT017  # in a thread
+
+    threads = [threading.Thread(target=run) for _ in range(runners)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return won
+
+
+@pytest.mark.chaos
+def test_of_several_runners_that_race_for_a_run_one_wins_every_time(tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path))
+    for number in range(1, 51):
+        won = _race(directory, number, 2 if number <= 40 else 8)
+        assert [epoch.number for epoch in won] == [number]
+        assert newest_claimed(directory) == won[0]
+
+
+def _counting(directory: RunDirectory, epoch: Epoch, beats: int) -> tuple[Callable[[], float], Callable[[float], None]]:
+    """An observer's clock, and a sleep during which the owner counts as often as it still lives."""
+    now, left = [1000.0], [beats]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        if left[0]:
+            left[0] -= 1
+            directory.write(epoch.lease, b'{"counter": %d, "seconds": 1.0, "released": false}' % (beats - left[0]))
+
+    return lambda: now[0], sleep
+
+
+def test_an_owner_that_counts_is_left_alone(tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path))
+    epoch = replace(claim(directory, 1, (), 1, 0.0), owner=ELSEWHERE)
+    clock, sleep = _counting(directory, epoch, beats=1)
+    with pytest.raises(RunOwnedError, match="is being run by elsewhere:4711, which is alive"):
+        make_sure_dead(directory, epoch, clock=clock, sleep=sleep)
+
+
+def test_an_owner_whose_counter_stood_still_is_dead_after_the_stated_time(tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path))
+    epoch = replace(claim(directory, 1, (), 1, 0.0), owner=ELSEWHERE)
+    clock, sleep = _counting(directory, epoch, beats=0)
+    start = clock()
+    make_sure_dead(directory, epoch, clock=clock, sleep=sleep)
+    assert DEAD_AFTER_S <= clock() - start <= DEAD_AFTER_S + 1
+    assert DEAD_AFTER_S >= 5 * BEAT_S
+
+
+def test_the_wall_clock_decides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = RunDirectory(str(tmp_path))
+    epoch = replace(claim(directory, 1, (), 1, 0.0), owner=ELSEWHERE)
+    monkeypatch.setattr("time.time", lambda: 0.0)
+    clock, sleep = _counting(directory, epoch, beats=3)
+    with pytest.raises(RunOwnedError):
+        make_sure_dead(directory, epoch, clock=clock, sleep=sleep)
+
+
+def test_a_dead_process_of_this_machine_is_known_at_once(tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path))
+    child = os.fork()
+    if child == 0:
+        claim(directory, 1, (), 1, 0.0)
+        os._exit(0)
+    os.waitpid(child, 0)
+    epoch = newest_claimed(directory)
+    assert epoch is not None
+    assert epoch.owner.pid == child
+    make_sure_dead(directory, epoch, sleep=lambda _: pytest.fail("it waited"))
+
+
+def test_a_process_number_used_again_is_another_process() -> None:
+    me = this_process()
+    assert not me.gone
+    assert replace(me, started=me.started - 1).gone
+    assert not replace(me, started=0, machine="another").gone
+
+
+def test_a_run_cannot_be_resumed_while_it_runs_in_this_process(tmp_path: Path) -> None:
+    refusals: list[str] = []
+    run = str(tmp_path / "run")
+
+    def objective(config: dict[str, float], seed: int) -> float:
+        with pytest.raises(RunOwnedError) as refusal:
+            runner.run(run, resume=True, **QUIET)
+        refusals.append(str(refusal.value))
+        return valley(config, seed)
+
+    runner = tuner_of(objective, trials=2)
+    runner.run(run, **QUIET)
+    assert len(refusals) == 2
+    assert "is already being run by this very process" in refusals[0]
+
+
+def test_the_lease_counts_and_is_released_at_the_end(tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path))
+    epoch = claim(directory, 1, (), 1, 0.0)
+    with Lease(directory, epoch, beat=0.01).hold():
+        first = last_beat(directory, epoch).counter
+        wait_for(lambda: last_beat(directory, epoch).counter > first + 2)
+        with pytest.raises(RunOwnedError):
+            make_sure_dead(directory, epoch)
+    end = last_beat(directory, epoch)
+    assert end.released
+    make_sure_dead(directory, replace(epoch, owner=ELSEWHERE), sleep=lambda _: pytest.fail("it waited"))
+
+
+def test_an_owner_finds_out_that_it_was_replaced(tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path))
+    with Lease(directory, claim(directory, 1, (), 1, 0.0), beat=0.01).hold() as lease:
+        claim(directory, 2, (), 1, 0.0)
+        assert wait_for(lambda: lease.taken_by) == str(this_process())
+
+
+def test_whatever_an_old_owner_writes_is_never_read(tmp_path: Path) -> None:
+    """The old owner is asleep while another one takes over; then it wakes up and finishes everything."""
+    write_customers(tmp_path / "data", 3)
+    fields = definition(tmp_path / "data")
+    old = begin(TuneRunner(**fields).definition, str(tmp_path / "run"))
+    old.lease.release()
+    new = go_on(old.directory)
+    for shard in range(len(old.plan.shards)):
+        work_shard(old.directory, old.epoch, shard, lambda _: None)
+    assert len(list(old.directory.list(old.epoch.records))) >= 2
+    assert RunResult(old.directory).trial_records == []
+    assert set(RunResult(old.directory).leaderboard()["reason"]) == {"not finished yet: resume the run"}
+    for shard in range(len(new.plan.shards)):
+        work_shard(new.directory, new.epoch, shard, lambda _: None)
+    new.lease.release()
+    first = RunResult(old.directory)
+    for shard in range(len(old.plan.shards)):
+        work_shard(old.directory, old.epoch, shard, lambda _: None)  # it also saves its models again
+    for customer in ("c0000", "c0001", "c0002"):
+        first.model(customer)
+    whole = TuneRunner(**fields).run(str(tmp_path / "whole"), **QUIET)
+    assert truth(RunResult(old.directory)) == truth(whole)
+
+
+def test_an_owner_that_died_before_its_plan_stands_in_nobodys_way(tmp_path: Path) -> None:
+    write_customers(tmp_path / "data", 2)
+    runner = TuneRunner(**definition(tmp_path / "data"))
+    directory = RunDirectory(str(tmp_path / "run"))
+    claim(directory, 1, (), 4, 0.0)
+    assert newest_epoch(directory) is None
+    result = runner.run(directory.uri, **QUIET)
+    assert result.epoch.number == 2
+    claim(directory, 3, (), 4, 0.0)
+    assert RunResult(directory).epoch.number == 2
+    assert truth(TuneRunner.resume(directory.uri, **QUIET)) == truth(result)
+
+
+def test_a_lease_that_cannot_be_read_is_no_sign_of_life(tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path))
+    epoch = claim(directory, 1, (), 1, 0.0)
+    directory.write(epoch.lease, b"{torn")
+    assert last_beat(directory, epoch) == Beat()

@@ -1,0 +1,88 @@
+"""Population-based training over the built-in families: real models change hands, the others run in full."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import schedulers
+from search_spaces import Choice, Constant, Float, Int, SearchSpace, algorithms
+from tuning.customers import Customer
+from tuning.evaluation import full_steps, prepare_data, train
+from tuning.metrics import Metric
+from tuning.models import family as find_family
+from tuning.models.base import SteppedFamily
+from tuning.study import Study, StudyLoop, Training
+
+SPACE = SearchSpace(
+    [
+        Choice("model", ["xgboost", "mlp", "ridge"]),
+        Float("learning_rate", 0.01, 0.5, log=True, when={"model": "xgboost"}),
+        Int("max_depth", 2, 6, when={"model": "xgboost"}),
+        Constant("n_estimators", 40, when={"model": "xgboost"}),
+        Float("learning_rate_init", 1e-4, 0.1, log=True, when={"model": "mlp"}),
+        Int("width", 4, 16, when={"model": "mlp"}),
+        Constant("max_iter", 40, when={"model": "mlp"}),
+        Float("alpha", 1e-3, 10.0, log=True, when={"model": "ridge"}),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def loop() -> Any:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(80, 3)), columns=["a", "b", "c"])
+    frame["y"] = frame["a"] * 2 - np.abs(frame["b"]) + rng.normal(scale=0.1, size=80)
+    data = prepare_data(frame, target="y", task="regression", seed=0, folds=2)
+    metric = Metric("r2", data.task)
+
+    def frozen(config: Mapping[str, Any]) -> Any:
+        found = find_family(config["model"])
+        return found.frozen | {found.length} if isinstance(found, SteppedFamily) else None
+
+    training = Training(
+        start=lambda config, seed, state: train(config, data, metric, seed, state),
+        family=lambda config: str(config["model"]),
+        full_steps=lambda config: full_steps(config, data),
+        best_prefix=lambda config: isinstance(find_family(config["model"]), SteppedFamily),
+        frozen=frozen,
+    )
+
+    def build(scheduler: Mapping[str, Any]) -> StudyLoop:
+        study = Study(
+            "s", Customer("c", "nowhere.csv"), algorithms.parse("random"), schedulers.parse(scheduler), seed=1
+        )
+        return StudyLoop("run", study, training, SPACE, "r2", "max", trials=14)
+
+    return build
+
+
+def test_models_of_every_stepped_family_change_hands(loop: Any) -> None:
+    records = list(loop({"name": "pbt", "perturbation_interval": 2}))
+    assert {record.state for record in records} == {"finished"}
+    families = {record.trial: record.family for record in records}
+    taken_over = [record for record in records if record.lineage]
+    assert {record.family for record in taken_over} >= {"xgboost", "mlp"}
+    assert "ridge" not in {record.family for record in taken_over}
+    for record in taken_over:
+        steps = [step.step for step in record.steps]
+        assert steps == list(range(1, len(steps) + 1))
+        assert {families[exploit["donor"]] for exploit in json.loads(record.lineage)} == {record.family}
+        schedule = json.loads(record.schedule)
+        assert schedule[-1][1] == record.config
+        assert len({config.get("width") for _, config in schedule}) == 1
+        for _, config in schedule:
+            SPACE.check(config)
+
+
+def test_each_family_is_a_race_of_its_own(loop: Any) -> None:
+    records = list(loop({"name": "hyperband"}))
+    assert len(records) == 14
+    finished = {record.family for record in records if record.state == "finished"}
+    assert finished == {"xgboost", "mlp", "ridge"}
+    assert all(record.reason.startswith("hyperband: ") for record in records if record.state == "stopped")

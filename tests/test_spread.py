@@ -1,0 +1,229 @@
+"""Spread studies: isolated from each other, resumable from their journal, and real under Tune's controller."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import schedulers
+from search_spaces import Float, SearchSpace, algorithms
+from tuning import RunResult, TuneRunner
+from tuning.customers import Customer
+from tuning.definition import define
+from tuning.epochs import Epoch
+from tuning.errors import PlanError
+from tuning.plan import make_plan
+from tuning.records import TrialRecord
+from tuning.spread.journal import read_journal
+from tuning.spread.live import LiveStudy
+from tuning.spread.studies import Studies
+from tuning.steps import Step
+from tuning.storage import RunDirectory
+from tuning.study import Study
+
+SPACE = SearchSpace([Float("x", -5, 5, default=4.0)])
+STEPS = 9
+EASY, HARD = 0.0, 100.0  # the level of a customer's scores
+
+
+def study(name: str, algorithm: str = "optuna", trials: int = 20) -> LiveStudy:
+    customer = Customer(name, "")
+    spec = Study(name, customer, algorithms.parse(algorithm), schedulers.parse("asha"), seed=len(name))
+    return LiveStudy("run", spec, SPACE, "loss", "min", trials, lambda config: "objective", lambda event: None)
+
+
+def score(name: str, config: Any, step: int) -> float:
+    level = HARD if name == "hard" else EASY
+    return level + (config["x"] - 1) ** 2 + 3.0 / step
+
+
+class Workers:
+    """Runs trials of `Studies` as Tune would: some slots, one step of each in turn."""
+
+    def __init__(self, studies: Studies, slots: int) -> None:
+        self.studies, self.slots = studies, slots
+        self.running: list[tuple[str, LiveStudy, Any, int]] = []
+        self.steps = 0
+
+    def work(self, events: int | None = None) -> None:
+        """Until nothing is left, or for some steps only (the driver dies then)."""
+        while events is None or self.steps < events:
+            while len(self.running) < self.slots and (found := self.studies.next()) is not None:
+                self.running.append((*found, 0))
+            if not self.running:
+                return
+            trial_id, live, trial, done = self.running.pop(0)
+            self.steps += 1
+            report = {
+                "step": done + 1,
+                "score": score(live.study.id, trial.config, done + 1),
+                "seconds": 0.1,
+                "fit_seconds": 0.1,
+                "full": STEPS,
+                "prefix": True,
+            }
+            if self.studies.result(trial_id, report) or done + 1 == STEPS:
+                self.studies.end(trial_id)
+            else:
+                self.running.append((trial_id, live, trial, done + 1))
+
+
+def together(tmp_path: Path, lives: list[LiveStudy], folder: str = "0001-a") -> Studies:
+    directory = RunDirectory(str(tmp_path))
+    return Studies(directory, Epoch(1, folder), lives, lambda report: None, lambda live: None, interval=0.0)
+
+
+def decisions(live: LiveStudy) -> list[tuple[Any, ...]]:
+    ordered = sorted(live.records, key=lambda record: record.trial)
+    return [(r.trial, r.config["x"], r.state, len(r.steps), r.score, r.suggested, r.told) for r in ordered]
+
+
+def test_an_easy_and_a_hard_customer_take_the_decisions_they_take_alone(tmp_path: Path) -> None:
+    alone = {}
+    for name in ("easy", "hard"):
+        live = study(name)
+        Workers(together(tmp_path / name, [live]), slots=1).work()
+        alone[name] = decisions(live)
+    both = [study("easy"), study("hard")]
+    Workers(together(tmp_path / "both", both), slots=2).work()  # two studies, one trial of each at a time
+    for live in both:
+        assert decisions(live) == alone[live.study.id]
+        assert {record.state for record in live.records} == {"finished", "stopped"}
+
+
+@pytest.mark.parametrize("algorithm", ["random", "optuna", "hyperopt"])
+@pytest.mark.parametrize("died_after", [1, 7, 40, 77])
+def test_a_resumed_driver_takes_the_same_decisions(tmp_path: Path, algorithm: str, died_after: int) -> None:
+    undisturbed = study("acme", algorithm)
+    Workers(together(tmp_path / "whole", [undisturbed]), slots=3).work()
+
+    first = study("acme", algorithm)
+    before = together(tmp_path / "cut", [first])
+    workers = Workers(before, slots=3)
+    workers.work(died_after)
+    before.flush()
+    recorded = {record.trial: record for record in first.records}
+    journal = read_journal(RunDirectory(str(tmp_path / "cut")), Epoch(1, "0001-a"), lambda name, error: None)
+
+    second = study("acme", algorithm)
+    second.replay(journal["acme"], recorded)
+    assert {record.trial for record in second.records} == set(recorded)
+    assert sorted(trial.number for trial in second.waiting) == sorted(first.live)
+    again = Workers(together(tmp_path / "cut", [second], "0002-b"), slots=3)
+    # The trials in flight go on with the step behind their last one, in the turn they had.
+    turn = [number for _, _, trial, _ in workers.running for number in [trial.number]]
+    second.waiting.sort(key=lambda trial: turn.index(trial.number) if trial.number in turn else len(turn))
+    while second.waiting:
+        found = again.studies.next()
+        assert found is not None
+        again.running.append((*found, len(found[2].steps)))
+    again.work()
+    assert [row[:5] for row in decisions(second)] == [row[:5] for row in decisions(undisturbed)]
+
+
+def test_a_study_whose_algorithm_fails_ends_alone_with_its_reason(tmp_path: Path) -> None:
+    good, bad = study("good"), study("bad")
+    calls = iter(range(100))
+
+    def suggest(trial_id: str) -> Any:
+        if next(calls) == 3:
+            raise RuntimeError("out of ideas")
+        return {"x": 0.5}
+
+    bad.searcher.suggest = suggest
+    ended: list[str] = []
+    studies = together(tmp_path, [bad, good])
+    studies.on_end = lambda live: ended.append(live.study.id)
+    Workers(studies, slots=4).work()
+    assert "out of ideas" in (bad.failure or "")
+    assert len(good.records) == 20
+    assert ended == ["bad", "good"]
+
+
+def test_a_step_told_twice_is_no_news(tmp_path: Path) -> None:
+    live = study("acme")
+    studies = together(tmp_path, [live])
+    found = studies.next()
+    assert found is not None
+    report = {"step": 1, "score": 2.0, "seconds": 0.1, "fit_seconds": 0.1, "full": STEPS, "prefix": True}
+    for _ in range(3):
+        assert studies.result(found[0], report) is False
+    studies.end(found[0])
+    assert [len(record.steps) for record in live.records] == [1]
+
+
+def test_the_plan_refuses_to_spread_what_pauses_and_says_where_it_runs() -> None:
+    fields = {"objective": lambda x: x, "search_space": SPACE, "metric": "loss", "mode": "min", "steps": 9}
+    definition = define({**fields, "scheduler": "hyperband", "algorithm": "random", "placement": "spread"})
+    with pytest.raises(PlanError, match="placement: packed"):
+        make_plan(definition)
+    assert make_plan(define({**fields, "placement": "spread"})).placement == "spread"
+    assert make_plan(define({**fields, "slots": 4})).placement == "spread"  # one study, four slots
+    assert make_plan(define({**fields, "slots": 1})).placement == "packed"
+
+
+@pytest.mark.ray
+def test_a_killed_worker_costs_the_trial_the_steps_since_its_checkpoint(
+    ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuning.spread.running.CHECKPOINT_S", 0.0)
+
+    folder = str(tmp_path)
+
+    def objective(config: dict[str, Any], state: Any) -> Iterator[Step]:
+        """Its worker dies once, at step 6; every step leaves a line in a file."""
+        for step in range((state or 0) + 1, 10):
+            with open(f"{folder}/steps-{config['x']:.6f}", "a") as log:
+                log.write(f"{step}\n")
+            if step == 6 and not os.path.exists(f"{folder}/died"):
+                open(f"{folder}/died", "w").close()
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield Step(step, (config["x"] - 1) ** 2 + 1 / step, get_state=lambda step=step: step)
+
+    result = TuneRunner(
+        objective=objective,
+        search_space=SPACE,
+        metric="loss",
+        mode="min",
+        steps=9,
+        trials=3,
+        algorithm="random",
+        scheduler="fifo",
+        placement="spread",
+        mlflow=False,
+        slots=2,
+    ).run(str(tmp_path / "run"), progress=False)
+    records: list[TrialRecord] = result.trial_records
+    assert [[step.step for step in record.steps] for record in records] == [list(range(1, 10))] * 3
+    assert sorted(record.attempt for record in records) == [1, 1, 2]
+    lost = next(record for record in records if record.attempt == 2)
+    run = (tmp_path / f"steps-{lost.config['x']:.6f}").read_text().split()
+    assert len(run) < 9 + 5  # 9 steps, and at most the one or two since the last checkpoint again
+
+
+@pytest.mark.ray
+def test_customers_spread_over_workers_get_models(ray_cluster: None, tmp_path: Path) -> None:
+    from make_customers import write_customers
+
+    write_customers(tmp_path / "customers", customers=5)
+    result: RunResult = TuneRunner(
+        data=str(tmp_path / "customers" / "*.csv"),
+        target="churned",
+        metric="roc_auc",
+        trials=4,
+        placement="spread",
+        mlflow=False,
+        slots=2,
+    ).run(str(tmp_path / "run"), progress=False)
+    board = result.leaderboard()
+    assert list(board["status"]) == ["ok", "ok", "no_model", "no_model", "no_model"]
+    assert len(result.trial_records) >= 8
+    assert board["test_score"][:2].notna().all()
+    assert "not utf-8 text" in board.set_index("customer").loc["customer-broken", "reason"]
+    again = TuneRunner.resume(str(tmp_path / "run"), progress=False)
+    assert len(again.trial_records) == len(result.trial_records)

@@ -1,0 +1,45 @@
+"""Stopping rules of a definition: what ends a study early, and that the record says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from search_spaces import Float, SearchSpace
+from tuning import TuneRunner
+from tuning.definition import define
+from tuning.errors import DefinitionError, PlanError
+from tuning.plan import make_plan
+
+FIELDS = {
+    "objective": lambda config: (config["x"] - 1) ** 2,
+    "search_space": SearchSpace([Float("x", -5, 5, default=1.0)]),
+    "metric": "loss",
+    "mode": "min",
+    "trials": 30,
+    "algorithm": "random",
+    "mlflow": False,
+}
+
+
+def test_a_study_ends_when_its_target_is_reached(tmp_path: Path) -> None:
+    result = TuneRunner(**FIELDS, stop={"target": 0.5}).run(str(tmp_path / "run"), progress=False, in_process=True)
+    assert len(result.trial_records) == 1  # the default is the optimum
+
+
+def test_a_study_ends_when_nothing_gets_better(tmp_path: Path) -> None:
+    stop = {"study_plateau": {"trials": 5}}
+    result = TuneRunner(**FIELDS, stop=stop).run(str(tmp_path / "run"), progress=False, in_process=True)
+    assert 5 <= len(result.trial_records) < 12
+    assert result.leaderboard()["status"][0] == "ok"
+
+
+def test_an_unknown_rule_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(DefinitionError, match="target"):
+        define({**FIELDS, "stop": {"targt": 0.5}})
+
+
+def test_rules_are_refused_where_they_do_not_work() -> None:
+    with pytest.raises(PlanError, match="placement: packed"):
+        make_plan(define({**FIELDS, "stop": {"target": 0.5}, "placement": "spread"}))

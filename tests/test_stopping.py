@@ -1,0 +1,205 @@
+"""Stopping a run from outside: Ctrl-C, SIGTERM, a budget, another owner. Nothing recorded is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+from chaos import SPACE, definition, environment, truth, tuner_of, valley, wait_for, write_customers
+
+from tuning import RunResult, TuneRunner
+from tuning.epochs import claim, newest_claimed, newest_epoch
+from tuning.errors import RunError, RunInterrupted, RunOwnedError
+from tuning.lease import last_beat
+from tuning.signals import Signals
+from tuning.storage import RunDirectory
+
+pytestmark = pytest.mark.chaos
+QUIET = {"progress": False, "in_process": True}
+
+
+@contextmanager
+def _once_recorded(run: Path, action: object) -> Iterator[None]:
+    """Call `action` from another thread when the run has written its first part."""
+
+    def watch() -> None:
+        wait_for(lambda: list(run.glob("records/*/trials-*")), what="a first part")
+        action()  # type: ignore[operator]
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    yield
+    thread.join()
+
+
+@pytest.fixture(autouse=True)
+def stray_signals_are_ignored() -> Iterator[None]:
+    """A signal that comes after a run has ended must not end the tests."""
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def _slow(config: dict[str, float], seed: int) -> float:
+    time.sleep(0.1)
+    return valley(config, seed)
+
+
+def _command(tmp_path: Path, *options: str) -> subprocess.Popen[str]:
+    write_customers(tmp_path / "data", 2)
+    text = yaml.safe_dump({**definition(tmp_path / "data", trials=5000), "limits": {"run_seconds": 120}})
+    (tmp_path / "definition.yaml").write_text(text)
+    return subprocess.Popen(
+        [sys.executable, "-m", "tuning.cli", "run", "definition.yaml", "--run-dir", "run", "--quiet", *options],
+        env=environment(),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_command_in_one_process_stops_says_how_to_go_on_and_ends_with_the_signals_code(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    command = _command(tmp_path, "--in-process")
+    run = tmp_path / "run"
+    wait_for(lambda: list(run.glob("records/*/trials-*")), what="a first part")
+    command.send_signal(number)
+    out, err = command.communicate(timeout=60)
+    assert command.returncode == code, err
+    assert f"Go on with: tuning resume {run}" in err
+    assert "Traceback" not in err
+    assert out == ""
+    directory = RunDirectory(str(run))
+    epoch = newest_epoch(directory)
+    assert epoch is not None
+    assert last_beat(directory, epoch).released
+    assert len(RunResult(directory).trial_records) > 0
+
+
+@pytest.mark.ray
+def test_a_command_on_ray_stops_in_order_at_the_first_signal(tmp_path: Path) -> None:
+    command = _command(tmp_path)
+    run = tmp_path / "run"
+    wait_for(lambda: list(run.glob("records/*/trials-*")), seconds=90, what="a first part")
+    os.killpg(command.pid, signal.SIGINT)  # as a terminal does: to every process of the command
+    _, err = command.communicate(timeout=60)
+    assert command.returncode == 130, err
+    assert "stopping: what is finished is being written" in err
+    assert f"Go on with: tuning resume {run}" in err
+    assert "Traceback" not in err
+    epoch = newest_epoch(RunDirectory(str(run)))
+    assert epoch is not None
+    assert last_beat(RunDirectory(str(run)), epoch).released
+    assert not list(run.glob("flights/*/*"))  # every worker ended in order
+
+
+@pytest.mark.ray
+def test_interrupting_in_a_notebook_and_going_on_gives_the_same_result(ray_cluster: None, tmp_path: Path) -> None:
+    write_customers(tmp_path / "data", 4)
+    runner = TuneRunner(**definition(tmp_path / "data", trials=150))
+    run = tmp_path / "run"
+    before = signal.getsignal(signal.SIGINT)
+    with (
+        _once_recorded(run, lambda: os.kill(os.getpid(), signal.SIGINT)),
+        pytest.raises(RunInterrupted, match=r"stopped by Ctrl-C; \d+ of 600 trials and \d of 4 studies are recorded"),
+    ):
+        runner.run(str(run), progress=False)
+    assert signal.getsignal(signal.SIGINT) is before
+    recorded = {record.key: record.started for record in RunResult(str(run)).trial_records}
+    assert recorded
+    result = runner.run(str(run), progress=False, resume=True)
+    assert recorded.items() <= {record.key: record.started for record in result.trial_records}.items()
+    assert truth(result) == truth(runner.run(str(tmp_path / "whole"), **QUIET))
+
+
+@pytest.mark.ray
+def test_the_second_signal_ends_it_at_once(ray_cluster: None, tmp_path: Path) -> None:
+    import ray
+
+    def twice() -> None:
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.3)  # Python takes two pending signals for one
+
+    def slow(config: dict[str, float], seed: int) -> float:  # pickled by value: workers do not know this module
+        time.sleep(0.1)
+        return config["x"]
+
+    run = tmp_path / "run"
+    runner = tuner_of(slow, trials=400, slots=2)
+    with _once_recorded(run, twice), pytest.raises(RunInterrupted, match="Go on with: tuning resume"):
+        runner.run(str(run), progress=False)
+    recorded = len(RunResult(str(run)).trial_records)
+    assert recorded > 0
+    wait_for(lambda: ray.available_resources().get("CPU") == 2, what="the workers' end")
+    assert len(RunResult(str(run)).trial_records) >= recorded
+
+
+@pytest.mark.ray
+def test_workers_that_cannot_load_the_users_code_are_not_started_for_ever(
+    ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuning.runner.WORKER_DEATHS", 0)
+    runner = tuner_of(_slow, trials=2, limits={"crashes_before_quarantine": 1})
+    with pytest.raises(RunError, match=r"again and again .*ModuleNotFoundError: No module named 'test_stopping'"):
+        runner.run(str(tmp_path / "run"), progress=False)
+
+
+def test_the_first_signal_is_a_wish_the_second_an_order_and_the_third_an_exception() -> None:
+    with Signals() as signals:
+        ordered = threading.Event()
+        signals.order = ordered.set
+        os.kill(os.getpid(), signal.SIGINT)
+        assert signals.received == signal.SIGINT
+        assert not ordered.is_set()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert ordered.wait(10)
+        with pytest.raises(RunInterrupted) as stopped:
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert stopped.value.exit_code == 143
+        assert isinstance(stopped.value, KeyboardInterrupt)
+
+
+def test_a_used_up_budget_leaves_reasons_and_the_rest_for_a_resume(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuning.packed.INTERVAL_S", 0.1)
+    run = str(tmp_path / "run")
+    runner = tuner_of(_slow, trials=60, limits={"run_seconds": 0.5})
+    result = runner.run(run, **QUIET)
+    assert 0 < len(result.trial_records) < 60
+    assert list(result.leaderboard()["reason"]) == ["not finished yet: resume the run"]
+    assert f"go on with: tuning resume {run} --set limits.run_seconds=…" in caplog.text
+    again = runner.run(run, resume=True, **QUIET)  # the budget is the run's, not the attempt's
+    assert len(again.trial_records) <= len(result.trial_records) + 2
+    more = tuner_of(_slow, trials=60, limits={"run_seconds": 600})
+    assert len(more.run(run, resume=True, **QUIET).trial_records) == 60
+
+
+def test_an_owner_that_was_replaced_stops_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuning.lease.BEAT_S", 0.02)
+    monkeypatch.setattr("tuning.packed.INTERVAL_S", 0.1)
+    run = tmp_path / "run"
+    directory = RunDirectory(str(run))
+
+    def take() -> None:
+        owner = newest_claimed(directory)
+        assert owner is not None
+        claim(directory, owner.number + 1, (), 1, 0.0)
+
+    with _once_recorded(run, take), pytest.raises(RunOwnedError, match=r"was taken over by .*, which believed this"):
+        tuner_of(_slow, trials=400, search_space=SPACE).run(str(run), **QUIET)
+    assert not (run / "leaderboard.csv").exists()

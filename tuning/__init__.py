@@ -1,0 +1,21 @@
+"""The best model and hyperparameters for every customer: thousands of isolated studies in one Ray Tune run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tuning.results import RunResult
+    from tuning.runner import TuneRunner
+
+__all__ = ["RunResult", "TuneRunner"]
+_HOMES = {"TuneRunner": "tuning.runner", "RunResult": "tuning.results"}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when they are first used: `import tuning` costs next to nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tuning' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -1,0 +1,49 @@
+"""Comparing search algorithms, so that the answer can be believed.
+
+Everything is computed from one table of curves (`tuning.compare.curves`), wherever it comes from: a run of this
+program, a replay of recorded evaluations, or somebody else's experiment. Importing this package loads nothing
+heavy; its names are loaded when they are used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tuning.compare.comparison import Comparison, analyse
+    from tuning.compare.curves import Curves
+    from tuning.compare.replaying import compare_on_table, replay
+    from tuning.compare.run import compare, comparison_of
+    from tuning.compare.tabular import Table
+    from tuning.compare.tabulating import tabulate
+
+_HOME = {
+    "Comparison": "tuning.compare.comparison",
+    "Curves": "tuning.compare.curves",
+    "Table": "tuning.compare.tabular",
+    "analyse": "tuning.compare.comparison",
+    "compare": "tuning.compare.run",
+    "compare_on_table": "tuning.compare.replaying",
+    "comparison_of": "tuning.compare.run",
+    "replay": "tuning.compare.replaying",
+    "tabulate": "tuning.compare.tabulating",
+}
+
+__all__ = [
+    "Comparison",
+    "Curves",
+    "Table",
+    "analyse",
+    "compare",
+    "compare_on_table",
+    "comparison_of",
+    "replay",
+    "tabulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

@@ -1,0 +1,311 @@
+"""The comparison: everything that is computed from a curves table, as one value to print, plot, save or read."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from tuning.compare.anytime import MATCH, Anytime, anytime
+from tuning.compare.blocks import TASK, Blocks, blocks
+from tuning.compare.curves import CURVE, Curves
+from tuning.compare.hold_out import HoldOut, hold_out
+from tuning.compare.null_check import NullCheck, null_check
+from tuning.compare.pairs import Pair, Pairs
+from tuning.compare.recommendation import Recommendation, recommend
+from tuning.compare.statistics import Friedman, friedman, smallest_p
+from tuning.errors import DataError, PlanError
+from tuning.records import FAILED
+
+if TYPE_CHECKING:
+    from tuning.compare.plots import Plots
+
+SCHEMA_VERSION = 1
+# Two per cent of the way from a typical random configuration to the best.
+MARGIN = 0.02
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Where methods failed. tasks: per method those without any finished trial, counted as worst there. seeds: how
+    many further searches ended like that. trials: per method how many trials failed. everywhere: tasks on which
+    every method failed, left out.
+    """
+
+    tasks: Mapping[str, tuple[str, ...]]
+    seeds: Mapping[str, int]
+    trials: Mapping[str, int]
+    everywhere: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What came of comparing methods on tasks.
+
+    curves: the data. results: any-time regret and ranks per axis (`trials`, `steps`, `seconds`). axis: the one that
+    the verdict is on. friedman: None with two methods or one block. noun: what a task is called ("customer").
+    source: where the curves come from. hold_out: the same on rows that no search has seen, where they are known.
+    """
+
+    curves: Curves
+    results: Mapping[str, Anytime]
+    axis: str
+    blocks: Blocks
+    friedman: Friedman | None
+    pairs: Pairs
+    failures: Failures
+    baseline: str | None
+    noun: str = "task"
+    random_search: Mapping[str, np.ndarray] = field(default_factory=dict)
+    source: str = ""
+    hold_out: HoldOut | None = None
+
+    @property
+    def final(self) -> Anytime:
+        """The result on the verdict's axis."""
+        return self.results[self.axis]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return self.curves.methods
+
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """Mean rank of each method over the blocks, at the end of the budget."""
+        from scipy.stats import rankdata
+
+        return np.asarray(rankdata(self.blocks.values, axis=0).mean(axis=1))
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """Methods from best to worst: by mean rank, then by mean regret."""
+        keys = zip(self.ranks, self.blocks.clipped.mean(axis=1), range(len(self.methods)), strict=True)
+        return tuple(self.methods[index] for *_, index in sorted(keys))
+
+    @property
+    def best(self) -> str:
+        return self.order[0]
+
+    @property
+    def reference(self) -> str:
+        """What the others are tested against: the named baseline, else the best."""
+        return self.baseline or self.best
+
+    @cached_property
+    def comparisons(self) -> tuple[Pair, ...]:
+        """Every other method against the reference, best first."""
+        return tuple(self.pairs.pair(name, self.reference) for name in self.order if name != self.reference)
+
+    @cached_property
+    def null_check(self) -> NullCheck | None:
+        """The A/A check, of random search where it took part; None with one task or one seed."""
+        if self.blocks.unit != TASK:
+            return None
+        method = next((name for name in self.methods if name.startswith("random")), self.reference)
+        return null_check(self.final, method, self.pairs.alpha)
+
+    @cached_property
+    def recommendation(self) -> Recommendation:
+        return recommend(self)
+
+    @property
+    def sentence(self) -> str:
+        """What to do and how sure that is, for somebody who reads one sentence."""
+        return self.recommendation.sentence
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know before believing the figures."""
+        from tuning.compare.notes import notes
+
+        return notes(self)
+
+    def table(self) -> pd.DataFrame:
+        """One row per method, best first; see docs/compare.md for the columns."""
+        from tuning.compare.tables import summary
+
+        return summary(self)
+
+    def per_task(self) -> pd.DataFrame:
+        """Regret at the end of the budget, task x method (clipped to [0, 1], seeds averaged)."""
+        final = self.final
+        return pd.DataFrame(final.clipped[:, :, -1].T, index=list(final.tasks), columns=list(final.methods))
+
+    @property
+    def plot(self) -> Plots:
+        """Plots as methods, each returning a matplotlib figure: `comparison.plot.regret()`, …"""
+        from tuning.compare.plots import Plots
+
+        return Plots(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: ranks, p-values, intervals, power, notes and the recommendation; NaN is null."""
+        test, check = self.friedman, self.null_check
+        return _plain(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "recommendation": asdict(self.recommendation),
+                "axis": self.axis,
+                "alpha": self.pairs.alpha,
+                "margin": self.pairs.margin,
+                "unit": self.blocks.unit,
+                "tasks": len(self.final.tasks),
+                "seeds": self.seeds,
+                "smallest_p": smallest_p(self.blocks.count),
+                "methods": self.table().reset_index().to_dict("records"),
+                "friedman": None if test is None else asdict(test),
+                "baseline": self.baseline,
+                "reference": self.reference,
+                "comparisons": [pair.to_dict() for pair in self.comparisons],
+                "adjusted_p": pd.DataFrame(
+                    self.pairs.adjusted, index=list(self.methods), columns=list(self.methods)
+                ).to_dict(),
+                "null_check": None if check is None else {**asdict(check), "rate": check.rate, "passed": check.passed},
+                "hold_out": self._hold_out(),
+                "failures": asdict(self.failures),
+                "notes": list(self.notes),
+            }
+        )
+
+    def _hold_out(self) -> dict[str, Any] | None:
+        found = self.hold_out
+        if found is None:
+            return None
+        others = [name for name in self.order if name != self.reference]
+        pairs = {name: found.against(name, self.reference) for name in others}
+        return {
+            "ranks": dict(zip(found.methods, found.ranks, strict=True)),
+            "against": {name: {**asdict(count), "p": test.p} for name, (count, test) in pairs.items()},
+        }
+
+    @cached_property
+    def seeds(self) -> int:
+        """The most seeds that any method has on any task."""
+        return max(len(seeds) for row in self.final.seeds for seeds in row)
+
+    def text(self) -> str:
+        """The report for a terminal."""
+        from tuning.compare.tables import text
+
+        return text(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the report as one self-contained HTML page that needs no network."""
+        from tuning.compare.page import page
+
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(page(self), encoding="utf-8")
+        return target
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self.methods)} methods on {len(self.final.tasks)} {self.noun}s: {self.sentence}>"
+
+    def _repr_html_(self) -> str:
+        rows: str = self.table().to_html(float_format=lambda value: f"{value:.3g}", na_rep="")
+        return f"<p><b>{html.escape(self.sentence)}</b></p>{rows}"
+
+
+def analyse(
+    curves: Curves | pd.DataFrame,
+    baseline: str | None = None,
+    axis: str = "trials",
+    alpha: float = 0.05,
+    margin: float = MARGIN,
+    bounds: pd.DataFrame | None = None,
+    unequal: str = MATCH,
+    mode: str | None = None,
+    noun: str = "task",
+    random_search: Mapping[str, np.ndarray] | None = None,
+    source: str = "",
+    hold_out_scores: pd.DataFrame | None = None,
+) -> Comparison:
+    """Compare methods from their curves.
+
+    curves: a `Curves`, or a frame as documented in `tuning.compare.curves`. baseline: the method that the others
+    are tested against, named before looking at results (default: the best, at the price of a stricter
+    correction). axis: the budget that the verdict is on. alpha: level of all tests. margin: normalised regret
+    below which a difference does not matter in practice. bounds: scores that mean regret 0 and 1 per task.
+    unequal: "match" or "refuse" unequal numbers of trials. noun: what a task is called. random_search: per task,
+    the exact expected regret of random search after 1, 2, … trials, drawn as a line of its own. source: where
+    the curves come from, for the page. hold_out_scores: optional, columns method, task, seed, score and mode: the
+    score of every search's winner on rows that no search has seen.
+
+    Raises:
+        PlanError: fewer than two methods, an unknown baseline. DataError: the table cannot be used.
+    """
+    if not isinstance(curves, Curves):
+        curves = Curves.from_frame(curves, mode)
+    if len(curves.methods) < 2:
+        raise PlanError(
+            f"There is one algorithm, {curves.methods[0]!r}, and nothing to compare it with; give two or more."
+        )
+    if baseline is not None and baseline not in curves.methods:
+        raise PlanError(f"The baseline {baseline!r} is not among the algorithms: {', '.join(curves.methods)}.")
+    curves, failures = _without_hopeless(curves)
+    results = {name: anytime(curves, name, bounds, unequal) for name in curves.axes}
+    if axis not in results:
+        anytime(curves, axis)  # says which axes there are
+    final = results[axis]
+    found = blocks(curves, final)
+    test = friedman(found.values.T) if len(curves.methods) > 2 and found.count > 1 else None
+    pairs = Pairs.of(curves.methods, found, baseline, test, alpha, margin)
+    return Comparison(
+        curves,
+        results,
+        axis,
+        found,
+        test,
+        pairs,
+        failures,
+        baseline,
+        noun,
+        dict(random_search or {}),
+        source,
+        None if hold_out_scores is None else hold_out(hold_out_scores, final),
+    )
+
+
+def _without_hopeless(curves: Curves) -> tuple[Curves, Failures]:
+    """The curves without tasks on which no method finished a trial, and a list of failures."""
+    frame = curves.frame
+    searches = frame.groupby(CURVE, sort=False)["loss"].count().reset_index(name="finished")
+    finished = searches.groupby(["method", "task"], sort=False)["finished"].sum().unstack(fill_value=0)
+    finished = finished.reindex(index=list(curves.methods), columns=list(curves.tasks), fill_value=0)
+    hopeless = tuple(task for task in curves.tasks if not finished[task].any())
+    kept = tuple(task for task in curves.tasks if task not in set(hopeless))
+    if not kept:
+        raise DataError("No algorithm finished a single trial on any task; there is nothing to compare.")
+    lost = {name: tuple(task for task in kept if finished.loc[name, task] == 0) for name in curves.methods}
+    failed = frame[(frame["state"] == FAILED) & ~frame["task"].isin(hopeless)]
+    trials = failed.groupby("method", sort=False).size()
+    partly = searches[(searches["finished"] == 0) & ~searches["task"].isin(hopeless)]
+    seeds = {
+        name: int((~partly.loc[partly["method"] == name, "task"].isin(lost[name])).sum()) for name in curves.methods
+    }
+    failures = Failures(
+        {name: tasks for name, tasks in lost.items() if tasks},
+        {name: count for name, count in seeds.items() if count},
+        {str(name): int(count) for name, count in trials.items()},
+        hopeless,
+    )
+    return (curves.only(kept) if hopeless else curves), failures
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,133 @@
+"""A grid as a search space: numbers become positions of their levels, so that every suggestion is on the grid.
+
+A searcher then sees an ordered parameter whose levels are evenly spaced, as a grid in a parameter's own scale is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from search_spaces import Choice, Constant, Float, Int, SearchSpace, SpaceError
+from search_spaces.parameters import Parameter, same
+
+
+@dataclass(frozen=True)
+class Levels:
+    """space: that the grid was made from. grid: over positions. values: per label the levels of a number."""
+
+    space: SearchSpace
+    grid: SearchSpace
+    values: Mapping[str, tuple[float, ...]]
+
+    @classmethod
+    def of(cls, space: SearchSpace, configs: Sequence[Mapping[str, Any]]) -> Levels:
+        """The levels that occur in configurations of a space (its constraints are kept by the grid itself).
+
+        Raises:
+            SpaceError: a parameter never occurs, or the grid is not complete.
+        """
+        values: dict[str, set[float]] = {
+            label: set() for label, p in space.labelled.items() if isinstance(p, Float | Int)
+        }
+        for config in configs:
+            for label, parameter in space.existing(config).items():
+                if label in values:
+                    values[label].add(config[parameter.name])
+        ordered = {label: tuple(sorted(found)) for label, found in values.items()}
+        for label, found in ordered.items():
+            if not found:
+                raise SpaceError("no configuration of the table has it", path=label)
+        levels = cls(space, SearchSpace([_positioned(space, label, ordered) for label in space.labelled]), ordered)
+        complete = levels.grid.grid(max(map(len, ordered.values()), default=1)).size
+        if complete == len(configs):
+            return levels
+        if not space.constraints:
+            raise SpaceError(
+                f"the table has {len(configs)} configurations, a complete grid of its levels has {complete}"
+            )
+        known = {_key(levels.positions(config)) for config in configs}
+        allowed = SearchSpace(levels.grid.parameters, [lambda config: _key(config) in known])
+        return replace(levels, grid=allowed)
+
+    def positions(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """A configuration with numbers replaced by positions of their levels."""
+        found: dict[str, Any] = {}
+        existing = self.space.existing(config)
+        for label, parameter in existing.items():
+            value = config[parameter.name]
+            found[parameter.name] = self.values[label].index(value) if label in self.values else value
+        strangers = set(config) - {parameter.name for parameter in existing.values()}
+        if strangers:
+            raise SpaceError("does not exist in this configuration of the table", path=min(strangers))
+        return found
+
+    def weights(self, configs: Sequence[Mapping[str, Any]]) -> np.ndarray | None:
+        """The chance that random search draws each configuration; None when all are equal (no conditions)."""
+        if not self.space.conditional:
+            return None
+        positioned = dict(zip(self.space.labelled, self.grid.labelled.values(), strict=True))
+        sizes = {label: parameter.size or 1 for label, parameter in positioned.items()}
+        chances = np.array([1 / np.prod([sizes[label] for label in self.space.existing(config)]) for config in configs])
+        return np.asarray(chances / chances.sum())
+
+
+def _key(config: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, repr(value)) for name, value in config.items()))
+
+
+def _positioned(space: SearchSpace, label: str, values: Mapping[str, tuple[float, ...]]) -> Parameter:
+    """A parameter over positions; conditions on numbers are translated too."""
+    parameter = space.labelled[label]
+    when = {parent: _translated(space, parent, allowed, values) for parent, allowed in parameter.when.items()}
+    if isinstance(parameter, Choice):
+        return Choice(parameter.name, parameter.values, default=parameter.default, when=when)
+    if isinstance(parameter, Constant):
+        return Constant(parameter.name, parameter.value, when=when)
+    found = values[label]
+    scale = np.log if parameter.log else np.asarray
+    nearest = int(np.argmin(np.abs(scale(np.array(found, float)) - scale(float(parameter.default)))))
+    return Int(parameter.name, 0, len(found) - 1, default=nearest, when=when)
+
+
+def _translated(
+    space: SearchSpace, parent: str, allowed: Sequence[Any], values: Mapping[str, tuple[float, ...]]
+) -> list[Any]:
+    numbers = [values[label] for label, p in space.labelled.items() if p.name == parent and label in values]
+    if not numbers:
+        return list(allowed)
+    found = [levels.index(value) for levels in numbers for value in allowed if value in levels]
+    if not found:
+        raise SpaceError(f"no configuration of the table has {parent} at {list(allowed)}", path=parent)
+    return found
+
+
+def inferred_space(configs: Sequence[Mapping[str, Any]]) -> SearchSpace:
+    """The space that a complete grid without conditions spans: numbers by their range, everything else a choice."""
+    names = list(configs[0])
+    for config in configs:
+        if set(config) != set(names):
+            odd = sorted(set(config) ^ set(names))
+            raise SpaceError(
+                "exists in some configurations only; store the search space with the table, its conditions say when",
+                path=odd[0],
+            )
+    return SearchSpace([_inferred(name, [config[name] for config in configs]) for name in names])
+
+
+def _inferred(name: str, values: list[Any]) -> Parameter:
+    distinct: list[Any] = []
+    seen: set[str] = set()
+    for value in values:
+        if (text := repr(value)) not in seen:
+            seen.add(text)
+            distinct.append(value)
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in distinct)
+    if not numbers or any(same(a, b) for i, a in enumerate(distinct) for b in distinct[:i]):
+        return Choice(name, distinct)
+    ordered = sorted(float(value) for value in distinct)
+    middle = ordered[len(ordered) // 2]
+    return Float(name, ordered[0], ordered[-1], default=middle)

@@ -1,0 +1,113 @@
+"""Comparing algorithms on data: a run of the engine, then its analysis."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tuning.compare.comparison import Comparison, analyse
+from tuning.compare.curves import Curves
+from tuning.compare.studies import curves_of, hold_out_of, options_of
+from tuning.definition import Definition, define, read_definition
+from tuning.errors import DefinitionError
+from tuning.methods import Method
+from tuning.results import RunResult
+from tuning.runner import TuneRunner
+from tuning.storage import RunDirectory
+
+CUSTOMER = "customer"
+CURVES, PAGE = "curves.parquet", "comparison.html"
+# Of a study under a budget of seconds; reaching it first would be a surprise.
+MOST_TRIALS = 10_000
+
+
+def compare(
+    definition: Definition | str | Path | None = None,
+    algorithms: str | Iterable[str | Mapping[str, Any] | Method] | None = None,
+    seeds: int | None = None,
+    *,
+    trials: int | None = None,
+    seconds: float | None = None,
+    baseline: str | None = None,
+    run_dir: str | None = None,
+    resume: bool = False,
+    progress: bool = True,
+    in_process: bool = False,
+    **fields: Any,
+) -> Comparison:
+    """Run every algorithm on every customer with every seed, and compare.
+
+    >>> found = compare(data="customers/*.csv", target="churned", algorithms="random,optuna,optuna+asha", seeds=5)
+    ... # doctest: +SKIP
+    >>> found                                  # the sentence and the table
+    >>> found.plot.regret("seconds")
+    >>> found.save("comparison.html")
+
+    definition: a `Definition`, a YAML file, or None and its `fields` as keywords. algorithms: see `parse_methods`;
+    without `+scheduler` every trial runs to its end. seeds: repetitions (default 10). trials or seconds: of every
+    study (default: the definition's trials). baseline: an algorithm named before looking at results. What is not
+    given comes from the definition's `compare`. run_dir: of the new run; with `resume` that of a run to go on with,
+    if it is there. in_process: without Ray, for debugging.
+
+    The run directory keeps `curves.parquet` and `comparison.html`; `comparison_of(run_dir)` gives the result again.
+
+    Raises:
+        DefinitionError: fewer than two algorithms, an unknown one, a missing extra. PlanError: one that cannot
+        search the space. Otherwise as `TuneRunner.run`.
+    """
+    asked = {"algorithms": algorithms, "seeds": seeds, "baseline": baseline, "seconds": seconds}
+    made = comparing(definition, {name: value for name, value in asked.items() if value is not None}, trials, fields)
+    result = TuneRunner(made).run(run_dir, progress=progress, in_process=in_process, resume=resume)
+    return keep(result)
+
+
+def comparing(
+    definition: Definition | str | Path | None, asked: Mapping[str, Any], trials: int | None, fields: Mapping[str, Any]
+) -> Definition:
+    """A definition with `compare` filled in; no models are kept, since a comparison wants none."""
+    if trials is not None and "seconds" in asked:
+        raise DefinitionError("Give trials or seconds, not both: the budget decides what is compared.")
+    budget = MOST_TRIALS if "seconds" in asked else trials
+    changes = {**fields, "save_models": False} | ({} if budget is None else {"trials": budget})
+    if isinstance(definition, str | Path):
+        definition = read_definition(definition, changes)
+    elif definition is None:
+        definition = define(changes)
+    else:
+        definition = define({**_given(definition), **changes})
+    before = {} if definition.compare is None else definition.compare.to_dict()
+    if "algorithms" not in before and "algorithms" not in asked:
+        raise DefinitionError("There are no algorithms to compare; give two or more, such as random,optuna.")
+    # Spread over workers, a search hears of several trials at once, and how many depends on the machine.
+    placement = "packed" if definition.placement == "auto" else definition.placement
+    return define({**_given(definition), "placement": placement, "compare": {**before, **asked}})
+
+
+def _given(definition: Definition) -> dict[str, Any]:
+    return {name: getattr(definition, name) for name in definition.model_fields_set}
+
+
+def comparison_of(run_dir: str | RunDirectory | RunResult, **options: Any) -> Comparison:
+    """The comparison of a run, also of one that is not finished: of its finished studies.
+
+    options: those of `analyse`; default: the run's own baseline and axis.
+    """
+    result = run_dir if isinstance(run_dir, RunResult) else RunResult(run_dir)
+    compared = options_of(result)
+    options = {"noun": CUSTOMER, "axis": compared.axis, "baseline": compared.baseline, **options}
+    curves = Curves.from_frame(curves_of(result))
+    return analyse(curves, source=result.directory.shown, hold_out_scores=hold_out_of(result), **options)
+
+
+def keep(result: RunResult) -> Comparison:
+    """The comparison of a run, its curves and its page kept in the run directory."""
+    from tuning.compare.page import page
+
+    found = comparison_of(result)
+    sink = io.BytesIO()
+    curves_of(result).to_parquet(sink)
+    result.directory.write(CURVES, sink.getvalue())
+    result.directory.write(PAGE, page(found).encode())
+    return found

@@ -1,0 +1,69 @@
+"""Everything this program raises on purpose.
+
+    TuningError
+    ├── DefinitionError      the definition is wrong: change it
+    ├── DataError            the data cannot be used as a whole: change the data or where it is looked for
+    │   └── CustomerError    one customer's data cannot be used: that customer gets a reason, the others go on
+    ├── PlanError            the definition is right but cannot be run like this: change what the message names
+    ├── RunError             a run cannot be started, resumed or read: the message says what to do
+    │   ├── RunOwnedError    somebody else is running it: wait, or stop the other
+    │   └── StorageError     the storage refused or lost something: nothing recorded is lost, repair and resume
+    └── StudyError           one study cannot go on: it ends with a reason, the others go on
+
+`RunInterrupted` is a KeyboardInterrupt, not one of these: somebody wanted the run to stop.
+
+Every message states the value, the rule and the way out.
+"""
+
+from __future__ import annotations
+
+
+class TuningError(Exception):
+    """Base of all errors that a user can act upon."""
+
+
+class DefinitionError(TuningError):
+    """The definition is wrong; the message names the field, its value and what is allowed."""
+
+
+class DataError(TuningError):
+    """The data as a whole cannot be used (nothing matches, key column missing, …)."""
+
+
+class CustomerError(DataError):
+    """One customer's data cannot be used; the message becomes the reason on the leaderboard."""
+
+
+class PlanError(TuningError):
+    """The definition is valid but cannot be run like this (wrong pair of scheduler and algorithm, …)."""
+
+
+class RunError(TuningError):
+    """A run cannot be started, resumed or read."""
+
+
+class RunOwnedError(RunError):
+    """Another process owns the run."""
+
+
+class StorageError(RunError):
+    """The storage refused or lost something."""
+
+
+class StudyError(TuningError):
+    """One study cannot go on; it ends with this reason and the others go on."""
+
+
+class RunInterrupted(KeyboardInterrupt):  # not an error: somebody pressed Ctrl-C
+    """A run was stopped by a signal; what it recorded is kept, and the message says how to go on.
+
+    exit_code: what a command ends with, 130 for Ctrl-C and 143 for SIGTERM.
+    """
+
+    def __init__(self, number: int, message: str = "") -> None:
+        super().__init__(message)
+        self.number = number
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.number

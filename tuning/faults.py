@@ -1,0 +1,77 @@
+"""What a storage's failures mean: which are worth another attempt, and how to say them."""
+
+from __future__ import annotations
+
+import errno
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+ATTEMPTS = 4
+FIRST_PAUSE_S = 0.1
+# Another attempt would find the same: the user has to do something first.
+LASTING = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EROFS: "the file system is read-only",
+    errno.EACCES: "access is denied",
+    errno.EPERM: "access is denied",
+    errno.ENOENT: "it is not there",
+    errno.EEXIST: "it is there already",
+    errno.ENOTDIR: "a part of the path is not a folder",
+    errno.EISDIR: "it is a folder",
+    errno.ENAMETOOLONG: "the path is too long",
+    errno.EFBIG: "the file is larger than this storage or process may write",
+}
+LASTING_TEXTS = {
+    "NO_SUCH_BUCKET": "the bucket does not exist (any more)",
+    "NoSuchBucket": "the bucket does not exist (any more)",
+    "ACCESS_DENIED": "access is denied: check the credentials and the bucket's policy",
+    "AccessDenied": "access is denied: check the credentials and the bucket's policy",
+    "INVALID_ACCESS_KEY_ID": "the access key is not known",
+    "InvalidAccessKeyId": "the access key is not known",
+    "SIGNATURE_DOES_NOT_MATCH": "the secret key is wrong",
+    "SignatureDoesNotMatch": "the secret key is wrong",
+}
+PASSING_TEXTS = {
+    "NETWORK_CONNECTION": "the object storage cannot be reached",
+    "EndpointConnectionError": "the object storage cannot be reached",
+    "SLOW_DOWN": "the object storage is overloaded",
+    "SlowDown": "the object storage is overloaded",
+}
+
+
+def persist(action: Callable[[], T], attempts: int = ATTEMPTS, sleep: Callable[[float], None] = time.sleep) -> T:
+    """What `action` returns; an `OSError` that may pass is answered with up to `attempts` attempts.
+
+    The pauses between them grow fourfold from a tenth of a second, so it is over after about two seconds (plus
+    what the filesystem's own client waits).
+    """
+    pause = FIRST_PAUSE_S
+    for _ in range(attempts - 1):
+        try:
+            return action()
+        except OSError as error:
+            if lasts(error):
+                raise
+        sleep(pause * random.uniform(0.75, 1.25))
+        pause *= 4
+    return action()
+
+
+def lasts(error: OSError) -> bool:
+    """True when another attempt would find the same."""
+    return error.errno in LASTING or any(text in str(error) for text in LASTING_TEXTS)
+
+
+def told(error: OSError) -> str:
+    """The failure in words that a user can act upon, the storage's own in brackets."""
+    own = " ".join(str(error).split())
+    for text, meaning in {**LASTING_TEXTS, **PASSING_TEXTS}.items():
+        if text in own:
+            return f"{meaning} ({own})"
+    meaning = LASTING.get(error.errno or 0, "")
+    return f"{meaning} ({own})" if meaning and error.strerror != meaning else own

@@ -1,0 +1,163 @@
+"""What is compared: an algorithm, its scheduler if it has one, and the label that names both in the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from tuning.errors import PlanError
+
+WITHOUT_SCHEDULER = "fifo"
+_OWN_KEYS = ("label", "algorithm", "scheduler")
+
+
+@dataclass(frozen=True)
+class Method:
+    """label: unique in a comparison. algorithm, scheduler: specs of `search_spaces` and `schedulers`.
+
+    twin: 0, or 2, 3, … for the same method given again: it draws other numbers, so that it shows what luck does.
+    """
+
+    label: str
+    algorithm: Any
+    scheduler: Any
+    twin: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; `parse_method` gives the same method back."""
+        plain = {"label": self.label, "algorithm": self.algorithm.to_dict(), "scheduler": self.scheduler.to_dict()}
+        return {**plain, "twin": self.twin} if self.twin else plain
+
+
+class CompareOptions(BaseModel):
+    """What a definition compares: studies are then customers x algorithms x seeds.
+
+    algorithms: see `parse_methods`. seeds: repetitions. baseline: the label of the algorithm that the others are
+    tested against; None tests against the best. seconds: of every study, instead of the definition's trials.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    algorithms: Any
+    seeds: int = Field(10, ge=1, le=10_000)
+    baseline: str | None = None
+    seconds: float | None = Field(None, gt=0)
+
+    @field_validator("algorithms")
+    @classmethod
+    def _algorithms(cls, value: Any) -> tuple[Method, ...]:
+        try:
+            return parse_methods(value)
+        except PlanError as error:
+            raise ValueError(str(error)) from error
+
+    @model_validator(mode="after")
+    def _baseline_takes_part(self) -> CompareOptions:
+        labels = [method.label for method in self.algorithms]
+        if self.baseline is not None and self.baseline not in labels:
+            raise ValueError(f"the baseline {self.baseline!r} is not among the algorithms: {', '.join(labels)}")
+        return self
+
+    @property
+    def axis(self) -> str:
+        """Of the budget that the verdict is on."""
+        return "trials" if self.seconds is None else "seconds"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as they would stand in YAML."""
+        plain = self.model_dump(exclude={"algorithms"}, exclude_defaults=True)
+        return {"algorithms": [method.to_dict() for method in self.algorithms], **plain}
+
+
+def parse_methods(given: str | Iterable[str | Mapping[str, Any] | Method]) -> tuple[Method, ...]:
+    """Methods from a comma-separated text or a list.
+
+    Each is `optuna`, `optuna+asha` (with a scheduler), or a mapping: the algorithm's name and options, or `algorithm`
+    with optional `scheduler` and `label`. Without a scheduler every trial runs to its end. In a text, mappings are
+    written as YAML: `random, optuna+asha, {name: optuna, sampler: gp}`. The same method given twice becomes `…#2`.
+
+    Raises:
+        PlanError: fewer than two methods, an unknown name or option, a pair that does not work, a missing extra.
+    """
+    items = _items(given)
+    methods: list[Method] = []
+    for item in items:
+        method = item if isinstance(item, Method) else parse_method(item)
+        same = sum((other.algorithm, other.scheduler) == (method.algorithm, method.scheduler) for other in methods)
+        labels = {other.label for other in methods}
+        if method.label in labels and (method.twin or not same):
+            raise PlanError(f"Two different algorithms are labelled {method.label!r}; give one of them another label.")
+        if same and not method.twin:
+            method = Method(f"{method.label}#{same + 1}", method.algorithm, method.scheduler, same + 1)
+        methods.append(method)
+    if len(methods) < 2:
+        named = f"there is only {methods[0].label!r}" if methods else "there is none"
+        raise PlanError(f"A comparison needs two algorithms or more; {named}. Example: --algorithms random,optuna")
+    return tuple(methods)
+
+
+def parse_method(given: str | Mapping[str, Any]) -> Method:
+    """One method; see `parse_methods`."""
+    import schedulers
+    from search_spaces import SpaceError, algorithms
+
+    label, algorithm, scheduler, twin = _parts(given)
+    try:
+        method = Method(label, algorithms.parse(algorithm), schedulers.parse(scheduler or WITHOUT_SCHEDULER), twin)
+        method.algorithm._check_installed()
+    except (SpaceError, schedulers.SchedulerError) as error:
+        raise PlanError(f"Algorithm {label!r}: {error}") from error
+    refusal = schedulers.check(method.scheduler, method.algorithm.name)
+    if refusal:
+        raise PlanError(f"Algorithm {label!r}: {refusal}.")
+    return method
+
+
+def _items(given: str | Iterable[Any]) -> list[Any]:
+    if not isinstance(given, str):
+        return list(given)
+    import yaml
+
+    try:
+        items = yaml.safe_load(f"[{given}]")
+    except yaml.YAMLError as error:
+        raise PlanError(f"The algorithms {given!r} cannot be read: {error}. Example: random,optuna+asha") from error
+    wrong = [item for item in items if not isinstance(item, str | Mapping)]
+    if wrong:
+        raise PlanError(f"The algorithms {given!r} cannot be read: {wrong[0]!r} is neither a name nor a mapping.")
+    return items
+
+
+def _parts(given: str | Mapping[str, Any]) -> tuple[str, Any, Any, int]:
+    """Label, algorithm, scheduler, twin."""
+    if isinstance(given, str):
+        name, _, scheduler = given.partition("+")
+        return given, name.strip(), scheduler.strip() or None, 0
+    own = {key: given[key] for key in _OWN_KEYS if key in given}
+    options = {key: value for key, value in given.items() if key not in (*_OWN_KEYS, "twin")}
+    algorithm = own.get("algorithm", options)
+    if "algorithm" in own and options:
+        raise PlanError(f"The algorithm {dict(given)!r} has {', '.join(options)} beside `algorithm`; put them inside.")
+    return (
+        str(own.get("label") or _label(algorithm, own.get("scheduler"))),
+        algorithm,
+        own.get("scheduler"),
+        int(given.get("twin", 0)),
+    )
+
+
+def _label(algorithm: Any, scheduler: Any) -> str:
+    """A readable label from names and options."""
+    parts = []
+    for part in (algorithm, scheduler):
+        if part is None:
+            continue
+        if isinstance(part, Mapping):
+            options = ",".join(f"{key}={value}" for key, value in part.items() if key != "name")
+            parts.append(f"{part.get('name')}({options})" if options else str(part.get("name")))
+        else:
+            parts.append(str(getattr(part, "name", part)))
+    return "+".join(parts)

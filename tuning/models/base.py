@@ -1,0 +1,170 @@
+"""A model family: how it is built, how it trains step by step, how it is saved.
+
+One family is one file in this package with a module-level `FAMILY`. Configurations hold plain Python values
+under the estimator's own argument names. A family says how it moves through its budget:
+
+- `Family`: no axis of its own. A trial's steps are the cross-validation folds, one fit each.
+- `SteppedFamily`: boosting rounds, trees, epochs. A trial's steps are blocks of them, all folds in lockstep,
+  and every prefix is scored, so the length is never a hyperparameter.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tuning.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
+
+if TYPE_CHECKING:
+    import numpy as np
+
+ANY_TASK = frozenset({REGRESSION, BINARY, MULTICLASS})
+FRAME = "frame"
+CLASSIFICATION = frozenset({BINARY, MULTICLASS})
+
+
+@dataclass
+class Matrix:
+    """Rows ready for a model.
+
+    X: (n, p) float64, C order. y: (n,) numbers or class codes. weight: (n,) or None.
+    categorical: positions of columns that hold category codes (only with encoding "ordinal").
+    cache: what a family builds once per matrix and reuses across trials (a DMatrix, say).
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray | None = None
+    categorical: tuple[int, ...] = ()
+    cache: dict[Any, Any] = field(default_factory=dict)
+
+
+class Family(ABC):
+    """One family of models.
+
+    name: the value of the search space's `model` parameter.
+    tasks: kinds of task that it can do.
+    encoding: "onehot" (missing values filled, text as indicator columns), "ordinal" (missing values left as
+        NaN, text as codes) or "frame" (the columns as they are, in a DataFrame; own models only).
+    scale: numeric columns are standardised.
+    file: name of the fitted model's file.
+    requires: an optional package, which is also the name of the extra that brings it.
+    """
+
+    name: ClassVar[str]
+    tasks: ClassVar[frozenset[str]] = ANY_TASK
+    encoding: ClassVar[str] = "onehot"
+    scale: ClassVar[bool] = True
+    requires: ClassVar[str] = ""
+    file: ClassVar[str] = "model.skops"
+
+    @property
+    def preprocessing(self) -> tuple[str, bool]:
+        """The key under which prepared folds are shared between families."""
+        return (self.encoding, self.scale)
+
+    def missing(self) -> str:
+        """What has to be installed before this family can be used, as a sentence; empty when nothing."""
+        if not self.requires or importlib.util.find_spec(self.requires) is not None:
+            return ""
+        return (
+            f"{self.name!r} needs the optional package {self.requires}: pip install 'tuning-service[{self.requires}]'."
+        )
+
+    def probabilities(self, config: Mapping[str, Any]) -> bool:
+        """Whether a classifier with this configuration has probabilities (log loss needs them)."""
+        return True
+
+    @abstractmethod
+    def fit(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int, steps: int | None = None) -> Any:
+        """A fitted model; `steps` is the number of steps for stepped families (None: the whole budget)."""
+
+    def predict(self, model: Any, rows: Matrix, task: Task) -> Prediction:
+        """What a fitted model says about rows; `rows.y` is not looked at."""
+        if not task.classification:
+            return Prediction(values=model.predict(rows.X))
+        if hasattr(model, "predict_proba"):
+            proba = full_proba(model.predict_proba(rows.X), model.classes_, task)
+            return Prediction(values=proba.argmax(axis=1), proba=proba)
+        decision = None
+        if hasattr(model, "decision_function") and len(model.classes_) == len(task.classes):
+            decision = model.decision_function(rows.X)
+        return Prediction(values=model.predict(rows.X), decision=decision)
+
+    def save(self, model: Any) -> tuple[str, bytes]:
+        """(file name, content) of a fitted model; scikit-learn estimators go through skops."""
+        from tuning.models.saving import dump_skops
+
+        return self.file, dump_skops(model)
+
+    def load(self, name: str, content: bytes) -> Any:
+        """The opposite of `save`, through the allow-list of types."""
+        from tuning.models.saving import load_skops
+
+        return load_skops(content)
+
+
+class SteppedFamily(Family):
+    """A family with an axis of its own.
+
+    length: the estimator's own name for it (`n_estimators`, `max_iter`); a configuration that holds it sets
+        the length of its full trial, otherwise this is total_steps * step_length.
+    step_length: rounds, trees or epochs per step. total_steps: steps of a full trial.
+    frozen: parameters that cannot change while a model grows; a trial that goes on from another one's state
+        must take these over from it.
+    """
+
+    length: ClassVar[str]
+    step_length: ClassVar[int]
+    total_steps: ClassVar[int]
+    frozen: ClassVar[frozenset[str]] = frozenset()
+
+    def units(self, config: Mapping[str, Any], steps: int | None = None) -> int:
+        """Rounds, trees or epochs after `steps` steps (None: of a full trial)."""
+        full = int(config.get(self.length, self.total_steps * self.step_length))
+        return full if steps is None else min(full, steps * self.step_length)
+
+    def steps(self, config: Mapping[str, Any]) -> int:
+        """Steps of a full trial with this configuration; the last one may be shorter."""
+        return math.ceil(self.units(config) / self.step_length)
+
+    @abstractmethod
+    def grow(
+        self,
+        config: Mapping[str, Any],
+        train: Matrix,
+        valid: Matrix,
+        task: Task,
+        seed: int,
+        state: Any = None,
+    ) -> Iterator[tuple[Prediction, Callable[[], Any]]]:
+        """After each step: the prediction for `valid` and a function that returns the state to continue from.
+
+        The function is called before the next step or not at all; what it returns does not change any more.
+        `state` is such a value, got on the same rows; training goes on behind it, possibly with another
+        configuration. With the same configuration and seed it goes on as if it had never stopped.
+        """
+
+    def repeat(
+        self, model: Any, config: Mapping[str, Any], valid: Matrix, task: Task, state: Any
+    ) -> Iterator[tuple[Prediction, Callable[[], Any]]]:
+        """The steps of a model that does not grow: one class in the training rows, and nothing to learn."""
+        prediction = Family.predict(self, model, valid, task)
+        for step in range((state or 0) + 1, self.steps(config) + 1):
+            yield prediction, partial(int, step)
+
+
+def full_proba(proba: np.ndarray, seen: np.ndarray, task: Task) -> np.ndarray:
+    """Probabilities over all classes of the task, also those that were missing in the training rows."""
+    import numpy as np
+
+    if proba.shape[1] == len(task.classes):
+        return proba
+    full = np.zeros((len(proba), len(task.classes)))
+    full[:, np.asarray(seen, dtype=int)] = proba
+    return full

@@ -1,0 +1,169 @@
+"""What families made of scikit-learn estimators share: checked once, fitted lean, no fold is too poor."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from abc import abstractmethod
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tuning.models.base import Family, Matrix
+from tuning.task import Prediction, Task
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class EstimatorFamily(Family):
+    """A family that is one scikit-learn estimator, fitted in one go; a trial's steps are the folds.
+
+    weighted: the estimator takes `sample_weight`; without it weights are not used.
+    standardise_target: regression targets have mean 0 and variance 1 while fitting, so that penalties and
+        tolerances mean the same for every customer; predictions are in the data's own units.
+    """
+
+    weighted: ClassVar[bool] = True
+    standardise_target: ClassVar[bool] = False
+
+    @abstractmethod
+    def build(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int) -> Any:
+        """The unfitted estimator."""
+
+    def fit(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int, steps: int | None = None) -> Any:
+        if single_class(train, task):
+            return constant(train)
+        estimator = self.build(config, train, task, seed)
+        y, mean, scale = train.y, 0.0, 1.0
+        if self.standardise_target and not task.classification:
+            y, mean, scale = standardised(train)
+        extra = {} if train.weight is None or not self.weighted else {"sample_weight": train.weight}
+        with lean(self.name, config):
+            estimator.fit(train.X, y, **extra)
+        return estimator if scale == 1.0 and mean == 0.0 else self.restore_units(estimator, mean, scale)
+
+    def predict(self, model: Any, rows: Matrix, task: Task) -> Prediction:
+        import sklearn
+
+        with one_thread(), sklearn.config_context(assume_finite=True):
+            return super().predict(model, rows, task)
+
+    def restore_units(self, model: Any, mean: float, scale: float) -> Any:
+        """A model fitted on a standardised target, in the target's own units."""
+        raise NotImplementedError
+
+
+class LinearFamily(EstimatorFamily):
+    """An estimator whose regressor is `coef_` and `intercept_`."""
+
+    def predict(self, model: Any, rows: Matrix, task: Task) -> Prediction:
+        if task.classification:
+            return super().predict(model, rows, task)
+        return Prediction(values=rows.X @ model.coef_ + model.intercept_)  # what `predict` does behind its checks
+
+    def restore_units(self, model: Any, mean: float, scale: float) -> Any:
+        model.coef_ = model.coef_ * scale
+        model.intercept_ = model.intercept_ * scale + mean
+        return model
+
+
+def sklearn_seed(seed: int) -> int:
+    """A study's seed in the range that scikit-learn takes."""
+    return seed % 2**32
+
+
+def check_names(family: str, config: Mapping[str, Any], known: Collection[str]) -> None:
+    """`TypeError` for a parameter that the library would ignore without a word."""
+    for name in config:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"{family} has no parameter {name!r}.{hint}")
+
+
+def single_class(train: Matrix, task: Task) -> bool:
+    """Whether the training rows hold one class only (a fold of a rare class, an early time fold)."""
+    return task.classification and bool((train.y == train.y[0]).all())
+
+
+def constant(train: Matrix) -> Any:
+    """The only model that one class allows: it always says that class."""
+    from sklearn.dummy import DummyClassifier
+
+    return DummyClassifier(strategy="prior").fit(train.X, train.y)
+
+
+def calibrated(estimator: Any, train: Matrix) -> Any:
+    """A classifier without probabilities, with sigmoid-calibrated ones (what SVC's `probability=True` was)."""
+    import numpy as np
+    from sklearn.calibration import CalibratedClassifierCV
+
+    fewest = int(np.unique(train.y, return_counts=True)[1].min())
+    if fewest < 2:
+        raise ValueError(
+            "probability: true needs at least two training rows of every class, one class has a single one"
+        )
+    return CalibratedClassifierCV(estimator, cv=min(3, fewest), ensemble=False)
+
+
+def standardised(train: Matrix) -> tuple[np.ndarray, float, float]:
+    """(y with mean 0 and variance 1, mean, scale) of a regression target, computed once per matrix."""
+    if "standardised" not in train.cache:
+        mean, scale = float(train.y.mean()), float(train.y.std())
+        scale = scale if scale > 0.0 else 1.0
+        train.cache["standardised"] = ((train.y - mean) / scale, mean, scale)
+    return train.cache["standardised"]
+
+
+def float32(rows: Matrix) -> np.ndarray:
+    """X as trees want it, converted once per matrix; numbers beyond float32 become its largest."""
+    import numpy as np
+
+    if "float32" not in rows.cache:
+        limit = np.finfo(np.float32).max
+        rows.cache["float32"] = np.ascontiguousarray(np.clip(rows.X, -limit, limit), dtype=np.float32)
+    return rows.cache["float32"]
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Around what uses OpenMP or BLAS: one thread, as in a worker, where the environment says so from the start.
+
+    With two threads on two busy cores, boosting by histograms was seen to take twenty times as long.
+    """
+    controller = _threads()
+    return nullcontext() if controller is None else controller.limit(limits=1)
+
+
+@cache
+def _threads() -> Any:
+    """What sets the number of threads of the loaded libraries; None when it is one already."""
+    from threadpoolctl import ThreadpoolController
+
+    controller = ThreadpoolController()
+    return controller if any(library["num_threads"] > 1 for library in controller.info()) else None
+
+
+_checked: dict[str, Any] = {}
+
+
+@contextmanager
+def lean(family: str, config: Mapping[str, Any]) -> Iterator[None]:
+    """Around a fit: what is known to be right is not checked again; not converged is a score like any other.
+
+    Rows are finite (or NaN where a family wants them) by their encoding. Parameters are checked in the first
+    fit of a configuration (its first fold), not in the following ones: the checks are a sixth of a small fit.
+    """
+    import sklearn
+    from sklearn.exceptions import ConvergenceWarning
+
+    known = _checked.get(family) == config
+    with (
+        one_thread(),
+        warnings.catch_warnings(),
+        sklearn.config_context(assume_finite=True, skip_parameter_validation=known),
+    ):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+    _checked[family] = dict(config)

@@ -1,0 +1,196 @@
+"""A family made of the user's own estimator: a scikit-learn estimator, pipeline, class or factory.
+
+Steps are the folds, as with every model that has no axis of its own. The estimator gets the same encoded rows as
+the built-in families (missing values filled, numbers standardised, text as indicator columns), or, when it brings
+its own preprocessing by column names, the customer's columns as a DataFrame.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tuning.errors import DefinitionError, RunError
+from tuning.models.base import ANY_TASK, CLASSIFICATION, FRAME, Family, Matrix
+from tuning.models.estimators import constant, one_thread, single_class, sklearn_seed
+from tuning.task import REGRESSION, Prediction, Task
+
+BY_COLUMN_NAME = ("ColumnTransformer", "TableVectorizer")
+THREADS = ("n_jobs", "nthread", "num_threads", "thread_count")
+
+
+class OwnFamily(Family):
+    """The family of one estimator.
+
+    source: an unfitted estimator, which is cloned for each fit, or a class or function that makes one and is given
+        those parameters of a configuration that its signature names; the others are set on what it makes.
+    params: fixed ones beside the configuration's.
+    input: "encoded", "frame", or "auto": a frame where a ColumnTransformer is found inside.
+    allow_pickle: fitted models that the safe format does not cover are written with cloudpickle.
+    """
+
+    scale = True
+
+    def __init__(
+        self,
+        name: str,
+        source: Any = None,
+        params: Mapping[str, Any] | None = None,
+        input: str = "auto",
+        allow_pickle: bool = False,
+    ) -> None:
+        self.name = name  # type: ignore[misc]  # one per instance here
+        self.source = source
+        self.params = dict(params or {})
+        self.allow_pickle = allow_pickle
+        if input == "frame" or (input == "auto" and source is not None and _names_columns(self.build({}))):
+            self.encoding = FRAME  # type: ignore[misc]
+            self.scale = False  # type: ignore[misc]
+
+    def build(self, config: Mapping[str, Any], seed: int = 0) -> Any:
+        """The unfitted estimator: on one thread, and with the seed wherever it draws and has none of its own."""
+        params = {**self.params, **config}
+        if is_factory(self.source):
+            taken = {name: params.pop(name) for name in list(params) if _takes(self.source, name)}
+            estimator = self.source(**taken)
+        else:
+            from sklearn.base import clone
+
+            estimator = clone(self.source)
+        if hasattr(estimator, "get_params"):
+            _configure(estimator, params, seed)
+        elif params:
+            raise DefinitionError(
+                f"models: {self.name!r} has no set_params, so {', '.join(map(repr, params))} cannot be set on it."
+            )
+        return estimator
+
+    def fit(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int, steps: int | None = None) -> Any:
+        if single_class(train, task):
+            return constant(train)
+        estimator = self.build(config, sklearn_seed(seed))
+        with one_thread():
+            estimator.fit(train.X, train.y, **_weights(estimator, train))
+        return estimator
+
+    def predict(self, model: Any, rows: Matrix, task: Task) -> Prediction:
+        with one_thread():
+            return super().predict(model, rows, task)
+
+    def probabilities(self, config: Mapping[str, Any]) -> bool:
+        return hasattr(self.build(config), "predict_proba")
+
+    def able(self) -> frozenset[str]:
+        """The tasks that the estimator is for; all when it does not say."""
+        from sklearn.base import BaseEstimator, is_classifier, is_regressor
+
+        estimator = self.build({})
+        if not isinstance(estimator, BaseEstimator):
+            return CLASSIFICATION if hasattr(estimator, "predict_proba") else ANY_TASK
+        if is_classifier(estimator):
+            return CLASSIFICATION
+        return frozenset({REGRESSION}) if is_regressor(estimator) else frozenset()
+
+    @property
+    def surely_savable(self) -> bool:
+        """Whether it is scikit-learn's through and through, which skops knows."""
+        estimator = self.build({})
+        values = estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ()
+        return all(_root(value) in ("sklearn", "builtins", "numpy") for value in (estimator, *values))
+
+    def save(self, model: Any) -> tuple[str, bytes]:
+        from tuning.models.saving import dump_skops
+
+        try:
+            return "model.skops", dump_skops(model)
+        except RunError as refused:
+            if not self.allow_pickle:
+                raise RunError(
+                    f"the model {self.name!r} cannot be saved safely: {refused} Set `allow_pickle: true` to save it "
+                    "with cloudpickle (who loads it runs its code), or `save_models: false`."
+                ) from refused
+        return "model.pkl", dump_pickle(model)
+
+    def load(self, name: str, content: bytes) -> Any:
+        if not name.endswith(".pkl"):
+            return super().load(name, content)
+        if not self.allow_pickle:
+            raise RunError(
+                f"the model {self.name!r} was saved with cloudpickle, and loading it runs the code in it: "
+                "load it with allow_pickle=True if you trust whoever made the run."
+            )
+        import cloudpickle
+
+        return cloudpickle.loads(content)
+
+
+def is_factory(source: Any) -> bool:
+    """A class, or a function; an object with `fit` is an estimator, even if it can be called."""
+    return isinstance(source, type) or (callable(source) and not hasattr(source, "fit"))
+
+
+def dump_pickle(value: Any) -> bytes:
+    """With cloudpickle; code of a definition's own files goes along, other modules are named only."""
+    import sys
+
+    import cloudpickle
+
+    ours = [module for name, module in list(sys.modules.items()) if name.startswith("tuning_user_code_")]
+    for module in ours:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        return bytes(cloudpickle.dumps(value))
+    finally:
+        for module in ours:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _configure(estimator: Any, params: dict[str, Any], seed: int) -> None:
+    known = estimator.get_params(deep=True)
+    for name in params:
+        if name not in known:
+            import difflib
+
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise DefinitionError(f"models: {type(estimator).__name__} has no parameter {name!r}.{hint}")
+    estimator.set_params(**params)
+    known = estimator.get_params(deep=True)
+    settings: dict[str, Any] = {}
+    for name, value in known.items():
+        last = name.rpartition("__")[2]
+        if last == "random_state" and value is None:
+            settings[name] = seed
+        elif last in THREADS and value not in (None, 1):
+            settings[name] = 1
+    estimator.set_params(**settings)
+
+
+def _root(value: Any) -> str:
+    kind = value if isinstance(value, type) or hasattr(value, "__qualname__") else type(value)
+    return str(getattr(kind, "__module__", "")).partition(".")[0]
+
+
+def _takes(function: Callable[..., Any], name: str) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+    return name in parameters or any(item.kind is inspect.Parameter.VAR_KEYWORD for item in parameters.values())
+
+
+def _weights(estimator: Any, train: Matrix) -> dict[str, Any]:
+    """The argument of `fit` for sample weights, for a pipeline that of its last step; none where it takes none."""
+    if train.weight is None:
+        return {}
+    steps = getattr(estimator, "steps", None)
+    fit = steps[-1][1].fit if steps else estimator.fit
+    if "sample_weight" not in inspect.signature(fit).parameters:
+        return {}
+    return {f"{steps[-1][0]}__sample_weight" if steps else "sample_weight": train.weight}
+
+
+def _names_columns(estimator: Any) -> bool:
+    values = estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ()
+    return any(type(value).__name__ in BY_COLUMN_NAME for value in (estimator, *values))

@@ -1,0 +1,99 @@
+"""What the driver hears from the workers: a Tune callback that passes reports on, and one progress line."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+Listener = Callable[[dict[str, Any]], None]
+_LISTENERS: dict[str, list[Listener]] = {}
+
+
+@contextlib.contextmanager
+def listening(*listeners: Listener) -> Iterator[str]:
+    """Register listeners of workers' reports for the time of a run; gives the key that `reports_callback` takes.
+
+    Ray pickles callbacks when a Tuner is made; a key travels, a progress line or a database writer would not.
+    """
+    key = uuid.uuid4().hex
+    _LISTENERS[key] = list(listeners)
+    try:
+        yield key
+    finally:
+        del _LISTENERS[key]
+
+
+def hand_on(key: str, result: dict[str, Any]) -> None:
+    """Give a report to the listeners of a key; never raises."""
+    for listener in _LISTENERS.get(key, ()):
+        try:
+            listener(result)
+        except Exception:  # an exception in a callback would end the whole search
+            logger.exception("a listener of the run failed; the search goes on")
+
+
+def reports_callback(key: str) -> Any:
+    """A `ray.tune.Callback` that hands each report to the listeners of a key."""
+    from ray import tune
+
+    class Reports(tune.Callback):
+        def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: dict[str, Any], **info: Any) -> None:
+            hand_on(key, result)
+
+    return Reports()
+
+
+@dataclass
+class Progress:
+    """Counts what workers report, and shows one line of it.
+
+    trials, studies: how many there will be. seen: names of parts heard of.
+    """
+
+    trials: int
+    studies: int
+    shown: bool = True
+    done_trials: int = 0
+    done_studies: int = 0
+    seen: set[str] = field(default_factory=set)
+    errors: list[str] = field(default_factory=list)
+    _bar: Any = None
+
+    def __enter__(self) -> Progress:
+        if self.shown:
+            from tqdm.auto import tqdm
+
+            # A log file gets a line every half minute, a terminal or notebook one that moves.
+            pause = 0.5 if sys.stderr.isatty() or "ipykernel" in sys.modules else 30.0
+            self._bar = tqdm(total=self.trials, unit="trial", mininterval=pause, dynamic_ncols=True)
+            self._show()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._bar is not None:
+            if self.done_studies == self.studies:
+                self._bar.total = self._bar.n  # customers without usable data had fewer trials than planned
+            self._bar.close()
+
+    def __call__(self, result: dict[str, Any]) -> None:
+        if result.get("error"):
+            self.errors.append(result["error"])
+        part = result.get("part")
+        if part is None or part in self.seen:
+            return
+        self.seen.add(part)
+        self.done_trials += result.get("trials", 0)
+        self.done_studies += result.get("studies", 0)
+        if self._bar is not None:
+            self._show()
+            self._bar.update(result.get("trials", 0))
+
+    def _show(self) -> None:
+        self._bar.set_postfix_str(f"{self.done_studies}/{self.studies} studies", refresh=False)

@@ -1,0 +1,179 @@
+"""Self-contained HTML pages: headings, text, tables and figures in one file that opens without a network.
+
+Everything a page shows is escaped; figures are embedded as SVG images. Pages hold no scripts.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Text:
+    """One paragraph."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Points:
+    """A list of sentences."""
+
+    points: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text cells; `strong` is the row to point out, `folded` hides it behind its caption."""
+
+    frame: pd.DataFrame
+    caption: str = ""
+    strong: int | None = None
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A matplotlib figure; `alt` says what it shows to those who cannot see it, `caption` how to read it."""
+
+    figure: Figure
+    alt: str
+    caption: str = ""
+
+    @property
+    def source(self) -> str:
+        """The figure as a data URI."""
+        sink = io.BytesIO()
+        # A fixed salt and no date: the same figure is the same bytes.
+        self.figure.savefig(sink, format="svg", metadata={"Date": None})
+        return f"data:image/svg+xml;base64,{base64.b64encode(sink.getvalue()).decode()}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """Pictures beside each other where the window is wide enough."""
+
+    pictures: Sequence[Picture]
+
+
+Block = Text | Points | Table | Picture | Row
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it."""
+
+    title: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Page:
+    """title: of the page. lead: the one sentence that stands out. sections: the rest. footer: where it comes from."""
+
+    title: str
+    lead: str
+    sections: Sequence[Section]
+    footer: str = ""
+
+    def html(self) -> str:
+        """The page as one HTML document."""
+        import jinja2
+        import matplotlib as mpl
+
+        environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+        environment.globals["kind"] = _kind
+        environment.filters["cells"] = _cells
+        with mpl.rc_context({"svg.hashsalt": "tuning"}):
+            return environment.from_string(TEMPLATE).render(page=self)
+
+
+def _kind(block: Block) -> str:
+    return type(block).__name__.lower()
+
+
+def _cells(frame: pd.DataFrame) -> list[list[Any]]:
+    return frame.astype(object).where(frame.notna(), "").to_numpy().tolist()
+
+
+TEMPLATE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<title>{{ page.title }}</title>
+<style>
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; color: #1c2430;
+       background: #fff; max-width: 74rem; margin: 2.5rem auto; padding: 0 1.25rem; }
+h1 { font-size: 1.5rem; margin: 0 0 1rem; }
+h2 { font-size: 1.15rem; margin: 2.5rem 0 .75rem; padding-top: .75rem; border-top: 1px solid #dde2e9; }
+.lead { font-size: 1.2rem; line-height: 1.45; padding: 1rem 1.25rem; margin: 0; background: #eef5fb;
+        border-left: 4px solid #0072b2; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; margin: .5rem 0; }
+caption, summary, figcaption { text-align: left; color: #56606e; font-size: .9rem; padding: .25rem 0; }
+summary { cursor: pointer; }
+th, td { padding: .35rem .75rem; text-align: right; border-bottom: 1px solid #e6eaf0; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; padding-left: .25rem; }
+th { font-weight: 600; border-bottom: 2px solid #c9d1db; vertical-align: bottom; }
+tr.strong td { font-weight: 600; background: #f5f9fd; }
+figure { margin: 1rem 0 1.5rem; }
+.row { display: flex; flex-wrap: wrap; gap: 1rem; }
+.row figure { flex: 1 1 26rem; max-width: 36rem; margin: 0; }
+img { max-width: 100%; height: auto; }
+li { margin: .3rem 0; }
+footer { margin-top: 3rem; color: #56606e; font-size: .85rem; }
+@media print { body { margin: 0; max-width: none; } h2 { break-after: avoid; } figure { break-inside: avoid; } }
+</style>
+</head>
+<body>
+<h1>{{ page.title }}</h1>
+<p class="lead">{{ page.lead }}</p>
+{% macro table(block) %}
+<div class="scroll"><table>
+{% if block.caption and not block.folded %}<caption>{{ block.caption }}</caption>{% endif %}
+<thead><tr>{% for name in block.frame.columns %}<th scope="col">{{ name }}</th>{% endfor %}</tr></thead>
+<tbody>
+{% for row in block.frame | cells %}
+<tr{% if loop.index0 == block.strong %} class="strong"{% endif %}>\
+{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
+{% endfor %}
+</tbody></table></div>
+{% endmacro %}
+{% macro picture(block) %}
+<figure><img src="{{ block.source }}" alt="{{ block.alt }}">
+{% if block.caption %}<figcaption>{{ block.caption }}</figcaption>{% endif %}</figure>
+{% endmacro %}
+{% for section in page.sections %}
+<section>
+<h2>{{ section.title }}</h2>
+{% for block in section.blocks %}
+{% if kind(block) == "text" %}
+<p>{{ block.text }}</p>
+{% elif kind(block) == "points" %}
+<ul>{% for point in block.points %}<li>{{ point }}</li>{% endfor %}</ul>
+{% elif kind(block) == "table" %}
+{% if block.folded %}<details><summary>{{ block.caption }}</summary>{{ table(block) }}</details>
+{% else %}{{ table(block) }}{% endif %}
+{% elif kind(block) == "row" %}
+<div class="row">{% for item in block.pictures %}{{ picture(item) }}{% endfor %}</div>
+{% elif kind(block) == "picture" %}
+{{ picture(block) }}
+{% endif %}
+{% endfor %}
+</section>
+{% endfor %}
+{% if page.footer %}<footer>{{ page.footer }}</footer>{% endif %}
+</body>
+</html>
+"""

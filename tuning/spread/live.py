@@ -1,0 +1,339 @@
+"""One spread study while it runs: its searcher, its schedulers, its trials, and the journal of what happened.
+
+Trials of one study run at the same time, so the order of events is part of the truth: a searcher's suggestion
+depends on what it was told before, a scheduler's decision on what other trials had reported. Every event is
+numbered; replaying them in order puts a new searcher and new schedulers where the old ones were.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tuning.driving import STEP, same_config
+from tuning.errors import StudyError
+from tuning.records import FAILED, FINISHED, STOPPED, StepRecord, TrialRecord
+from tuning.seeds import derive
+from tuning.study import SCORE, Study, trial_seed, versions
+
+SUGGEST, RESULT, SAVE, END = "suggest", "result", "save", "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of the journal. order: position in the study. detail: by kind, see `LiveStudy`."""
+
+    study: str
+    order: int
+    kind: str
+    trial: int
+    detail: Mapping[str, Any]
+
+
+@dataclass(eq=False)
+class LiveTrial:
+    """A trial that has been suggested and has not ended, with what Ray's non-pausing schedulers look at."""
+
+    number: int
+    config: Mapping[str, Any]
+    suggested: int
+    started: float = 0.0
+    status: str = "PENDING"
+    scheduler: Any = None
+    steps: list[StepRecord] = field(default_factory=list)
+    folds: list[tuple[float, ...]] = field(default_factory=list)
+    last: dict[str, Any] = field(default_factory=dict)
+    full: int = 0
+    prefix: bool = False
+    fit_seconds: float = 0.0
+    suggest_seconds: float = 0.0
+    stopped: str | None = None
+    failure: tuple[str, str | None] | None = None
+    checkpoint: str | None = None
+    attempt: int = 1
+    worker: str = ""
+
+    @property
+    def trial_id(self) -> str:
+        return f"{self.number:05d}"
+
+    def is_finished(self) -> bool:
+        return self.status in ("TERMINATED", "ERROR")
+
+
+class View:
+    """What a scheduler may see of the controller: the trials of its own study."""
+
+    def __init__(self, study: LiveStudy) -> None:
+        self._study = study
+
+    def get_trials(self) -> list[LiveTrial]:
+        return list(self._study.live.values())
+
+    def get_live_trials(self) -> set[LiveTrial]:
+        return set(self._study.live.values())
+
+
+class LiveStudy:
+    """Suggests, decides and records for one study; every call that changes anything is told to `journal`.
+
+    space, metric, mode, trials: as of the search. family: names the race of a configuration. Raises `StudyError` when
+    its searcher or a scheduler raises; the study is over then (`failure` says why), its other trials end as they are.
+    """
+
+    def __init__(
+        self,
+        run: str,
+        study: Study,
+        space: Any,
+        metric: str,
+        mode: str,
+        trials: int,
+        family: Callable[[Mapping[str, Any]], str],
+        journal: Callable[[Event], None],
+    ) -> None:
+        self.run, self.study, self.metric, self.mode, self.trials = run, study, metric, mode, trials
+        self.family, self.journal = family, journal
+        self.searcher = study.algorithm.build(
+            space, metric=SCORE, mode=mode, seed=study.seed, trials=trials, points=[space.default()]
+        )
+        self.schedulers: dict[str, Any] = {}
+        self.live: dict[int, LiveTrial] = {}
+        self.waiting: list[LiveTrial] = []  # suggested before a crash, to be handed out again
+        self.records: list[TrialRecord] = []
+        self.failure: str | None = None
+        self._suggested = self._order = 0
+        self._exhausted = False
+        self._view = View(self)
+
+    @property
+    def over(self) -> bool:
+        """Nothing will be suggested any more."""
+        done = self._exhausted or self._suggested >= self.trials or self.failure is not None
+        return done and not self.waiting
+
+    @property
+    def finished(self) -> bool:
+        """Nothing will be suggested and nothing runs."""
+        return self.over and not self.live
+
+    def next(self) -> LiveTrial | None:
+        """The next trial to run, None when there is none now."""
+        if self.waiting:
+            trial = self.waiting.pop(0)
+            trial.attempt += 1
+            return trial
+        if self.over:
+            return None
+        suggested = self._suggest()
+        if suggested is not None:
+            self._note(SUGGEST, suggested, {"config": dict(suggested.config), "seconds": suggested.suggest_seconds})
+        return suggested
+
+    def result(self, number: int, report: Mapping[str, Any]) -> bool:
+        """Take in a step of a trial; True when the trial is to stop. A step seen before is no news."""
+        trial = self.live.get(number)
+        if trial is None or trial.failure is not None:
+            return True
+        if "failed" in report:
+            trial.failure = (str(report["failed"]), report.get("error"))
+            return False
+        step = int(report["step"])
+        if trial.steps and step <= trial.steps[-1].step:
+            return trial.stopped is not None
+        keep = {name: value for name, value in report.items() if name in REPORTED}
+        stop = self._decide(trial, keep)
+        self._note(RESULT, trial, {**keep, "stop": stop})
+        return stop
+
+    def saved(self, number: int, path: str) -> None:
+        """A trial has a checkpoint from which it can go on."""
+        if number in self.live:
+            self.live[number].checkpoint = path
+            self._note(SAVE, self.live[number], {"path": path})
+
+    def end(self, number: int, lost: str | None = None) -> TrialRecord | None:
+        """A trial has ended, by itself, stopped, or (`lost`) because its worker was lost too often."""
+        trial = self.live.pop(number, None)
+        if trial is None:
+            return None
+        if lost is not None and trial.failure is None:
+            trial.failure = (lost, None)
+        record = self._close(trial)
+        self._note(END, trial, {"state": record.state})
+        self.records.append(record)
+        return record
+
+    def replay(self, events: Sequence[Event], records: Mapping[int, TrialRecord]) -> None:
+        """Do again what a journal says happened; trials without an end wait to be run again.
+
+        records: of the ended trials, by number. An end whose record is missing makes its trial run again.
+        """
+        for event in sorted(events, key=lambda event: event.order):
+            if event.kind == SUGGEST:
+                found = self._suggest()
+                if found is None or not same_config(dict(found.config), dict(event.detail["config"])):
+                    now = None if found is None else dict(found.config)
+                    raise StudyError(
+                        f"trial {event.trial} was suggested as {dict(event.detail['config'])}, now comes {now}: the "
+                        "definition, the data or a library has changed since; run the study anew."
+                    )
+            elif event.kind == RESULT:
+                self._decide(self.live[event.trial], event.detail)
+            elif event.kind == SAVE:
+                self.live[event.trial].checkpoint = event.detail["path"]
+            else:
+                trial = self.live.pop(event.trial)
+                record = records.get(event.trial)
+                if record is not None:
+                    trial.failure = (record.reason, record.error) if record.state == FAILED else None
+                    self.records.append(record)
+                    self._close(trial)
+                else:
+                    self.live[event.trial] = trial
+            self._order = event.order + 1
+        self.waiting = list(self.live.values())
+
+    def _suggest(self) -> LiveTrial | None:
+        number, before = self._suggested, time.perf_counter()
+        try:
+            config = self.searcher.suggest(f"{number:05d}")
+        except Exception as error:
+            self._blame("algorithm", error)
+        if config is None:
+            return None  # not now; asked again when a trial has ended
+        if not isinstance(config, Mapping):
+            self._exhausted = True
+            return None
+        trial = LiveTrial(number, dict(config), self._order, suggest_seconds=time.perf_counter() - before)
+        self._suggested += 1
+        self.live[number] = trial
+        return trial
+
+    def _decide(self, trial: LiveTrial, report: Mapping[str, Any]) -> bool:
+        if trial.status == "PENDING":
+            trial.status, trial.started = "RUNNING", time.time()
+            trial.full, trial.prefix = int(report["full"]), bool(report["prefix"])
+            trial.scheduler = self._scheduler(trial)
+        step, score = int(report["step"]), float(report["score"])
+        trial.steps.append(StepRecord(step, score, float(report["seconds"]), dict(report.get("figures") or {})))
+        trial.folds.append(tuple(report.get("folds") or ()))
+        trial.fit_seconds, trial.worker = float(report["fit_seconds"]), str(report.get("worker", ""))
+        trial.last = {STEP: step, SCORE: score, "trial_id": trial.trial_id, "config": trial.config}
+        if not math.isfinite(score):
+            trial.failure = (f"non_finite_metric: the score is {score} at step {step}", None)
+            return True
+        try:
+            decision = trial.scheduler.on_trial_result(self._view, trial, trial.last)
+            if decision != "STOP":
+                self.searcher.on_trial_result(trial.trial_id, trial.last)
+        except Exception as error:
+            self._blame("scheduler or algorithm", error)
+        # The default configuration is never stopped, and a stop at the full budget is the end anyway.
+        if decision == "STOP" and trial.number != 0 and step < trial.full:
+            trial.stopped = trial.scheduler.reason(trial.trial_id) or f"{self.study.scheduler.name}: stopped"
+            return True
+        return False
+
+    def _scheduler(self, trial: LiveTrial) -> Any:
+        family = self.family(trial.config)
+        if family not in self.schedulers:
+            self.schedulers[family] = self.study.scheduler.build(
+                metric=SCORE,
+                mode=self.mode,
+                max_steps=trial.full,
+                seed=derive(self.study.seed, "scheduler", family),
+            )
+        self.schedulers[family].on_trial_add(self._view, trial)
+        return self.schedulers[family]
+
+    def _close(self, trial: LiveTrial) -> TrialRecord:
+        position = self._position(trial)
+        state, reason, error = FINISHED, "", None
+        if trial.failure is not None:
+            state, (reason, error) = FAILED, trial.failure
+        elif position is None:
+            state, reason = FAILED, "training ended without a single step"
+        elif trial.stopped is not None:
+            state, reason = STOPPED, trial.stopped
+        trial.status = "ERROR" if state == FAILED else "TERMINATED"
+        best = trial.steps[position] if position is not None else None
+        try:
+            if trial.scheduler is not None:
+                if state == FAILED:
+                    trial.scheduler.on_trial_error(self._view, trial)
+                else:
+                    trial.scheduler.on_trial_complete(self._view, trial, trial.last)
+            if state == FAILED or best is None:
+                self.searcher.on_trial_complete(trial.trial_id, error=True)
+            else:
+                self.searcher.on_trial_complete(trial.trial_id, result={**trial.last, SCORE: best.score})
+        except Exception as raised:
+            self._blame("scheduler or algorithm", raised)
+        return TrialRecord(
+            run=self.run,
+            study=self.study.id,
+            customer=self.study.customer.id,
+            trial=trial.number,
+            attempt=trial.attempt,
+            suggested=trial.suggested,
+            told=self._order,
+            config=trial.config,
+            family=self.family(trial.config),
+            algorithm=self.study.algorithm.name,
+            scheduler=self.study.scheduler.name,
+            metric=self.metric,
+            mode=self.mode,
+            state=state,
+            reason=reason,
+            steps=trial.steps,
+            best_step=best.step if best else None,
+            score=best.score if best else None,
+            fold_scores=trial.folds[position] if position is not None else (),
+            metrics=best.metrics if best else {},
+            study_seed=self.study.seed,
+            seed=trial_seed(self.study, trial.number),
+            started=trial.started or time.time(),
+            seconds=trial.steps[-1].seconds if trial.steps else 0.0,
+            fit_seconds=trial.fit_seconds,
+            suggest_seconds=trial.suggest_seconds,
+            worker=trial.worker,
+            versions=versions(),
+            error=error,
+        )
+
+    def _position(self, trial: LiveTrial) -> int | None:
+        """Of the step that counts: the best where every prefix is a model, else the last."""
+        if not trial.steps:
+            return None
+        finite = [index for index, step in enumerate(trial.steps) if math.isfinite(step.score)]
+        if not trial.prefix or not finite:
+            return len(trial.steps) - 1
+        pick = max if self.mode == "max" else min
+        return pick(finite, key=lambda index: trial.steps[index].score)
+
+    def _note(self, kind: str, trial: LiveTrial, detail: Mapping[str, Any]) -> None:
+        self.journal(Event(self.study.id, self._order, kind, trial.number, detail))
+        self._order += 1
+
+    def _blame(self, part: str, error: Exception) -> Any:
+        self.failure = f"the {part} failed: {type(error).__name__}: {error}"
+        raise StudyError(self.failure) from error
+
+
+# What of a worker's report is part of the truth.
+REPORTED = frozenset({"step", "score", "seconds", "folds", "figures", "full", "prefix", "fit_seconds", "worker"})
+
+
+def to_line(event: Event) -> str:
+    """An event as a line of JSON."""
+    return json.dumps([event.study, event.order, event.kind, event.trial, event.detail], default=str)
+
+
+def from_line(line: str) -> Event:
+    study, order, kind, trial, detail = json.loads(line)
+    return Event(study, order, kind, trial, detail)

@@ -1,0 +1,129 @@
+"""Running the spread studies of a run: from its plan to a `tune.Tuner`, and each study's record when it ends."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tuning.definition import Definition
+from tuning.epochs import Epoch
+from tuning.errors import StudyError
+from tuning.parts import STUDIES, TRIALS, PartWriter, accepted, of_kind, read_parts
+from tuning.plan import Plan
+from tuning.records import StudyRecord, TrialRecord
+from tuning.run import Settings
+from tuning.spread.adapters import adapting, checkpoints_callback, scheduler_over, search_over
+from tuning.spread.journal import DRIVER, read_journal
+from tuning.spread.live import Event, LiveStudy
+from tuning.spread.studies import Studies
+from tuning.spread.trainable import CHECKPOINT_S, spread_trainable
+from tuning.storage import RunDirectory
+from tuning.study import Study
+from tuning.worker import Workshop, quiet, run_study
+
+Report = Callable[[dict[str, Any]], None]
+LOST_WORKERS = 3  # per trial
+
+
+@dataclass
+class SpreadRun:
+    """One attempt at a run's spread studies. carried: the definition when it holds what cannot be written down."""
+
+    directory: RunDirectory
+    epoch: Epoch
+    plan: Plan
+    run: str
+    definition: Definition
+    carried: Definition | None
+    report: Report
+
+    @contextlib.contextmanager
+    def tuner(self, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Iterator[Any]:
+        """The Tuner over all trials of all unfinished studies; a study's record is written when it ends."""
+        from ray import tune
+
+        studies = Studies(self.directory, self.epoch, self._live(), self.report, self._conclude)
+        with adapting(studies) as adapters:
+            name = f"spread_{self.run.replace('-', '_')}"
+            trainable = spread_trainable(
+                self.directory.uri, replace(self.epoch, accepts=()), name, self.carried, CHECKPOINT_S
+            )
+            for study in studies.studies:
+                if study.finished:  # nothing left but its record
+                    self._conclude(study)
+            try:
+                yield tune.Tuner(
+                    tune.with_resources(trainable, self.definition.resources.to_ray()),
+                    tune_config=tune.TuneConfig(
+                        search_alg=search_over(adapters), scheduler=scheduler_over(adapters), reuse_actors=True
+                    ),
+                    run_config=tune.RunConfig(
+                        name=f"{self.epoch.folder}-spread-{attempt}",
+                        storage_path=self.directory.locate("tune"),
+                        callbacks=[checkpoints_callback(adapters), *callbacks],
+                        stop=stop,
+                        failure_config=tune.FailureConfig(max_failures=LOST_WORKERS),
+                        verbose=0,
+                    ),
+                )
+            finally:
+                studies.flush()
+
+    def _live(self) -> list[LiveStudy]:
+        """The unfinished studies, where their journals say they were."""
+        names = accepted(self.directory, self.epoch)
+        ended = {record.study for record in read_parts(self.directory, of_kind(names, STUDIES), _ignore)}
+        trials: dict[str, dict[int, TrialRecord]] = {}
+        for record in read_parts(self.directory, of_kind(names, TRIALS), _ignore):
+            trials.setdefault(record.study, {})[record.trial] = record
+        journal = read_journal(self.directory, self.epoch, _ignore)
+        found = []
+        for study in self.plan.studies:
+            if study.id in ended:
+                continue
+            live = self._study(study)
+            try:
+                live.replay(journal.get(study.id, ()), trials.get(study.id, {}))
+            except StudyError as error:
+                live.failure = str(error)
+                live.waiting.clear()
+                live.live.clear()
+            found.append(live)
+        return found
+
+    def _study(self, study: Study) -> LiveStudy:
+        return LiveStudy(
+            self.run,
+            study,
+            study.space or self.plan.space,
+            self.plan.metric,
+            self.plan.mode,
+            study.trials or self.definition.trials,
+            _family,
+            _unheard,
+        )
+
+    def _conclude(self, study: LiveStudy) -> None:
+        """Choose and refit the study's winner here, in the driver, and record the study."""
+        settings = Settings(self.run, self.plan.task, self.plan.metric, self.plan.mode)
+        workshop = Workshop.open(self.directory, self.epoch, settings, self.carried)
+        with quiet():
+            records = [*run_study(workshop, study.study, study.records, trials=(), failure=study.failure)]
+        writer = PartWriter(self.directory, self.epoch, DRIVER, self.report, settle=workshop.filing.settle)
+        for group in records:
+            writer.add([record for record in group if isinstance(record, StudyRecord)])
+        writer.flush()
+
+
+def _unheard(event: Event) -> None:
+    """Until the studies are put together, what is replayed stays unwritten: it is in the journal already."""
+
+
+def _family(config: Mapping[str, Any]) -> str:
+    return str(config.get("model", "objective"))
+
+
+def _ignore(name: str, error: Exception) -> None:
+    """A damaged part costs its trials only: they are run again."""

@@ -1,0 +1,59 @@
+"""Who is who in MLflow: run ids and names derived from our keys, so that writing twice changes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+EXPERIMENT_NAME_LIMIT = 250  # MLflow validates 500, its database column holds 256
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One search in one experiment: what the ids of its runs are derived from.
+
+    run: the search's id. token: what tells it from another search with that id (its folder was emptied, say).
+    """
+
+    experiment: str
+    run: str
+    token: str = ""
+
+    def id(self, study: str | None = None, trial: int | None = None) -> str:
+        """32 hexadecimal characters for the search itself, one of its studies, or one trial of a study.
+
+        8 are of the search, 16 of the study, and 8 are the trial's number. So the trials of a study are neighbours in
+        every index of a database: ids at random cost ten times as much once its indexes have outgrown the memory.
+
+        >>> search = Search("churn", "weekly")
+        >>> search.id("acme", 3) == search.id("acme", 3)
+        True
+        >>> search.id("acme")[-8:], search.id("acme", 0)[-8:], search.id("acme", 16)[-8:]
+        ('00000000', '00000001', '00000011')
+        >>> len({search.id(), search.id("acme"), search.id("acme", 0), Search("other", "weekly").id("acme", 0)})
+        4
+        """
+        place = [self.experiment, self.run, self.token]
+        return f"{_digest(*place)[:8]}{_digest(*place, study)[:16]}{0 if trial is None else trial + 1:08x}"
+
+
+def _digest(*parts: str | None) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def experiment_name(name: str) -> str:
+    """The name as MLflow's database can hold it; a longer one keeps its start and ends with a digest."""
+    if len(name) <= EXPERIMENT_NAME_LIMIT:
+        return name
+    return f"{name[: EXPERIMENT_NAME_LIMIT - 13]}-{_digest(name)[:12]}"
+
+
+def study_name(study: str, customer: str) -> str:
+    """The name of a study's run: the study's own when it tells the customer, else both."""
+    return study if customer in study else f"{customer} {study}"
+
+
+def trial_name(study: str, customer: str, trial: int) -> str:
+    """The name of a trial's run: `acme/0017`."""
+    return f"{study_name(study, customer)}/{trial:04d}"

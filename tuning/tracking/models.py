@@ -1,0 +1,170 @@
+"""Winners as MLflow 3 models: signature, five rows as an example, pinned requirements, found on their customer's run.
+
+Everything MLflow would otherwise find out by itself (by importing the model in a fresh process: 7.5 s each) is told.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from tuning.models.saving import describe_model
+from tuning.records import OK, StudyRecord
+from tuning.storage import RunDirectory, slug
+from tuning.tracking import limits
+from tuning.tracking.identity import Search
+from tuning.tracking.runs import CUSTOMER_TAG, KEY_TAG, PREFIX, RUN_TAG, SEARCH_TAG
+from tuning.tracking.store import Store
+
+PACKAGES = ("tuning-service", "scikit-learn", "skops", "numpy", "pandas", "pyarrow")
+OF_FAMILY = {"xgboost": "xgboost", "lightgbm": "lightgbm"}
+SCORES = ("cv_score", "test_score", "default_test_score", "gain")
+PAGE = 50
+NOT_FOUND = 404
+DIGEST_TAG = f"{PREFIX}model_sha256"
+
+
+def has_model(record: StudyRecord) -> bool:
+    """True when there is something to log."""
+    return record.status == OK and record.model_path is not None
+
+
+class NoModelsError(Exception):
+    """The server knows no models of MLflow 3."""
+
+
+class ModelLogger:
+    """Logs each study's winner once: a model that is there, complete, is found by its key and left alone."""
+
+    def __init__(self, store: Store, directory: RunDirectory, search: Search) -> None:
+        self.store = store
+        self.client = store.client
+        self.directory = directory
+        self.search = search
+        self.logged = self._logged()
+
+    def log(self, record: StudyRecord) -> None:
+        """Log one winner; its study's run must have been written in this session."""
+        from mlflow.entities import LoggedModelOutput, LoggedModelStatus, Metric
+        from mlflow.models import Model
+
+        key = self.search.id(record.study)
+        there = self.logged.get(key)
+        if there is not None:
+            if there.tags.get(DIGEST_TAG) == record.model_sha256:
+                return
+            self.client.delete_logged_model(there.model_id)  # of a study that has gone on with more trials
+        assert record.model_path is not None
+        description = describe_model(self.directory, record.model_path, record.model_sha256)
+        run_id = self.store.run_id(key)
+        made = self.client.create_logged_model(
+            experiment_id=self.store.experiment,
+            name=slug(record.customer),
+            source_run_id=run_id,
+            tags=self._tags(record, key),
+            params=limits.params({"family": record.family, **(record.config or {})}),
+            model_type=description["task"],
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            source, target = Path(folder, "model"), Path(folder, "mlflow")
+            self._fetch(record.model_path, source)
+            _save(target, source, description, Model(run_id=run_id, model_id=made.model_id, model_uuid=made.model_id))
+            self.client.log_model_artifacts(made.model_id, str(target))
+        when = int((record.started + record.seconds) * 1000)
+        metrics = [
+            Metric(name, value, when, 0, model_id=made.model_id, run_id=run_id)
+            for name in SCORES
+            if (value := getattr(record, name)) is not None
+        ]
+        self.client.log_batch(run_id, metrics=metrics)
+        self.client.log_outputs(run_id, [LoggedModelOutput(made.model_id, 0)])
+        self.logged[key] = self.client.finalize_logged_model(made.model_id, LoggedModelStatus.READY)
+
+    def _logged(self) -> dict[str, Any]:
+        from mlflow.exceptions import MlflowException
+
+        try:
+            return self._find()
+        except MlflowException as error:
+            if error.get_http_status_code() != NOT_FOUND:
+                raise
+            raise NoModelsError(f"models are not in MLflow: its server is older than MLflow 3 ({error})") from error
+
+    def _find(self) -> dict[str, Any]:
+        """The models that are there, by key; one that was cut short is deleted, to be made again."""
+        from mlflow.entities import LoggedModelStatus
+
+        found = {}
+        token = None
+        condition = f"tags.`{SEARCH_TAG}` = '{self.search.id()}'"
+        while True:
+            page = self.client.search_logged_models(
+                [self.store.experiment], condition, max_results=PAGE, page_token=token
+            )
+            for model in page:
+                if model.status == LoggedModelStatus.READY:
+                    found[model.tags[KEY_TAG]] = model
+                else:
+                    self.client.delete_logged_model(model.model_id)
+            token = page.token
+            if not token:
+                return found
+
+    def _tags(self, record: StudyRecord, key: str) -> dict[str, str]:
+        return {
+            KEY_TAG: key,
+            SEARCH_TAG: self.search.id(),
+            RUN_TAG: self.search.run,
+            CUSTOMER_TAG: record.customer,
+            DIGEST_TAG: str(record.model_sha256),
+        }
+
+    def _fetch(self, source: str, target: Path) -> None:
+        target.mkdir()
+        for name in self.directory.list(source):
+            (target / name.rpartition("/")[2]).write_bytes(self.directory.read(name))
+
+
+def _save(target: Path, source: Path, description: dict[str, Any], model: Any) -> None:
+    import mlflow.pyfunc
+    import pandas as pd
+    from mlflow.models import ModelSignature
+    from mlflow.types import ColSpec, DataType, Schema
+    from mlflow.types.schema import AnyType
+
+    # Any: our models take integers, floats, booleans and missing values alike; MLflow's "double" refuses integers.
+    inputs = Schema([ColSpec(AnyType(), name) for name, _ in description["columns"]])
+    classes = description["classes"]
+    answer = DataType.double
+    if classes:
+        kinds = {bool: DataType.boolean, int: DataType.long, float: DataType.double}
+        answer = kinds.get(type(classes[0]), DataType.string)
+    example = description.get("example")
+    if example and not set(inputs.input_names()) <= set(example["columns"]):
+        example = None
+    mlflow.pyfunc.save_model(
+        path=str(target),
+        loader_module="tuning.tracking.loader",
+        data_path=str(source),
+        mlflow_model=model,
+        signature=ModelSignature(inputs, Schema([ColSpec(answer, "prediction")])),
+        input_example=pd.DataFrame(example["data"], columns=example["columns"]) if example else None,
+        pip_requirements=requirements(description["family"]),
+        metadata={"columns": dict(description["columns"]), "classes": classes, "family": description["family"]},
+    )
+
+
+@cache
+def requirements(family: str) -> list[str]:
+    """Pinned packages that a model of a family needs, as they are installed here."""
+    names = [*PACKAGES, *([OF_FAMILY[family]] if family in OF_FAMILY else [])]
+    pinned = []
+    for name in names:
+        try:
+            pinned.append(f"{name}=={version(name)}")
+        except PackageNotFoundError:  # this package run from its sources
+            continue
+    return pinned

@@ -1,0 +1,109 @@
+"""What a copy needs to know, as a value that travels to the child process, and what that reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import asdict, dataclass
+from pathlib import PurePath
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from tuning.epochs import epoch_file
+from tuning.errors import PlanError
+from tuning.storage import RunDirectory, mask
+
+DATABASE = "mlflow.db"
+ARTIFACTS = "mlruns"  # MLflow's own name for the folder beside its database
+SECRET_VARIABLES = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
+SECRET_NAMES = "secret|token|password|key|signature"  # noqa: S105
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """directory: the run directory's URI. run, token: see `identity.Search`."""
+
+    directory: str
+    tracking_uri: str
+    experiment: str
+    run: str
+    record_trials: str = "all"
+    record_models: str = "auto"
+    artifacts: str | None = None
+    token: str = ""
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Settings:
+        return Settings(**json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class CopyStatus:
+    """How the copy stands.
+
+    trials, studies: runs written or found complete in this session. pending: parts not copied completely. models:
+    logged or found; models_pending: to be logged (at the end, when nothing else is left). rejected: runs that MLflow
+    refuses for their content, and damaged models. error: the last one, secrets masked; None after a
+    success. healthy: False while the store or the child process fails.
+    """
+
+    trials: int = 0
+    studies: int = 0
+    pending: int = 0
+    models: int = 0
+    models_pending: int = 0
+    rejected: int = 0
+    error: str | None = None
+    healthy: bool = True
+
+
+def token_of(directory: RunDirectory) -> str:
+    """The random name of the run's first owner: another run in the same folder has another one."""
+    try:
+        return str(json.loads(directory.read(epoch_file(1)))["folder"])
+    except FileNotFoundError:
+        return ""
+
+
+def default_tracking_uri(directory: RunDirectory) -> str:
+    """`sqlite:///<run directory>/mlflow.db`; only a local directory can hold a database."""
+    if not directory.local:
+        raise PlanError(
+            f"The run directory {directory.display('')!r} is not on a local disk, so MLflow's default "
+            "database cannot be placed in it. Set the tracking URI (a server, PostgreSQL or sqlite:///file), "
+            "or switch MLflow off."
+        )
+    return f"sqlite:///{directory.path(DATABASE)}"
+
+
+def default_artifacts(directory: RunDirectory, tracking_uri: str) -> str | None:
+    """Where an experiment that we create keeps artifacts: beside a SQLite file, in the run directory for
+    another database; a server decides for itself."""
+    scheme = tracking_uri.split(":")[0].split("+")[0]
+    if scheme == "sqlite":
+        database = tracking_uri.split("?")[0].removeprefix("sqlite:///")
+        return str(PurePath(database).parent / ARTIFACTS)
+    if scheme in ("postgresql", "mysql", "mssql"):
+        return f"{directory.uri.rstrip('/')}/{ARTIFACTS}"
+    return None
+
+
+def masked(message: str, tracking_uri: str) -> str:
+    """An error's text without the secrets of the tracking URI and of MLflow's environment, on at most three lines."""
+    message = message.replace(tracking_uri, mask(tracking_uri))
+    for secret in sorted(_secrets(tracking_uri), key=len, reverse=True):
+        message = message.replace(secret, "***")
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    return "\n".join(lines[:3])[:2000]
+
+
+def _secrets(tracking_uri: str) -> set[str]:
+    parts = urlsplit(tracking_uri)
+    values = {parts.password or "", *(os.environ.get(name, "") for name in SECRET_VARIABLES)}
+    values.update(value for name, value in parse_qsl(parts.query) if re.search(SECRET_NAMES, name, re.IGNORECASE))
+    if parts.username and not parts.password:
+        values.add(parts.username)  # a token in front of the host
+    return {text for value in values if value for text in (value, quote(value, safe=""), unquote(value))}

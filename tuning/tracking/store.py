@@ -1,0 +1,59 @@
+"""What the copy needs of a tracking store, and which of its two kinds a URI gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from tuning.tracking.identity import Search
+from tuning.tracking.runs import TrackedRun
+
+
+class RejectedError(Exception):
+    """The store refuses this very run and always will; everything else goes on."""
+
+
+class Store(Protocol):
+    """Every method may raise: `RejectedError` for content, anything else for an outage (try again later)."""
+
+    client: Any
+    """MLflow's own client, for what is not a matter of many rows."""
+    experiment: str
+    """The experiment's id."""
+    batch: int
+    """How many runs one `write` should get: as many as take about a second."""
+
+    def write(self, runs: Sequence[TrackedRun], done: Callable[[TrackedRun], None]) -> None:
+        """Write runs, parents before their children. One that is already there is written again only
+        when `runs.replaces` says so.
+
+        done: called for each run that is there, also when others fail.
+        """
+
+    def mark(self, tags: Mapping[str, Mapping[str, str]]) -> None:
+        """Set tags of runs that are already there (key → tags); unknown keys are passed over."""
+
+    def run_id(self, key: str) -> str:
+        """MLflow's id of a run that was written in this session."""
+
+    def settle(self) -> None:
+        """Look again at what an outage may have written twice, and leave one run for each key."""
+
+
+def open_store(tracking_uri: str, search: Search, artifacts: str | None) -> Store:
+    """The bulk writer for a database whose schema we tested, MLflow's public client for everything else.
+
+    artifacts: where a database's experiment keeps its artifacts when we create it (a path or a URI).
+    """
+    from tuning.tracking.bulk import BulkStore, is_known_database
+
+    if tracking_uri.split(":")[0].split("+")[0] in ("sqlite", "postgresql"):
+        from tuning.tracking.database import experiment_id, prepare, usable_uri
+
+        tracking_uri = usable_uri(tracking_uri)
+        prepare(tracking_uri)
+        if is_known_database(tracking_uri):
+            return BulkStore(tracking_uri, experiment_id(tracking_uri, search.experiment, artifacts), search)
+    from tuning.tracking.client import ClientStore
+
+    return ClientStore(tracking_uri, search, artifacts)

@@ -1,0 +1,111 @@
+"""The `tune.Tuner` of a run, and the Ray that it runs on."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tuning.definition import Definition
+from tuning.starting import Begun
+from tuning.storage import slug
+
+# One thread per slot: fits of a few milliseconds lose by more, and slots would fight for the cores. Libraries read
+# these when they are loaded, so they must be in the environment before a worker starts.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+TUNE_SETTINGS = {
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # CSV, JSON and TensorBoard files per shard tell nobody anything
+    "TUNE_GLOBAL_CHECKPOINT_S": "300",  # the records are the truth; Ray's own snapshot is a convenience
+    "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # tuning/signals.py has it
+    "TUNE_WARN_THRESHOLD_S": "30",
+    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",  # a worker that died is started again; what it means is in the records
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
+}
+
+
+def build_tuner(begun: Begun, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Any:
+    """The Tuner over all shards of a run; workers skip what is recorded already."""
+    from ray import tune
+
+    from tuning.packed import packed_trainable
+
+    slots = begun.plan.slots
+    tune_settings(slots)
+    name = f"packed_{slug(begun.run).replace('-', '_')}"
+    epoch = replace(begun.epoch, accepts=())  # the long list of accepted parts stays here
+    trainable = packed_trainable(begun.directory.uri, epoch, name, in_memory(begun.definition), max(1.0, slots / 8))
+    return tune.Tuner(
+        tune.with_resources(trainable, shard_resources([each.to_ray() for each in begun.plan.resources])),
+        param_space={"shard": tune.grid_search(list(range(len(begun.plan.shards))))},
+        tune_config=tune.TuneConfig(reuse_actors=True, max_concurrent_trials=slots),
+        run_config=tune.RunConfig(
+            name=f"{begun.epoch.folder}-{attempt}",
+            storage_path=begun.directory.locate("tune"),
+            callbacks=list(callbacks) or None,
+            stop=stop,
+            failure_config=tune.FailureConfig(max_failures=-1),
+            verbose=0,
+        ),
+    )
+
+
+def tune_settings(slots: int) -> None:
+    """Set what of Tune is set by environment variables, where the user has not done so."""
+    os.environ.update({name: value for name, value in TUNE_SETTINGS.items() if name not in os.environ})
+    # Tune warns per shard that it finds no result files, which is as wanted; failures come back as exceptions.
+    logging.getLogger("ray.tune").setLevel(logging.ERROR)
+    os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", str(max(2, slots)))
+
+
+def shard_resources(needs: Sequence[Mapping[str, float]]) -> Any:
+    """What `tune.with_resources` takes: one answer for all shards, or a function of the shard."""
+    from ray import tune
+
+    if all(need == needs[0] for need in needs):
+        return dict(needs[0]) if needs else {"cpu": 1}
+    # Bundles of a placement group spell out what the keys of the dictionary form abbreviate.
+    long = {"cpu": "CPU", "gpu": "GPU", "memory": "memory"}
+    bundles = [{long[name]: amount for name, amount in need.items()} for need in needs]
+    return lambda config: tune.PlacementGroupFactory([bundles[config["shard"]]])
+
+
+def in_memory(definition: Definition) -> Definition | None:
+    """The definition with what cannot be written down, a function; None when workers read all of it from the run."""
+    if not callable(definition.objective):
+        return None
+    return definition.model_copy(update={"data": None})
+
+
+def start_ray(slots: int) -> None:
+    """Use the Ray that is there (already connected, or RAY_ADDRESS), else start one on this machine."""
+    import ray
+
+    if ray.is_initialized():
+        return
+    if os.environ.get("RAY_ADDRESS"):
+        ray.init(log_to_driver=False, runtime_env={"env_vars": ONE_THREAD})
+        return
+    with _environment(ONE_THREAD):
+        ray.init(
+            num_cpus=slots,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            configure_logging=False,
+        )
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Environment variables for the time of a call, where they are not set already."""
+    added = {name: value for name, value in values.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
