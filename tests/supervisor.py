@@ -3,7 +3,8 @@
     python tests/supervisor.py RUN [--kill SEED MOST] [--interval SECONDS]
 
 Children are forks of this process, so that a start costs milliseconds. With --kill, children are SIGKILLed at random
-moments, MOST times in all. Prints one line of JSON: {"starts": n, "kills": n, "ends": [wait statuses]}.
+moments, MOST times in all: some time after a random number of trials, so that a fast machine sees as many kills as a
+slow one. Prints one line of JSON: {"starts": n, "kills": n, "ends": [wait statuses]}.
 """
 
 from __future__ import annotations
@@ -15,7 +16,12 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -35,6 +41,8 @@ def main() -> None:
     parser.add_argument("--kill", nargs=2, type=int, default=(0, 0))
     parser.add_argument("--interval", type=float, default=0.2)
     options = parser.parse_args()
+    killer = Killer(*options.kill)
+    report_trials(killer.beats)
     directory = RunDirectory(options.run)
     epoch = newest_epoch(directory)
     assert epoch is not None
@@ -48,7 +56,6 @@ def main() -> None:
             warm_up(workshop, studies[0])
             break
     guard.FIRST_S = 0.0  # children are warm
-    killer = Killer(*options.kill)
     ends: list[int] = []
     for shard in range(settings.shards):
         while len(ends) < MOST_STARTS:
@@ -77,26 +84,54 @@ def work(uri: str, shard: int, interval: float) -> None:
     os._exit(0)
 
 
+def report_trials(pipe: int) -> None:
+    """Let the objective write a byte to a pipe whenever a trial of it begins."""
+    import chaos
+
+    hazard = chaos.hazard
+
+    def reporting(config: Mapping[str, float], data: pd.DataFrame, seed: int) -> Iterator[float]:
+        os.write(pipe, b".")
+        yield from hazard(config, data, seed)
+
+    chaos.hazard = reporting
+
+
 class Killer:
     """Kills children at random moments, up to a number of times."""
 
     def __init__(self, seed: int, most: int) -> None:
         self._rng = random.Random(seed)
         self._most = most
+        self._seen, self.beats = os.pipe()
+        os.set_blocking(self._seen, False)
+        os.set_blocking(self.beats, False)  # a full pipe never holds up a child
         self.kills = 0
 
     def wait(self, child: int) -> int:
         """The wait status of a child, which may be killed meanwhile."""
-        until = time.monotonic() + self._rng.uniform(0.0, 0.6) if self.kills < self._most else float("inf")
-        while True:
-            pid, status = os.waitpid(child, os.WNOHANG if until != float("inf") else 0)
+        self._trials()  # those of its predecessor
+        left = self._rng.randint(1, 15)
+        while self.kills < self._most:
+            pid, status = os.waitpid(child, os.WNOHANG)
             if pid:
                 return status
-            if time.monotonic() >= until:
+            left -= self._trials()
+            if left <= 0:
+                time.sleep(self._rng.uniform(0.0, 0.005))  # anywhere in a trial, a flush or the end
                 os.kill(child, signal.SIGKILL)
-                self.kills += 1
-                return os.waitpid(child, 0)[1]
-            time.sleep(0.002)
+                status = os.waitpid(child, 0)[1]
+                self.kills += os.WIFSIGNALED(status)
+                return status
+            time.sleep(0.0005)
+        return os.waitpid(child, 0)[1]
+
+    def _trials(self) -> int:
+        """Trials that began since the last call."""
+        try:
+            return len(os.read(self._seen, 65536))
+        except BlockingIOError:
+            return 0
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ def _kills(tmp_path: Path, customers: int, trials: int, kills: int) -> None:
     whole = runner.run(str(tmp_path / "whole"), progress=False, in_process=True)
     assert truth(result) == truth(whole)
     assert duplicates(result) == []
-    assert done["kills"] > 0
+    assert done["kills"] >= customers  # a life of at most 15 trials never reaches the end of a study of 20
 
 
 def test_workers_killed_at_random_lose_nothing(tmp_path: Path) -> None:
