@@ -22,7 +22,7 @@ def complaints(error: ValidationError) -> str:
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:
-    """The part of a message that names the nearest valid word, or all of them."""
+    """The part of a message that names the nearest valid word, if one is near, and all of them."""
     valid = sorted(valid)
-    close = difflib.get_close_matches(word, valid, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"valid: {', '.join(valid) or 'none'}"
+    close = difflib.get_close_matches(word.lower(), valid, n=1)
+    return f"{f'did you mean {close[0]!r}? ' if close else ''}valid: {', '.join(valid) or 'none'}"

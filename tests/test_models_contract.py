@@ -18,7 +18,7 @@ import pytest
 from tuning.evaluation import StudyData, full_steps, prepare_data, train
 from tuning.metrics import DEFAULT_METRIC, Metric
 from tuning.models import families
-from tuning.models.base import Matrix, SteppedFamily
+from tuning.models.base import Matrix, Stage, SteppedFamily
 from tuning.models.saving import CustomerModel
 from tuning.storage import RunDirectory
 from tuning.task import BINARY, MULTICLASS, REGRESSION, TASKS, Prediction, Task
@@ -154,6 +154,7 @@ def test_a_class_missing_in_the_training_rows(name: str, task: str, weighted: bo
     answers = [family.predict(family.fit({}, rows, kind, 0, 1), unseen, kind)]
     if isinstance(family, SteppedFamily):
         answers += [step for step, _ in itertools.islice(family.grow({}, rows, unseen, kind, 0), 2)]
+        answers.append(family.predict(family.fit_stages([Stage({}, 0, 2)], rows, kind), unseen, kind))
     for answer in answers:
         assert np.isfinite(answer.values).all()
         if answer.proba is not None:
@@ -201,6 +202,24 @@ def test_going_on_from_a_state_is_as_if_never_stopped(name: str, task: str) -> N
     assert scores_of(name, data, state) == expected[2:], "the state was changed by the trial that used it"
     fresh = make_data(make_frame(task), task)
     assert scores_of(name, fresh, state) == expected[2:], "the state holds only in the process that made it"
+
+
+@pytest.mark.parametrize(("name", "task"), STEPPED)
+def test_a_refit_along_one_stage_is_the_plain_fit_and_along_two_the_way_that_was_scored(name: str, task: str) -> None:
+    data, family = data_of(task), families()[name]
+    assert isinstance(family, SteppedFamily)
+    rows, unseen = data.folds(family)[0]
+    plain = {key: value for key, value in short(name).items() if key != "model"}
+    one = family.predict(family.fit_stages([Stage(plain, 5, 2)], rows, data.task), unseen, data.task)
+    same = family.predict(family.fit(plain, rows, data.task, 5, 2), unseen, data.task)
+    assert np.allclose(one.values, same.values)
+    assert one.proba is None or np.allclose(one.proba, same.proba)
+    metric = Metric(PLAIN[task], data.task)
+    state = next(train(short(name), data, metric, 5)).get_state()
+    scored = next(train({**short(name), **CHANGED[name]}, data, metric, 6, state)).fold_scores[0]
+    two = family.fit_stages([Stage(plain, 5, 1), Stage({**plain, **CHANGED[name]}, 6, 2)], rows, data.task)
+    again = family.load(*family.save(two))
+    assert metric.score(unseen.y, family.predict(again, unseen, data.task)) == pytest.approx(scored, rel=1e-6)
 
 
 @pytest.mark.parametrize(("name", "task"), [case for case in STEPPED if case[1] != MULTICLASS])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from tuning.metrics import Metric
 from tuning.models import family as find_family
 from tuning.models.base import SteppedFamily
 from tuning.study import Study, StudyLoop, Training
+from tuning.winner import conclude, stages_of
 
 SPACE = SearchSpace(
     [
@@ -59,6 +62,7 @@ def loop() -> Any:
         )
         return StudyLoop("run", study, training, SPACE, "r2", "max", trials=14)
 
+    build.data, build.frame = data, frame  # type: ignore[attr-defined]
     return build
 
 
@@ -78,6 +82,33 @@ def test_models_of_every_stepped_family_change_hands(loop: Any) -> None:
         assert len({config.get("width") for _, config in schedule}) == 1
         for _, config in schedule:
             SPACE.check(config)
+
+
+def test_a_winner_is_refitted_along_its_schedule(loop: Any) -> None:
+    """The way that a record describes, trained again on the folds, gives its scores; on all rows, its model."""
+    records = list(loop({"name": "pbt", "perturbation_interval": 1}))
+    data, metric = loop.data, Metric("r2", loop.data.task)
+    for name in ("xgboost", "mlp"):
+        winner = max((r for r in records if r.family == name and r.lineage), key=lambda record: record.score)
+        recorded = {step.step: step.score for step in winner.steps}
+        stages = stages_of(winner)
+        assert len(stages) > 1
+        state, done = None, 0
+        for stage in stages:
+            steps = train({"model": name, **stage.config}, data, metric, stage.seed, state)
+            for step in itertools.islice(steps, stage.steps - done):
+                assert step.score == recorded[step.step]
+                assert step.get_state is not None
+                state = step.get_state()
+            done = stage.steps
+        assert done == winner.best_step
+        verdict = conclude([winner], data, metric, "c")
+        assert "refitted along" in (verdict.notes or "")
+        assert verdict.model is not None
+        assert np.isfinite(verdict.model.predict(loop.frame)).all()
+        # The last configuration alone is another model: what a refit has to follow is the schedule.
+        plain = conclude([replace(winner, schedule=None, lineage=None)], data, metric, "c")
+        assert verdict.test_score != plain.test_score
 
 
 def test_each_family_is_a_race_of_its_own(loop: Any) -> None:

@@ -21,7 +21,7 @@ from tuning.driving import Drive
 from tuning.evaluation import MODEL
 from tuning.mutations import mutations
 from tuning.records import StepRecord, TrialRecord
-from tuning.seeds import derive
+from tuning.seeds import derive, trial_seed
 from tuning.steps import Step
 from tuning.trials import EarlierTrial, FinishedTrial
 
@@ -121,7 +121,7 @@ class StudyLoop:
             )
 
         def start(config: Mapping[str, Any], number: int, state: Any) -> Iterable[Step]:
-            return self.training.start(config, trial_seed(self.study, number), state)
+            return self.training.start(config, trial_seed(self.study.seed, number), state)
 
         drive = Drive(
             searcher,
@@ -170,7 +170,7 @@ class StudyLoop:
             fold_scores=best.fold_scores if best is not None else (),
             metrics=best.metrics if best is not None else {},
             study_seed=self.study.seed,
-            seed=trial_seed(self.study, trial.number),
+            seed=trial_seed(self.study.seed, trial.number),
             started=trial.started,
             seconds=trial.seconds,
             fit_seconds=trial.fit_seconds,
@@ -181,11 +181,6 @@ class StudyLoop:
             lineage=json.dumps([asdict(exploit) for exploit in trial.lineage]) if trial.lineage else None,
             schedule=json.dumps(trial.schedule) if trial.schedule else None,
         )
-
-
-def trial_seed(study: Study, number: int) -> int:
-    """The seed of a trial's training, in the range that libraries take."""
-    return derive(study.seed, "trial", number) % 2**31
 
 
 def _earlier(record: TrialRecord) -> EarlierTrial:

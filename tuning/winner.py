@@ -6,14 +6,17 @@ gain over doing nothing is always known; it is kept when nothing is better on cr
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tuning.models.base import Stage, SteppedFamily
 from tuning.models.saving import CustomerModel
 from tuning.records import FAILED, FINISHED, STOPPED, TrialRecord
+from tuning.seeds import trial_seed
 
 if TYPE_CHECKING:
     from tuning.evaluation import StudyData
@@ -104,7 +107,7 @@ def conclude(
         test_score=test_score,
         default_test_score=default_score,
         model=model,
-        notes="; ".join(filter(None, (note, *data.notes))) or None,
+        notes="; ".join(filter(None, (note, _way(verdict.winner), *data.notes))) or None,
     )
 
 
@@ -113,8 +116,10 @@ def _refit(
 ) -> tuple[CustomerModel, float | None, str | None]:
     family = data.family(record.family)
     encoder, rows, unseen = data.whole(family)
-    params = {name: value for name, value in record.config.items() if name != "model"}
-    fitted = family.fit(params, rows, data.task, record.seed, steps=record.best_step)
+    if isinstance(family, SteppedFamily) and (stages := stages_of(record)):
+        fitted = family.fit_stages(stages, rows, data.task)
+    else:
+        fitted = family.fit(parameters(record.config), rows, data.task, record.seed, steps=record.best_step)
     own = data.own.get(record.family)
     columns = data.columns_of(family)
     model = CustomerModel(customer, family.name, data.task, columns, encoder, fitted, own, data.example)
@@ -127,6 +132,35 @@ def _refit(
     if score is not None and not math.isfinite(score):
         score, note = None, f"{metric.name} is not defined on the hold-out ({len(unseen.y)} rows)"
     return model, score, note
+
+
+def stages_of(record: TrialRecord) -> list[Stage]:
+    """The way of a population-based trial to its best step; empty when its configuration never changed.
+
+    Up to an exploit the donor trained, with its own seed: `lineage` names it, and each entry of `schedule` but the
+    last ends with one.
+    """
+    schedule = json.loads(record.schedule or "[]")
+    donors = [exploit["donor"] for exploit in json.loads(record.lineage or "[]")]
+    seeds = [*(trial_seed(record.study_seed, donor) for donor in donors), record.seed]
+    last = record.best_step or len(record.steps)
+    ends = [*(begin for begin, _ in schedule[1:]), last]
+    stages: list[Stage] = []
+    for (_, config), seed, end in zip(schedule, seeds, ends, strict=True) if schedule else ():
+        steps = min(end, last)
+        if steps > (stages[-1].steps if stages else 0):
+            stages.append(Stage(parameters(config), seed, steps))
+    return stages
+
+
+def _way(record: TrialRecord) -> str:
+    stages = stages_of(record)
+    return f"the winner was refitted along the {len(stages)} stages of its schedule" if len(stages) > 1 else ""
+
+
+def parameters(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration without the name of its family."""
+    return {name: value for name, value in config.items() if name != "model"}
 
 
 def _why_none(records: Sequence[TrialRecord]) -> str:

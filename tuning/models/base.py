@@ -13,9 +13,10 @@ from __future__ import annotations
 import importlib.util
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tuning.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
@@ -109,6 +110,15 @@ class Family(ABC):
         return load_skops(content)
 
 
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stretch of a trial's training: with this configuration and seed until `steps` steps are done in all."""
+
+    config: Mapping[str, Any]
+    seed: int
+    steps: int
+
+
 class SteppedFamily(Family):
     """A family with an axis of its own.
 
@@ -149,6 +159,24 @@ class SteppedFamily(Family):
         `state` is such a value, got on the same rows; training goes on behind it, possibly with another
         configuration. With the same configuration and seed it goes on as if it had never stopped.
         """
+
+    @abstractmethod
+    def fitted(self, state: Any, train: Matrix, task: Task, seed: int) -> Any:
+        """The model in a state that `grow` returned for these rows, as `fit` would have returned it."""
+
+    def fit_stages(self, stages: Sequence[Stage], train: Matrix, task: Task) -> Any:
+        """The model of a trial whose configuration changed on its way, trained by the same way on these rows.
+
+        stages: in order, at least one, each longer than the one before it.
+        """
+        one = Matrix(train.X[:1], train.y[:1], None, train.categorical)  # predictions that nobody looks at
+        state, done = None, 0
+        for stage in stages:
+            grown = self.grow(stage.config, train, one, task, stage.seed, state)
+            for _, get_state in islice(grown, stage.steps - done - 1, stage.steps - done):
+                state = get_state()
+            done = stage.steps
+        return self.fitted(state, train, task, stages[-1].seed)
 
     def repeat(
         self, model: Any, config: Mapping[str, Any], valid: Matrix, task: Task, state: Any

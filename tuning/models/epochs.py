@@ -39,11 +39,8 @@ class EpochFamily(SteppedFamily):
         if single_class(train, task):
             return constant(train)
         model = self._seeded(config, task, seed)
-        y, mean, scale = _target(train, task)
-        self.train_epochs(model, config, train, y, task, self.units(config, steps))
-        if not task.classification:
-            self.restore_units(model, mean, scale)
-        return model.set_params(random_state=sklearn_seed(seed))
+        self.train_epochs(model, config, train, _target(train, task)[0], task, self.units(config, steps))
+        return self._finished(model, train, task, seed)
 
     def grow(
         self, config: Mapping[str, Any], train: Matrix, valid: Matrix, task: Task, seed: int, state: Any = None
@@ -64,6 +61,17 @@ class EpochFamily(SteppedFamily):
             if not task.classification:
                 answer = Prediction(values=answer.values * scale + mean)
             yield answer, partial(_frozen, model, done)
+
+    def fitted(self, state: Any, train: Matrix, task: Task, seed: int) -> Any:
+        if single_class(train, task):
+            return constant(train)
+        return self._finished(copy.deepcopy(state[0]), train, task, seed)
+
+    def _finished(self, model: Any, train: Matrix, task: Task, seed: int) -> Any:
+        """In the target's own units, with a plain seed."""
+        if not task.classification:
+            self.restore_units(model, *_target(train, task)[1:])
+        return model.set_params(random_state=sklearn_seed(seed))
 
     def _seeded(self, config: Mapping[str, Any], task: Task, seed: int) -> Any:
         """With a generator of its own, which goes on from epoch to epoch: a plain seed would start each alike."""

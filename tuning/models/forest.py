@@ -65,6 +65,11 @@ class ForestFamily(SteppedFamily):
             done = wanted
             yield _prediction(total / done, forest, task), partial(_frozen, forest, total)
 
+    def fitted(self, state: Any, train: Matrix, task: Task, seed: int) -> Any:
+        if single_class(train, task):
+            return constant(train)
+        return _copied(state[0]).set_params(warm_start=False)
+
     def predict(self, model: Any, rows: Matrix, task: Task) -> Prediction:
         return super().predict(model, Matrix(float32(rows), rows.y), task)
 

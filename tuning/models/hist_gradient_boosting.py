@@ -66,6 +66,9 @@ class HistGradientBoostingFamily(SteppedFamily):
             done = wanted
             yield _prediction(model, raw, task), partial(_frozen, model, raw)
 
+    def fitted(self, state: Any, train: Matrix, task: Task, seed: int) -> Any:
+        return constant(train) if single_class(train, task) else copy.copy(state[0]).set_params(warm_start=False)
+
     def predict(self, model: Any, rows: Matrix, task: Task) -> Prediction:
         with one_thread():
             return super().predict(model, rows, task)

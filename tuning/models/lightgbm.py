@@ -58,6 +58,9 @@ class LightGBMFamily(SteppedFamily):
                 counted = trees
             yield _prediction(raw, task), partial(_frozen, story, raw, counted)
 
+    def fitted(self, state: Any, train: Matrix, task: Task, seed: int) -> Any:
+        return _boosted(train, state[0])
+
     def predict(self, model: Any, rows: Matrix, task: Task) -> Prediction:
         return _prediction(model.predict(rows.X, raw_score=True, num_threads=1), task)
 

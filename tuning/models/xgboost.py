@@ -70,6 +70,11 @@ class XGBoostFamily(SteppedFamily):
                 done += 1
             yield _prediction(booster.predict(unseen), task), partial(booster.save_raw, "ubj")
 
+    def fitted(self, state: Any, train: Matrix, task: Task, seed: int) -> Any:
+        import xgboost
+
+        return xgboost.Booster({"nthread": 1}, model_file=state)
+
     def predict(self, model: Any, rows: Matrix, task: Task) -> Prediction:
         import xgboost
 

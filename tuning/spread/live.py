@@ -17,8 +17,8 @@ from typing import Any
 from tuning.driving import STEP, same_config
 from tuning.errors import StudyError
 from tuning.records import FAILED, FINISHED, STOPPED, StepRecord, TrialRecord
-from tuning.seeds import derive
-from tuning.study import SCORE, Study, trial_seed, versions
+from tuning.seeds import derive, trial_seed
+from tuning.study import SCORE, Study, versions
 
 SUGGEST, RESULT, SAVE, END = "suggest", "result", "save", "end"
 
@@ -296,7 +296,7 @@ class LiveStudy:
             fold_scores=trial.folds[position] if position is not None else (),
             metrics=best.metrics if best else {},
             study_seed=self.study.seed,
-            seed=trial_seed(self.study, trial.number),
+            seed=trial_seed(self.study.seed, trial.number),
             started=trial.started or time.time(),
             seconds=trial.steps[-1].seconds if trial.steps else 0.0,
             fit_seconds=trial.fit_seconds,

@@ -18,9 +18,10 @@ from tuning.definition import Definition
 from tuning.epochs import Epoch
 from tuning.errors import CustomerError, StudyError
 from tuning.run import read_plan
+from tuning.seeds import trial_seed
 from tuning.spread.adapters import REPORT
 from tuning.storage import RunDirectory
-from tuning.study import Study, trial_seed, worker_name
+from tuning.study import Study, worker_name
 from tuning.worker import Workshop, quiet
 
 CHECKPOINT_S = 5.0
@@ -65,7 +66,7 @@ def _steps(uri: str, epoch: Epoch, definition: Definition | None, config: dict[s
     study = studies[config["study"]]
     training = workshop.training(workshop.data(study.customer))
     params, state = config["config"], _restored(config)
-    steps = iter(training.start(params, trial_seed(study, config["trial"]), state["state"] if state else None))
+    steps = iter(training.start(params, trial_seed(study.seed, config["trial"]), state["state"] if state else None))
     spent, cpu = (state["seconds"], state["fit_seconds"]) if state else (0.0, 0.0)
     saved = time.monotonic()
     while True:
