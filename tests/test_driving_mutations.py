@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
 
 import schedulers
-from search_spaces import Choice, Constant, Float, Int, SearchSpace, presets
+from search_spaces import Choice, Constant, Float, Int, SearchSpace, algorithms, presets
+from tuning.customers import Customer
 from tuning.models import families
 from tuning.models.base import SteppedFamily
-from tuning.mutations import mutations
+from tuning.mutations import longest, mutations
+from tuning.steps import Step
+from tuning.study import Study, StudyLoop, Training
 
 
 def names(found: schedulers.Mutations) -> list[str]:
@@ -63,3 +70,43 @@ def test_constraints_go_along() -> None:
     for _ in range(100):
         config = found.vary(config, 0.25, (1.2, 0.8), rng)
         assert config["x"] <= config["y"]
+
+
+def test_a_race_is_as_long_as_its_longest_trial() -> None:
+    space = SearchSpace(
+        [
+            Choice("model", ["forest", "mlp", "ridge", "sgd"]),
+            Int("n", 10, 90, default=10, when={"model": "forest"}),
+            Choice("n", [5, 40, 20], when={"model": "mlp"}),
+            Constant("n", 7, when={"model": "sgd"}),
+        ]
+    )
+    found = {name: longest(space, {"model": name}, "n", "model") for name in ("forest", "mlp", "sgd", "ridge")}
+    assert {name: config.get("n") for name, config in found.items()} == {
+        "forest": 90,
+        "mlp": 40,
+        "sgd": 7,
+        "ridge": None,
+    }
+
+
+@pytest.mark.parametrize("scheduler", ["asha", "hyperband", "median", "fifo"])
+def test_trials_longer_than_the_first_one_run_to_their_own_end(scheduler: str) -> None:
+    """Trial 0 has two steps here and others up to nine: rungs are those of nine, and each may end at its own length."""
+
+    def start(config: Mapping[str, Any], seed: int, state: Any) -> Iterator[Step]:
+        for step in range((state or 0) + 1, config["n"] + 1):
+            yield Step(step, config["n"] + step / 100, get_state=lambda step=step: step)
+
+    training = Training(
+        start, lambda _: "", lambda config: int(config["n"]), lambda _: True, lambda _: (), lambda _: "n"
+    )
+    space = SearchSpace([Int("n", 2, 9, default=2), Float("x", 0.0, 1.0)])
+    assert training.race_steps({"n": 2}, space) == 9
+    study = Study("s", Customer("c"), algorithms.parse("random"), schedulers.parse(scheduler), seed=1)
+    records = list(StudyLoop("run", study, training, space, "score", "max", trials=30))
+    assert len(records) == 30
+    for record in records:
+        assert (record.state == "finished") == (len(record.steps) == record.config["n"])
+    assert max(len(record.steps) for record in records) == 9
+    assert any(2 < record.config["n"] < 9 for record in records if record.state == "finished")

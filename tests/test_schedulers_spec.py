@@ -24,7 +24,10 @@ def test_a_spec_is_a_frozen_value_that_survives_the_way_through_a_mapping(name: 
 
 
 def test_unknown_name_names_the_nearest() -> None:
-    with pytest.raises(schedulers.SchedulerError, match=r"unknown scheduler 'ahsa'; did you mean 'asha'\? valid: asha, bohb, fifo, hyperband, median, pb2, pbt"):
+    with pytest.raises(
+        schedulers.SchedulerError,
+        match=r"unknown scheduler 'ahsa'; did you mean 'asha'\? valid: asha, bohb, fifo, hyperband, median, pb2, pbt",
+    ):
         schedulers.parse("ahsa")
 
 

@@ -40,6 +40,11 @@ def last_counts(_config: Mapping[str, Any]) -> bool:
     return False
 
 
+def endless(_config: Mapping[str, Any]) -> float:
+    """A trial is as long as the longest one of its race."""
+    return math.inf
+
+
 @dataclass(eq=False)
 class Drive(Iterator[FinishedTrial]):
     """The finished trials of one study, in the order in which they end.
@@ -53,6 +58,7 @@ class Drive(Iterator[FinishedTrial]):
     family: of a configuration.
     best_prefix: whether every prefix of this configuration's steps is a model of its own, so that the
         best step counts and not the last.
+    full_steps: of a trial with this configuration; the scheduler's `max_steps` are those of the longest one.
     protect: numbers of trials that are never stopped early.
     replay: the study's first trials as recorded by an earlier attempt. They are suggested, decided and
         told again, without being run or yielded. Only for schedulers that do not pause.
@@ -71,6 +77,7 @@ class Drive(Iterator[FinishedTrial]):
     mode: str = field(kw_only=True)
     family: Callable[[Mapping[str, Any]], str] = field(default=one_family, kw_only=True)
     best_prefix: Callable[[Mapping[str, Any]], bool] = field(default=last_counts, kw_only=True)
+    full_steps: Callable[[Mapping[str, Any]], float] = field(default=endless, kw_only=True)
     protect: frozenset[int] = field(default=frozenset({0}), kw_only=True)
     replay: Sequence[EarlierTrial] = field(default=(), kw_only=True)
     rules: Sequence[Any] = field(default=(), kw_only=True)
@@ -234,7 +241,12 @@ class Drive(Iterator[FinishedTrial]):
 
     def verdict(self, trial: Trial) -> str:
         """The state of a trial that its scheduler stops: at its last step it has had its full budget."""
-        return FINISHED if trial.steps and trial.steps[-1].step >= trial.view.max_steps else STOPPED
+        return FINISHED if self.complete(trial) else STOPPED
+
+    def complete(self, trial: Trial) -> bool:
+        """Whether a trial has had its full budget."""
+        budget = min(trial.view.max_steps, self.full_steps(trial.config))
+        return bool(trial.steps) and trial.steps[-1].step >= budget
 
     def _why(self, trial: Trial) -> str:
         """The scheduler's reason for a stop."""
@@ -244,6 +256,8 @@ class Drive(Iterator[FinishedTrial]):
 
     def rule(self, trial: Trial) -> tuple[str, str] | None:
         """State and reason when a stopping rule ends this trial now."""
+        if self.complete(trial):
+            return None  # it has come to its end by itself, and counts in full
         for rule in self.rules:
             if rule.stop_all():
                 return STOPPED, rule.study_reason()

@@ -1,4 +1,6 @@
-"""Which hyperparameters of a search space may change while a trial trains (population-based training)."""
+"""What schedulers have to know of a search space: which hyperparameters may change while a trial trains (population-
+based training), and how long the trials of a race can be.
+"""
 
 from __future__ import annotations
 
@@ -39,3 +41,19 @@ def mutations(space: Any, config: Mapping[str, Any], frozen: Collection[str], ra
                 )
             )
     return schedulers.Mutations(tuple(found), space.allows if space.constraints else None)
+
+
+def longest(space: Any, config: Mapping[str, Any], length: str, race: str) -> dict[str, Any]:
+    """This configuration with the largest `length` (trees, rounds, epochs) that its race allows.
+
+    Rungs and budgets are those of a race, so they follow its longest trials and not the one that comes first.
+    """
+    found: list[Any] = []
+    for parameter in space.parameters:
+        if parameter.name != length or (race in parameter.when and config.get(race) not in parameter.when[race]):
+            continue
+        if parameter.kind == "choice":
+            found += [value for value in parameter.values if isinstance(value, int | float)]
+        else:
+            found.append(parameter.value if parameter.kind == "constant" else parameter.high)
+    return {**config, length: max(found)} if found else dict(config)

@@ -33,7 +33,7 @@ def pool(drive: Drive, first: Trial) -> Iterator[FinishedTrial]:
             # A rule has ended the study, or the scheduler waits for something that will not come.
             if not trial.steps:
                 view.trials.remove(trial)  # it never started
-            elif trial.steps[-1].step >= view.max_steps:
+            elif drive.complete(trial):
                 drive.finish(trial, FINISHED, "")
             else:
                 waiting = f"{type(view.scheduler).__name__} paused it after step {trial.steps[-1].step} for good"
@@ -83,7 +83,7 @@ def _advance(drive: Drive, trial: Trial) -> None:
     if trial.status == Trial.PENDING:
         drive.begin(trial)
     trial.status = Trial.RUNNING
-    if trial.steps and trial.steps[-1].step >= trial.view.max_steps:
+    if drive.complete(trial):
         drive.finish(trial, FINISHED, "")
         return
     while (step := trial.pull(drive.start)) is not None:
@@ -99,7 +99,7 @@ def _advance(drive: Drive, trial: Trial) -> None:
             return
         if decision != "CONTINUE" or trial.status != Trial.RUNNING:
             trial.status = Trial.PAUSED
-            if step.step >= trial.view.max_steps:
+            if drive.complete(trial):
                 trial.drop_state()  # nothing left to train; the scheduler still counts it
             return
     drive.finish(trial, FAILED if trial.error else FINISHED, "")

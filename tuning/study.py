@@ -19,7 +19,7 @@ from schedulers.mutation import NO_MUTATIONS
 from tuning.customers import Customer
 from tuning.driving import Drive
 from tuning.evaluation import MODEL
-from tuning.mutations import mutations
+from tuning.mutations import longest, mutations
 from tuning.records import StepRecord, TrialRecord
 from tuning.seeds import derive, trial_seed
 from tuning.steps import Step
@@ -53,10 +53,10 @@ class Training:
     """How one study's trials train.
 
     start: gives the generator of a trial's steps for (config, seed, state of an earlier one or None). family: names
-    the race a configuration takes part in. full_steps: the steps of a trial that nobody stops. best_prefix: every
-    prefix is a model of its own, so a trial's score is that of its best step; otherwise that of its last one. frozen:
-    the parameters that cannot change while this configuration's model grows; None where a trial cannot go on from
-    another one's state at all.
+    the race a configuration takes part in. full_steps: the steps of a trial that nobody stops. length: the parameter
+    that says how many those are, if one does. best_prefix: every prefix is a model of its own, so a trial's score is
+    that of its best step; otherwise that of its last one. frozen: the parameters that cannot change while this
+    configuration's model grows; None where a trial cannot go on from another one's state at all.
     """
 
     start: Callable[[Mapping[str, Any], int, Any], Iterable[Step]]
@@ -64,6 +64,12 @@ class Training:
     full_steps: Callable[[Mapping[str, Any]], int]
     best_prefix: Callable[[Mapping[str, Any]], bool]
     frozen: Callable[[Mapping[str, Any]], Collection[str] | None] = lambda _: ()
+    length: Callable[[Mapping[str, Any]], str | None] = lambda _: None
+
+    def race_steps(self, config: Mapping[str, Any], space: Any) -> int:
+        """The steps of the longest trial that this configuration's race can have."""
+        length = self.length(config)
+        return self.full_steps(config if length is None else longest(space, config, length, MODEL))
 
 
 @dataclass
@@ -115,7 +121,7 @@ class StudyLoop:
             return spec.build(
                 metric=SCORE,
                 mode=self.mode,
-                max_steps=self.training.full_steps(latest),
+                max_steps=self.training.race_steps(latest, self.space),
                 seed=derive(study.seed, "scheduler", name),
                 mutations=mutations(self.space, latest, frozen or (), MODEL) if spec.mutates else NO_MUTATIONS,
             )
@@ -132,6 +138,7 @@ class StudyLoop:
             mode=self.mode,
             family=family,
             best_prefix=self.training.best_prefix,
+            full_steps=self.training.full_steps,
             replay=() if pauses else [_earlier(record) for record in self.recorded],
             rules=self.rules,
             on_start=self.on_start,

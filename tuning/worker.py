@@ -130,6 +130,10 @@ class Workshop:
             found = data.family(config["model"])
             return found.frozen | {found.length} if isinstance(found, SteppedFamily) else None
 
+        def length(config: Mapping[str, Any]) -> str | None:
+            found = data.family(config["model"])
+            return found.length if isinstance(found, SteppedFamily) else None
+
         metric = self.metric(data)
         return Training(
             start=lambda config, seed, state: train(config, data, metric, seed, state),
@@ -137,6 +141,7 @@ class Workshop:
             full_steps=lambda config: full_steps(config, data),
             best_prefix=lambda config: isinstance(data.family(config["model"]), SteppedFamily),
             frozen=frozen,
+            length=length,
         )
 
     def _objective_training(self, objective: Callable[..., Any], data: Any) -> Training:

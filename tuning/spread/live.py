@@ -48,6 +48,7 @@ class LiveTrial:
     folds: list[tuple[float, ...]] = field(default_factory=list)
     last: dict[str, Any] = field(default_factory=dict)
     full: int = 0
+    race: int = 0
     prefix: bool = False
     fit_seconds: float = 0.0
     suggest_seconds: float = 0.0
@@ -218,6 +219,7 @@ class LiveStudy:
         if trial.status == "PENDING":
             trial.status, trial.started = "RUNNING", time.time()
             trial.full, trial.prefix = int(report["full"]), bool(report["prefix"])
+            trial.race = int(report.get("race", trial.full))
             trial.scheduler = self._scheduler(trial)
         step, score = int(report["step"]), float(report["score"])
         trial.steps.append(StepRecord(step, score, float(report["seconds"]), dict(report.get("figures") or {})))
@@ -245,7 +247,7 @@ class LiveStudy:
             self.schedulers[family] = self.study.scheduler.build(
                 metric=SCORE,
                 mode=self.mode,
-                max_steps=trial.full,
+                max_steps=trial.race,
                 seed=derive(self.study.seed, "scheduler", family),
             )
         self.schedulers[family].on_trial_add(self._view, trial)
@@ -326,7 +328,9 @@ class LiveStudy:
 
 
 # What of a worker's report is part of the truth.
-REPORTED = frozenset({"step", "score", "seconds", "folds", "figures", "full", "prefix", "fit_seconds", "worker"})
+REPORTED = frozenset(
+    {"step", "score", "seconds", "folds", "figures", "full", "race", "prefix", "fit_seconds", "worker"}
+)
 
 
 def to_line(event: Event) -> str:

@@ -82,6 +82,7 @@ def _steps(uri: str, epoch: Epoch, definition: Definition | None, config: dict[s
             "folds": list(step.fold_scores),
             "figures": dict(step.metrics),
             "full": training.full_steps(params),
+            "race": training.race_steps(params, study.space or workshop.space),
             "prefix": training.best_prefix(params),
             "fit_seconds": cpu,
             "worker": worker_name(),
