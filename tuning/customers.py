@@ -119,7 +119,7 @@ def _keyed(definition: Definition) -> list[Customer]:
     data = definition.data
     if not definition.by:  # one frame, one customer
         return [Customer(definition.name, key=(), rows=len(data), size=len(data) * 80)]
-    tables = find_tables(data)
+    tables = find_tables(data, definition.by)
     found: list[Customer] = []
     for table in tables:
         found += _of_table(table, definition, len(tables))

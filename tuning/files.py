@@ -32,7 +32,10 @@ def patterns(data: str | os.PathLike[str] | Sequence[str]) -> list[str]:
 
 def is_glob(data: str | os.PathLike[str] | Sequence[str]) -> bool:
     """True when files are chosen by a pattern, not named one by one or as a folder."""
-    return any(any(sign in item for sign in WILDCARDS) and not os.path.exists(item) for item in patterns(data))
+    return any(
+        any(sign in plain(item) for sign in WILDCARDS) and not os.path.exists(item)  # a URI's query is no wildcard
+        for item in patterns(data)
+    )
 
 
 def find_files(data: str | os.PathLike[str] | Sequence[str]) -> list[File]:

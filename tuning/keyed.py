@@ -99,14 +99,18 @@ class Index:
         return self.table.size > IN_PLACE_BYTES
 
 
-def find_tables(data: Any) -> list[Table]:
-    """The keyed tables of a definition's data: each file of a glob is one, a folder or a list of files is one."""
+def find_tables(data: Any, by: Sequence[str]) -> list[Table]:
+    """The keyed tables of a definition's data: each file of a glob is one, a folder or a list of files is one.
+
+    Files whose folders spell out all keys (`zone=141/…`) are parts of one table, however they were found.
+    """
     import pandas as pd
 
     if isinstance(data, pd.DataFrame):
         return [Table(0, frame=data)]
     files = find_files(data)
-    if is_glob(data) and len(files) > 1:
+    spelled = all(set(by) <= set(hive_values(file.path)) for file in files)
+    if is_glob(data) and len(files) > 1 and not spelled:
         names = file_ids(files)
         return [
             Table(number, (file,), prefix=f"{name}/")

@@ -30,8 +30,15 @@ def read_manifest(path: str) -> dict[str, CustomerOptions]:
     entries = _documents(path) if plain(path).lower().endswith((".yaml", ".yml", ".json")) else _rows(path)
     if not entries:
         raise DataError(f"manifest: {shown} names no customer.")
-    folder = path.rpartition("/")[0] if is_uri(path) else str(Path(path).resolve().parent)
-    return {name: _options(name, value, folder) for name, value in entries.items()}
+    return {name: _options(name, value, path) for name, value in entries.items()}
+
+
+def _beside(manifest: str, path: str) -> str:
+    """A relative path meant from the manifest's folder; on object storage with the options of the manifest's URI."""
+    if not is_uri(manifest):
+        return f"{Path(manifest).resolve().parent}/{path}"
+    address = plain(manifest)
+    return f"{address.rpartition('/')[0]}/{path}{manifest[len(address) :]}"
 
 
 def _documents(path: str) -> Mapping[str, Any]:
@@ -80,7 +87,7 @@ def _item(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _options(name: str, value: Any, folder: str) -> CustomerOptions:
+def _options(name: str, value: Any, manifest: str) -> CustomerOptions:
     from tuning.definition import customer_options
 
     given = {"path": value} if isinstance(value, str) else value
@@ -94,4 +101,4 @@ def _options(name: str, value: Any, folder: str) -> CustomerOptions:
         raise DataError(f"manifest: customer {name!r}: {error}") from error
     if options.path is None or is_uri(options.path) or os.path.isabs(os.path.expanduser(options.path)):
         return options
-    return options.model_copy(update={"path": f"{folder}/{options.path}"})
+    return options.model_copy(update={"path": _beside(manifest, options.path)})

@@ -50,7 +50,7 @@ def partition(definition: Definition, customers: Sequence[Customer], directory: 
             frame = definition.data[customer.id] if isinstance(definition.data, Mapping) else definition.data
             placed[customer.id] = (_write(directory, f"{folder}/{number:05d}.parquet", to_arrow(frame)),)
     else:
-        for table in find_tables(definition.data):
+        for table in find_tables(definition.data, definition.by):
             placed |= _divide(table, definition, loose, directory, f"{folder}/{table.number:05d}")
     lost = [customer.id for customer in loose if customer.id not in placed]
     if lost:

@@ -99,6 +99,17 @@ def read_frame(
     return frame
 
 
+def write_frame(frame: pd.DataFrame, path: str) -> None:
+    """A frame as a file, on any filesystem: Parquet or CSV, compressed, as the suffix says; `OSError` when it fails."""
+    filesystem, inner = located(path)
+    if is_parquet(path):
+        with filesystem.open_output_stream(inner) as stream:
+            frame.to_parquet(stream, index=False)
+        return
+    with filesystem.open_output_stream(inner, compression=_compression(path)) as stream:
+        stream.write(frame.to_csv(index=False).encode("utf-8"))
+
+
 def read_chunks(
     path: str, csv: Mapping[str, Any], *, columns: Sequence[str] | None = None, text: Sequence[str] = ()
 ) -> Iterator[pd.DataFrame]:
@@ -174,7 +185,11 @@ def _content(path: str, most: int = AT_ONCE) -> tuple[bytes, bool]:
 def _open(path: str) -> Any:
     """A file's bytes, decompressed as its suffix says."""
     filesystem, inner = located(path)
-    return filesystem.open_input_stream(inner, compression=COMPRESSED.get(plain(path).lower().rpartition(".")[2]))
+    return filesystem.open_input_stream(inner, compression=_compression(path))
+
+
+def _compression(path: str) -> str | None:
+    return COMPRESSED.get(plain(path).lower().rpartition(".")[2])
 
 
 @contextlib.contextmanager

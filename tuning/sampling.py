@@ -99,7 +99,7 @@ def loose_rows(definition: Definition) -> Callable[[Customer], pd.DataFrame]:
 
 def _heads(definition: Definition, number: int) -> Iterator[pd.DataFrame]:
     """The first rows of each file of a keyed table."""
-    table = next(table for table in find_tables(definition.data) if table.number == number)
+    table = next(table for table in find_tables(definition.data, definition.by) if table.number == number)
     if table.frame is not None:
         yield table.frame
     for file in table.files[:LOOKED_AT]:

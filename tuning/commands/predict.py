@@ -35,7 +35,12 @@ def predict(run_dir: str, customer: str | None, data: str, output: str | None, a
 def _write(frame: pd.DataFrame, output: str | None) -> None:
     if output is None:
         click.echo(frame.to_csv(index=False), nl=False)
-    elif output.lower().endswith((".parquet", ".pq")):
-        frame.to_parquet(output, index=False)
-    else:
-        frame.to_csv(output, index=False)
+        return
+    from tuning.errors import DataError
+    from tuning.reading import write_frame
+    from tuning.storage import mask
+
+    try:
+        write_frame(frame, output)
+    except (OSError, ValueError) as error:
+        raise DataError(f"--output: {mask(output)!r} cannot be written: {error}.") from error

@@ -1,0 +1,60 @@
+"""What tests of data shapes share: a table with keys, and each customer's rows as workers read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tuning.customers import Customer, find_customers
+from tuning.definition import Definition, define
+from tuning.loading import Loader
+from tuning.partition import partition
+from tuning.plan import make_plan, make_shards
+from tuning.storage import RunDirectory
+
+
+def definition(data: Any, **fields: Any) -> Definition:
+    return define({"data": data, "target": "y", "slots": 2, "task": "regression", **fields})
+
+
+def placed(made: Definition, folder: Path) -> list[Customer]:
+    directory = RunDirectory(str(folder / "run"))
+    directory.create()
+    return partition(made, find_customers(made), directory)
+
+
+def rows_of(made: Definition, folder: Path) -> dict[str, pd.DataFrame]:
+    """Each customer's rows, read as workers do: shard by shard."""
+    found = placed(made, folder)
+    studies = make_plan(made, found).studies
+    frames = {}
+    for shard in make_shards(studies, 2):
+        customers = [studies[position].customer for position in shard]
+        loader = Loader(made, customers)
+        frames |= {customer.id: loader.read(customer) for customer in customers}
+    return frames
+
+
+def trips(rows: int = 300, zones: int = 7, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "zone": rng.integers(0, zones, rows),
+            "x": rng.normal(size=rows).round(6),
+            "color": rng.choice(["yellow", "green"], rows),
+            "y": np.arange(rows, dtype=float),
+        }
+    )
+
+
+def check(frames: dict[str, pd.DataFrame], table: pd.DataFrame, zones: pd.Series) -> None:
+    """Every zone has exactly its rows, in the table's order."""
+    assert set(frames) == set(zones)
+    for zone, frame in frames.items():
+        expected = table[zones.to_numpy() == zone]
+        assert frame["y"].tolist() == expected["y"].tolist()
+        assert frame["x"].tolist() == expected["x"].tolist()
+        assert frame["color"].tolist() == expected["color"].tolist()
