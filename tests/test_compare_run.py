@@ -332,11 +332,11 @@ def test_wrong_commands_end_with_a_sentence(definition: Path, tmp_path: Path) ->
         (["compare", definition, "--from-curves", tmp_path / "one.csv"], 2, "not 2 of them"),
         (["compare", definition], 2, "no algorithms to compare"),
         (["compare", definition, "--algorithms", "random"], 2, "two algorithms or more"),
-        (["compare", "--from-curves", tmp_path / "one.csv"], 1, "one algorithm, 'a', and nothing to compare it with"),
-        (["compare", "--from-curves", tmp_path / "empty.csv"], 1, "no column seed, trial, score"),
+        (["compare", "--from-curves", tmp_path / "one.csv"], 2, "one algorithm, 'a', and nothing to compare it with"),
+        (["compare", "--from-curves", tmp_path / "empty.csv"], 2, "no column seed, trial, score"),
         (["compare", "--from-table", tmp_path / "one.csv"], 2, "no algorithms to compare"),
         (["compare", "--from-run", tmp_path], 1, "not a run directory"),
-        (["tabulate", definition, "--to", tmp_path / "x.parquet", "--levels", "20000"], 1, "more than the limit"),
+        (["tabulate", definition, "--to", tmp_path / "x.parquet", "--levels", "20000"], 2, "more than the limit"),
     ):
         answer = invoke(*arguments)
         assert answer.exit_code == code, (arguments, answer.output)

@@ -132,7 +132,7 @@ def test_paths_in_a_manifest_are_meant_from_its_folder(bucket: Bucket, tmp_path:
 
 def test_what_is_not_there_is_said(bucket: Bucket, tmp_path: Path) -> None:
     for data in ("nowhere/*.csv", "nowhere", "nowhere.csv"):
-        with pytest.raises(DataError, match="no file matches 's3://b-.*nowhere"):
+        with pytest.raises(DataError, match=r"no file matches 's3://b-.*nowhere"):
             find_customers(definition(bucket.uri(data)))
     bucket.put("cut.parquet", content(trips(20), "x.parquet")[:-9])
     result = TuneRunner(

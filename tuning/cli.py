@@ -1,7 +1,7 @@
 """The command `tuning`. Each command's code is imported when it is called, so that `--help` stays quick.
 
-Exit codes: 0 all customers have a model, 1 error, 2 usage or definition, 3 some customers have none, 4 none has,
-130/143 interrupted and resumable. Data goes to stdout, everything else to stderr.
+Exit codes: 0 all customers have a model, 1 storage or run failed, 2 command line, definition or data is wrong, 3 some
+customers have no model, 4 none has, 130/143 interrupted and resumable. Data goes to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class _Lazy(click.Group):
             formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
-        from tuning.errors import DefinitionError, TuningError
+        from tuning.errors import TuningError
 
         try:
             return super().invoke(ctx)
         except TuningError as error:
             click.echo(f"error: {error}", err=True)
-            ctx.exit(EXIT_USAGE if isinstance(error, DefinitionError) else EXIT_ERROR)
+            ctx.exit(exit_code(error))
         except ValueError as error:
             if type(error).__module__.partition(".")[0] not in ("search_spaces", "schedulers"):
                 raise
@@ -70,13 +70,22 @@ class _Lazy(click.Group):
             ctx.exit(getattr(stop, "exit_code", EXIT_INTERRUPTED))
 
 
+def exit_code(error: Exception) -> int:
+    """What a command ends with: EXIT_USAGE when the user's command line, definition or data has to change."""
+    from tuning.errors import DataError, DefinitionError, NoModelError, PlanError, UnknownCustomerError
+
+    if isinstance(error, DefinitionError | PlanError | DataError | UnknownCustomerError):
+        return EXIT_USAGE
+    return EXIT_NONE if isinstance(error, NoModelError) else EXIT_ERROR
+
+
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="tuning-service", prog_name="tuning")
 def main() -> None:
     """Find the best model and hyperparameters for every customer.
 
-    Exit codes: 0 all customers have a model, 1 error, 2 usage, 3 some customers have none, 4 none has,
-    130/143 interrupted (resume with `tuning resume RUN`).
+    Exit codes: 0 all customers have a model, 1 storage or run failed, 2 command line, definition or data is wrong,
+    3 some customers have no model, 4 none has, 130/143 interrupted (resume with `tuning resume RUN`).
     """
 
 

@@ -7,8 +7,13 @@
     ├── PlanError            the definition is right but cannot be run like this: change what the message names
     ├── RunError             a run cannot be started, resumed or read: the message says what to do
     │   ├── RunOwnedError    somebody else is running it: wait, or stop the other
+    │   ├── UnknownCustomerError  there is no such customer in the run
+    │   ├── NoModelError     the customer is there and has no model: the message says why
     │   └── StorageError     the storage refused or lost something: nothing recorded is lost, repair and resume
     └── StudyError           one study cannot go on: it ends with a reason, the others go on
+
+Commands end with 2 where the command line, the definition or the data has to change (DefinitionError, PlanError,
+DataError, UnknownCustomerError), with 4 for a NoModelError, and with 1 for the others.
 
 `RunInterrupted` is a KeyboardInterrupt, not one of these: somebody wanted the run to stop.
 
@@ -44,6 +49,14 @@ class RunError(TuningError):
 
 class RunOwnedError(RunError):
     """Another process owns the run."""
+
+
+class UnknownCustomerError(RunError):
+    """A customer was asked for that the run does not have."""
+
+
+class NoModelError(RunError):
+    """A customer was asked to predict that has no model."""
 
 
 class StorageError(RunError):

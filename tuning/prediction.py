@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuning.code import apply_prepare, load_function
 from tuning.columns import TEXT
-from tuning.errors import CustomerError, DataError, RunError
+from tuning.errors import CustomerError, DataError, DefinitionError, RunError
 from tuning.keys import check_columns, customer_id, key_table, row_keys, written_as_floats
 from tuning.reading import MISSING, read_frame
 from tuning.run import frozen_definition
@@ -30,7 +30,7 @@ def predict_file(
     definition = frozen_definition(result.directory)
     by = definition.by
     if customer is None and not by:
-        raise RunError("--customer is needed: the run's customers are files, so rows do not say whose they are.")
+        raise DefinitionError("--customer is needed: the run's customers are files, so rows do not say whose they are.")
     if customer is not None:
         model = result.model(customer, allow_pickle=allow_pickle)
         # What was text when the model was fitted stays text, even if these rows look like numbers.
@@ -45,14 +45,17 @@ def predict_file(
 def _by_key(
     result: RunResult, definition: Any, frame: pd.DataFrame, allow_pickle: bool
 ) -> tuple[pd.DataFrame, dict[str, str]]:
+    import numpy as np
     import pandas as pd
 
     codes, keys = row_keys(key_table(frame, definition.by), definition.by)
     shorten = written_as_floats(keys)
     parts: list[pd.DataFrame] = []
     without: dict[str, str] = {}
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
     for code, key in enumerate(keys):
-        rows = frame[codes == code]
+        rows = frame.iloc[order[bounds[code] : bounds[code + 1]]]
         name = customer_id(key, shorten)
         try:
             model = result.model(name, allow_pickle=allow_pickle)

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tuning.epochs import newest_epoch
-from tuning.errors import RunError
+from tuning.errors import NoModelError, RunError, UnknownCustomerError
 from tuning.parts import STUDIES, TRIALS, accepted, of_kind, read_parts
 from tuning.records import NO_MODEL, OK, STUDY_STATUSES, StudyRecord, TrialRecord
 from tuning.run import Settings, read_plan
@@ -103,7 +103,7 @@ class RunResult:
         """
         import pandas as pd
 
-        rows = [self._row(customer, records) for customer, records in self._by_customer().items()]
+        rows = [self._row(customer, records) for customer, records in self._by_customer.items()]
         frame = pd.DataFrame(rows, columns=list(LEADERBOARD))
         order = frame["status"].map(STUDY_STATUSES.index)
         return (
@@ -113,6 +113,7 @@ class RunResult:
             .reset_index(drop=True)
         )
 
+    @cached_property
     def _by_customer(self) -> dict[str, list[StudyRecord]]:
         by_customer: dict[str, list[StudyRecord]] = {}
         _, begun, ended = self._plan
@@ -151,7 +152,7 @@ class RunResult:
 
     def summary(self) -> dict[str, Any]:
         """The run in figures, as `tuning run --output json` prints it."""
-        by_customer = self._by_customer()
+        by_customer = self._by_customer
         best = [best_study(records) for records in by_customer.values()]
         succeeded = sum(record is not None and record.status == OK for record in best)
         gains = [record.gain for record in best if record is not None and record.gain is not None and record.trial]
@@ -181,16 +182,17 @@ class RunResult:
         """
         from tuning.models.saving import load_model
 
-        by_customer = self._by_customer()
+        by_customer = self._by_customer
         if customer not in by_customer:
             import difflib
 
             near = difflib.get_close_matches(customer, by_customer, n=1)
-            raise RunError(f"no customer {customer!r} in this run." + (f" Did you mean {near[0]!r}?" if near else ""))
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise UnknownCustomerError(f"no customer {customer!r} in this run.{hint}")
         best = best_study(by_customer[customer])
         if best is None or best.model_path is None:
             reason = PENDING if best is None else best.reason or "models were not saved (save_models: false)"
-            raise RunError(f"customer {customer!r} has no model: {reason}")
+            raise NoModelError(f"customer {customer!r} has no model: {reason}")
         return load_model(self.directory, best.model_path, best.model_sha256, allow_pickle=allow_pickle)
 
 

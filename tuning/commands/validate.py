@@ -20,7 +20,7 @@ def validate(definition: str, first: int, everybody: bool, output: str, **option
     """Check DEFINITION and its data; nothing is trained.
 
     Reads the rows of some customers (the first by id) as a run would, and says which ones would get no model.
-    Exit codes: 0 fine, 1 the data cannot be used, 2 the definition is wrong, 3 some customers would get no model,
+    Exit codes: 0 fine, 2 the definition or the data as a whole is wrong, 3 some customers would get no model,
     4 none would.
     """
     from tuning.checking import check_customers
