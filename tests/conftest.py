@@ -7,8 +7,12 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from s3_server import Bucket, S3Server
 
 # Before anything imports Ray or MLflow: tests never use the developer's token, telemetry or tracking server.
 os.environ["RAY_AUTH_MODE"] = "disabled"
@@ -55,3 +59,19 @@ def mlflow_database(migrated_database: Path, tmp_path: Path) -> str:
     path = tmp_path / "mlflow.db"
     shutil.copy(migrated_database, path)
     return f"sqlite:///{path}"
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """An S3 server on loopback, see tests/s3_server.py."""
+    from s3_server import S3Server
+
+    server = S3Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def bucket(s3_server: S3Server) -> Bucket:
+    """A new, empty bucket of it."""
+    return s3_server.bucket()

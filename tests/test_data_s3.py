@@ -5,15 +5,13 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pandas as pd
 import pytest
 from data_shapes import check, definition, rows_of, trips
-from s3_server import SECRET, Bucket, make_bucket, s3_server
+from s3_server import SECRET, Bucket
 
 from tuning import RunResult, TuneRunner
 from tuning import partition as partition_module
@@ -24,17 +22,6 @@ from tuning.errors import DataError
 from tuning.plan import make_plan
 
 QUICK = {"search_space": "ridge", "algorithm": "random", "scheduler": "fifo", "trials": 2, "mlflow": False, "slots": 2}
-
-
-@pytest.fixture(scope="module")
-def port() -> Iterator[int]:
-    with s3_server() as port:
-        yield port
-
-
-@pytest.fixture
-def bucket(port: int) -> Bucket:
-    return make_bucket(port, f"b-{uuid4().hex[:12]}")
 
 
 def content(frame: pd.DataFrame, name: str) -> bytes:

@@ -33,7 +33,7 @@ def put_new(uri: str, path: str, data: bytes) -> None:
 
     bucket, _, key = path.partition("/")
     try:
-        _client(uri).put_object(Bucket=bucket, Key=key, Body=data, IfNoneMatch="*")
+        client(uri).put_object(Bucket=bucket, Key=key, Body=data, IfNoneMatch="*")
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "")
         if code in ("PreconditionFailed", "ConditionalRequestConflict"):
@@ -44,7 +44,8 @@ def put_new(uri: str, path: str, data: bytes) -> None:
 
 
 @lru_cache(maxsize=4)
-def _client(uri: str) -> Any:
+def client(uri: str) -> Any:
+    """A boto3 client for a URI as pyarrow takes it: its credentials, region and endpoint."""
     import boto3
 
     parts = urlsplit(uri)
