@@ -77,7 +77,7 @@ class S3Server:
 
     def bucket(self) -> Bucket:
         """A new, empty bucket."""
-        made = Bucket(self, f"bucket-{next(self._numbers)}")
+        made = Bucket(self, f"b-{next(self._numbers)}")
         made.client.create_bucket(Bucket=made.name)
         return made
 
