@@ -238,7 +238,7 @@ def test_a_manifest_beside_data_gives_options_only(tmp_path: Path) -> None:
         ("a: {path: x.csv, trails: 3}", "customer 'a': trails: unknown key. Did you mean 'trials'"),
         ("a: {path: x.csv, trials: many}", "customer 'a': trials: .*'many'"),
         ("a: 3", "a path or a mapping of path and options is expected"),
-        ("a: x.csv\na: y.csv", "key 'a' twice"),
+        ("a: x.csv\na: y.csv", "key 'a' occurs twice"),
         ("{}", "names no customer"),
         ("a: {trials: 3}", "customer 'a' has no path"),
     ],
@@ -280,5 +280,5 @@ def test_two_customers_of_one_id_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"two customers have the id 'acme': .*acme\.csv and .*acme\.parquet"):
         find_customers(definition(tmp_path))
     (tmp_path / "d.yaml").write_text("target: y\ndata:\n  acme: a.csv\n  acme: b.csv\n")
-    with pytest.raises(DefinitionError, match="has the key 'acme' twice"):
+    with pytest.raises(DefinitionError, match="the key 'acme' occurs twice"):
         read_definition(tmp_path / "d.yaml")

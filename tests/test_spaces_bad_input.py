@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from search_spaces import Choice, Constant, Float, Int, SearchSpace, SpaceError, algorithms, presets
-from search_spaces.yaml_text import parse_yaml, read_yaml
+from search_spaces.yaml_text import dump_yaml, parse_yaml, read_yaml
 
 FLOAT = "type: float, low: 0, high: 1"
 CASES = {
@@ -145,8 +145,10 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "\n".join(
         ("x: !mine 3", "the tag !mine is not allowed; write a plain value"),
         ("x: 1\ny: 2\nx: 3", "space.yaml, line 3: the key 'x' occurs twice; remove one of them"),
         ("? [a, b]\n: 1", "a key must be a plain value"),
-        ("x: [1, 2", "space.yaml is not YAML"),
-        ("[" * 5000, "space.yaml is nested too deeply"),
+        ("x: [1, 2", "is not YAML: while parsing a flow sequence"),
+        ("[" * 5000, "space.yaml, line 1: more than 100 levels inside each other"),
+        ("x: " + "9" * 5000, "space.yaml is not YAML: Exceeds the limit"),
+        ("x: 1\n---\ny: 2", "but found another document"),
     ],
 )
 def test_yaml_that_is_refused(text: str, message: str) -> None:
@@ -161,6 +163,20 @@ def test_yaml_numbers_and_words_mean_what_they_look_like(tmp_path: Path) -> None
     assert read_yaml(path)["a"] == [
         1e-4, 1e-4, 5000.0, 3, 0.5, -100.0, "on", "off", "yes", "no", "NO", True, False, None, "2020-01-02", 10,
     ]  # fmt: skip
+
+
+def test_ids_and_times_stay_what_they_look_like() -> None:
+    assert parse_yaml("[007, 12:30, 0, -7, 0x1f, 0o7, 12e3, 1.]") == ["007", "12:30", 0, -7, 31, "0o7", 12000.0, 1.0]
+    assert parse_yaml("{<<: 1, no: 2, =: 3}") == {"<<": 1, "no": 2, "=": 3}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1e-4", "12e3", "on", "no", "007", "12:30", "2020-01-02", "~", "null", "true", "1_0", "0x1f", "a: b", "é", ""],
+)
+def test_what_is_written_as_yaml_is_read_back(text: str) -> None:
+    values = {text: [text, 1e-9, float("inf"), 7, None, True, {"x": text}]}
+    assert parse_yaml(dump_yaml(values)) == values
 
 
 def test_numbers_that_other_readers_left_as_text_still_count() -> None:

@@ -211,17 +211,17 @@ def read(
 
 
 def _override(overrides: dict[str, Any], change: str) -> None:
-    import yaml
-
+    from search_spaces import SpaceError
+    from search_spaces.yaml_text import parse_yaml
     from tuning.errors import DefinitionError
 
     key, found, value = change.partition("=")
     if not found:
         raise DefinitionError(f"--set {change!r}: KEY=VALUE is expected, such as --set trials=50.")
     try:
-        parsed = yaml.safe_load(value)
-    except yaml.YAMLError as error:
-        raise DefinitionError(f"--set {change!r}: the value is not valid YAML: {error}") from error
+        parsed = parse_yaml(value, "the value")
+    except SpaceError as error:
+        raise DefinitionError(f"--set {change!r}: {error}.") from error
     *parents, last = key.split(".")
     for parent in parents:
         overrides = overrides.setdefault(parent, {})

@@ -149,6 +149,8 @@ class Definition(Part):
     @field_validator("mlflow", mode="before")
     @classmethod
     def _switch(cls, value: Any) -> Any:
+        if isinstance(value, str) and value.lower() in ("on", "off", "yes", "no"):
+            value = value.lower() in ("on", "yes")
         return {"enabled": value} if isinstance(value, bool) else value
 
     @field_validator("models", mode="before")
@@ -326,39 +328,19 @@ MAX_YAML_BYTES = 4_000_000
 
 
 def load_yaml(text: str, where: str = "the definition") -> dict[str, Any]:
-    """YAML as plain values; anchors and tags that build objects or explode are refused."""
-    import yaml
+    """YAML as plain values, see `search_spaces.yaml_text`; tags, aliases and keys given twice are refused."""
+    from search_spaces import SpaceError
+    from search_spaces.yaml_text import parse_yaml
 
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # an eighth of the time, where PyYAML has it
     if len(text) > MAX_YAML_BYTES:
         raise DefinitionError(f"{where} has {len(text)} characters, more than {MAX_YAML_BYTES}.")
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=loader)):
-            raise DefinitionError(f"{where} uses a YAML alias (*name); write the value out instead.")
-        node = yaml.compose(text, Loader=loader)
-        _check_doubled(node, where)
-        values = yaml.load(text, Loader=loader)  # noqa: S506  # a safe loader
-    except yaml.YAMLError as error:
-        raise DefinitionError(f"{where} is not valid YAML: {error}") from error
+        values = parse_yaml(text, where)
+    except SpaceError as error:
+        raise DefinitionError(f"{error}.") from error
     if not isinstance(values, dict):
         raise DefinitionError(f"{where} must be a mapping of keys to values, it is {type(values).__name__}.")
     return values
-
-
-def _check_doubled(node: Any, where: str) -> None:
-    """YAML takes the last of two equal keys without a word; a customer or an option would vanish."""
-    if isinstance(getattr(node, "value", None), list):
-        for item in node.value:
-            _check_doubled(item[1] if isinstance(item, tuple) else item, where)
-        keys = [item[0].value for item in node.value if isinstance(item, tuple)]
-        doubled = (
-            [key for position, key in enumerate(keys) if key in keys[:position]]
-            if len(set(map(str, keys))) < len(keys)
-            else []
-        )
-        if doubled:
-            line = next(item[0].start_mark.line for item in reversed(node.value) if item[0].value == doubled[0]) + 1
-            raise DefinitionError(f"{where} has the key {doubled[0]!r} twice (again in line {line}); keep one.")
 
 
 def read_definition(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Definition:

@@ -119,12 +119,13 @@ def parse_method(given: str | Mapping[str, Any]) -> Method:
 def _items(given: str | Iterable[Any]) -> list[Any]:
     if not isinstance(given, str):
         return list(given)
-    import yaml
+    from search_spaces import SpaceError
+    from search_spaces.yaml_text import parse_yaml
 
     try:
-        items = yaml.safe_load(f"[{given}]")
-    except yaml.YAMLError as error:
-        raise PlanError(f"The algorithms {given!r} cannot be read: {error}. Example: random,optuna+asha") from error
+        items = parse_yaml(f"[{given}]", f"the text {given!r}")
+    except SpaceError as error:
+        raise PlanError(f"The algorithms cannot be read: {error}. Example: random,optuna+asha") from error
     wrong = [item for item in items if not isinstance(item, str | Mapping)]
     if wrong:
         raise PlanError(f"The algorithms {given!r} cannot be read: {wrong[0]!r} is neither a name nor a mapping.")

@@ -69,9 +69,9 @@ def plain(definition: Definition) -> dict[str, Any]:
 
 def freeze(directory: RunDirectory, definition: Definition, epoch: Epoch) -> None:
     """Write the definition into the run, as a YAML that `tuning run` takes; a copy of it for people at the top."""
-    import yaml
+    from search_spaces.yaml_text import dump_yaml
 
-    text = yaml.safe_dump(plain(definition), sort_keys=False, allow_unicode=True).encode()
+    text = dump_yaml(plain(definition)).encode()
     directory.write(epoch.definition, text)
     directory.write(DEFINITION, text)
 

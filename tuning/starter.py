@@ -219,9 +219,9 @@ def _split_lines(frame: pd.DataFrame, target: str) -> list[str]:
 
 def _scalar(value: Any) -> str:
     """A value as YAML in one line."""
-    import yaml
+    from search_spaces.yaml_text import dump_yaml
 
-    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10_000).strip()
+    text = dump_yaml(value, default_flow_style=True, width=10_000).strip()
     return text.removesuffix("\n...").strip()
 
 
