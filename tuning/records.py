@@ -223,7 +223,8 @@ def decode(data: bytes) -> list[Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pq.read_table(pa.BufferReader(data), page_checksum_verification=True)
+    # Neither threads nor `read_table`'s look for further files: a part is small, and this is half the time.
+    table = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True).read(use_threads=False)
     metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     if int(metadata.get("tuning.schema", "0")) > SCHEMA_VERSION:
         raise ValueError(

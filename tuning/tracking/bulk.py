@@ -1,16 +1,20 @@
-"""Runs as rows: one transaction for thousands of runs, through the tables of MLflow's own SQLAlchemy models.
+"""Runs as rows: one transaction for thousands of runs, into the tables of MLflow's own SQLAlchemy models.
 
 The client writes a run in several transactions (16 ms per trial on SQLite); this costs 0.2 to 0.4 ms. The tables are
-MLflow's private business, so only a schema revision that our tests know is written to like this.
+MLflow's private business, so only a schema revision that our tests know is written to like this. MLflow itself is
+imported only where its client is needed: for models, and for artifacts that are not on a local disk.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuning.tracking import limits
-from tuning.tracking.database import client, engine_for
+from tuning.tracking.database import client, engine_for, experiment_row
 from tuning.tracking.identity import Search
 from tuning.tracking.inserting import insert
 from tuning.tracking.runs import (
@@ -27,6 +31,7 @@ from tuning.tracking.runs import (
     replaces,
     user,
 )
+from tuning.tracking.settings import ARTIFACTS, absolute
 from tuning.tracking.store import RejectedError
 
 if TYPE_CHECKING:
@@ -55,18 +60,6 @@ _METRIC_COLUMNS = ("run_uuid", "key", "step", "timestamp", "value", "is_nan")
 _TEXT_COLUMNS = ("run_uuid", "key", "value")
 
 
-def is_known_database(tracking_uri: str) -> bool:
-    """True when the database has exactly a schema that the bulk writer was tested with."""
-    from alembic.migration import MigrationContext
-
-    engine = engine_for(tracking_uri)
-    try:
-        with engine.connect() as connection:
-            return MigrationContext.configure(connection).get_current_revision() in TESTED_REVISIONS
-    finally:
-        engine.dispose()
-
-
 class BulkStore:
     """Writes runs into the tables of an MLflow database. One transaction per call of `write`.
 
@@ -75,20 +68,29 @@ class BulkStore:
 
     batch = 2000
 
-    def __init__(self, tracking_uri: str, experiment_id: str, search: Search) -> None:
-        from mlflow.store.tracking.dbmodels import models
+    def __init__(self, tracking_uri: str, search: Search, artifacts: str | None) -> None:
+        from tuning.tracking import tables
 
-        self.client = client(tracking_uri)
         self.engine = engine_for(tracking_uri)
-        self.experiment = experiment_id
-        self.artifacts = str(self.client.get_experiment(experiment_id).artifact_location).rstrip("/")
-        self.runs = models.SqlRun.__table__
-        self.params = models.SqlParam.__table__
-        self.metrics = models.SqlMetric.__table__
-        self.latest = models.SqlLatestMetric.__table__
-        self.tags = models.SqlTag.__table__
+        self.tracking_uri = tracking_uri
+        self.experiment, location = experiment_row(self.engine, search.experiment, absolute(artifacts or ARTIFACTS))
+        self.artifacts = location.rstrip("/")
+        self.runs, self.params, self.tags = tables.RUNS, tables.PARAMS, tables.TAGS
+        self.metrics, self.latest = tables.METRICS, tables.LATEST
         # Runs that the client wrote earlier (through a server) have ids of MLflow's choice and ours as a tag.
         self.ids = self._foreign_ids(search)
+
+    @cached_property
+    def client(self) -> Any:
+        """Costs 2 seconds of CPU: models need it, runs do not."""
+        return client(self.tracking_uri)
+
+    def log_artifacts(self, key: str, folder: Path) -> None:
+        location = f"{self.artifacts}/{self.run_id(key)}/artifacts"
+        if "://" not in location:
+            shutil.copytree(folder, location, dirs_exist_ok=True)  # what MLflow's client does, without importing it
+        else:
+            self.client.log_artifacts(self.run_id(key), str(folder))
 
     def write(self, runs: Sequence[TrackedRun], done: Callable[[TrackedRun], None]) -> None:
         import sqlalchemy
@@ -196,7 +198,7 @@ class BulkStore:
             run.end,
             "",
             "active",
-            location if len(location) <= ARTIFACT_URI_LIMIT else None,
+            location if len(location) <= ARTIFACT_URI_LIMIT or self.engine.dialect.name == "sqlite" else None,
             int(self.experiment),
         )
 

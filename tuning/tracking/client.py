@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from tuning.tracking.batches import batches
@@ -85,6 +86,9 @@ class ClientStore:
 
     def run_id(self, key: str) -> str:
         return self.found[key].run_id
+
+    def log_artifacts(self, key: str, folder: Path) -> None:
+        self.client.log_artifacts(self.run_id(key), str(folder))
 
     def settle(self) -> None:
         for study in sorted(self.unsettled):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 
 EXPERIMENT_NAME_LIMIT = 250  # MLflow validates 500, its database column holds 256
 
@@ -34,8 +35,13 @@ class Search:
         >>> len({search.id(), search.id("acme"), search.id("acme", 0), Search("other", "weekly").id("acme", 0)})
         4
         """
-        place = [self.experiment, self.run, self.token]
-        return f"{_digest(*place)[:8]}{_digest(*place, study)[:16]}{0 if trial is None else trial + 1:08x}"
+        return f"{_start(self, study)}{0 if trial is None else trial + 1:08x}"
+
+
+@lru_cache(maxsize=10_000)  # the trials of a study come one after another
+def _start(search: Search, study: str | None) -> str:
+    place = [search.experiment, search.run, search.token]
+    return f"{_digest(*place)[:8]}{_digest(*place, study)[:16]}"
 
 
 def _digest(*parts: str | None) -> str:

@@ -1,59 +1,145 @@
-"""Plots of a run's leaderboard for the summary run: what tuning gained, customer by customer."""
+"""Plots of a run's leaderboard for the summary run: what tuning gained, customer by customer.
+
+Drawn as SVG text: importing matplotlib and pandas would cost a second of CPU at the end of every run.
+"""
 
 from __future__ import annotations
 
+import csv
 import io
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+UP, DOWN = "#2a7f9e", "#b5523b"
+WIDTH, HEIGHT = 800, 450
+LEFT, RIGHT, TOP, BOTTOM = 80, 20, 40, 55
+TICKS = 5
+MOST_BARS = WIDTH - LEFT - RIGHT  # a bar for each pixel; more customers are drawn as quantiles
+
+Row = tuple[str, float, float]
 
 
-def leaderboard_plots(csv: bytes) -> dict[str, bytes]:
-    """name → SVG: the gain of every customer, and tuned against default scores; {} when nothing was scored."""
-    import pandas as pd
+def leaderboard_plots(board: bytes) -> dict[str, bytes]:
+    """name → SVG: the gain of every customer, and tuned against default scores; {} when nothing was scored.
 
-    board = pd.read_csv(io.BytesIO(csv))
-    scored = board.dropna(subset=["test_score", "default_test_score"])
-    if scored.empty:
+    board: the leaderboard as CSV.
+    """
+    scored = list(_scored(board))
+    if not scored:
         return {}
-    metric = str(scored["metric"].iloc[0])
-    return {"plots/gain.svg": _svg(_gain(scored, metric)), "plots/default-and-tuned.svg": _svg(_scores(scored, metric))}
+    metric = scored[0][0]
+    gains = sorted((_gain(row) for row in csv.DictReader(io.StringIO(board.decode()))), key=lambda gain: -gain)
+    plots = {"plots/default-and-tuned.svg": _scores(scored, metric)}
+    gains = [gain for gain in gains if math.isfinite(gain)]
+    if gains:
+        plots["plots/gain.svg"] = _gains(gains, metric)
+    return {name: text.encode() for name, text in plots.items()}
 
 
-def _gain(scored: pd.DataFrame, metric: str) -> Figure:
-    figure, axes = _axes()
-    gains = scored["gain"].sort_values(ascending=False).to_numpy()
-    better = gains > 0
-    positions = range(1, len(gains) + 1)
-    axes.bar(positions, gains, width=1.0, color=["#2a7f9e" if up else "#b5523b" for up in better])
-    axes.axhline(0, color="black", linewidth=0.8)
-    axes.set_xlabel("customers, the largest gain first")
-    axes.set_ylabel(f"gain over the default configuration ({metric}, hold-out)")
-    axes.set_title(f"Tuning helped {int(better.sum())} of {len(gains)} customers")
-    return figure
+def _scored(board: bytes) -> Iterator[Row]:
+    for row in csv.DictReader(io.StringIO(board.decode())):
+        tuned, default = _number(row.get("test_score")), _number(row.get("default_test_score"))
+        if math.isfinite(tuned) and math.isfinite(default):
+            yield row.get("metric") or "score", default, tuned
 
 
-def _scores(scored: pd.DataFrame, metric: str) -> Figure:
-    figure, axes = _axes()
-    axes.scatter(scored["default_test_score"], scored["test_score"], s=18, alpha=0.7, color="#2a7f9e")
-    both = scored[["default_test_score", "test_score"]].to_numpy()
-    axes.plot([both.min(), both.max()], [both.min(), both.max()], color="black", linewidth=0.8)
-    axes.set_xlabel(f"default configuration ({metric}, hold-out)")
-    axes.set_ylabel(f"tuned ({metric}, hold-out)")
-    axes.set_title("One dot per customer; on the line nothing has changed")
-    return figure
+def _gain(row: dict[str, str]) -> float:
+    gain = _number(row.get("gain"))
+    return gain if math.isfinite(gain) else -math.inf
 
 
-def _axes() -> tuple[Figure, Any]:
-    from matplotlib.figure import Figure
+def _number(text: str | None) -> float:
+    try:
+        return float(text or "nan")
+    except ValueError:
+        return math.nan
 
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    return figure, figure.subplots()
+
+@dataclass(frozen=True)
+class _Axes:
+    """Data coordinates → pixels."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+
+    def across(self, value: float) -> float:
+        return LEFT + (value - self.x[0]) / (self.x[1] - self.x[0]) * (WIDTH - LEFT - RIGHT)
+
+    def down(self, value: float) -> float:
+        return HEIGHT - BOTTOM - (value - self.y[0]) / (self.y[1] - self.y[0]) * (HEIGHT - TOP - BOTTOM)
 
 
-def _svg(figure: Figure) -> bytes:
-    stream = io.BytesIO()
-    figure.savefig(stream, format="svg", metadata={"Date": None})
-    return stream.getvalue()
+def _gains(gains: Sequence[float], metric: str) -> str:
+    count = min(len(gains), MOST_BARS)
+    shown = [gains[position * len(gains) // count] for position in range(count)]
+    axes = _Axes((0.5, len(gains) + 0.5), _span([0.0, *gains]))
+    width, zero = (WIDTH - LEFT - RIGHT) / count, axes.down(0.0)
+    bars = []
+    for position, gain in enumerate(shown):
+        end = axes.down(gain)
+        bars.append(
+            f'<rect x="{LEFT + position * width:.2f}" y="{min(zero, end):.2f}" width="{width:.2f}" '
+            f'height="{abs(zero - end):.2f}" fill="{UP if gain > 0 else DOWN}"/>'
+        )
+    bars.append(_line(LEFT, zero, WIDTH - RIGHT, zero))
+    title = f"Tuning helped {sum(gain > 0 for gain in gains)} of {len(gains)} customers"
+    label = f"gain over the default configuration ({metric}, hold-out)"
+    return _figure(axes, bars, title, "customers, the largest gain first", label, whole=True)
+
+
+def _scores(scored: Sequence[Row], metric: str) -> str:
+    span = _span([value for _, default, tuned in scored for value in (default, tuned)])
+    axes = _Axes(span, span)
+    dots = [_line(axes.across(span[0]), axes.down(span[0]), axes.across(span[1]), axes.down(span[1]))]
+    dots += [
+        f'<circle cx="{axes.across(default):.1f}" cy="{axes.down(tuned):.1f}" r="3.5" fill="{UP}" fill-opacity="0.7"/>'
+        for _, default, tuned in scored
+    ]
+    title = "One dot per customer; on the line nothing has changed"
+    return _figure(axes, dots, title, f"default configuration ({metric}, hold-out)", f"tuned ({metric}, hold-out)")
+
+
+def _span(values: Sequence[float]) -> tuple[float, float]:
+    low, high = min(values), max(values)
+    margin = 0.04 * (high - low) or max(abs(high), 1.0) * 0.04
+    return low - margin, high + margin
+
+
+def _ticks(low: float, high: float, whole: bool) -> Iterator[float]:
+    """Round numbers inside a span, about five."""
+    step = 10.0 ** math.floor(math.log10((high - low) / TICKS))
+    step = next(step * factor for factor in (1, 2, 5, 10) if (high - low) / (step * factor) <= TICKS)
+    step = max(1.0, step) if whole else step
+    first = math.ceil(low / step)
+    for number in range(first, math.floor(high / step) + 1):
+        yield number * step
+
+
+def _figure(axes: _Axes, content: list[str], title: str, across: str, down: str, whole: bool = False) -> str:
+    bottom, middle = HEIGHT - BOTTOM, (LEFT + WIDTH - RIGHT) / 2
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        'font-family="sans-serif" font-size="12">',
+        '<rect width="100%" height="100%" fill="white"/>',
+        *content,
+        f'<path d="M{LEFT} {TOP}V{bottom}H{WIDTH - RIGHT}" fill="none" stroke="black"/>',
+    ]
+    lines += [_text(axes.across(tick), bottom + 18, f"{tick:.6g}") for tick in _ticks(*axes.x, whole)]
+    lines += [_text(LEFT - 8, axes.down(tick) + 4, f"{tick:.6g}", "end") for tick in _ticks(*axes.y, False)]
+    lines += [
+        _text(middle, 24, title, size=15),
+        _text(middle, HEIGHT - 12, across),
+        f'<g transform="translate(18 {(TOP + bottom) / 2}) rotate(-90)">{_text(0, 0, down)}</g>',
+        "</svg>",
+    ]
+    return "\n".join(lines)
+
+
+def _line(x1: float, y1: float, x2: float, y2: float) -> str:
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="black" stroke-width="0.8"/>'
+
+
+def _text(x: float, y: float, text: str, anchor: str = "middle", size: int = 12) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escape(text)}</text>'

@@ -10,6 +10,7 @@ Lines out: {"done": [parts], "trials": n, …} after every change.
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
@@ -37,6 +38,9 @@ def main() -> None:
     settings = Settings.from_json(sys.stdin.readline())
     threading.Thread(target=_listen, args=(commands,), daemon=True).start()
     os.nice(NICENESS)
+    # Batches are tens of thousands of tuples without a cycle: looking for cycles as often as usual is 5 % of the time.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
     _quieten()
     Loop(settings, commands, reports).run()
     reports.flush()

@@ -84,11 +84,16 @@ def default_artifacts(directory: RunDirectory, tracking_uri: str) -> str | None:
     another database; a server decides for itself."""
     scheme = tracking_uri.split(":")[0].split("+")[0]
     if scheme == "sqlite":
-        database = tracking_uri.split("?")[0].removeprefix("sqlite:///")
-        return str(PurePath(database).parent / ARTIFACTS)
+        database = tracking_uri.split("?")[0].partition("://")[2].removeprefix("/").removeprefix("file:")
+        return absolute(str(PurePath(database).parent / ARTIFACTS))
     if scheme in ("postgresql", "mysql", "mssql"):
         return f"{directory.uri.rstrip('/')}/{ARTIFACTS}"
     return None
+
+
+def absolute(place: str) -> str:
+    """A path from the root; a URI stays as it is."""
+    return place if re.match(r"[a-z][a-z0-9+.-]*:", place) else os.path.abspath(place)
 
 
 def masked(message: str, tracking_uri: str) -> str:

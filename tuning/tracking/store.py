@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from tuning.tracking.identity import Search
@@ -16,12 +17,14 @@ class RejectedError(Exception):
 class Store(Protocol):
     """Every method may raise: `RejectedError` for content, anything else for an outage (try again later)."""
 
-    client: Any
-    """MLflow's own client, for what is not a matter of many rows."""
     experiment: str
     """The experiment's id."""
     batch: int
     """How many runs one `write` should get: as many as take about a second."""
+
+    @property
+    def client(self) -> Any:
+        """MLflow's own client, for what is not a matter of many rows."""
 
     def write(self, runs: Sequence[TrackedRun], done: Callable[[TrackedRun], None]) -> None:
         """Write runs, parents before their children. One that is already there is written again only
@@ -36,6 +39,9 @@ class Store(Protocol):
     def run_id(self, key: str) -> str:
         """MLflow's id of a run that was written in this session."""
 
+    def log_artifacts(self, key: str, folder: Path) -> None:
+        """Add a folder's files to the artifacts of a run that was written in this session."""
+
     def settle(self) -> None:
         """Look again at what an outage may have written twice, and leave one run for each key."""
 
@@ -45,15 +51,17 @@ def open_store(tracking_uri: str, search: Search, artifacts: str | None) -> Stor
 
     artifacts: where a database's experiment keeps its artifacts when we create it (a path or a URI).
     """
-    from tuning.tracking.bulk import BulkStore, is_known_database
-
     if tracking_uri.split(":")[0].split("+")[0] in ("sqlite", "postgresql"):
-        from tuning.tracking.database import experiment_id, prepare, usable_uri
+        from tuning.tracking.bulk import TESTED_REVISIONS, BulkStore
+        from tuning.tracking.database import prepare, revision, usable_uri
 
         tracking_uri = usable_uri(tracking_uri)
-        prepare(tracking_uri)
-        if is_known_database(tracking_uri):
-            return BulkStore(tracking_uri, experiment_id(tracking_uri, search.experiment, artifacts), search)
+        found = revision(tracking_uri)
+        if found is None:
+            prepare(tracking_uri)
+            found = revision(tracking_uri)
+        if found in TESTED_REVISIONS:
+            return BulkStore(tracking_uri, search, artifacts)
     from tuning.tracking.client import ClientStore
 
     return ClientStore(tracking_uri, search, artifacts)

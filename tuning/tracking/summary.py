@@ -68,10 +68,10 @@ def write_summary(store: Store, directory: RunDirectory, search: Search) -> None
             contents |= leaderboard_plots(contents[LEADERBOARD])
     with tempfile.TemporaryDirectory() as folder:
         for name, content in contents.items():
-            path = Path(folder, Path(name).name)
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-            parent = str(Path(name).parent)
-            store.client.log_artifact(store.run_id(run.key), str(path), None if parent == "." else parent)
+        store.log_artifacts(run.key, Path(folder))
 
 
 def _run_of(summary: Summary, search: Search) -> TrackedRun:

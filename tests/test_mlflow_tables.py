@@ -1,0 +1,133 @@
+"""New databases, and the tables that the bulk writer knows: both are what MLflow itself would have made."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mlflow_records import write_parts
+from sqlalchemy import Table
+
+from tuning.storage import RunDirectory
+from tuning.tracking import tables, template
+from tuning.tracking.bulk import TESTED_REVISIONS
+from tuning.tracking.database import client, prepare, revision
+from tuning.tracking.summary import SUMMARY_FILE, Summary, save_summary
+
+MODELS = {
+    "SqlExperiment": tables.EXPERIMENTS,
+    "SqlRun": tables.RUNS,
+    "SqlParam": tables.PARAMS,
+    "SqlMetric": tables.METRICS,
+    "SqlLatestMetric": tables.LATEST,
+    "SqlTag": tables.TAGS,
+}
+
+
+@pytest.mark.parametrize(("name", "ours"), MODELS.items(), ids=MODELS)
+def test_our_tables_are_those_of_mlflows_models(name: str, ours: Table) -> None:
+    from mlflow.store.tracking.dbmodels import models
+
+    theirs = getattr(models, name).__table__
+    assert ours.name == theirs.name
+    assert {column.name for column in ours.primary_key} == {column.name for column in theirs.primary_key}
+    for column in theirs.columns:
+        if column.name not in ours.columns:
+            assert column.nullable, f"{name}.{column.name} must have a value, and we give none"
+            continue
+        known = ours.columns[column.name]
+        assert known.nullable == column.nullable
+        assert type(known.type) is type(column.type)
+        assert getattr(known.type, "length", None) == getattr(column.type, "length", None)
+    assert {column.name for column in ours.columns} <= {column.name for column in theirs.columns}
+
+
+def test_a_new_database_is_a_copy_of_the_one_that_mlflow_made(
+    tmp_path: Path, migrated_database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cached = tmp_path / "cache" / "tuning-service" / template.cache_file().name  # type: ignore[union-attr]
+    cached.parent.mkdir(parents=True)
+    cached.write_bytes(migrated_database.read_bytes())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(template, "_make", lambda path: pytest.fail("MLflow was asked again"))
+    path = tmp_path / "new folder" / "mlflow.db"
+    uri = f"sqlite:///{path}"
+    assert revision(uri) is None
+    assert not path.exists(), "asking has made it"
+    prepare(uri)
+    assert revision(uri) in TESTED_REVISIONS
+    experiments = client(uri).search_experiments()
+    assert [each.artifact_location for each in experiments] == [str(path.parent / "mlruns" / "0")]
+    assert [each.name for each in path.parent.iterdir()] == ["mlflow.db"]
+    before = path.read_bytes()
+    assert not template.new_database(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database", None])
+def test_a_damaged_cache_is_made_anew(
+    content: bytes | None, tmp_path: Path, migrated_database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setattr(template, "_make", lambda path: path.write_bytes(migrated_database.read_bytes()))
+    cached = template.cache_file()
+    assert cached is not None
+    cached.parent.mkdir(parents=True)
+    used = migrated_database.read_bytes() if content is None else content
+    cached.write_bytes(used)
+    if content is None:  # somebody's runs got into it
+        with sqlite3.connect(cached) as connection:
+            connection.execute("INSERT INTO experiments (name, workspace) VALUES ('churn', 'default')")
+    template.new_database(tmp_path / "mlflow.db")
+    assert revision(f"sqlite:///{tmp_path / 'mlflow.db'}") in TESTED_REVISIONS
+    assert len(client(f"sqlite:///{tmp_path / 'mlflow.db'}").search_experiments()) == 1
+    assert revision(f"sqlite:///{cached}") in TESTED_REVISIONS
+
+
+def test_no_cache_is_no_hindrance(tmp_path: Path, migrated_database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(template, "_make", lambda path: path.write_bytes(migrated_database.read_bytes()))
+    assert template.new_database(tmp_path / "mlflow.db")
+    assert revision(f"sqlite:///{tmp_path / 'mlflow.db'}") in TESTED_REVISIONS
+
+
+def test_copying_into_a_known_database_imports_no_mlflow(mlflow_database: str, tmp_path: Path) -> None:
+    """Its imports cost two seconds of CPU beside the fits."""
+    code = """
+import sys
+from tuning.storage import RunDirectory
+from tuning.tracking.copying import Copier
+from tuning.tracking.identity import Search
+from tuning.tracking.selection import Selection
+from tuning.tracking.store import open_store
+directory, search = RunDirectory(sys.argv[2]), Search("churn", "run")
+copier = Copier(directory, search, Selection(None), lambda: open_store(sys.argv[1], search, sys.argv[2] + "/files"))
+for part in sys.argv[3:]:
+    copier.add(part)
+copier.work()
+copier.finish()
+assert copier.progress.trials == 6 and not copier.pending
+print([name for name in ("mlflow", "ray", "pandas", "matplotlib", "alembic") if name in sys.modules])
+"""
+    directory = RunDirectory(str(tmp_path / "run"))
+    board = b"customer,metric,test_score,default_test_score,gain\nacme,r2,0.8,0.7,0.1\n"
+    save_summary(directory, Summary(1.0, 2.0), {"leaderboard.csv": board})
+    parts = [*write_parts(directory, 2, 3), SUMMARY_FILE]
+    done = subprocess.run(
+        [sys.executable, "-c", code, mlflow_database, directory.uri, *parts],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
+    runs = client(mlflow_database).search_runs(
+        [client(mlflow_database).get_experiment_by_name("churn").experiment_id], "tags.tuning.kind = 'summary'"
+    )
+    artifacts = {item.path for item in client(mlflow_database).list_artifacts(runs[0].info.run_id)}
+    assert artifacts == {"leaderboard.csv", "plots"}
