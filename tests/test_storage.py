@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -134,7 +136,7 @@ def test_one_that_lasts_ends_after_a_few_attempts_and_says_so(bucket: Bucket, qu
         assert len(failed) == faults.ATTEMPTS
     with bucket.server.failing(lambda _: True, 503), pytest.raises(StorageError, match="could not be listed"):
         list(directory.list("records"))
-    with bucket.server.failing(lambda _: True, 503), pytest.raises(OSError, match="503"):
+    with bucket.server.failing(lambda _: True, 503), pytest.raises(StorageError, match="could not be read"):
         directory.read("a")
 
 
@@ -168,9 +170,33 @@ def test_a_bucket_that_vanishes_is_an_error_and_not_an_empty_run(s3_server: S3Se
     directory = RunDirectory(bucket.uri("run"))
     directory.write("records/e/trials-1", b"x")
     bucket.remove()
-    with pytest.raises(StorageError, match=r"could not be listed: .*bucket .* does not exist"):
+    with pytest.raises(StorageError, match=r"'b-.*' does not exist"):
         list(directory.list("records"))
+    for action in (directory.read, directory.exists):
+        with pytest.raises(StorageError, match=r"the bucket 'b-.*' does not exist"):
+            action("records/e/trials-1")
     with pytest.raises(StorageError, match="the bucket does not exist"):
         directory.write("records/e/trials-2", b"x")
     with pytest.raises(StorageError, match="the bucket does not exist"):
         directory.claim("epochs/0001.json", b"x")
+
+
+def test_a_sector_that_cannot_be_read_is_damage_a_disk_that_refuses_is_not(
+    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = RunDirectory(str(tmp_path))
+    directory.write("records/e/trials-1", b"x")
+
+    class Broken:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def open_input_stream(self, path: str) -> None:
+            raise OSError(self.number, os.strerror(self.number), path)
+
+    monkeypatch.setattr(directory, "filesystem", Broken(errno.EIO))
+    with pytest.raises(OSError, match="Input/output error"):
+        directory.read("records/e/trials-1")
+    monkeypatch.setattr(directory, "filesystem", Broken(errno.EACCES))
+    with pytest.raises(StorageError, match=r"could not be read: .*[Pp]ermission denied"):
+        directory.read("records/e/trials-1")

@@ -41,6 +41,7 @@ PASSING_TEXTS = {
     "EndpointConnectionError": "the object storage cannot be reached",
     "SLOW_DOWN": "the object storage is overloaded",
     "SlowDown": "the object storage is overloaded",
+    "HTTP status 503": "the object storage is overloaded",  # of a HEAD request, which has no other words
 }
 
 

@@ -83,8 +83,11 @@ class Flight:
     def __init__(self, directory: RunDirectory, epoch: Epoch, shard: int, node: str = "") -> None:
         self._directory = directory
         self._name = f"{_prefix(epoch, shard)}{uuid.uuid4().hex[:12]}"
-        folder = Path(directory.path(self._name)).parent if directory.local else _node_folder(epoch)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if directory.local:
+            folder = Path(directory.path(self._name)).parent
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        else:  # a new folder: one with a name that others can guess could be somebody else's
+            folder = Path(tempfile.mkdtemp(prefix=f"tuning-{epoch.folder}-"))
         path = folder / self._name.rsplit("/", 1)[-1]
         self.site = Site(socket.gethostname(), os.getpid(), node, str(path))
         header = json.dumps(asdict(self.site)).encode()
@@ -106,6 +109,7 @@ class Flight:
         Path(self.site.stack).unlink(missing_ok=True)
         Path(self.site.path).unlink(missing_ok=True)
         if not self._directory.local:
+            Path(self.site.path).parent.rmdir()
             self._directory.remove(self._name)
 
     def at(self, position: int, trial: int = LOADING) -> None:
@@ -159,10 +163,6 @@ def _last_words(written: bytes) -> str:
 
 def _prefix(epoch: Epoch, shard: int) -> str:
     return f"{FOLDER}/{epoch.folder}/s{shard:05d}-"
-
-
-def _node_folder(epoch: Epoch) -> Path:
-    return Path(tempfile.gettempdir()) / f"tuning-{os.getuid()}" / epoch.folder
 
 
 def _look(site: Site, path: str, fetch: Fetch) -> bytes | None:

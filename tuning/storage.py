@@ -174,14 +174,26 @@ class RunDirectory:
             self.filesystem.delete_file(target)
 
     def read(self, name: str) -> bytes:
-        """The whole file; `FileNotFoundError` when it is not there, `OSError` when it cannot be read."""
+        """The whole file.
+
+        `FileNotFoundError` when it is not there. `OSError` when the place on the disk where it is cannot be read any
+        more: that file is damaged. `StorageError` when the storage gives nothing at all: nobody knows what is in it.
+        """
         target = self.path(name)
 
         def get() -> bytes:
             with self.filesystem.open_input_stream(target) as stream:
                 return bytes(stream.read())
 
-        return faults.persist(get)
+        try:
+            return faults.persist(get)
+        except FileNotFoundError:
+            self._make_sure_of_bucket(name)
+            raise
+        except OSError as error:
+            if self.local and error.errno == errno.EIO:
+                raise
+            raise self._error(name, "read", error) from error
 
     def exists(self, name: str) -> bool:
         """True when the file or folder is there."""
@@ -189,7 +201,10 @@ class RunDirectory:
 
         target = self.path(name)
         info = self._attempt(name, "looked for", lambda: self.filesystem.get_file_info(target))
-        return bool(info.type != pyarrow.fs.FileType.NotFound)
+        if info.type == pyarrow.fs.FileType.NotFound:
+            self._make_sure_of_bucket(name)
+            return False
+        return True
 
     def list(self, folder: str) -> Iterator[str]:
         """Names of all files below a folder, in order; unfinished temporary files are left out.
@@ -207,14 +222,31 @@ class RunDirectory:
 
         selector = pyarrow.fs.FileSelector(target, allow_not_found=True, recursive=True)
         found = self.filesystem.get_file_info(selector)
-        bucket = self.root.split("/")[0]
-        if not found and self.filesystem.get_file_info(bucket).type == pyarrow.fs.FileType.NotFound:
-            raise FileNotFoundError(errno.ENOENT, f"the bucket {bucket!r} does not exist (any more)")
+        if not found:
+            self._make_sure_of_bucket(target[len(self.root) + 1 :])
         return [
             info.path
             for info in found
             if info.type == pyarrow.fs.FileType.File and not info.base_name.startswith(TEMPORARY)
         ]
+
+    def _make_sure_of_bucket(self, name: str) -> None:
+        """`StorageError` when nothing is found because the bucket is gone: that is not an empty folder."""
+        import pyarrow.fs
+
+        bucket = self.root.split("/")[0]
+        if self.local or not bucket:
+            return
+        with contextlib.suppress(OSError):  # who may see a part of a bucket only may not ask for it as a whole
+            if faults.persist(lambda: self.filesystem.get_file_info(bucket)).type == pyarrow.fs.FileType.NotFound:
+                gone = FileNotFoundError(errno.ENOENT, f"the bucket {bucket!r} does not exist (any more)")
+                raise self._error(name, "looked for", gone)
+
+    def _error(self, name: str, done: str, error: OSError) -> StorageError:
+        return StorageError(
+            f"{self.display(name) if name else self.shown} could not be {done}: {mask_in(faults.told(error))}. "
+            "Free or repair the storage, then resume the run; nothing recorded so far is lost."
+        )
 
     def _attempt(self, name: str, done: str, action: Callable[[], T]) -> T:
         try:
@@ -222,10 +254,7 @@ class RunDirectory:
         except FileExistsError:
             raise
         except OSError as error:
-            raise StorageError(
-                f"{self.display(name) if name else self.shown} could not be {done}: {mask_in(faults.told(error))}. "
-                "Free or repair the storage, then resume the run; nothing recorded so far is lost."
-            ) from error
+            raise self._error(name, done, error) from error
 
     def __getstate__(self) -> dict[str, Any]:
         return {"uri": self.uri}

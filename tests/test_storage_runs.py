@@ -1,0 +1,147 @@
+"""Whole runs with their directory on S3 (moto on loopback), and what its faults do to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from chaos import Crash, crashing, definition, duplicates, truth, write_customers
+from s3_server import SECRET, Bucket, S3Server, impatient
+
+from tuning import RunResult, TuneRunner, faults
+from tuning.cli import main
+from tuning.epochs import claim, epoch_file, newest_epoch
+from tuning.errors import RunError, RunOwnedError, StorageError
+from tuning.parts import TRIALS, of_kind
+from tuning.starting import begin
+from tuning.storage import RunDirectory
+
+QUIET = {"progress": False, "in_process": True}
+
+
+@pytest.fixture(scope="module")
+def customers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("customers")
+    write_customers(folder, 3)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(customers: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the search finds out on a local disk when nothing happens."""
+    run = tmp_path_factory.mktemp("undisturbed") / "run"
+    return truth(TuneRunner(**definition(customers)).run(str(run), **QUIET))
+
+
+@pytest.fixture(scope="module")
+def finished(customers: Path, s3_server: S3Server) -> str:
+    """The URI of a finished run, which tests only read."""
+    uri = s3_server.bucket().uri("runs/finished", credentials=True)
+    TuneRunner(**definition(customers)).run(uri, **QUIET)
+    return uri
+
+
+@pytest.mark.parametrize("only", ["records/", "models/", "plan/"])
+def test_a_run_that_crashed_goes_on_and_ends_as_on_a_local_disk(
+    customers: Path, undisturbed: dict[str, Any], bucket: Bucket, monkeypatch: pytest.MonkeyPatch, only: str
+) -> None:
+    run = bucket.uri("runs/weekly", credentials=True)
+    with crashing(monkeypatch, 2, only=only), pytest.raises(Crash):
+        TuneRunner(**definition(customers)).run(run, **QUIET)
+    before: dict[Any, float] = {}
+    if newest_epoch(RunDirectory(run)) is not None:
+        before = {record.key: record.started for record in RunResult(run).trial_records}
+    result = TuneRunner(**definition(customers)).run(run, resume=True, **QUIET)
+    assert truth(result) == undisturbed
+    assert duplicates(result) == []
+    assert before.items() <= {record.key: record.started for record in result.trial_records}.items()
+    assert all(name.startswith("runs/") for name in bucket.names())
+
+
+def test_its_models_and_leaderboard_are_read_from_anywhere(
+    finished: str, customers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.read_csv(customers / "c0001.csv")
+    expected = RunResult(finished).model("c0001").predict(frame)
+    command = ["predict", finished, "--customer", "c0001", "--data", str(customers / "c0001.csv")]
+    assert _exit_code([*command, "--output", str(tmp_path / "out.csv")]) == 0
+    assert pd.read_csv(tmp_path / "out.csv").iloc[:, -1].to_numpy() == pytest.approx(expected)
+    capsys.readouterr()
+    assert _exit_code(["leaderboard", finished, "--output", "csv"]) == 0
+    said = capsys.readouterr()
+    assert said.out.count("\nc000") == 3
+    assert SECRET not in said.out + said.err
+
+
+def _exit_code(command: list[str]) -> Any:
+    with pytest.raises(SystemExit) as ended:
+        main(command)
+    return ended.value.code
+
+
+def test_a_live_owner_on_another_machine_is_left_alone(customers: Path, bucket: Bucket) -> None:
+    fields = definition(customers)
+    begun = begin(TuneRunner(**fields).definition, bucket.uri("run"))
+    with pytest.raises(RunOwnedError, match="is already being run by this very process"):
+        TuneRunner(**fields).run(bucket.uri("run"), resume=True, **QUIET)
+    with pytest.raises(RunOwnedError, match="has just been taken by"):
+        claim(begun.directory, 1, (), 1, 0.0)
+    begun.lease.release()
+    TuneRunner(**fields).run(bucket.uri("run"), resume=True, **QUIET)
+
+
+def test_a_damaged_part_costs_its_trials_only(customers: Path, undisturbed: dict[str, Any], bucket: Bucket) -> None:
+    run = bucket.uri("run")
+    result = TuneRunner(**definition(customers)).run(run, **QUIET)
+    recorded = len(result.trial_records)
+    part = of_kind(list(result.directory.list("records")), TRIALS)[0]
+    content = bytearray(bucket.get(f"run/{part}"))
+    content[len(content) // 2] ^= 1
+    bucket.put(f"run/{part}", bytes(content))
+    damaged = RunResult(run)
+    assert len(damaged.trial_records) < recorded
+    assert len(damaged.leaderboard()) == 3
+    assert list(damaged.damaged) == [part]
+    assert truth(TuneRunner.resume(run, **QUIET)) == undisturbed
+
+
+@pytest.mark.parametrize("prefix", ["epochs", "plan", "records", "leases"])
+def test_a_storage_that_refuses_is_no_damage_and_no_success(
+    finished: str, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, prefix: str
+) -> None:
+    """What cannot be read now is not given up: it may hold records, which must not run again."""
+    monkeypatch.setattr(faults, "FIRST_PAUSE_S", 0.0)
+    directory = impatient(RunDirectory(finished))
+    claimed = epoch_file(2)
+    for status in (503, 403):
+        with s3_server.failing(lambda call: call.method == "GET" and f"finished/{prefix}/" in call.path, status) as hit:
+            with pytest.raises(StorageError, match=r"could not be read|cannot be read"):
+                go_on_with(directory)
+            assert hit
+    assert not directory.exists(claimed)
+
+
+def go_on_with(directory: RunDirectory) -> None:
+    from tuning.starting import go_on
+
+    go_on(directory).lease.release()
+
+
+def test_a_bucket_that_vanishes_in_the_middle_is_an_error(
+    customers: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = s3_server.bucket()
+    write = RunDirectory.write
+
+    def vanish(self: RunDirectory, name: str, data: bytes) -> None:
+        if name.startswith("records/") and bucket.names():
+            bucket.remove()
+        write(self, name, data)
+
+    monkeypatch.setattr(RunDirectory, "write", vanish)
+    with pytest.raises(StorageError, match="the bucket does not exist"):
+        TuneRunner(**definition(customers)).run(bucket.uri("run"), **QUIET)
+    with pytest.raises(RunError, match=r"bucket .* does not exist"):
+        RunResult(bucket.uri("run"))
