@@ -3,7 +3,8 @@
     python -m benchmarks.anatomy --tier S --customers 30
 
 CPU time of the thread is hardly touched by what else runs on the machine, so this is the tool for a busy one.
-Each part's time is its own: what it calls and is listed as well is not in it.
+Each part's time is its own: what it calls and is listed as well is not in it. What other threads do (they write
+models) is one line of its own.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import importlib
 import os
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -53,6 +55,12 @@ class Stopwatch:
     calls: dict[str, int] = field(default_factory=dict)
     _stack: list[str] = field(default_factory=list)
     _mark: tuple[float, float] = (0.0, 0.0)
+    _thread: int = field(default_factory=threading.get_ident)
+
+    @property
+    def here(self) -> bool:
+        """Whether this is the thread that is watched."""
+        return threading.get_ident() == self._thread
 
     def enter(self, part: str) -> None:
         self._book()
@@ -91,6 +99,8 @@ def timed(watch: Stopwatch) -> Iterator[None]:
 
 def _wrapped(function: Callable[..., Any], part: str, watch: Stopwatch) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
+        if not watch.here:
+            return function(*args, **kwargs)
         watch.enter(part)
         try:
             answer = function(*args, **kwargs)
@@ -113,24 +123,26 @@ def _resumed(generator: Any, part: str, watch: Stopwatch) -> Iterator[Any]:
         yield item
 
 
-def dissect(tier: str, customers: int, trials: int, search: str, folder: Path) -> tuple[Stopwatch, int]:
-    """The parts of a worker that is warm already, and its number of trials."""
+def dissect(tier: str, customers: int, trials: int, search: str, folder: Path) -> tuple[Stopwatch, float]:
+    """The parts of a worker that is warm already, and the CPU seconds of its other threads."""
     from tuning import packed
     from tuning.starting import begin
 
     ids = make_workload(folder / "work", TIERS[tier], customers, trials)
     scenario = Scenario(tier, str(folder / "work"), ids, trials, search, 1)
     warm = definition(Scenario(tier, str(folder / "work"), ids[:2], trials, search, 1), mlflow=False)
-    watch = Stopwatch()
+    watch, others = Stopwatch(), 0.0
     for number, wanted in enumerate((warm, definition(scenario, mlflow=False))):
         begun = begin(wanted, str(folder / f"run{number}"))
         begun.lease.release()
         with ExitStack() as stack:
             if number == 1:
                 stack.enter_context(timed(watch))
+            before = time.process_time() - time.thread_time()
             for shard in range(len(begun.plan.shards)):
                 packed.work_shard(begun.directory, begun.epoch, shard, lambda _: None)
-    return watch, customers * trials
+            others = time.process_time() - time.thread_time() - before
+    return watch, others
 
 
 @click.command()
@@ -143,9 +155,10 @@ def main(tier: str, customers: int, trials: int, search: str) -> None:
     os.environ.update(ONE_THREAD)  # before anything numerical is loaded
     folder = Path(tempfile.mkdtemp(prefix="anatomy-"))
     try:
-        watch, count = dissect(tier, customers, trials, search, folder)
+        watch, others = dissect(tier, customers, trials, search, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    count = customers * trials
     print(f"{'part':<22}{'core-ms/trial':>14}{'wall ms/trial':>14}{'core-ms/customer':>18}{'calls':>8}")
     for part in PARTS:
         cpu, wall = watch.cpu.get(part, 0.0), watch.wall.get(part, 0.0)
@@ -153,7 +166,8 @@ def main(tier: str, customers: int, trials: int, search: str) -> None:
             f"{part:<22}{1000 * cpu / count:>14.3f}{1000 * wall / count:>14.3f}"
             f"{1000 * cpu / customers:>18.2f}{watch.calls.get(part, 0):>8}"
         )
-    rest = sum(watch.cpu.values()) - watch.cpu.get("fit", 0.0) - watch.cpu.get("sampler", 0.0)
+    print(f"{'other threads':<22}{1000 * others / count:>14.3f}{'':>14}{1000 * others / customers:>18.2f}")
+    rest = others + sum(watch.cpu.values()) - watch.cpu.get("fit", 0.0) - watch.cpu.get("sampler", 0.0)
     print(f"{'all but fit, sampler':<22}{1000 * rest / count:>14.3f}")
 
 

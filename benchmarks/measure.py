@@ -23,6 +23,10 @@ from benchmarks.process_tree import Usage, watching
 from benchmarks.workload import ONE_THREAD, Scenario
 
 
+class TooShortError(RuntimeError):
+    """All trials had ended before the last worker was warm: there was no steady state."""
+
+
 @dataclass(frozen=True)
 class Measured:
     """What a contender took; see above for what steady state is.
@@ -99,10 +103,12 @@ def end_all(usage: Usage, child: subprocess.Popen[bytes]) -> None:
 
 
 def figures(name: str, outcome: Outcome, usage: Usage) -> Measured:
-    """The figures of what was seen."""
+    """The figures of what was seen; `TooShortError` when that was only a start."""
     trials = sum(count for _, count in outcome.events)
     warm = outcome.warm
     steady = sum(count for when, count in outcome.events if when > warm)
+    if steady == 0:
+        raise TooShortError(f"{name}: all {trials} trials had ended before its last worker was warm; give it more.")
     last = max(when for when, _ in outcome.events)
     seconds = (outcome.returned - warm) / steady
     grown = [usage.resident(when - 0.5, when)["driver"] for when in (warm + 0.5, last)]

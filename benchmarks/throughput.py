@@ -23,7 +23,7 @@ from typing import Any
 import click
 
 from benchmarks.contenders import Contender, contenders
-from benchmarks.measure import Measured, measure, pure_fits
+from benchmarks.measure import Measured, TooShortError, measure, pure_fits
 from benchmarks.workload import FIXED, OWN, TIERS, Scenario, make_workload
 
 QUICK_SECONDS = 225.0  # of the four minutes; what is left is for ending
@@ -161,6 +161,9 @@ def run_tier(
         except TimeoutError:
             result.skipped.append(f"{contender.name} in round {number}: no time left")
             tell(f"{tier} {number}: {contender.title}: no time left")
+        except TooShortError as short:
+            result.skipped.append(f"{contender.name} in round {number}: {short}")
+            tell(f"{tier} {number}: {short}")
         else:
             result.runs.setdefault(contender.name, []).append(run)
             tell(
