@@ -14,11 +14,31 @@ class SchedulerError(ValueError):
     """A scheduler is unknown, misconfigured or cannot be used like this; the message says what to change."""
 
 
+_WORDS = {
+    "Value error, ": "",
+    "Input should be": "must be",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+    "greater than": "above",
+    "less than": "below",
+}
+
+
 def complaints(error: ValidationError) -> str:
     """pydantic's findings in one line: option, value and rule."""
     return "; ".join(
-        f"{'.'.join(map(str, each['loc'])) or 'options'} = {each['input']!r}: {each['msg']}" for each in error.errors()
+        f"{'.'.join(map(str, each['loc'])) or 'options'} = {each['input']!r}: {_rule(each['msg'])}"
+        for each in error.errors()
     )
+
+
+def _rule(message: str) -> str:
+    """pydantic's sentence in this program's words."""
+    for theirs, ours in _WORDS.items():
+        message = message.replace(theirs, ours)
+    return message.partition(", unable to")[0].partition(", got a number")[0]
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:

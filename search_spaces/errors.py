@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class SpaceError(ValueError):
     """A space, a configuration or an algorithm's option is wrong; its author edits, a retry never helps.
@@ -33,3 +36,39 @@ def nearest(word: object, valid: list[str]) -> str:
 
     close = get_close_matches(str(word), valid, n=1, cutoff=0.5)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+# pydantic's kinds of complaint in this program's words; the places are what it says of the rule.
+_RULES = {
+    "missing": "is missing",
+    "int": "must be a whole number",
+    "float": "must be a number",
+    "decimal": "must be a number",
+    "finite": "must be a finite number",
+    "bool": "must be true or false",
+    "string_type": "must be text",
+    "string_pattern": "must match {pattern}",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "tuple": "must be a list",
+    "list": "must be a list",
+    "set": "must be a list",
+    "dict": "must be a mapping",
+    "model": "must be a mapping",
+    "mapping": "must be a mapping",
+    "literal": "must be {expected}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "greater_than": "must be above {gt:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "less_than": "must be below {lt:g}",
+}
+
+
+def rule(complaint: Mapping[str, Any]) -> str:
+    """The rule that a value breaks, from one of pydantic's errors: `must be at least 1`."""
+    kind = str(complaint["type"])
+    for name in sorted(_RULES, key=len, reverse=True):
+        if kind == name or kind.startswith(f"{name}_"):
+            return _RULES[name].format(**complaint.get("ctx", {}))
+    message = str(complaint["msg"]).removeprefix("Value error, ")
+    return message.replace("Input should be", "must be")

@@ -118,7 +118,7 @@ def test_validate_names_the_customers_that_would_get_no_model(definition: Path) 
     ("text", "code", "message"),
     [
         ("data: customers\ntargt: y\n", 2, "targt: unknown key. Did you mean 'target'?"),
-        ("data: customers\ntarget: churned\ntrials: many\n", 2, "trials: Input should be a valid integer"),
+        ("data: customers\ntarget: churned\ntrials: many\n", 2, "trials: must be a whole number (got 'many')"),
         ("data: customers\ntarget: churned\nscheduler: ahsa\n", 2, "did you mean 'asha'"),
         ("data: customers\ntarget: churned\nalgorithm: {name: optuna, sampler: tpee}\n", 2, "tpe"),
         ("data: customers\ntarget: churned\nsplit: {fold: 3}\n", 2, "split.fold: unknown key. Did you mean 'folds'?"),

@@ -32,7 +32,7 @@ def test_rules_are_found_and_parsed_in_short_and_in_full() -> None:
         ({"traget": 1}, "unknown stopping rule 'traget'; did you mean 'target'"),
         ({"target": {"scores": 1}}, "target: unknown option 'scores'; did you mean 'score'"),
         ({"target": "high"}, "target: score = 'high'"),
-        ({"study_time": 0}, "seconds = 0: Input should be greater than 0"),
+        ({"study_time": 0}, "seconds = 0: must be above 0"),
         ({"study_plateau": {"min_delta": 1}}, "trials = .*Field required"),
         (["target"], "give a mapping of name: options"),
     ],

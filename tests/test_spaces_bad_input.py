@@ -202,18 +202,20 @@ def test_unknown_presets_and_tasks() -> None:
 @pytest.mark.parametrize(
     ("definition", "message"),
     [
-        ("bayes", "name: there is no algorithm 'bayes' (did you mean 'bayesopt'?); it is one of"),
-        ("dragonfly", "name: Ray Tune dropped its Dragonfly wrapper"),
-        ("skopt", "name: Ray Tune dropped its scikit-optimize wrapper"),
-        ("sigopt", "name: Ray Tune dropped its SigOpt wrapper"),
+        ("bayes", "there is no algorithm 'bayes' (did you mean 'bayesopt'?); it is one of"),
+        ("dragonfly", "Ray Tune dropped its Dragonfly wrapper"),
+        ("skopt", "Ray Tune dropped its scikit-optimize wrapper"),
+        ("sigopt", "Ray Tune dropped its SigOpt wrapper"),
         (3, "3 is not an algorithm; write its name, or a mapping with name and options"),
         ({"n_startup_trials": 3}, "is not an algorithm"),
         ({"name": "random", "seed": 3}, "seed: random has no option 'seed'; it has no options"),
         ({"name": "optuna", "startup": 3}, "its options are sampler, profile, n_startup_trials"),
-        ({"name": "optuna", "sampler": "tpee"}, "sampler: 'tpee' is not right for optuna: Input should be 'tpe', 'gp'"),
-        ({"name": "optuna", "n_startup_trials": 0}, "n_startup_trials: 0 is not right for optuna"),
-        ({"name": "grid", "limit": "many"}, "limit: 'many' is not right for grid"),
-        ({"name": "bohb", "random_fraction": 2}, "random_fraction: 2 is not right for bohb"),
+        ({"name": "optuna", "sampler": "tpee"}, "sampler: 'tpee' must be 'tpe', 'gp' or 'cmaes'"),
+        ({"name": "optuna", "n_startup_trials": 0}, "n_startup_trials: 0 must be at least 1"),
+        ({"name": "grid", "limit": "many"}, "limit: 'many' must be a whole number"),
+        ({"name": "grid", "levels": {"x": 0}}, "levels.x: 0 must be at least 1"),
+        ({"name": "grid", "levels": "few"}, "levels: 'few' must be a whole number"),
+        ({"name": "bohb", "random_fraction": 2}, "random_fraction: 2 must be at most 1"),
     ],
 )
 def test_a_mistake_in_an_algorithm(definition: Any, message: str) -> None:

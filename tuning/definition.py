@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -108,6 +108,13 @@ class Definition(Part):
     @classmethod
     def _one_or_many(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
+
+    @field_validator("customers", mode="before")
+    @classmethod
+    def _ids_are_text(cls, value: Any) -> Any:
+        """141 in YAML is the customer "141", as it is in a column of numbers."""
+        ids = (value,) if isinstance(value, int | float) else value
+        return [str(int(one) if one == int(one) else one) if type(one) in (int, float) else one for one in ids or ()]
 
     @field_validator("data", mode="before")
     @classmethod
@@ -306,21 +313,23 @@ def define(values: Mapping[str, Any]) -> Definition:
 
 
 def _sentence(item: Any, model: Any = None) -> str:
+    from search_spaces.errors import rule
+
     path = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
         known = _fields_at(item["loc"][:-1], model or Definition)
         near = difflib.get_close_matches(str(item["loc"][-1]), known, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         return f"{path}: unknown key.{hint} Allowed: {', '.join(sorted(known))}."
-    message = item["msg"].removeprefix("Value error, ")
     given = item.get("input")
-    shown = "" if item["type"] == "value_error" or isinstance(given, Mapping) else f" (got {given!r})"
-    return f"{path}: {message}{shown}" if path else message
+    shown = "" if item["type"] in ("value_error", "missing") or isinstance(given, Mapping) else f" (got {given!r})"
+    return f"{path}: {rule(item)}{shown}" if path else rule(item)
 
 
 def _fields_at(path: tuple[Any, ...], model: Any) -> list[str]:
     for part in path:
-        model = model.model_fields[part].annotation
+        annotation = model.model_fields[part].annotation
+        model = next(kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields"))
     return list(model.model_fields)
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from search_spaces.algorithms.base import Algorithm
-from search_spaces.errors import SpaceError, nearest
+from search_spaces.errors import SpaceError, nearest, rule
 
 __all__ = ["Algorithm", "names", "parse", "registry"]
 
@@ -58,11 +58,8 @@ def parse(definition: str | Mapping[str, Any] | Algorithm) -> Algorithm:
     if kind is None:
         gone = _GONE.get(name.lower())
         if gone is not None:
-            raise SpaceError(gone, path="name")
-        raise SpaceError(
-            f"there is no algorithm {name!r}{nearest(name, names())}; it is one of {', '.join(names())}",
-            path="name",
-        )
+            raise SpaceError(gone)
+        raise SpaceError(f"there is no algorithm {name!r}{nearest(name, names())}; it is one of {', '.join(names())}")
     try:
         return kind(**given)
     except ValidationError as error:
@@ -76,14 +73,20 @@ _GONE = {
 }
 
 
+def _depth(complaint: Any) -> int:
+    return len(complaint["loc"])
+
+
 def _first(error: Any, kind: type[Algorithm], name: str) -> SpaceError:
     """Pydantic's first complaint in this package's words."""
-    complaint = error.errors()[0]
-    option = ".".join(str(part) for part in complaint["loc"])
+    first, *others = error.errors()
+    # Of a union every member complains: the one that got furthest is meant. Its name in the path is pydantic's.
+    complaint = max([first, *(other for other in others if other["loc"][:1] == first["loc"][:1])], key=_depth)
+    option = ".".join(str(part) for part in complaint["loc"] if not set("-[") & set(str(part)))
     value = complaint.get("input")
     options = [option for option in kind.model_fields if option != "name"]
     if complaint["type"] == "extra_forbidden":
         has = f"its options are {', '.join(options)}" if options else "it has no options"
         return SpaceError(f"{name} has no option {option!r}{nearest(option, options)}; {has}", path=option)
-    message = complaint["msg"].removeprefix("Value error, ")
-    return SpaceError(f"{value!r} is not right for {name}: {message}" if option else message, path=option)
+    told = complaint["type"] == "value_error"
+    return SpaceError(rule(complaint) if told else f"{value!r} {rule(complaint)}", path=option)

@@ -90,7 +90,7 @@ class Algorithm(BaseModel):
         missing = [pip for module, pip in self.requires.items() if find_spec(module) is None]
         if missing:
             raise SpaceError(
-                f"{self.name} needs a library that is not installed; pip install {' '.join(missing)}{more}", path="name"
+                f"{self.name} needs a library that is not installed; pip install {' '.join(missing)}{more}"
             )
         for distribution, first in self.breaks_from.items():
             try:
@@ -101,7 +101,6 @@ class Algorithm(BaseModel):
                 raise SpaceError(
                     f"{self.name} does not work with {distribution} {installed}{more}; "
                     f"pip install {' '.join(self.requires.values())}",
-                    path="name",
                 )
 
     def build(
@@ -140,7 +139,7 @@ class Algorithm(BaseModel):
             load(self.requires)
         except ImportError as error:
             more = f"; {self.limits}" if self.limits else ""
-            raise SpaceError(f"{self.name}'s library cannot be imported ({error}){more}", path="name") from error
+            raise SpaceError(f"{self.name}'s library cannot be imported ({error}){more}") from error
         proposer = self._proposer(space, mode, seed, trials)
         for i, (point, value) in enumerate(evaluated):
             proposer.remember(_inside(space, point, f"evaluated.{i}"), float(value))
