@@ -16,6 +16,7 @@ from mlflow_records import by_name, runs_in
 
 from tuning import RunResult, TuneRunner
 from tuning.cli import main
+from tuning.tracking.template import cache_file
 
 pytestmark = pytest.mark.mlflow
 CUSTOMERS = ("customer-01", "customer-02", "customer-loyal")
@@ -133,3 +134,29 @@ def test_the_same_folder_with_another_run_is_another_search(done: RunResult, uri
     names = Counter(run.info.run_name for run in runs_in(uri, "demo"))
     assert names["weekly"] == 2
     assert names["customer-01/0000"] == 2
+
+
+def test_without_a_word_everything_is_in_the_run_and_nothing_elsewhere(
+    tmp_path: Path, migrated_database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    cached = cache_file()
+    assert cached is not None
+    cached.parent.mkdir(parents=True)
+    shutil.copy(migrated_database, cached)
+    write_customers(tmp_path / "customers")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    definition = tmp_path / "churn.yaml"
+    definition.write_text("data: customers/customer-01.csv\ntarget: churned\ntrials: 2\nsearch_space: logistic\n")
+    run = tmp_path / "runs" / "weekly"
+    wishes = ["--set", "mlflow.record_models=none", "--quiet", "--in-process"]
+    done = CliRunner().invoke(main, ["run", str(definition), "--run-dir", str(run), *wishes])
+    assert done.exit_code == 0, done.output
+    assert f"mlflow ui --backend-store-uri sqlite:///{run}/mlflow.db" in done.output
+    assert len(by_name(f"sqlite:///{run}/mlflow.db", "churn")) == 4
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert [path.name for path in (run / "mlruns").iterdir()] == [
+        each.info.run_id for each in runs_in(f"sqlite:///{run}/mlflow.db", "churn", "tags.tuning.kind = 'summary'")
+    ]

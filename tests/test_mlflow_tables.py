@@ -15,6 +15,7 @@ from tuning.storage import RunDirectory
 from tuning.tracking import tables, template
 from tuning.tracking.bulk import TESTED_REVISIONS
 from tuning.tracking.database import client, prepare, revision
+from tuning.tracking.settings import default_artifacts, how_to_look, tracking_uri_of
 from tuning.tracking.summary import SUMMARY_FILE, Summary, save_summary
 
 MODELS = {
@@ -131,3 +132,19 @@ print([name for name in ("mlflow", "ray", "pandas", "matplotlib", "alembic") if 
     )
     artifacts = {item.path for item in client(mlflow_database).list_artifacts(runs[0].info.run_id)}
     assert artifacts == {"leaderboard.csv", "plots"}
+
+
+def test_what_a_user_does_to_see_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = RunDirectory(str(tmp_path / "a run"))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    own = tracking_uri_of(directory, None)
+    assert own == f"sqlite:///{tmp_path}/a run/mlflow.db"
+    assert default_artifacts(directory, own) == f"{tmp_path}/a run/mlruns"
+    assert how_to_look(own, "churn") == f"mlflow ui --backend-store-uri '{own}'"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://me:secret@tracking")
+    assert how_to_look(tracking_uri_of(directory, None), "churn") == "https://me:***@tracking (experiment churn)"
+    chosen = tracking_uri_of(directory, "postgresql://me:secret@db/mlflow")
+    assert "secret" not in how_to_look(chosen, "churn")
+    assert default_artifacts(directory, chosen) == f"{tmp_path}/a run/mlruns"
+    monkeypatch.chdir(tmp_path)
+    assert default_artifacts(directory, "sqlite:///some/mlflow.db") == f"{tmp_path}/some/mlruns"

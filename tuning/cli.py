@@ -303,6 +303,9 @@ def _against_default(counts: dict[str, Any]) -> list[str]:
 
 
 def _where(result: RunResult, counts: dict[str, Any]) -> str:
+    from tuning.run import frozen_definition
+    from tuning.tracking.settings import how_to_look, tracking_uri_of
+
     without = f", {counts['without_model']} without (the reason is in their row)" if counts["without_model"] else ""
     lines = [
         "",
@@ -312,8 +315,10 @@ def _where(result: RunResult, counts: dict[str, Any]) -> str:
         f"models       {result.directory.display('models')}",
         f"leaderboard  tuning leaderboard {result.directory.shown}",
     ]
-    if result.directory.exists("mlflow.db"):
-        lines.append(f"mlflow       mlflow ui --backend-store-uri sqlite:///{result.directory.display('mlflow.db')}")
+    definition = frozen_definition(result.directory)
+    if definition.mlflow.enabled:
+        uri = tracking_uri_of(result.directory, definition.mlflow.tracking_uri)
+        lines.append(f"mlflow       {how_to_look(uri, definition.mlflow.experiment or definition.name)}")
     return "\n".join(lines)
 
 

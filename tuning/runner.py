@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -32,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 FRUITLESS_ATTEMPTS = 3
 MLFLOW_CLOSING_SECONDS = 60.0
+MLFLOW_PATIENCE_SECONDS = 10.0  # with a store that fails; `tuning mlflow sync` has more
 WORKER_DEATHS = 8  # of a shard in a row, without anything recorded, beyond those that put a study aside
 PAUSE_S = 2.0  # before another attempt that follows a fruitless one; storage and nodes come back
 INTERRUPTED_CLOSING_SECONDS = 5.0
@@ -264,11 +264,12 @@ class _Run:
         options = self.definition.mlflow
         if not options.enabled:
             return None
+        from tuning.tracking.settings import tracking_uri_of
         from tuning.tracking.writer import Writer
 
         writer = Writer(
             self.directory,
-            options.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI"),
+            tracking_uri_of(self.directory, options.tracking_uri),
             options.experiment or self.definition.name,
             self.begun.run,
             options.record_trials,
@@ -286,7 +287,7 @@ class _Run:
             for part in accepted(self.directory, self.begun.epoch):
                 if kind_of(part) in (TRIALS, STUDIES):
                     writer.add(part)
-        status = writer.close(self._closing_seconds)
+        status = writer.close(self._closing_seconds, patience=MLFLOW_PATIENCE_SECONDS)
         if status.pending or status.models_pending or status.rejected:
             logger.warning(
                 "%d record parts and %d models are not in MLflow (%s); complete the copy with: tuning mlflow sync %s",

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from tuning.epochs import epoch_file
 from tuning.errors import PlanError
-from tuning.storage import RunDirectory, mask
+from tuning.storage import RunDirectory, is_uri, mask
 
+URI_VARIABLE = "MLFLOW_TRACKING_URI"
 DATABASE = "mlflow.db"
 ARTIFACTS = "mlruns"  # MLflow's own name for the folder beside its database
 SECRET_VARIABLES = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
@@ -66,6 +68,20 @@ def token_of(directory: RunDirectory) -> str:
         return str(json.loads(directory.read(epoch_file(1)))["folder"])
     except FileNotFoundError:
         return ""
+
+
+def tracking_uri_of(directory: RunDirectory, chosen: str | None) -> str:
+    """Where a run's copy goes: what its definition chose, else MLFLOW_TRACKING_URI, else its own database."""
+    return chosen or os.environ.get(URI_VARIABLE) or default_tracking_uri(directory)
+
+
+def how_to_look(tracking_uri: str, experiment: str) -> str:
+    """What a user does to see the copy: an address to open, or a command; secrets masked."""
+    if tracking_uri.startswith(("http://", "https://")):
+        return f"{mask(tracking_uri)} (experiment {experiment})"
+    if is_uri(tracking_uri):
+        return f"mlflow ui --backend-store-uri {shlex.quote(mask(tracking_uri))}"
+    return f"{tracking_uri} (experiment {experiment})"  # such as `databricks`
 
 
 def default_tracking_uri(directory: RunDirectory) -> str:

@@ -62,6 +62,7 @@ def open_store(tracking_uri: str, search: Search, artifacts: str | None) -> Stor
             found = revision(tracking_uri)
         if found in TESTED_REVISIONS:
             return BulkStore(tracking_uri, search, artifacts)
-    from tuning.tracking.client import ClientStore
+    from tuning.tracking.client import ClientStore, reach
 
+    reach(tracking_uri)
     return ClientStore(tracking_uri, search, artifacts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from tuning.errors import RunError
 from tuning.parts import STUDIES, TRIALS, accepted, kind_of
 from tuning.run import frozen_definition, read_plan
 from tuning.storage import RunDirectory, mask
-from tuning.tracking.settings import CopyStatus
+from tuning.tracking.settings import CopyStatus, tracking_uri_of
 from tuning.tracking.summary import SUMMARY_FILE
 from tuning.tracking.writer import Writer
 
@@ -85,7 +84,7 @@ def sync_run(
     settings, _, _ = read_plan(directory, epoch)
     return sync(
         directory,
-        tracking_uri or options.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI"),
+        tracking_uri_of(directory, tracking_uri or options.tracking_uri),
         experiment or options.experiment or definition.name,
         settings.run,
         [part for part in accepted(directory, epoch) if kind_of(part) in (TRIALS, STUDIES)],
