@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 if TYPE_CHECKING:
     from tuning.definition import Definition
     from tuning.results import RunResult
+    from tuning.signals import Signals
 
 # Commands that live in files of their own: name → "module:command" and the line that `--help` shows.
 ELSEWHERE: dict[str, tuple[str, str]] = {
@@ -52,6 +54,26 @@ class _Lazy(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
+    def main(self, args: Any = None, *others: Any, **options: Any) -> Any:
+        """As a program (without `args`), signals are heard from the first moment to the last."""
+        if args is not None:
+            return super().main(args, *others, **options)
+        from tuning.signals import Signals
+
+        code: Any = 0
+        with Signals(at_once=True) as signals:
+            try:
+                super().main(**{**options, "obj": signals})
+            except SystemExit as end:
+                code = end.code
+            except BaseException:
+                if not signals.received:
+                    raise
+                code = EXIT_ERROR  # a module of C that was just being loaded makes an ImportError of it
+            if signals.received and code == EXIT_ERROR:  # or it came between two of click's own steps
+                code = 128 + signals.received
+            return _end(signals, code)
+
     def invoke(self, ctx: click.Context) -> Any:
         from tuning.errors import TuningError
 
@@ -66,8 +88,28 @@ class _Lazy(click.Group):
             click.echo(f"error: {error}", err=True)  # a space's or scheduler's own word on a definition
             ctx.exit(EXIT_USAGE)
         except KeyboardInterrupt as stop:
+            code = getattr(stop, "exit_code", EXIT_INTERRUPTED)
+            if ctx.obj is not None:
+                ctx.obj.leave(code)
             click.echo(str(stop) or "stopped by Ctrl-C", err=True)
-            ctx.exit(getattr(stop, "exit_code", EXIT_INTERRUPTED))
+            ctx.exit(code)
+
+
+def _end(signals: Signals, code: Any) -> NoReturn:
+    """End the program; with Ray in it, or interrupted, without a farewell: Ray's processes end with this one.
+
+    What Ray does when an interpreter ends takes seconds, and after an interruption has crashed it.
+    """
+    import contextlib
+
+    code = 0 if code is None else code
+    if not isinstance(code, int) or ("ray" not in sys.modules and code < EXIT_INTERRUPTED):
+        sys.exit(code)
+    signals.leave(code)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def exit_code(error: Exception) -> int:
@@ -192,8 +234,6 @@ def read(
     changes: tuple[str, ...],
 ) -> Definition:
     """The definition of a file with the command line's overrides."""
-    import os
-
     from tuning.definition import read_definition
 
     overrides: dict[str, Any] = {}
@@ -277,7 +317,7 @@ def table(board: Any) -> str:
         _cut(params if isinstance(params, str) and params else reason, 70)
         for params, reason in zip(board["params"], board["reason"], strict=True)
     ]
-    shown = shown.fillna("").astype(str)
+    shown = shown.astype(object).fillna("").astype(str)
     widths = {name: max(len(name), *shown[name].map(len), 0) for name in shown}
     left = {"customer", "status", "model", "parameters or reason"}
     rows = [dict(zip(shown, shown, strict=True)), *shown.to_dict("records")]

@@ -22,6 +22,8 @@ Every message states the value, the rule and the way out.
 
 from __future__ import annotations
 
+import signal
+
 
 class TuningError(Exception):
     """Base of all errors that a user can act upon."""
@@ -70,13 +72,18 @@ class StudyError(TuningError):
 class RunInterrupted(KeyboardInterrupt):  # not an error: somebody pressed Ctrl-C
     """A run was stopped by a signal; what it recorded is kept, and the message says how to go on.
 
-    exit_code: what a command ends with, 130 for Ctrl-C and 143 for SIGTERM.
+    number: of the signal. exit_code: what a command ends with, 130 for Ctrl-C and 143 for SIGTERM.
     """
 
     def __init__(self, number: int, message: str = "") -> None:
-        super().__init__(message)
+        super().__init__(message or f"stopped by {signal_name(number)}")
         self.number = number
 
     @property
     def exit_code(self) -> int:
         return 128 + self.number
+
+
+def signal_name(number: int) -> str:
+    """As a person calls it."""
+    return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name

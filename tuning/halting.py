@@ -56,6 +56,8 @@ class Halt:
 
     def end_workers(self) -> None:
         """Kill what Tune has started and not stopped itself; their studies go on elsewhere or later."""
+        if not self.actors:
+            return
         import ray
 
         for trial, actor in list(self.actors.items()):

@@ -29,7 +29,7 @@ from tuning.steps import Step
 from tuning.storage import RunDirectory
 from tuning.study import Study
 from tuning.winner import Verdict
-from tuning.worker import Clock, Watch, Workshop, quiet, run_study, study_record, warm_up
+from tuning.worker import Clock, Watch, Workshop, heed_sigterm, quiet, run_study, study_record, warm_up
 
 Report = Callable[[dict[str, Any]], None]
 INTERVAL_S = 1.0  # between record parts
@@ -254,6 +254,7 @@ def packed_trainable(uri: str, epoch: Epoch, name: str, definition: Definition |
     def trainable(config: dict[str, Any]) -> None:
         from ray import tune
 
+        heed_sigterm()
         directory, shard = RunDirectory(uri), config["shard"]
         try:
             work_shard(

@@ -73,7 +73,6 @@ class Progress:
             # A log file gets a line every half minute, a terminal or notebook one that moves.
             pause = 0.5 if sys.stderr.isatty() or "ipykernel" in sys.modules else 30.0
             self._bar = tqdm(total=self.trials, unit="trial", mininterval=pause, dynamic_ncols=True)
-            self._show()
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -81,6 +80,11 @@ class Progress:
             if self.done_studies == self.studies:
                 self._bar.total = self._bar.n  # customers without usable data had fewer trials than planned
             self._bar.close()
+
+    def says(self, what: str) -> None:
+        """Show what takes its time before the first result."""
+        if self._bar is not None:
+            self._bar.set_postfix_str(what)
 
     def __call__(self, result: dict[str, Any]) -> None:
         if result.get("error"):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuning.definition import Definition, define, read_definition
-from tuning.errors import RunError, RunInterrupted, RunOwnedError, StorageError
+from tuning.epochs import newest_epoch
+from tuning.errors import RunError, RunInterrupted, RunOwnedError, StorageError, TuningError, signal_name
 from tuning.halting import Halt, halting, stopper, workers_callback
 from tuning.parts import STUDIES, TRIALS, accepted, kind_of
 from tuning.plan import PACKED, Plan, make_plan
@@ -84,9 +84,13 @@ class TuneRunner:
         """
         if resume and run_dir is None:
             raise RunError("resume needs run_dir, the folder of the run to go on with.")
-        if resume and run_dir is not None:
-            return _Run(go_on(RunDirectory(run_dir), self.definition)).execute(progress, in_process)
-        return _Run(begin(self.definition, run_dir)).execute(progress, in_process)
+
+        def start() -> Begun:
+            if resume and run_dir is not None:
+                return go_on(RunDirectory(run_dir), self.definition)
+            return begin(self.definition, run_dir)
+
+        return _run(start, run_dir, progress, in_process)
 
     @staticmethod
     def resume(run_dir: str, *, progress: bool = True, in_process: bool = False, **changes: Any) -> RunResult:
@@ -100,13 +104,37 @@ class TuneRunner:
             frozen = frozen_definition(directory)
             fields = {name: getattr(frozen, name) for name in frozen.model_fields_set}
             definition = define({**fields, **{name: _within(frozen, name, value) for name, value in changes.items()}})
-        return _Run(go_on(directory, definition)).execute(progress, in_process)
+        return _run(lambda: go_on(directory, definition), run_dir, progress, in_process)
+
+
+def _run(start: Callable[[], Begun], run_dir: str | None, progress: bool, in_process: bool) -> RunResult:
+    """Begin a run and work it through; signals are heard from its first moment to its last."""
+    with Signals(at_once=True) as signals:
+        try:
+            begun = start()
+        except BaseException:
+            if not signals.received:
+                raise
+            # A module of C that was just being loaded makes an ImportError of it.
+            raise RunInterrupted(signals.last, _too_early(signals.last, run_dir)) from None
+        signals.at_once = False
+        return _Run(begun, signals).execute(progress, in_process)
+
+
+def _too_early(number: int, run_dir: str | None) -> str:
+    """What to say when a signal came before anything was tried."""
+    text = f"stopped by {signal_name(number)} before the first trial"
+    with contextlib.suppress(Exception):
+        if run_dir is not None and newest_epoch(directory := RunDirectory(run_dir)) is not None:
+            return f"{text}. Go on with: tuning resume {directory.shown}"
+    return f"{text}; nothing is recorded, begin again."
 
 
 class _Run:
     """A run that has begun, and is worked through here."""
 
-    def __init__(self, begun: Begun) -> None:
+    def __init__(self, begun: Begun, signals: Signals) -> None:
+        self.signals = signals
         self.begun = begun
         self.directory = begun.directory
         self.definition = begun.definition
@@ -116,23 +144,27 @@ class _Run:
     def execute(self, progress: bool, in_process: bool = False) -> RunResult:
         """Work until nothing is left; or until somebody wants it to stop, which is an error of its own."""
         bar = Progress(self.plan.trials, len(self.plan.studies), shown=progress)
-        with Signals(at_once=in_process) as signals:
-            try:
-                with contextlib.ExitStack() as stack:
-                    lease = stack.enter_context(self.begun.lease)
-                    tracking = self._tracking(stack)
-                    patience = WORKER_DEATHS + self.definition.limits.crashes_before_quarantine
-                    halt = Halt(lease, signals, self._seconds_left(), patience)
-                    started = time.time()
-                    self._work(halt, stack.enter_context(bar), tracking, in_process)
-                    result = self._end(halt)
-                    if tracking is not None:
-                        from tuning.tracking.overview import overview
+        try:
+            with contextlib.ExitStack() as stack:
+                lease = stack.enter_context(self.begun.lease)
+                tracking = self._tracking(stack)
+                patience = WORKER_DEATHS + self.definition.limits.crashes_before_quarantine
+                halt = Halt(lease, self.signals, self._seconds_left(), patience)
+                started = time.time()
+                self._work(halt, stack.enter_context(bar), tracking, in_process)
+                result = self._end(halt)
+                if tracking is not None:
+                    from tuning.tracking.overview import overview
 
-                        tracking.summary(*overview(result, self.plan.to_dict(), started, time.time()))
-                    return result
-            except KeyboardInterrupt:  # what Ray makes of the second signal is not our exception any more
-                raise self._interrupted(signals.last, bar) from None
+                    tracking.summary(*overview(result, self.plan.to_dict(), started, time.time()))
+                return result
+        except TuningError:
+            raise
+        except BaseException:
+            if not self.signals.received:
+                raise
+            # What Ray makes of the second signal is not our exception any more.
+            raise self._interrupted(self.signals.last, bar) from None
 
     def _work(self, halt: Halt, bar: Progress, tracking: Writer | None, in_process: bool) -> None:
         listeners: list[Listener] = [bar]
@@ -141,10 +173,11 @@ class _Run:
         try:
             if in_process:
                 self._work_here(halt, listeners)
-            elif self.plan.studies:
+            elif self.plan.studies and not halt.wanted:
+                bar.says("starting Ray")
                 start_ray(self.plan.slots)
-                halt.signals.install()
                 halt.signals.order = halt.end_workers
+                bar.says("starting workers")
                 with listening(*listeners) as key, halting(halt) as halt_key:
                     self._fit_until_done(halt, bar, (key, halt_key))
         except KeyboardInterrupt:
@@ -184,11 +217,11 @@ class _Run:
         return None if limit is None else max(0.0, limit - self.begun.epoch.seconds)
 
     def _interrupted(self, number: int, bar: Progress) -> RunInterrupted:
-        by = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
         return RunInterrupted(
             number,
-            f"stopped by {by}; {bar.done_trials} of {self.plan.trials} trials and {bar.done_studies} of "
-            f"{len(self.plan.studies)} studies are recorded. Go on with: tuning resume {self.directory.shown}",
+            f"stopped by {signal_name(number)}; {bar.done_trials} of {self.plan.trials} trials and "
+            f"{bar.done_studies} of {len(self.plan.studies)} studies are recorded. "
+            f"Go on with: tuning resume {self.directory.shown}",
         )
 
     def _work_here(self, halt: Halt, listeners: Sequence[Listener]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -19,13 +21,15 @@ class Signals:
 
     received: number of the first signal, 0 before it. last: of the latest one. order: what stops the work now, called
     in a thread of its own; without it the second signal raises. at_once: raise at the first one already.
+    An exception from a signal may hit code that swallows it (a finalizer, a lock of `logging`): whoever works under
+    `at_once` looks at `received`, too.
     A context manager. Outside of the main thread, where Python delivers no signals, it does nothing.
     """
 
     def __init__(self, at_once: bool = False) -> None:
         self.received, self.last = 0, int(signal.SIGINT)
         self.order: Callable[[], None] | None = None
-        self._at_once = at_once
+        self.at_once = at_once
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Signals:
@@ -38,20 +42,51 @@ class Signals:
         self._before.clear()
 
     def install(self) -> None:
-        """Take the signals over, also from somebody who did so meanwhile (`ray.init` does)."""
+        """Take the signals over, also from somebody who did so meanwhile."""
         if threading.current_thread() is not threading.main_thread():
             return
         for number in SIGNALS:
             handler = signal.signal(number, self._handle)
             self._before.setdefault(number, handler)
 
+    def leave(self, code: int) -> None:
+        """The process is about to end with this code: a further signal only makes that quicker."""
+        for number in self._before:
+            signal.signal(number, lambda *_: os._exit(code))
+
     def _handle(self, number: int, _: FrameType | None) -> None:
-        self.last = number
-        if self._at_once or (self.received and self.order is None):
+        self.last, again = number, bool(self.received)
+        self.received = self.received or number
+        if self.at_once or (again and self.order is None):
             raise RunInterrupted(number)
-        if self.received and self.order is not None:
+        if again and self.order is not None:
             order, self.order = self.order, None
             threading.Thread(target=order, daemon=True).start()
             return
-        self.received = number
         print("\nstopping: what is finished is being written (once more: stop now)", file=sys.stderr)  # noqa: T201
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Signal handlers stay as they are meanwhile, and processes that start are not ended by a SIGTERM to all.
+
+    `ray.init` puts a handler of its own in place that ends the process wherever it is. And a SIGTERM to the whole
+    process group (`timeout`, a service manager) would end Ray's processes before this one could finish.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    original = signal.signal
+
+    def refuse(number: int, handler: Any) -> Any:
+        return signal.getsignal(number) if number in SIGNALS else original(number, handler)
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    signal.signal = refuse  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        signal.signal = original
+        for number in SIGNALS:  # beneath Python, Ray put a handler there that prints the stack first
+            signal.signal(number, signal.getsignal(number))
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

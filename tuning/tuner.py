@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from tuning.definition import Definition
+from tuning.signals import kept
 from tuning.starting import Begun
 from tuning.storage import slug
 
@@ -86,17 +87,35 @@ def start_ray(slots: int) -> None:
 
     if ray.is_initialized():
         return
-    if os.environ.get("RAY_ADDRESS"):
-        ray.init(log_to_driver=False, runtime_env={"env_vars": ONE_THREAD})
-        return
-    with _environment(ONE_THREAD):
-        ray.init(
-            num_cpus=slots,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            configure_logging=False,
-        )
+    with kept(), _quieted("ray"):
+        try:
+            if os.environ.get("RAY_ADDRESS"):
+                ray.init(log_to_driver=False, runtime_env={"env_vars": ONE_THREAD})
+                return
+            with _environment(ONE_THREAD):
+                ray.init(
+                    num_cpus=slots,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    configure_logging=False,
+                )
+        except BaseException:
+            with contextlib.suppress(Exception):
+                ray.shutdown()  # of what has been started
+            raise
+
+
+@contextlib.contextmanager
+def _quieted(name: str) -> Iterator[None]:
+    """Only errors of a logger meanwhile; Ray's words on its tokens would stand in the middle of the progress line."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import time
 import traceback
 import warnings
@@ -337,6 +338,11 @@ def warm_up(workshop: Workshop, study: Study) -> bool:
                 seen.add(config.get("model"))
                 next(iter(train(config, data, workshop.metric(data), 0)), None)
     return True
+
+
+def heed_sigterm() -> None:
+    """What this thread starts may be ended with SIGTERM, which Ray's processes do not hear (`tuning.signals.kept`)."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 class Clock:

@@ -22,7 +22,7 @@ from tuning.seeds import trial_seed
 from tuning.spread.adapters import REPORT
 from tuning.storage import RunDirectory
 from tuning.study import Study, worker_name
-from tuning.worker import Workshop, quiet
+from tuning.worker import Workshop, heed_sigterm, quiet
 
 CHECKPOINT_S = 5.0
 STATE = "state.pkl"
@@ -32,6 +32,7 @@ def spread_trainable(uri: str, epoch: Epoch, name: str, definition: Definition |
     """The trainable of one trial; its name carries the run. pause: seconds between checkpoints."""
 
     def trainable(config: dict[str, Any]) -> None:
+        heed_sigterm()
         run_trial(uri, epoch, definition, config, pause)
 
     trainable.__name__ = name

@@ -1,0 +1,138 @@
+"""Signals at every moment of a command's life: the right exit code, how to go on, and a lease that is let go."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from chaos import definition, environment, wait_for, write_customers
+
+from tuning.epochs import newest_epoch
+from tuning.lease import last_beat
+from tuning.progress import Progress
+from tuning.storage import RunDirectory
+
+pytestmark = [pytest.mark.chaos, pytest.mark.ray, pytest.mark.timeout(400)]
+STARTING_RAY = "starting Ray"
+
+
+class Command:
+    """`tuning run` in a process group of its own, over a search that does not end by itself within a test."""
+
+    def __init__(self, folder: Path, mlflow: bool = False) -> None:
+        write_customers(folder / "data", 2)
+        fields = definition(folder / "data", trials=200_000, mlflow=mlflow, limits={"run_seconds": 600})
+        (folder / "definition.yaml").write_text(yaml.safe_dump(fields))
+        self.run = folder / "run"
+        self._out, self._err = folder / "out", folder / "err"
+        with self._out.open("w") as out, self._err.open("w") as err:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tuning.cli", "run", "definition.yaml", "--run-dir", "run"],
+                env=environment(),
+                cwd=folder,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+
+    @property
+    def err(self) -> str:
+        return self._err.read_text()
+
+    def there(self, pattern: str) -> Callable[[], bool]:
+        """Whether the run has such a file by now."""
+        return lambda: any(self.run.glob(pattern))
+
+    def until(self, moment: Callable[[], bool]) -> None:
+        """Wait for a moment in the command's life."""
+        wait_for(lambda: moment() or self.process.poll() is not None, seconds=110, what="the moment")
+        assert self.process.poll() is None, self.err
+
+    def send(self, number: int, everybody: bool) -> None:
+        """Signal the process, or all of its group, as a terminal and service managers do."""
+        if everybody:
+            os.killpg(self.process.pid, number)
+        else:
+            self.process.send_signal(number)
+
+    def check(self, number: int, how_to_go_on: bool) -> None:
+        """It ended for the signal, said so and let go of the run."""
+        code = self.process.wait(timeout=110)
+        assert code == 128 + number, f"{code}\n{self.err}"
+        assert "Aborted" not in self.err
+        assert self._out.read_text() == ""
+        directory = RunDirectory(str(self.run))
+        epoch = newest_epoch(directory)
+        if epoch is not None:
+            assert last_beat(directory, epoch).released
+        if how_to_go_on:
+            assert f"Go on with: tuning resume {self.run}" in self.err, self.err
+        else:
+            assert "stopped by" in self.err
+
+
+def test_a_sigterm_to_all_processes_while_ray_starts_is_neither_lost_nor_deadly(tmp_path: Path) -> None:
+    """Ray's own handler raises where it stands, and its processes would end before the driver could finish."""
+    command = Command(tmp_path)
+    command.until(lambda: STARTING_RAY in command.err)
+    command.send(signal.SIGTERM, everybody=True)
+    command.check(signal.SIGTERM, how_to_go_on=True)
+    assert "Traceback" not in command.err
+    assert "Token authentication" not in command.err
+
+
+def test_a_sigterm_to_all_processes_ends_a_search_in_order(tmp_path: Path) -> None:
+    """Without protection the cluster is gone first, and the driver waits a minute for it and dies with code 1."""
+    command = Command(tmp_path)
+    command.until(command.there("records/*/trials-*"))
+    command.send(signal.SIGTERM, everybody=True)
+    command.check(signal.SIGTERM, how_to_go_on=True)
+    assert "Traceback" not in command.err
+    assert "SIGTERM received" not in command.err  # what Ray prints when its own handler gets there first
+
+
+def test_what_takes_long_before_the_first_result_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(trials=10, studies=2) as bar:
+        bar.says(STARTING_RAY)
+        assert STARTING_RAY in capsys.readouterr().err
+
+
+# Moments of a command's life; those before its plan is in place have nothing to go on with.
+MOMENTS: list[tuple[str, Callable[[Command], Callable[[], bool]]]] = [
+    ("claimed", lambda command: command.there("epochs/*")),
+    ("planned", lambda command: command.there("plan/*.parquet")),
+    ("starting Ray", lambda command: lambda: STARTING_RAY in command.err),
+    ("Ray has started", lambda command: lambda: "starting workers" in command.err),
+    ("a worker has started", lambda command: command.there("flights/*/*")),
+    ("something is recorded", lambda command: command.there("records/*/trials-*")),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_signals_at_many_moments(tmp_path: Path) -> None:
+    """A random moment, a random pause after it, one signal or two, to the process or to its group; 48 times."""
+    seed = int(os.environ.get("CHAOS_SEED") or random.randrange(10**6))
+    for number in range(48):
+        rng = random.Random(seed * 1000 + number)
+        moment, reached = MOMENTS[number % len(MOMENTS)]
+        which, everybody, twice = rng.choice([signal.SIGINT, signal.SIGTERM]), rng.random() < 0.5, rng.random() < 0.4
+        print(f"CHAOS_SEED={seed} number {number}: {which.name} after {moment}, {everybody=}, {twice=}")
+        command = Command(tmp_path / str(number), mlflow=rng.random() < 0.3)
+        command.until(reached(command))
+        time.sleep(rng.choice([0.0, rng.uniform(0.0, 2.0)]))
+        command.send(which, everybody)
+        if twice:
+            time.sleep(rng.uniform(0.0, 1.0))
+            if command.process.poll() is None:
+                command.send(which, everybody)
+        command.check(which, how_to_go_on=moment not in ("claimed", "planned"))
+        assert twice or "Traceback" not in command.err  # an exception in the middle of an import may leave words
