@@ -81,6 +81,8 @@ def plain(value: Any, path: str) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item, path) for item in value]
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        for key in _RESERVED.keys() & value.keys():
+            raise SpaceError(f"{key!r} cannot stand in a value: {_RESERVED[key]}; rename it", path=path)
         return {key: plain(item, path) for key, item in value.items()}
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # a numpy scalar, without importing numpy
         return plain(value.item(), path)

@@ -30,6 +30,7 @@ from tuning.options import (
     SplitOptions,
     parse_space,
 )
+from tuning.storage import mask_in
 
 
 class Definition(Part):
@@ -301,7 +302,7 @@ def customer_options(values: Mapping[str, Any]) -> CustomerOptions:
     try:
         return CustomerOptions(**values)
     except ValidationError as error:
-        raise DefinitionError("; ".join(_sentence(item, CustomerOptions) for item in error.errors())) from error
+        raise DefinitionError("; ".join(_sentence(item, CustomerOptions) for item in error.errors())) from None
 
 
 def define(values: Mapping[str, Any]) -> Definition:
@@ -309,7 +310,8 @@ def define(values: Mapping[str, Any]) -> Definition:
     try:
         return Definition(**values)
     except ValidationError as error:
-        raise DefinitionError("\n".join(_sentence(item) for item in error.errors())) from error
+        # Without its cause: that shows values as they are, with the secrets in them.
+        raise DefinitionError("\n".join(_sentence(item) for item in error.errors())) from None
 
 
 def _sentence(item: Any, model: Any = None) -> str:
@@ -323,13 +325,14 @@ def _sentence(item: Any, model: Any = None) -> str:
         return f"{path}: unknown key.{hint} Allowed: {', '.join(sorted(known))}."
     given = item.get("input")
     shown = "" if item["type"] in ("value_error", "missing") or isinstance(given, Mapping) else f" (got {given!r})"
-    return f"{path}: {rule(item)}{shown}" if path else rule(item)
+    return mask_in(f"{path}: {rule(item)}{shown}" if path else rule(item))
 
 
 def _fields_at(path: tuple[Any, ...], model: Any) -> list[str]:
     for part in path:
         annotation = model.model_fields[part].annotation
-        model = next(kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields"))
+        kinds = (kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields"))
+        model = next(kinds, CustomerOptions)  # that of an entry of `data`, which may be of many kinds
     return list(model.model_fields)
 
 

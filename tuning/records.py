@@ -14,6 +14,8 @@ from dataclasses import MISSING, dataclass, field, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from tuning.storage import mask_in
+
 if TYPE_CHECKING:
     import pyarrow
 
@@ -305,7 +307,15 @@ def _read_metrics(metrics: Sequence[tuple[str, float]] | None) -> dict[str, floa
 
 
 # Columns that are something else in a file than in a record.
+def _write_words(value: str | None) -> str | None:
+    """What libraries say about a file often has its URI in it, with the secrets there."""
+    return mask_in(value) if value and "://" in value else value
+
+
 _WRITE: dict[str, Callable[[Any], Any]] = {
+    "reason": _write_words,
+    "error": _write_words,
+    "notes": _write_words,
     "config": _write_config,
     "steps": _write_steps,
     "started": _write_started,

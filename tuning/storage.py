@@ -38,7 +38,7 @@ def slug(name: str) -> str:
     True
     """
     readable = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-")[:40]
-    if readable == name and len(name) <= 40 and name == name.lower():
+    if name and readable == name and name == name.lower():
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return f"{readable}-{digest}" if readable else digest

@@ -98,7 +98,10 @@ def load_skops(content: bytes) -> Any:
 def _check_types(content: bytes) -> list[str]:
     import skops.io
 
-    needed = skops.io.get_untrusted_types(data=content)
+    try:
+        needed = skops.io.get_untrusted_types(data=content)
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise RunError(f"a model file is not one that this program writes: {type(error).__name__}: {error}") from error
     foreign = sorted(set(needed) - set(TRUSTED))
     if foreign:
         raise RunError(

@@ -7,8 +7,6 @@ through Tune about every `CHECKPOINT_S` seconds, so that a killed trial goes on 
 from __future__ import annotations
 
 import json
-import os
-import pickle
 import tempfile
 import time
 import traceback
@@ -20,12 +18,12 @@ from tuning.errors import CustomerError, StudyError
 from tuning.run import read_plan
 from tuning.seeds import trial_seed
 from tuning.spread.adapters import REPORT
+from tuning.spread.state import read_state, write_state
 from tuning.storage import RunDirectory
 from tuning.study import Study, worker_name
 from tuning.worker import Workshop, heed_sigterm, quiet
 
 CHECKPOINT_S = 5.0
-STATE = "state.pkl"
 
 
 def spread_trainable(uri: str, epoch: Epoch, name: str, definition: Definition | None, pause: float) -> Any:
@@ -66,7 +64,7 @@ def _steps(uri: str, epoch: Epoch, definition: Definition | None, config: dict[s
     workshop, studies = _workshop(uri, epoch, definition)
     study = studies[config["study"]]
     training = workshop.training(workshop.data(study.customer))
-    params, state = config["config"], _restored(config)
+    params, state = config["config"], _restored(workshop.directory, config)
     steps = iter(training.start(params, trial_seed(study.seed, config["trial"]), state["state"] if state else None))
     spent, cpu = (state["seconds"], state["fit_seconds"]) if state else (0.0, 0.0)
     saved = time.monotonic()
@@ -93,27 +91,18 @@ def _steps(uri: str, epoch: Epoch, definition: Definition | None, config: dict[s
             continue
         with tempfile.TemporaryDirectory() as folder:
             content = {"state": step.get_state(), "seconds": spent, "fit_seconds": cpu}
-            with open(os.path.join(folder, STATE), "wb") as stream:
-                pickle.dump(content, stream)
+            write_state(folder, content)
             yield report, folder
         saved = time.monotonic()
 
 
-def _restored(config: dict[str, Any]) -> dict[str, Any] | None:
+def _restored(directory: RunDirectory, config: dict[str, Any]) -> dict[str, Any] | None:
     """The state of this trial's last checkpoint: Tune's own after a lost worker, the journal's after a lost driver."""
     from ray import tune
 
     checkpoint = tune.get_checkpoint()
-    if checkpoint is None and config["checkpoint"]:
-        checkpoint = tune.Checkpoint(config["checkpoint"])
-    if checkpoint is None:
-        return None
-    try:
-        with checkpoint.as_directory() as folder, open(os.path.join(folder, STATE), "rb") as stream:
-            found: dict[str, Any] = pickle.load(stream)  # noqa: S301  # written by this run itself, in its own folder
-            return found
-    except (OSError, EOFError, pickle.UnpicklingError):
-        return None  # gone or torn: the trial starts again
+    path = str(checkpoint.path) if checkpoint is not None else config["checkpoint"]
+    return read_state(directory, path) if path else None
 
 
 _OPEN: dict[tuple[str, str], tuple[Workshop, dict[str, Study]]] = {}
