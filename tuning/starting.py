@@ -137,7 +137,9 @@ def _plan_of(
     new = make_plan(fixed, added, directory)
     studies = (*standing.left, *new.studies)
     shards = make_shards(studies, new.slots)
-    return replace(new, definition=definition, studies=studies, shards=shards, placement=settings.placement)
+    # An own metric keeps the name that it was begun with; its file is called otherwise in the run.
+    plan = replace(new, definition=definition, metric=settings.metric, placement=settings.placement)
+    return replace(plan, studies=studies, shards=shards)
 
 
 def _text(value: object) -> str:
