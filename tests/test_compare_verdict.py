@@ -213,3 +213,46 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.split("\n")[:2] == ["[]", "[]"]
+
+
+def _finals(regrets: dict[str, list[float]], cost: dict[str, float]) -> pd.DataFrame:
+    """Curves of one trial, worst first, so that the given figures are the order of the final scores."""
+    rows = [
+        (name, f"c{task}", 0, trial, score, trial * cost.get(name, 1.0), "max")
+        for name, values in regrets.items()
+        for task, value in enumerate(values)
+        for trial, score in ((1, -1.0), (2, -value))
+    ]
+    return pd.DataFrame(rows, columns=["method", "task", "seed", "trial", "score", "seconds", "mode"])
+
+
+def test_a_cheaper_method_that_another_one_beats_is_not_recommended() -> None:
+    # `wide` has the best mean rank and is not proven different from `cheap`; `steady` beats `cheap` everywhere.
+    jitter = [0.00001 * task for task in range(20)]
+    regrets = {
+        "wide": [0.01 if task < 14 else 0.045 for task in range(20)],
+        "steady": [0.02 + x for x in jitter],
+        "cheap": [0.021 + 2 * x for x in jitter],
+    }
+    found = analyse(_finals(regrets, {"cheap": 0.3}), margin=0.1)
+    assert found.best == "wide"
+    assert found.pairs.pair("cheap", "wide").verdict == "same"
+    assert found.pairs.pair("steady", "cheap").verdict == "better"
+    assert found.recommendation.algorithm != "cheap"
+
+
+def test_a_baseline_of_the_best_rank_goes_when_another_one_is_proven_better() -> None:
+    # A little better on 26 tasks, far worse on the other 24: the ranks like it, the signed-rank test does not.
+    usual = [0.1 if task < 26 else 0.5 + 0.01 * task for task in range(50)]
+    regrets = {"usual": usual, "other": [0.1 + 0.0001 * (task + 1) if task < 26 else 0.1 for task in range(50)]}
+    found = analyse(_finals(regrets, {}), baseline="usual")
+    assert found.best == "usual"
+    assert found.comparisons[0].verdict == "better"
+    assert found.recommendation.algorithm == "other"
+
+
+def test_few_customers_are_never_called_the_same() -> None:
+    equal = {"a": [0.1] * 7, "b": [0.1] * 7}
+    assert analyse(_finals(equal, {"b": 0.3})).comparisons[0].verdict == "unclear"
+    enough = {"a": [0.1] * 8, "b": [0.1] * 8}
+    assert analyse(_finals(enough, {"b": 0.3})).recommendation.algorithm == "b"

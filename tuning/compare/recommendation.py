@@ -34,12 +34,10 @@ def recommend(comparison: Comparison) -> Recommendation:
     is clearly cheaper. With a baseline, only a method that is significantly better replaces it. When nothing is
     significant and nothing is the same, no algorithm is named, and the power says what would settle it.
     """
-    best = comparison.best
-    if comparison.baseline is not None and best != comparison.baseline:
-        proven = [pair.method for pair in comparison.comparisons if pair.verdict == BETTER]
-        best = proven[0] if proven else comparison.baseline
+    best = _best(comparison)
     against_best = [comparison.pairs.pair(name, best) for name in comparison.order if name != best]
     cheaper = [pair for pair in against_best if pair.verdict == SAME and _saves(pair)]
+    cheaper = [pair for pair in cheaper if not _beaten(comparison, pair.method)]
     pick = min(cheaper, key=lambda pair: pair.cost.value if pair.cost else 1.0).method if cheaper else best
     others = [name for name in comparison.order if name != pick]
     saved = [pair for pair in (comparison.pairs.pair(pick, name) for name in others) if _saves(pair)]
@@ -61,6 +59,20 @@ def recommend(comparison: Comparison) -> Recommendation:
     runner_up = against_best[0]
     sentence = f"The data cannot tell which is best{_power(comparison, runner_up)}."
     return Recommendation(None, False, _only_here(comparison, sentence))
+
+
+def _best(comparison: Comparison) -> str:
+    """The best-ranked method that no other is proven better than; with a baseline only if it is proven better."""
+    candidates = list(comparison.order)
+    if comparison.baseline is not None:
+        proven = [pair.method for pair in comparison.comparisons if pair.verdict == BETTER]
+        candidates = proven or [comparison.baseline]
+    return next((name for name in candidates if not _beaten(comparison, name)), candidates[0])
+
+
+def _beaten(comparison: Comparison, name: str) -> bool:
+    """Whether any method is significantly better; ranks, which count customers, and the test may disagree."""
+    return any(comparison.pairs.pair(other, name).verdict == BETTER for other in comparison.order if other != name)
 
 
 def _savings(pairs: list[Pair]) -> list[str]:
