@@ -16,6 +16,22 @@ tests in `tests/test_spaces_contract.py` hold every one to that.
 **Learns from**: *evaluated points* are results from before the study (warm start); *trials* are the study's own,
 the points it was given to try first included.
 
+## Warm start
+
+```yaml
+warm_start:
+  - config: {{model: xgboost, max_depth: 3}}                 # tried right after the default configuration
+  - {{config: {{model: ridge, alpha: 10}}, customer: acme}}    # for one customer only
+  - {{config: {{model: ridge, alpha: 100}}, score: 0.71}}      # known already: learnt from, not tried first
+```
+
+What a configuration leaves out has its default. A score is one of the definition's metric; the column “learns from”
+says which algorithms make use of it. Last week's best begin this week's search:
+
+```python
+TuneRunner(..., warm_start=RunResult("runs/week-46").warm_start(best=2)).run("runs/week-47")
+```
+
 ## What was seen with which version
 
 The libraries of the last column are optional. Each was installed in an environment of its own beside the versions in

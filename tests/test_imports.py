@@ -36,6 +36,7 @@ ORDER = [
     "tuning.report",
     "tuning.options",
     "tuning.methods",
+    "tuning.warm_start",
     "tuning.definition",
     "tuning.reading",
     "tuning.files",

@@ -28,6 +28,7 @@ from tuning.options import (
     Part,
     Resources,
     SplitOptions,
+    WarmStart,
     parse_space,
 )
 from tuning.storage import mask_in
@@ -57,7 +58,8 @@ class Definition(Part):
         error below it (see `tuning.winner`).
     search_space: a preset's name or a definition of parameters. algorithm, scheduler: a name or a mapping with
         options. stop: rules that end a trial or a study before its budget, such as `{target: 0.95}`
-        (docs/schedulers.md). trials: per study. seed: of everything random.
+        (docs/schedulers.md). warm_start: configurations to try first, or whose score is known (docs/algorithms.md).
+        trials: per study. seed: of everything random.
     objective: a function or generator to tune instead of models (see docs/objectives.md), or its import path;
         with `metric` the name of the figure it reports and `mode` its direction. steps: its full number of steps.
     min_rows: customers with fewer get a reason instead of a model.
@@ -92,6 +94,7 @@ class Definition(Part):
     algorithm: Any = Field("optuna", validate_default=True)
     scheduler: Any = Field("asha", validate_default=True)
     stop: Any = None
+    warm_start: tuple[WarmStart, ...] = Field((), max_length=100_000)
     trials: int = Field(20, ge=1, le=1_000_000)
     seed: int = Field(0, ge=0, lt=2**32)
     objective: Any = None
@@ -329,7 +332,7 @@ def _sentence(item: Any, model: Any = None) -> str:
 
 
 def _fields_at(path: tuple[Any, ...], model: Any) -> list[str]:
-    for part in path:
+    for part in (part for part in path if isinstance(part, str)):  # numbers are places in a list
         annotation = model.model_fields[part].annotation
         kinds = (kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields"))
         model = next(kinds, CustomerOptions)  # that of an entry of `data`, which may be of many kinds

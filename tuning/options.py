@@ -129,6 +129,19 @@ class CustomerOptions(Part):
         return parse_space(value)
 
 
+class WarmStart(Part):
+    """A configuration to begin with.
+
+    config: of the search space; what it leaves out has its default. score: when it is known from before, with the
+    definition's metric: the algorithm learns from it and the configuration is not tried first. customer: whose; None
+    is everybody's.
+    """
+
+    config: dict[str, Any]
+    score: float | None = Field(None, allow_inf_nan=False)
+    customer: str | None = None
+
+
 class MLflowOptions(Part):
     """The copy in MLflow.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tuning import warm_start
 from tuning.customers import ANYWHERE, Customer, find_customers
 from tuning.definition import Definition
 from tuning.errors import PlanError
@@ -24,6 +25,7 @@ from tuning.task import REGRESSION
 
 PACKED, SPREAD = "packed", "spread"
 LONG_TRIAL_S = 0.5
+SHOWN_LABELS = 4  # parameters in a note
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,9 @@ def make_plan(
             check_savable(own)
     studies = tuple(study for customer in found for study in studies_of(definition, customer, spaces))
     _check_algorithms(studies, space, definition.trials)
+    notes += _losses(studies, space)
+    own_spaces = {study.customer.id: study.space for study in studies if study.space is not None}
+    notes += warm_start.check(definition.warm_start, space, own_spaces, definition.trials)
     plan = Plan(
         definition=definition,
         task=task,
@@ -252,6 +257,20 @@ def _check_algorithms(studies: Sequence[Study], space: Any, trials: int) -> None
             algorithm.check(space, trials)
         except SpaceError as error:
             raise PlanError(f"algorithm {algorithm.name!r}: {error}") from error
+
+
+def _losses(studies: Sequence[Study], space: Any) -> Iterator[str]:
+    """What the algorithms cannot be told of the run's space, each sentence once."""
+    by_sentence: dict[str, dict[str, None]] = {}
+    for algorithm in {repr(study.algorithm): study.algorithm for study in studies}.values():
+        for sentence in algorithm.losses(space):
+            label, _, what = sentence.partition(": ")
+            by_sentence.setdefault(f"{algorithm.name}: {what or label}", {})[label if what else ""] = None
+    for sentence, labels in by_sentence.items():
+        names = [label for label in labels if label]
+        shown = ", ".join(names[:SHOWN_LABELS])
+        more = f" and {len(names) - SHOWN_LABELS} more" if len(names) > SHOWN_LABELS else ""
+        yield f"{sentence}{f' ({shown}{more})' if names else ''}."
 
 
 def _space_key(space: Any) -> str | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tuning.epochs import newest_epoch
 from tuning.errors import NoModelError, RunError, UnknownCustomerError
 from tuning.parts import STUDIES, TRIALS, accepted, of_kind, read_parts
-from tuning.records import NO_MODEL, OK, STUDY_STATUSES, StudyRecord, TrialRecord
+from tuning.records import FINISHED, NO_MODEL, OK, STUDY_STATUSES, StudyRecord, TrialRecord
 from tuning.run import Settings, read_plan
 from tuning.storage import RunDirectory
 from tuning.winner import params_text
@@ -95,6 +95,23 @@ class RunResult:
             config = row.pop("config")
             rows.append({**row, **{f"config.{name}": value for name, value in config.items()}})
         return pd.DataFrame(rows)
+
+    def warm_start(self, best: int = 1) -> list[dict[str, Any]]:
+        """The next run's `warm_start`: the `best` best configurations of every customer, to be tried first there."""
+        by_customer: dict[str, list[TrialRecord]] = {}
+        for record in self.trial_records:
+            if record.score is not None and record.state == FINISHED:
+                by_customer.setdefault(record.customer, []).append(record)
+        entries = []
+        for customer, records in sorted(by_customer.items()):
+            sign = -1 if records[0].mode == "max" else 1
+            records.sort(key=lambda record: (sign * (record.score or 0.0), record.trial))
+            configs: list[Any] = []
+            for record in records:
+                if len(configs) < best and record.config not in configs:
+                    configs.append(record.config)
+            entries += [{"config": config, "customer": customer} for config in configs]
+        return entries
 
     def leaderboard(self) -> pd.DataFrame:
         """One row per customer, best first; every customer of the plan is there exactly once.

@@ -20,10 +20,12 @@ from tuning.customers import Customer
 from tuning.driving import Drive
 from tuning.evaluation import MODEL
 from tuning.mutations import longest, mutations
+from tuning.options import WarmStart
 from tuning.records import StepRecord, TrialRecord
 from tuning.seeds import derive, trial_seed
 from tuning.steps import Step
 from tuning.trials import EarlierTrial, FinishedTrial
+from tuning.warm_start import searcher_points
 
 # The metric's name towards searchers and schedulers; the user's metric may have any name.
 SCORE = "score"
@@ -78,7 +80,7 @@ class StudyLoop:
 
     run: id of the run. mode: "max" or "min". recorded: this study's records of earlier attempts, which are
     replayed into the searcher and the schedulers, not run again. attempt: of the trials run now. on_start: told a
-    trial's number before its training starts. rules: built stopping rules of the study.
+    trial's number before its training starts. rules: built stopping rules of the study. warm: what it begins with.
 
     A study under a scheduler that pauses trials (PBT, HyperBand, …) gives its records when it ends: until then no
     trial is over, and such a study restarts whole.
@@ -95,6 +97,7 @@ class StudyLoop:
     attempt: int = 1
     on_start: Callable[[int], None] | None = None
     rules: Sequence[Any] = ()
+    warm: Sequence[WarmStart] = ()
 
     def __iter__(self) -> Iterator[TrialRecord]:
         study = self.study
@@ -106,7 +109,7 @@ class StudyLoop:
             mode=self.mode,
             seed=study.seed,
             trials=self.trials,
-            points=[self.space.default()],
+            **searcher_points(self.space, self.warm),
         )
 
         def family(config: Mapping[str, Any]) -> str:

@@ -28,6 +28,7 @@ from tuning.run import Settings, frozen_definition
 from tuning.steps import Step
 from tuning.storage import RunDirectory, slug
 from tuning.study import SCORE, Study, StudyLoop, Training, versions, worker_name
+from tuning.warm_start import of_customer
 from tuning.winner import Verdict, choose, conclude
 
 
@@ -374,6 +375,7 @@ def _trials(workshop: Workshop, study: Study, data: Any, before: Sequence[TrialR
         recorded=before,
         on_start=watch.trial,
         rules=workshop.rules(),
+        warm=of_customer(workshop.definition.warm_start, study.customer.id),
     )
 
 

@@ -16,9 +16,11 @@ from typing import Any
 
 from tuning.driving import STEP, same_config
 from tuning.errors import StudyError
+from tuning.options import WarmStart
 from tuning.records import FAILED, FINISHED, STOPPED, StepRecord, TrialRecord
 from tuning.seeds import derive, trial_seed
 from tuning.study import SCORE, Study, versions
+from tuning.warm_start import searcher_points
 
 SUGGEST, RESULT, SAVE, END = "suggest", "result", "save", "end"
 
@@ -82,8 +84,9 @@ class View:
 class LiveStudy:
     """Suggests, decides and records for one study; every call that changes anything is told to `journal`.
 
-    space, metric, mode, trials: as of the search. family: names the race of a configuration. Raises `StudyError` when
-    its searcher or a scheduler raises; the study is over then (`failure` says why), its other trials end as they are.
+    space, metric, mode, trials: as of the search. family: names the race of a configuration. warm: what it begins
+    with. Raises `StudyError` when its searcher or a scheduler raises; the study is over then (`failure` says why), its
+    other trials end as they are.
     """
 
     def __init__(
@@ -96,11 +99,12 @@ class LiveStudy:
         trials: int,
         family: Callable[[Mapping[str, Any]], str],
         journal: Callable[[Event], None],
+        warm: Sequence[WarmStart] = (),
     ) -> None:
         self.run, self.study, self.metric, self.mode, self.trials = run, study, metric, mode, trials
         self.family, self.journal = family, journal
         self.searcher = study.algorithm.build(
-            space, metric=SCORE, mode=mode, seed=study.seed, trials=trials, points=[space.default()]
+            space, metric=SCORE, mode=mode, seed=study.seed, trials=trials, **searcher_points(space, warm)
         )
         self.schedulers: dict[str, Any] = {}
         self.live: dict[int, LiveTrial] = {}

@@ -21,6 +21,7 @@ from tuning.spread.studies import Studies
 from tuning.spread.trainable import CHECKPOINT_S, spread_trainable
 from tuning.storage import RunDirectory
 from tuning.study import Study
+from tuning.warm_start import of_customer
 from tuning.worker import Workshop, quiet, run_study
 
 Report = Callable[[dict[str, Any]], None]
@@ -103,6 +104,7 @@ class SpreadRun:
             study.trials or self.definition.trials,
             _family,
             _unheard,
+            of_customer(self.definition.warm_start, study.customer.id),
         )
 
     def _conclude(self, study: LiveStudy) -> None:

@@ -1,0 +1,103 @@
+"""Warm start: given configurations are tried first, known scores are learnt from, and neither is lost on a resume."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from search_spaces import Float, Int, SearchSpace
+from tuning import RunResult, TuneRunner
+from tuning.definition import define
+from tuning.errors import DefinitionError, PlanError
+from tuning.options import WarmStart
+from tuning.warm_start import of_customer, searcher_points
+
+SPACE = SearchSpace([Float("x", -10, 10, default=0.0), Int("n", 1, 8, default=1)])
+
+
+def loss(config: Mapping[str, Any]) -> float:
+    return float((config["x"] - 3) ** 2 + config["n"])
+
+
+def runner(**fields: Any) -> TuneRunner:
+    given: dict[str, Any] = {"objective": loss, "search_space": SPACE, "metric": "loss", "mode": "min", "mlflow": False}
+    return TuneRunner(**{**given, "trials": 6, **fields})
+
+
+def tried(result: RunResult) -> list[tuple[float, int]]:
+    return [(row["config.x"], row["config.n"]) for _, row in result.trials().sort_values("trial").iterrows()]
+
+
+@pytest.mark.parametrize("algorithm", ["optuna", "random", {"name": "grid", "levels": 3}])
+def test_given_configurations_follow_the_default_each_once(algorithm: Any, tmp_path: Path) -> None:
+    entries = [{"config": {"x": 3.0}}, {"config": {"n": 2, "x": 3}}, {"config": {"x": 0.0}}, {"config": {"x": 3.0}}]
+    found = runner(algorithm=algorithm, warm_start=entries).run(str(tmp_path / "run"), progress=False, in_process=True)
+    assert tried(found)[:3] == [(0.0, 1), (3.0, 1), (3.0, 2)]
+    assert len(tried(found)) == 6
+
+
+def test_known_scores_steer_a_model_and_are_not_tried(tmp_path: Path) -> None:
+    known = [{"config": {"x": x / 10, "n": 1}, "score": (x / 10 - 3) ** 2 + 1} for x in range(-100, 101, 5)]
+    options = {"name": "optuna", "n_startup_trials": 1}
+    many = {"trials": 12}
+    warm = runner(algorithm=options, warm_start=known, **many).run(str(tmp_path / "w"), progress=False, in_process=True)
+    cold = runner(algorithm=options, **many).run(str(tmp_path / "c"), progress=False, in_process=True)
+    assert tried(warm)[0] == (0.0, 1)  # the default is everybody's first trial
+    distance = [sum(abs(x - 3) for x, _ in tried(found)[1:]) for found in (warm, cold)]
+    assert distance[0] < distance[1]
+
+
+def test_the_best_of_one_run_begin_the_next(tmp_path: Path) -> None:
+    first = runner().run(str(tmp_path / "first"), progress=False, in_process=True)
+    entries = first.warm_start(best=2)
+    scores = first.trials().sort_values("score")
+    assert [entry["config"]["x"] for entry in entries] == scores["config.x"].tolist()[:2]
+    second = runner(warm_start=entries).run(str(tmp_path / "second"), progress=False, in_process=True)
+    assert {entry["config"]["x"] for entry in entries} <= {x for x, _ in tried(second)[:3]}
+    # It is part of the run: a resume with more trials has the same beginning.
+    more = runner(warm_start=entries, trials=8).run(
+        str(tmp_path / "second"), progress=False, in_process=True, resume=True
+    )
+    assert tried(more)[:6] == tried(second)
+    assert len(tried(more)) == 8
+
+
+def test_entries_are_for_everybody_or_for_one_customer() -> None:
+    entries = [
+        WarmStart(config={"x": 1}),
+        WarmStart(config={"x": 2}, customer="a"),
+        WarmStart(config={"n": 3}, score=1),
+    ]
+    assert of_customer(entries, "b") == (entries[0], entries[2])
+    assert searcher_points(SPACE, of_customer(entries, "a")) == {
+        "points": [{"x": 0.0, "n": 1}, {"x": 1.0, "n": 1}, {"x": 2.0, "n": 1}],
+        "evaluated": [({"n": 3}, 1.0)],
+    }
+
+
+def test_mistakes_are_told_before_anything_runs() -> None:
+    with pytest.raises(PlanError, match=r"warm_start\.1\.config\.x: 30 is not inside"):
+        runner(warm_start=[{"config": {}}, {"config": {"x": 30}}]).plan()
+    with pytest.raises(PlanError, match=r"warm_start\.0\.config\.y"):
+        runner(warm_start=[{"config": {"y": 1}}]).plan()
+    for entry, message in (
+        ({"x": 3}, "warm_start.0.config: is missing"),
+        ({"config": {}, "scor": 3}, "warm_start.0.scor: unknown key. Did you mean 'score'?"),
+        ({"config": {}, "score": float("nan")}, "warm_start.0.score: must be a finite number"),
+    ):
+        with pytest.raises(DefinitionError) as caught:
+            define({"data": "x", "target": "y", "warm_start": [entry]})
+        assert message in str(caught.value)
+    notes = runner(trials=2, warm_start=[{"config": {"x": 1}}, {"config": {"x": 2}}]).plan().notes
+    assert any("warm_start fills all 2 trials" in note for note in notes)
+
+
+def test_the_plan_says_what_an_algorithm_cannot_be_told() -> None:
+    space = SearchSpace([Float("x", 0.1, 1, log=True, step=0.1), Float("z", 0.1, 1, log=True, step=0.1)])
+    notes = runner(search_space=space).plan().notes
+    assert [note for note in notes if note.startswith("optuna:")] == [
+        "optuna: Optuna knows no step on a log scale; it models the continuum, and values are rounded (x, z)."
+    ]
