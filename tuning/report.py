@@ -125,7 +125,8 @@ caption, summary, figcaption { text-align: left; color: #56606e; font-size: .9re
 summary { cursor: pointer; }
 th, td { padding: .35rem .75rem; text-align: right; border-bottom: 1px solid #e6eaf0; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; padding-left: .25rem; }
-th { font-weight: 600; border-bottom: 2px solid #c9d1db; vertical-align: bottom; }
+th { font-weight: 600; border-bottom: 2px solid #c9d1db; vertical-align: bottom; white-space: normal;
+     overflow-wrap: normal; }
 tr.strong td { font-weight: 600; background: #f5f9fd; }
 figure { margin: 1rem 0 1.5rem; }
 .row { display: flex; flex-wrap: wrap; gap: 1rem; }
