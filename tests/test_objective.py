@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -66,3 +68,28 @@ def test_a_report_without_the_metric_says_what_it_held(tmp_path: Path) -> None:
 def test_an_answer_that_is_no_figure_fails_the_trial(tmp_path: Path, answer: Any) -> None:
     result = search(tmp_path, lambda config: answer, trials=1)
     assert "a number or a dict of numbers" in result.trial_records[0].reason
+
+
+def test_a_function_travels_with_where_its_module_is(tmp_path: Path) -> None:
+    """Workers import what the script imports; where they cannot, the trial's reason says so."""
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "beside" / "their_losses.py").write_text("def loss(config):\n    return config['x']\n")
+    make = "import sys; sys.path.insert(0, sys.argv[1]); from their_losses import loss; "
+    ship = (
+        "import pickle; from tuning.objective import Travelling; sys.stdout.write(pickle.dumps(Travelling(loss)).hex())"
+    )
+    root = str(Path(__file__).resolve().parent.parent)
+    done = subprocess.run(
+        [sys.executable, "-c", make + ship, str(tmp_path / "beside")],
+        capture_output=True, text=True, check=True, cwd=root,
+    )  # fmt: skip
+    arrive = "import pickle, sys; print(pickle.loads(bytes.fromhex(sys.stdin.read()))({'x': 3}))"
+
+    def arrived() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", arrive], input=done.stdout, capture_output=True, text=True, check=False, cwd=root
+        )
+
+    assert arrived().stdout == "3\n"
+    (tmp_path / "beside").rename(tmp_path / "elsewhere")
+    assert "cannot be loaded in a worker: ModuleNotFoundError: No module named 'their_losses'" in arrived().stderr

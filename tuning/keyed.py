@@ -168,7 +168,7 @@ def _blocks(table: Table, by: Sequence[str], csv: Mapping[str, Any]) -> Iterator
         inside = [name for name in by if name not in outside]
         check_columns(by, [*read_schema(file.path, csv), *outside])
         if is_parquet(file.path):
-            with explained(file.path, csv), open_parquet(file.path) as opened:
+            with explained(file.path, csv), open_parquet(file.path, streamed=True) as opened:
                 for group in range(opened.metadata.num_row_groups):
                     meta = opened.metadata.row_group(group)
                     rows = opened.read_row_group(group, columns=inside) if inside else None

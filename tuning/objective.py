@@ -9,11 +9,13 @@ customer's frame, when the definition has data), `seed`, and `state`: what the `
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from numbers import Real
 from typing import Any
 
-from tuning.errors import DefinitionError
+from tuning.errors import DefinitionError, StudyError
 from tuning.metrics import user_function
 from tuning.steps import Step
 
@@ -25,6 +27,42 @@ def resolve_objective(objective: Any) -> Callable[..., Any]:
     found = user_function(objective) if isinstance(objective, str) else objective
     if not callable(found):
         raise DefinitionError(f"objective: {objective!r} is not a function.")
+    return found
+
+
+class Travelling:
+    """A function on its way to workers, which find its module where this process has found it.
+
+    Ray passes a function of an imported module by name, and a worker that cannot import the module dies without a
+    word. What arrives is the function, or one that raises a `StudyError` with the reason.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.__wrapped__ = function  # inspect.signature goes through it
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        import cloudpickle
+
+        places = [os.path.abspath(place) for place in sys.path if not place or os.path.isdir(place)]
+        return _arrived, (cloudpickle.dumps(self.function), places)
+
+
+def _arrived(content: bytes, places: list[str]) -> Callable[..., Any]:
+    import cloudpickle
+
+    sys.path += [place for place in places if place not in sys.path and os.path.isdir(place)]
+    try:
+        found: Callable[..., Any] = cloudpickle.loads(content)
+    except Exception as error:
+        reason = f"the objective cannot be loaded in a worker: {type(error).__name__}: {error}."
+
+        def found(config: Any) -> Any:  # noqa: ARG001  # objectives are called by their arguments' names
+            raise StudyError(f"{reason} Install its package there, or define it in the script or notebook itself.")
+
     return found
 
 

@@ -173,7 +173,7 @@ def _file_pieces(path: str, definition: Definition, by: Sequence[str]) -> Iterat
             for frame in read_chunks(path, csv, columns=definition.needed_of(read_schema(path, csv)), text=by):
                 yield to_arrow(frame)
             return
-        with explained(path, csv), open_parquet(path) as file:
+        with explained(path, csv), open_parquet(path, streamed=True) as file:
             check_names(file.schema_arrow.names, short(path), definition.limits.max_columns)
             columns = definition.needed_of(file.schema_arrow.names)
             for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=columns):

@@ -34,6 +34,7 @@ MISSING = (
 )  # fmt: skip
 AT_ONCE = 1 << 26  # a CSV up to this size is read in one piece, which is a third faster than as a stream
 CHUNK_BYTES = 1 << 26  # of CSV text per chunk of a table that is read piece by piece
+STREAM_BYTES = 1 << 26  # of Parquet read ahead, over all columns, where a file is read piece by piece
 HEADER_BYTES = 1 << 20
 
 
@@ -138,13 +139,21 @@ def read_schema(path: str, csv: Mapping[str, Any]) -> list[str]:
 
 
 @contextlib.contextmanager
-def open_parquet(path: str) -> Iterator[Any]:
-    """The `pyarrow.parquet.ParquetFile` of a path or URI."""
+def open_parquet(path: str, *, streamed: bool = False) -> Iterator[Any]:
+    """The `pyarrow.parquet.ParquetFile` of a path or URI.
+
+    streamed: in memory is only what is being read. Without, pyarrow reads ahead and keeps the whole file's bytes.
+    """
     import pyarrow.parquet as pq
 
     filesystem, inner = located(path)
     with filesystem.open_input_file(inner) as stream:
-        yield pq.ParquetFile(stream)
+        if not streamed:
+            yield pq.ParquetFile(stream)
+            return
+        metadata = pq.read_metadata(stream)
+        size = min(STREAM_BYTES // 4, max(1 << 14, STREAM_BYTES // max(1, metadata.num_columns)))
+        yield pq.ParquetFile(stream, metadata=metadata, pre_buffer=False, buffer_size=size)
 
 
 @contextlib.contextmanager
@@ -290,7 +299,7 @@ def _read_parquet(
     path: str, columns: Sequence[str] | None, max_rows: int | None, max_columns: int | None, rows: int | None
 ) -> pd.DataFrame:
     shown = short(path)
-    with open_parquet(path) as file:
+    with open_parquet(path, streamed=rows is not None) as file:
         count = file.metadata.num_rows
         if max_rows is not None and count > max_rows:
             raise CustomerError(f"the file {shown} has {count} rows, more than limits.max_rows: {max_rows}.")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from tuning.definition import Definition
+from tuning.objective import Travelling
 from tuning.signals import kept
 from tuning.starting import Begun
 from tuning.storage import slug
@@ -78,7 +79,7 @@ def in_memory(definition: Definition) -> Definition | None:
     """The definition with what cannot be written down, a function; None when workers read all of it from the run."""
     if not callable(definition.objective):
         return None
-    return definition.model_copy(update={"data": None})
+    return definition.model_copy(update={"data": None, "objective": Travelling(definition.objective)})
 
 
 def start_ray(slots: int) -> None:

@@ -1,0 +1,87 @@
+"""Tables larger than memory: what dividing one takes does not grow with it, measured in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+MIB = 1 << 20
+BUFFER, CHUNK = 16, 4  # MiB
+
+# Prints by how many MiB the peak of resident memory grew, and what became of the rows.
+DIVIDE = f"""
+import sys
+import pandas, pyarrow.dataset, pyarrow.parquet
+from tuning import partition, reading
+from tuning.customers import find_customers
+from tuning.definition import define
+from tuning.storage import RunDirectory
+
+def peak():
+    with open("/proc/self/status") as status:  # ru_maxrss would begin with that of the process that started this one
+        return next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmHWM"))
+
+partition.BUFFER_BYTES = {BUFFER * MIB}
+reading.AT_ONCE = reading.CHUNK_BYTES = {CHUNK * MIB}
+reading.STREAM_BYTES = {CHUNK * MIB}
+partition.ROWS_AT_ONCE = 1 << 15
+made = define({{"data": sys.argv[1], "by": "zone", "target": "y", "task": "regression", "slots": 2}})
+directory = RunDirectory(sys.argv[2])
+directory.create()
+before = peak()
+customers = partition.partition(made, find_customers(made), directory)
+grown = peak() - before
+files = {{file for customer in customers for file in customer.files}}
+rows = sum(pyarrow.parquet.read_metadata(file).num_rows for file in files)
+print(grown, len(customers), rows)
+"""
+
+
+def write_parquet(path: Path) -> tuple[int, int]:
+    """288 MiB of numbers in no order; (bytes, rows)."""
+    rng = np.random.default_rng(0)
+    rows, pieces = 1 << 20, 3
+    schema = pa.schema([("zone", pa.int64()), *((f"x{n}", pa.float64()) for n in range(10)), ("y", pa.float64())])
+    with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
+        for _ in range(pieces):
+            columns = [rng.integers(0, 50, rows), *(rng.random(rows) for _ in range(11))]
+            writer.write_table(pa.table(columns, schema=schema), row_group_size=rows)
+    return path.stat().st_size, rows * pieces
+
+
+def write_csv(path: Path) -> tuple[int, int]:
+    """192 MiB of text."""
+    rng = np.random.default_rng(0)
+    lines = 20_000
+    block = "".join(
+        f"{zone},{x!r},{'text' * 20},{zone}\n"
+        for zone, x in zip(rng.integers(0, 50, lines).tolist(), rng.random(lines).tolist(), strict=True)
+    )
+    count = 192 * MIB // len(block)
+    with path.open("w") as file:
+        file.write("zone,x,words,y\n")
+        for _ in range(count):
+            file.write(block)
+    return path.stat().st_size, lines * count
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from Linux's /proc")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_table_is_divided_in_memory_that_does_not_grow_with_it(kind: str, tmp_path: Path) -> None:
+    table = tmp_path / f"table.{kind}"
+    size, rows = (write_parquet if kind == "parquet" else write_csv)(table)
+    done = subprocess.run(
+        [sys.executable, "-c", DIVIDE, str(table), str(tmp_path / "run")],
+        capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    grown, customers, kept = map(int, done.stdout.split())
+    assert (customers, kept) == (50, rows)
+    assert grown < size / MIB / 2, f"{grown} MiB for a table of {size // MIB} MiB"
