@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from chaos import Crash
 from s3_server import SECRET, Bucket, S3Server, impatient
 
 from tuning import faults
@@ -200,3 +202,45 @@ def test_a_sector_that_cannot_be_read_is_damage_a_disk_that_refuses_is_not(
     monkeypatch.setattr(directory, "filesystem", Broken(errno.EACCES))
     with pytest.raises(StorageError, match=r"could not be read: .*[Pp]ermission denied"):
         directory.read("records/e/trials-1")
+
+
+def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process ends while the content is on its way to the disk."""
+    directory = RunDirectory(str(tmp_path / "run"))
+    directory.write("plan/old", b"old")
+
+    def end(descriptor: int) -> None:
+        raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", end)
+        for name in ("plan/old", "plan/new"):
+            with pytest.raises(Crash):
+                directory.write(name, b"new")
+        with pytest.raises(Crash):
+            directory.claim("plan/claimed", b"new")
+    assert {name: directory.read(name) for name in directory.list("plan")} == {"plan/old": b"old"}
+
+
+def test_a_file_is_durable_before_anybody_relies_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Content, then name, then folder: in this order they survive a power failure."""
+    directory = RunDirectory(str(tmp_path / "run"))
+    directory.write("plan/first", b"")
+    events = []
+    for name in ("fsync", "replace", "link"):
+        real = getattr(os, name)
+
+        def noted(*arguments: object, name: str = name, real: object = real) -> object:
+            folder = name == "fsync" and stat.S_ISDIR(os.fstat(arguments[0]).st_mode)  # type: ignore[arg-type]
+            events.append("folder" if folder else name)
+            return real(*arguments)  # type: ignore[operator]
+
+        monkeypatch.setattr(os, name, noted)
+    directory.write("plan/second", b"content")
+    assert events == ["fsync", "replace", "folder"]
+    events.clear()
+    directory.claim("plan/third", b"content")
+    assert events == ["fsync", "link", "folder"]
+    events.clear()
+    directory.write("new/file", b"content")
+    assert events == ["folder", "fsync", "replace", "folder"]  # the new folder's name is in the one above

@@ -1,0 +1,59 @@
+"""A worker without Ray, in a process of its own: goes through the first shard of a run, under its limits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from chaos import environment, hazard, hazards, write_hazards
+
+from tuning import RunResult
+from tuning.flight import crashes
+from tuning.packed import Nodes, work_shard
+from tuning.starting import begin
+from tuning.storage import RunDirectory
+
+MORE = 2**31  # bytes that a hungry trial takes
+
+
+def hunger(config: Mapping[str, float], data: Any, seed: int) -> Iterator[float]:
+    """As `hazard`, but the second trial wants two gigabytes."""
+    yield from hazard(config, data, seed)
+    if config["x"] > 0.3:
+        yield float(len(bytearray(MORE)))
+
+
+def lone_workers(folder: Path, kind: str, off: str = "", seconds: float = 240.0, **fields: Any) -> RunResult | None:
+    """One customer of a kind, gone through by workers one after the other until one ends in order, at most four.
+
+    off: Python that each worker executes first, to switch a protection off. None when one does not end in time.
+    """
+    write_hazards(folder / "data", 1, {0: kind})
+    begun = begin(hazards(folder / "data", **fields).definition, str(folder / "run"))
+    begun.lease.release()
+    script = f"{off}\nimport lone_worker\nlone_worker.main({str(folder / 'run')!r})"
+    for _ in range(4):
+        try:
+            done = subprocess.run(
+                [sys.executable, "-c", script],
+                env=environment(),
+                cwd=Path(__file__).parent,
+                capture_output=True,
+                timeout=seconds,
+            )
+        except subprocess.TimeoutExpired:
+            return None
+        if done.returncode == 0:
+            break
+    return RunResult(str(folder / "run"))
+
+
+def main(run: str) -> None:
+    """One worker's life."""
+    result = RunResult(run)
+    directory = RunDirectory(run)
+    assert len(crashes(directory, result.epoch, 0)) < 4
+    work_shard(directory, result.epoch, 0, lambda _: None, nodes=Nodes())
