@@ -19,17 +19,30 @@ def check(spec: SchedulerSpec, algorithm: str) -> str | None:
     )
 
 
+def check_spread(spec: SchedulerSpec) -> str | None:
+    """Why this scheduler cannot work where each trial is a Ray Tune trial, with the way out; None if it can."""
+    if not spec.pauses:
+        return None
+    return (
+        f"scheduler {spec.name} pauses trials, and only the driver's memory knows whom they wait for: spread over "
+        "workers, a driver that dies loses it and a worker that dies changes its decisions. Use placement: packed, "
+        "where it runs in process and is repeatable, or a scheduler that does not pause, such as asha"
+    )
+
+
 def scheduler_table() -> str:
     """One Markdown row per scheduler."""
     from schedulers.registry import specs
 
     lines = [
-        "| scheduler | what it does | pauses trials | needs their state | algorithms |",
-        "|---|---|---|---|---|",
+        "| scheduler | what it does | pauses trials | needs their state | algorithms | placements |",
+        "|---|---|---|---|---|---|",
     ]
     for name, spec in specs().items():
         algorithms = "all" if spec.algorithms is None else ", ".join(sorted(spec.algorithms))
-        lines.append(f"| `{name}` | {spec.summary} | {_yes(spec.pauses)} | {_yes(spec.needs_state)} | {algorithms} |")
+        needs = f"{_yes(spec.pauses)} | {_yes(spec.needs_state)}"
+        placements = "packed" if spec.pauses else "packed, spread"
+        lines.append(f"| `{name}` | {spec.summary} | {needs} | {algorithms} | {placements} |")
     return "\n".join(lines)
 
 

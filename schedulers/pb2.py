@@ -41,10 +41,11 @@ class Pb2Spec(SchedulerSpec):
     quantile_fraction: float = Field(default=0.25, gt=0.0, le=0.5)
     synch: bool = True
 
+    def usable(self, mutations: Mutations) -> bool:
+        return bool(_ranges(mutations))
+
     def build(self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS) -> Any:
-        ranges = tuple(
-            each for each in mutations.parameters if isinstance(each, Range) and each.low < each.high and not each.when
-        )
+        ranges = _ranges(mutations)
         if not ranges:
             raise SchedulerError(
                 "scheduler pb2: no numeric hyperparameter of this search space can change during training; "
@@ -121,3 +122,10 @@ class Pb2Scheduler(Population):
         finally:
             self._numpy_state = np.random.get_state(legacy=False)
             np.random.set_state(before)
+
+
+def _ranges(mutations: Mutations) -> tuple[Range, ...]:
+    """The numbers that exist in every configuration."""
+    return tuple(
+        each for each in mutations.parameters if isinstance(each, Range) and each.low < each.high and not each.when
+    )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, PositiveFloat
 
 from schedulers.errors import SchedulerError
 from schedulers.mutation import NO_MUTATIONS, Mutations
@@ -48,8 +48,11 @@ class PbtSpec(SchedulerSpec):
     burn_in_period: int = Field(default=0, ge=0)
     quantile_fraction: float = Field(default=0.25, gt=0.0, le=0.5)
     resample_probability: float = Field(default=0.25, ge=0.0, le=1.0)
-    perturbation_factors: tuple[float, ...] = Field(default=(1.2, 0.8), min_length=1)
+    perturbation_factors: tuple[PositiveFloat, ...] = Field(default=(1.2, 0.8), min_length=1)
     synch: bool = True
+
+    def usable(self, mutations: Mutations) -> bool:
+        return bool(mutations.parameters)
 
     def build(self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS) -> Any:
         if not mutations.parameters:

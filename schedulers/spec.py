@@ -44,6 +44,10 @@ class SchedulerSpec(BaseModel, ABC):
         """Name and all options; `parse(spec.to_dict()) == spec`."""
         return {"name": self.name, **self.model_dump(mode="json")}
 
+    def usable(self, mutations: Mutations) -> bool:
+        """Whether there is anything that this scheduler could change during training; True where it changes nothing."""
+        return True
+
     @classmethod
     def from_options(cls, options: dict[str, Any]) -> Self:
         """The spec with these options; raises `SchedulerError` naming the option, its value and the rule."""

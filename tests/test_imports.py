@@ -53,6 +53,7 @@ ORDER = [
     "tuning.pausing",
     "tuning.driving",
     "tuning.mutations",
+    "tuning.population",
     "tuning.study",
     "tuning.plan",
     "tuning.epochs",

@@ -179,6 +179,14 @@ def test_training_without_state_is_refused_by_name_when_it_is_needed() -> None:
         list(study("pbt", stateless, family=lambda _: "trees"))
 
 
+def test_a_state_that_cannot_be_read_is_the_training_codes_fault() -> None:
+    def broken(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
+        yield from (Step(step.step, step.score, get_state=lambda: 1 / 0) for step in climb(config, number, state))
+
+    with pytest.raises(StudyError, match=r"`Step.get_state` of trial \d+ failed at step 1: ZeroDivisionError"):
+        list(study("pbt", broken))
+
+
 def test_only_states_that_are_taken_over_are_read() -> None:
     reads = 0
 

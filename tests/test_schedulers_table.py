@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,12 @@ import pytest
 
 import schedulers
 from schedulers.compatibility import option_table, rule_table, scheduler_table
-from search_spaces import Choice, Float, Int, SearchSpace, SpaceError, algorithms
+from search_spaces import Choice, Constant, Float, Int, SearchSpace, SpaceError, algorithms
+from tuning.definition import define
 from tuning.driving import Drive
+from tuning.errors import PlanError
 from tuning.mutations import mutations
+from tuning.plan import make_plan
 from tuning.steps import Step
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "schedulers.md"
@@ -60,6 +64,47 @@ def test_a_pair_is_refused_or_searches(scheduler: str, algorithm: str) -> None:
     for trial in finished:
         SPACE.check(trial.config)
         assert trial.state == "finished" or trial.reason.startswith(f"{scheduler}: ")
+
+
+@pytest.mark.parametrize("name", schedulers.names())
+def test_a_placement_is_refused_or_planned(name: str) -> None:
+    def objective(config: Any, state: Any) -> float:
+        return 0.0
+
+    fields = {"objective": objective, "search_space": SPACE, "metric": "loss", "steps": STEPS, "placement": "spread"}
+    algorithm = "bohb" if name == "bohb" else "random"
+    definition = define({**fields, "scheduler": name, "algorithm": algorithm})
+    row = next(line for line in PAGE.read_text().splitlines() if line.startswith(f"| `{name}` |"))
+    refusal = schedulers.check_spread(schedulers.parse(name))
+    assert (refusal is None) == (row.split("|")[6].strip() == "packed, spread")
+    if refusal is None:
+        assert make_plan(definition).placement == "spread"
+        return
+    with pytest.raises(PlanError, match=re.escape(refusal)):
+        make_plan(definition)
+    assert (
+        make_plan(define({**fields, "scheduler": name, "algorithm": algorithm, "placement": "auto"})).placement
+        == "packed"
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in schedulers.names() if schedulers.parse(name).needs_state])
+def test_an_objective_that_cannot_go_on_from_a_state_is_refused_where_one_is_needed(name: str) -> None:
+    fields = {"objective": lambda config: 0.0, "search_space": SPACE, "metric": "loss", "algorithm": "random"}
+    with pytest.raises(PlanError, match=f"scheduler '{name}' .* it has no parameter `state`"):
+        make_plan(define({**fields, "scheduler": name}))
+
+
+@pytest.mark.parametrize("name", [name for name in schedulers.names() if schedulers.parse(name).mutates])
+@pytest.mark.parametrize("search_space", ["ridge", SearchSpace([Constant("c", 1)])])
+def test_a_search_space_in_which_nothing_can_change_is_refused(name: str, search_space: Any, tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text("a,y\n" + "1,2\n3,4\n" * 10)
+    what: dict[str, Any] = {"data": str(tmp_path / "c.csv"), "target": "y", "task": "regression"}
+    if search_space != "ridge":
+        what = {"objective": lambda config, state: 0.0, "metric": "loss"}
+    definition = define({**what, "search_space": search_space, "scheduler": name, "algorithm": "random"})
+    with pytest.raises(PlanError, match=f"scheduler '{name}' changes a .* this search space has none"):
+        make_plan(definition)
 
 
 @pytest.mark.parametrize(

@@ -9,78 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spread_workers import SPACE, STEPS, Workers, decisions, study, together
 
-import schedulers
-from search_spaces import Float, SearchSpace, algorithms
 from tuning import RunResult, TuneRunner
-from tuning.customers import Customer
 from tuning.definition import define
 from tuning.epochs import Epoch
 from tuning.errors import PlanError
 from tuning.plan import make_plan
 from tuning.records import TrialRecord
 from tuning.spread.journal import read_journal
-from tuning.spread.live import LiveStudy
-from tuning.spread.studies import Studies
 from tuning.steps import Step
 from tuning.storage import RunDirectory
-from tuning.study import Study
-
-SPACE = SearchSpace([Float("x", -5, 5, default=4.0)])
-STEPS = 9
-EASY, HARD = 0.0, 100.0  # the level of a customer's scores
-
-
-def study(name: str, algorithm: str = "optuna", trials: int = 20) -> LiveStudy:
-    customer = Customer(name, "")
-    spec = Study(name, customer, algorithms.parse(algorithm), schedulers.parse("asha"), seed=len(name))
-    return LiveStudy("run", spec, SPACE, "loss", "min", trials, lambda config: "objective", lambda event: None)
-
-
-def score(name: str, config: Any, step: int) -> float:
-    level = HARD if name == "hard" else EASY
-    return level + (config["x"] - 1) ** 2 + 3.0 / step
-
-
-class Workers:
-    """Runs trials of `Studies` as Tune would: some slots, one step of each in turn."""
-
-    def __init__(self, studies: Studies, slots: int) -> None:
-        self.studies, self.slots = studies, slots
-        self.running: list[tuple[str, LiveStudy, Any, int]] = []
-        self.steps = 0
-
-    def work(self, events: int | None = None) -> None:
-        """Until nothing is left, or for some steps only (the driver dies then)."""
-        while events is None or self.steps < events:
-            while len(self.running) < self.slots and (found := self.studies.next()) is not None:
-                self.running.append((*found, 0))
-            if not self.running:
-                return
-            trial_id, live, trial, done = self.running.pop(0)
-            self.steps += 1
-            report = {
-                "step": done + 1,
-                "score": score(live.study.id, trial.config, done + 1),
-                "seconds": 0.1,
-                "fit_seconds": 0.1,
-                "full": STEPS,
-                "prefix": True,
-            }
-            if self.studies.result(trial_id, report) or done + 1 == STEPS:
-                self.studies.end(trial_id)
-            else:
-                self.running.append((trial_id, live, trial, done + 1))
-
-
-def together(tmp_path: Path, lives: list[LiveStudy], folder: str = "0001-a") -> Studies:
-    directory = RunDirectory(str(tmp_path))
-    return Studies(directory, Epoch(1, folder), lives, lambda report: None, lambda live: None, interval=0.0)
-
-
-def decisions(live: LiveStudy) -> list[tuple[Any, ...]]:
-    ordered = sorted(live.records, key=lambda record: record.trial)
-    return [(r.trial, r.config["x"], r.state, len(r.steps), r.score, r.suggested, r.told) for r in ordered]
 
 
 def test_an_easy_and_a_hard_customer_take_the_decisions_they_take_alone(tmp_path: Path) -> None:

@@ -181,7 +181,9 @@ def test_a_used_up_budget_leaves_reasons_and_the_rest_for_a_resume(
     runner = tuner_of(_slow, trials=60, limits={"run_seconds": 0.5})
     result = runner.run(run, **QUIET)
     assert 0 < len(result.trial_records) < 60
-    assert list(result.leaderboard()["reason"]) == ["not finished yet: resume the run"]
+    said = ["not finished: limits.run_seconds (0.5) is used up: resume the run with more"]
+    assert list(result.leaderboard()["reason"]) == list(RunResult(run).leaderboard()["reason"]) == said
+    assert said[0] in (Path(run) / "leaderboard.csv").read_text()
     assert f"go on with: tuning resume {run} --set limits.run_seconds=…" in caplog.text
     again = runner.run(run, resume=True, **QUIET)  # the budget is the run's, not the attempt's
     assert len(again.trial_records) <= len(result.trial_records) + 2

@@ -296,7 +296,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, Callable) and not isinstance(value, type):  # type: ignore[arg-type]  # mypy: not a class
-        return f"{value.__module__}:{value.__qualname__}"
+        # An object that can be called, a partial for instance, is named by its class.
+        return f"{value.__module__}:{getattr(value, '__qualname__', type(value).__qualname__)}"
     return value
 
 

@@ -66,6 +66,15 @@ def _arrived(content: bytes, places: list[str]) -> Callable[..., Any]:
     return found
 
 
+def takes_state(objective: Any) -> bool:
+    """Whether its trials can go on from another one's state; True also where that cannot be seen from here."""
+    try:
+        parameters = inspect.signature(resolve_objective(objective)).parameters
+    except Exception:  # the user's module may be on the workers only
+        return True
+    return "state" in parameters
+
+
 def steps_of(
     objective: Callable[..., Any],
     config: Mapping[str, Any],

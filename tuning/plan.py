@@ -13,9 +13,16 @@ from tuning.definition import Definition
 from tuning.errors import PlanError
 from tuning.methods import Method
 from tuning.model_list import own_families
-from tuning.model_space import check_configurations, check_installed, check_models, check_savable, space_of
+from tuning.model_space import (
+    check_configurations,
+    check_installed,
+    check_models,
+    check_savable,
+    space_of,
+)
 from tuning.models.base import Family
 from tuning.options import Resources
+from tuning.population import check_population
 from tuning.seeds import derive
 from tuning.sharding import divide, shard_count
 from tuning.splitting import STRATIFIED
@@ -159,6 +166,7 @@ def make_plan(
         if definition.save_models:
             check_savable(own)
     studies = tuple(study for customer in found for study in studies_of(definition, customer, spaces))
+    check_population(definition, [study.scheduler for study in studies], space, own)
     _check_algorithms(studies, space, definition.trials)
     notes += _losses(studies, space)
     own_spaces = {study.customer.id: study.space for study in studies if study.space is not None}
@@ -179,24 +187,19 @@ def make_plan(
 
 def place(plan: Plan) -> Plan:
     """The plan with its placement chosen, or as the definition says; `PlanError` for a scheduler it does not allow."""
+    import schedulers
+
     wanted = plan.definition.placement
     few = 0 < len({study.id for study in plan.studies}) < plan.slots
     per_trial = plan.core_seconds / max(1, plan.trials)
     long = plan.definition.objective is not None or per_trial > LONG_TRIAL_S
-    pauses = next((study.scheduler.name for study in plan.studies if study.scheduler.pauses), None)
-    if wanted == SPREAD and pauses:
-        raise PlanError(
-            f"scheduler {pauses!r} pauses trials; spread over workers its state would be lost with the driver (Ray "
-            "never saves it, and pauses cannot be replayed). Use placement: packed, where it runs in process, or a "
-            "scheduler that does not pause, such as asha."
-        )
-    if wanted == SPREAD and plan.definition.stop:
-        raise PlanError(
-            "stop: the rules that end a study early work in process. Use placement: packed, or leave them out."
-        )
+    refusals = filter(None, (schedulers.check_spread(study.scheduler) for study in plan.studies))
+    refusal = next(refusals, None)
+    if wanted == SPREAD and refusal:
+        raise PlanError(f"{refusal}.")
     if wanted == SPREAD:
         return replace(plan, placement=SPREAD)
-    plain = not pauses and not plan.definition.stop and plan.definition.compare is None
+    plain = refusal is None and plan.definition.compare is None
     if wanted == "auto" and few and long and plain:
         note = "spread, because there are fewer studies than slots and trials are long or of unknown length."
         return replace(plan, placement=SPREAD, notes=(*plan.notes, note))

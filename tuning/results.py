@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from tuning.epochs import newest_epoch
 from tuning.errors import NoModelError, RunError, UnknownCustomerError
+from tuning.lease import last_beat
 from tuning.parts import STUDIES, TRIALS, accepted, of_kind, read_parts
 from tuning.records import FINISHED, NO_MODEL, OK, STUDY_STATUSES, StudyRecord, TrialRecord
-from tuning.run import Settings, read_plan
+from tuning.run import Settings, frozen_definition, read_plan
 from tuning.storage import RunDirectory
 from tuning.winner import params_text
 
@@ -36,6 +37,7 @@ LEADERBOARD = (
     "model_path",
 )
 PENDING = "not finished yet: resume the run"
+USED_UP = "not finished: limits.run_seconds ({limit:g}) is used up: resume the run with more"
 
 
 class RunResult:
@@ -83,6 +85,13 @@ class RunResult:
     @cached_property
     def _plan(self) -> tuple[Settings, list[Study], list[Study]]:
         return read_plan(self.directory, self.epoch)
+
+    @cached_property
+    def pending(self) -> str:
+        """Why studies have no record yet."""
+        limit = frozen_definition(self.directory, self.epoch).limits.run_seconds
+        spent = self.epoch.seconds + last_beat(self.directory, self.epoch).seconds
+        return PENDING if limit is None or spent < limit else USED_UP.format(limit=limit)
 
     def trials(self) -> pd.DataFrame:
         """One row per recorded trial, with the configuration in columns named `config.…`."""
@@ -147,7 +156,7 @@ class RunResult:
             return {
                 "customer": customer,
                 "status": NO_MODEL,
-                "reason": PENDING,
+                "reason": self.pending,
                 "metric": metric,
                 "trials": 0,
             }
@@ -208,7 +217,7 @@ class RunResult:
             raise UnknownCustomerError(f"no customer {customer!r} in this run.{hint}")
         best = best_study(by_customer[customer])
         if best is None or best.model_path is None:
-            reason = PENDING if best is None else best.reason or "models were not saved (save_models: false)"
+            reason = self.pending if best is None else best.reason or "models were not saved (save_models: false)"
             raise NoModelError(f"customer {customer!r} has no model: {reason}")
         return load_model(self.directory, best.model_path, best.model_sha256, allow_pickle=allow_pickle)
 

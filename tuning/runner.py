@@ -17,7 +17,7 @@ from tuning.halting import Halt, halting, stopper, workers_callback
 from tuning.parts import STUDIES, TRIALS, accepted, kind_of
 from tuning.plan import PACKED, Plan, make_plan
 from tuning.progress import Listener, Progress, hand_on, listening, reports_callback
-from tuning.results import RunResult
+from tuning.results import USED_UP, RunResult
 from tuning.run import frozen_definition
 from tuning.signals import Signals
 from tuning.starting import Begun, begin, go_on
@@ -25,6 +25,7 @@ from tuning.storage import RunDirectory
 from tuning.tuner import build_tuner, in_memory, start_ray, tune_settings
 
 if TYPE_CHECKING:
+    from tuning.spread.running import SpreadRun
     from tuning.tracking.writer import Writer
 
 logger = logging.getLogger(__name__)
@@ -63,7 +64,8 @@ class TuneRunner:
         return make_plan(self.definition)
 
     def tuner(self, run_dir: str | None = None) -> Any:
-        """The `tune.Tuner` that the definition maps to, over a new run directory.
+        """The `tune.Tuner` that the definition maps to, over a new run directory: of shards when it is packed, of
+        trials when it is spread.
 
         Its `fit()` records everything there; `RunResult(run_dir)` reads it. `run()` adds the progress line, MLflow,
         and going on after a crash of Tune itself.
@@ -71,7 +73,9 @@ class TuneRunner:
         begun = begin(self.definition, run_dir)
         begun.lease.release()  # nobody here watches over what the caller does with it
         start_ray(begun.plan.slots)
-        return build_tuner(begun, 0)
+        return (
+            build_tuner(begun, 0) if begun.plan.placement == PACKED else _spread(begun, lambda _: None).lasting_tuner()
+        )
 
     def run(
         self, run_dir: str | None = None, *, progress: bool = True, in_process: bool = False, resume: bool = False
@@ -198,6 +202,8 @@ class _Run:
                 f"kept; when the reason is gone, go on with: tuning resume {self.directory.shown}"
             )
         result = RunResult(self.directory)
+        if halt.used_up:
+            result.pending = USED_UP.format(limit=self.definition.limits.run_seconds)
         self.directory.write("leaderboard.csv", result.leaderboard().to_csv(index=False).encode())
         if halt.interrupted:
             self._closing_seconds = INTERRUPTED_CLOSING_SECONDS
@@ -273,18 +279,7 @@ class _Run:
         if self.plan.placement == PACKED:
             build_tuner(self.begun, attempt, callbacks, stopper(halt_key)).fit()
             return
-        from tuning.spread.running import SpreadRun
-
-        tune_settings(self.plan.slots)
-        spread = SpreadRun(
-            self.directory,
-            self.begun.epoch,
-            self.plan,
-            self.begun.run,
-            self.definition,
-            in_memory(self.definition),
-            lambda result: hand_on(key, result),
-        )
+        spread = _spread(self.begun, lambda result: hand_on(key, result))
         with spread.tuner(attempt, callbacks, stopper(halt_key)) as tuner:
             tuner.fit()
 
@@ -329,6 +324,15 @@ class _Run:
                 status.error or "no error was reported",
                 self.directory.shown,
             )
+
+
+def _spread(begun: Begun, report: Callable[[dict[str, Any]], None]) -> SpreadRun:
+    """The spread studies of a run; report: told of every part that is written."""
+    from tuning.spread.running import SpreadRun
+
+    tune_settings(begun.plan.slots)
+    carried = in_memory(begun.definition)
+    return SpreadRun(begun.directory, begun.epoch, begun.plan, begun.run, begun.definition, carried, report)
 
 
 def _within(definition: Definition, name: str, value: Any) -> Any:

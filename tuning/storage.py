@@ -173,6 +173,12 @@ class RunDirectory:
         with contextlib.suppress(OSError):
             self.filesystem.delete_file(target)
 
+    def remove_folder(self, name: str) -> None:
+        """Delete a folder that only served for a while; one that is not there does no harm."""
+        target = self.path(name)
+        with contextlib.suppress(OSError):
+            self.filesystem.delete_dir(target)
+
     def read(self, name: str) -> bytes:
         """The whole file.
 

@@ -10,7 +10,7 @@ import json
 import os
 import socket
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
 
@@ -80,7 +80,8 @@ class StudyLoop:
 
     run: id of the run. mode: "max" or "min". recorded: this study's records of earlier attempts, which are
     replayed into the searcher and the schedulers, not run again. attempt: of the trials run now. on_start: told a
-    trial's number before its training starts. rules: built stopping rules of the study. warm: what it begins with.
+    trial's number before its training starts. rules: built stopping rules of the study; once it has ended, `over` says
+    which of them ended it. warm: what it begins with.
 
     A study under a scheduler that pauses trials (PBT, HyperBand, …) gives its records when it ends: until then no
     trial is over, and such a study restarts whole.
@@ -98,6 +99,8 @@ class StudyLoop:
     on_start: Callable[[int], None] | None = None
     rules: Sequence[Any] = ()
     warm: Sequence[WarmStart] = ()
+    #: The rule that ended the study before its budget was used up, as a sentence; empty without one.
+    over: str = field(default="", init=False)
 
     def __iter__(self) -> Iterator[TrialRecord]:
         study = self.study
@@ -119,14 +122,15 @@ class StudyLoop:
 
         def scheduler_for(name: str) -> Any:
             spec, frozen = study.scheduler, self.training.frozen(latest)
-            if spec.needs_state and frozen is None:
-                spec = schedulers.parse("fifo")  # this family's trials cannot take over a model
+            varied = mutations(self.space, latest, frozen or (), MODEL) if spec.mutates else NO_MUTATIONS
+            if spec.needs_state and (frozen is None or not spec.usable(varied)):
+                spec = schedulers.parse("fifo")  # this family's trials cannot take over a model, or change nothing
             return spec.build(
                 metric=SCORE,
                 mode=self.mode,
                 max_steps=self.training.race_steps(latest, self.space),
                 seed=derive(study.seed, "scheduler", name),
-                mutations=mutations(self.space, latest, frozen or (), MODEL) if spec.mutates else NO_MUTATIONS,
+                mutations=varied,
             )
 
         def start(config: Mapping[str, Any], number: int, state: Any) -> Iterable[Step]:
@@ -150,6 +154,7 @@ class StudyLoop:
             done = (self._record(trial) for trial in drive)
             yield from list(done) if pauses else done
         finally:
+            self.over = drive.over
             drive.close()
 
     def _record(self, trial: FinishedTrial) -> TrialRecord:

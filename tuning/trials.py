@@ -281,7 +281,14 @@ class Snapshot:
                 f"{trial.number} cannot hand its model to another one; use a scheduler that needs no state "
                 "(docs/schedulers.md)."
             )
-        self.state, self.step, self.taken = trial.get_state(), trial.steps[-1].step, True
+        try:
+            self.state = trial.get_state()
+        except Exception as error:
+            raise StudyError(
+                f"`Step.get_state` of trial {trial.number} failed at step {trial.steps[-1].step}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        self.step, self.taken = trial.steps[-1].step, True
         self.steps, self.lineage, self.schedule = tuple(trial.steps), trial.lineage, trial.schedule
         return self
 

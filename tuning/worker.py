@@ -112,14 +112,8 @@ class Workshop:
         return list(members(study.space or self.space))
 
     def rules(self) -> list[Any]:
-        """New stopping rules for one study: the definition's, and the seconds of a comparison."""
-        from schedulers import stopping
-
-        wanted = dict(self.definition.stop or {})
-        if self.definition.compare is not None and self.definition.compare.seconds is not None:
-            wanted["study_time"] = {"seconds": self.definition.compare.seconds}
-        mode: Any = self.settings.mode  # "max" or "min"
-        return [spec.build(metric=SCORE, mode=mode) for spec in stopping.parse(wanted)]
+        """New stopping rules for one study."""
+        return stopping_rules(self.definition, self.settings.mode)
 
     def training(self, data: Any) -> Training:
         """How trials train on this customer's data."""
@@ -163,6 +157,16 @@ class Workshop:
         )
 
 
+def stopping_rules(definition: Definition, mode: Any) -> list[Any]:
+    """New stopping rules for one study: the definition's, and the seconds of a comparison. mode: "max" or "min"."""
+    from schedulers import stopping
+
+    wanted = dict(definition.stop or {})
+    if definition.compare is not None and definition.compare.seconds is not None:
+        wanted["study_time"] = {"seconds": definition.compare.seconds}
+    return [spec.build(metric=SCORE, mode=mode) for spec in stopping.parse(wanted)]
+
+
 class Watch:
     """Hears what a worker turns to; by itself it does nothing, see `tuning.packed.Watcher`."""
 
@@ -194,13 +198,15 @@ def run_study(
     trials: Iterable[TrialRecord] | None = None,
     failure: str | None = None,
     watch: Watch | None = None,
+    over: str = "",
 ) -> Iterator[list[Record]]:
     """One study to its end: its new trial records, then its study record. Never raises for a bad customer.
 
     Records that come in one list must be written together: under a scheduler that pauses, all trials of a study are
     one race, and either all of them are known or none.
 
-    trials: run elsewhere already (a spread study's); None runs them here. failure: why the study ended before its time.
+    trials: run elsewhere already (a spread study's); None runs them here. failure: why the study cannot
+    be used. over: why it ended before its budget was used up.
     """
     watch, clock = watch or Watch(), Clock()
     records = list(before)
@@ -214,7 +220,7 @@ def run_study(
         data = workshop.data(study.customer)
         if failure is not None:
             raise StudyError(failure)
-        loop = _trials(workshop, study, data, before, watch) if trials is None else trials
+        loop: Iterable[TrialRecord] = _trials(workshop, study, data, before, watch) if trials is None else trials
         if study.scheduler.pauses:
             if not before:
                 records = list(loop)
@@ -225,6 +231,7 @@ def run_study(
                 yield [record]
                 if ended := watch.over():
                     break
+        ended = ended or over or getattr(loop, "over", "")
         watch.concluding()
         if workshop.objective is not None:
             verdict = choose(records, workshop.simple_first(study))
@@ -236,7 +243,8 @@ def run_study(
             saved = (path, verdict.model.save(workshop.filing, path))
         if ended:
             planned = study.trials or workshop.definition.trials
-            verdict = replace(verdict, notes=f"{ended}; {len(records)} of {planned} trials were run")
+            why = f"{ended}; {len(records)} of {planned} trials were run"
+            verdict = replace(verdict, notes="; ".join(filter(None, (why, verdict.notes))))
         status = OK if verdict.winner is not None else NO_MODEL
     except (CustomerError, StudyError) as known:
         verdict = replace(verdict, winner=None, model=None, reason=str(known))

@@ -19,11 +19,17 @@ _STUDIES: dict[str, Studies] = {}
 REPORT = "report"  # the key of a worker's report that holds the step, as JSON: Tune flattens nested results
 
 
+def adapt(studies: Studies) -> str:
+    """Make studies known to adapters until this process ends; gives the key."""
+    key = uuid.uuid4().hex
+    _STUDIES[key] = studies
+    return key
+
+
 @contextlib.contextmanager
 def adapting(studies: Studies) -> Iterator[str]:
     """Make studies known to adapters for the time of a run; gives the key."""
-    key = uuid.uuid4().hex
-    _STUDIES[key] = studies
+    key = adapt(studies)
     try:
         yield key
     finally:
@@ -133,5 +139,8 @@ def checkpoints_callback(key: str) -> Any:
 
         def on_trial_recover(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
             studies_of(key).lost(trial.trial_id)
+
+        def on_experiment_end(self, trials: Any, **info: Any) -> None:
+            studies_of(key).flush()
 
     return Checkpoints()

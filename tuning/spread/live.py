@@ -7,7 +7,6 @@ numbered; replaying them in order puts a new searcher and new schedulers where t
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +21,8 @@ from tuning.seeds import derive, trial_seed
 from tuning.study import SCORE, Study, versions
 from tuning.warm_start import searcher_points
 
-SUGGEST, RESULT, SAVE, END = "suggest", "result", "save", "end"
+SUGGEST, RESULT, SAVE, END, OVER = "suggest", "result", "save", "end", "over"
+NO_TRIAL = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class LiveTrial:
     prefix: bool = False
     fit_seconds: float = 0.0
     suggest_seconds: float = 0.0
-    stopped: str | None = None
+    ended: tuple[str, str] | None = None  # state and reason, when scheduler or rule ended it
     failure: tuple[str, str | None] | None = None
     checkpoint: str | None = None
     attempt: int = 1
@@ -85,8 +85,8 @@ class LiveStudy:
     """Suggests, decides and records for one study; every call that changes anything is told to `journal`.
 
     space, metric, mode, trials: as of the search. family: names the race of a configuration. warm: what it begins
-    with. Raises `StudyError` when its searcher or a scheduler raises; the study is over then (`failure` says why), its
-    other trials end as they are.
+    with. rules: built stopping rules. Raises `StudyError` when its searcher or a scheduler raises; the study is over
+    then (`failure` says why), its other trials end as they are.
     """
 
     def __init__(
@@ -100,9 +100,10 @@ class LiveStudy:
         family: Callable[[Mapping[str, Any]], str],
         journal: Callable[[Event], None],
         warm: Sequence[WarmStart] = (),
+        rules: Sequence[Any] = (),
     ) -> None:
         self.run, self.study, self.metric, self.mode, self.trials = run, study, metric, mode, trials
-        self.family, self.journal = family, journal
+        self.family, self.journal, self.rules = family, journal, rules
         self.searcher = study.algorithm.build(
             space, metric=SCORE, mode=mode, seed=study.seed, trials=trials, **searcher_points(space, warm)
         )
@@ -111,14 +112,16 @@ class LiveStudy:
         self.waiting: list[LiveTrial] = []  # suggested before a crash, to be handed out again
         self.records: list[TrialRecord] = []
         self.failure: str | None = None
+        self.ended = ""  # by which rule, before the budget was used up
         self._suggested = self._order = 0
+        self._begun, self._before = time.monotonic(), 0.0  # seconds of earlier attempts
         self._exhausted = False
         self._view = View(self)
 
     @property
     def over(self) -> bool:
         """Nothing will be suggested any more."""
-        done = self._exhausted or self._suggested >= self.trials or self.failure is not None
+        done = self._exhausted or self._suggested >= self.trials or self.failure is not None or bool(self.ended)
         return done and not self.waiting
 
     @property
@@ -132,11 +135,14 @@ class LiveStudy:
             trial = self.waiting.pop(0)
             trial.attempt += 1
             return trial
+        self._ask_rules()
         if self.over:
             return None
         suggested = self._suggest()
         if suggested is not None:
-            self._note(SUGGEST, suggested, {"config": dict(suggested.config), "seconds": suggested.suggest_seconds})
+            self._note(
+                SUGGEST, suggested.number, {"config": dict(suggested.config), "seconds": suggested.suggest_seconds}
+            )
         return suggested
 
     def result(self, number: int, report: Mapping[str, Any]) -> bool:
@@ -144,22 +150,28 @@ class LiveStudy:
         trial = self.live.get(number)
         if trial is None or trial.failure is not None:
             return True
+        if report.get("unusable"):  # its data, for whatever configuration
+            self.failure = str(report["failed"])
+            raise StudyError(self.failure)
         if "failed" in report:
             trial.failure = (str(report["failed"]), report.get("error"))
             return False
         step = int(report["step"])
         if trial.steps and step <= trial.steps[-1].step:
-            return trial.stopped is not None
+            return trial.ended is not None
         keep = {name: value for name, value in report.items() if name in REPORTED}
         stop = self._decide(trial, keep)
-        self._note(RESULT, trial, {**keep, "stop": stop})
-        return stop
+        ruled = self._rule(trial)
+        if not stop:
+            trial.ended = ruled
+        self._note(RESULT, trial.number, {**keep, "stop": stop, "ruled": trial.ended and list(trial.ended)})
+        return stop or trial.ended is not None
 
     def saved(self, number: int, path: str) -> None:
         """A trial has a checkpoint from which it can go on."""
         if number in self.live:
             self.live[number].checkpoint = path
-            self._note(SAVE, self.live[number], {"path": path})
+            self._note(SAVE, number, {"path": path})
 
     def end(self, number: int, lost: str | None = None) -> TrialRecord | None:
         """A trial has ended, by itself, stopped, or (`lost`) because its worker was lost too often."""
@@ -169,7 +181,7 @@ class LiveStudy:
         if lost is not None and trial.failure is None:
             trial.failure = (lost, None)
         record = self._close(trial)
-        self._note(END, trial, {"state": record.state})
+        self._note(END, trial.number, {"state": record.state})
         self.records.append(record)
         return record
 
@@ -188,7 +200,13 @@ class LiveStudy:
                         "definition, the data or a library has changed since; run the study anew."
                     )
             elif event.kind == RESULT:
-                self._decide(self.live[event.trial], event.detail)
+                trial = self.live[event.trial]
+                stop = self._decide(trial, event.detail)
+                self._rule(trial)  # what it says follows the clock: what was decided stands in the journal
+                if not stop and event.detail.get("ruled"):
+                    trial.ended = tuple(event.detail["ruled"])
+            elif event.kind == OVER:
+                self.ended = event.detail["reason"]
             elif event.kind == SAVE:
                 self.live[event.trial].checkpoint = event.detail["path"]
             else:
@@ -201,6 +219,9 @@ class LiveStudy:
                 else:
                     self.live[event.trial] = trial
             self._order = event.order + 1
+            self._before = float(event.detail.get("at", self._before))
+        for rule in self.rules:
+            rule.on_replay(self._before)
         self.waiting = list(self.live.values())
 
     def _suggest(self) -> LiveTrial | None:
@@ -239,11 +260,30 @@ class LiveStudy:
                 self.searcher.on_trial_result(trial.trial_id, trial.last)
         except Exception as error:
             self._blame("scheduler or algorithm", error)
-        # The default configuration is never stopped, and a stop at the full budget is the end anyway.
-        if decision == "STOP" and trial.number != 0 and step < trial.full:
-            trial.stopped = trial.scheduler.reason(trial.trial_id) or f"{self.study.scheduler.name}: stopped"
-            return True
-        return False
+        if decision != "STOP" or trial.number == 0:  # the default configuration is never stopped
+            return False
+        if step < trial.full:  # else it has had its full budget
+            reason = trial.scheduler.reason(trial.trial_id) or f"{self.study.scheduler.name}: stopped"
+            trial.ended = (STOPPED, reason)
+        return True
+
+    def _rule(self, trial: LiveTrial) -> tuple[str, str] | None:
+        """State and reason when a stopping rule ends this trial now; never the default, nor one at its end."""
+        if trial.number == 0 or trial.steps[-1].step >= trial.full or trial.failure is not None:
+            return None
+        for rule in self.rules:
+            if rule.stop_all():
+                return STOPPED, rule.study_reason()
+            if rule(trial.trial_id, trial.last) and trial.prefix:
+                return FINISHED, rule.reason(trial.trial_id)
+        return None
+
+    def _ask_rules(self) -> None:
+        """Whether a rule says that the study is over."""
+        for rule in self.rules:
+            if not self.ended and rule.stop_all():
+                self.ended = rule.study_reason()
+                self._note(OVER, NO_TRIAL, {"reason": self.ended})
 
     def _scheduler(self, trial: LiveTrial) -> Any:
         family = self.family(trial.config)
@@ -264,8 +304,8 @@ class LiveStudy:
             state, (reason, error) = FAILED, trial.failure
         elif position is None:
             state, reason = FAILED, "training ended without a single step"
-        elif trial.stopped is not None:
-            state, reason = STOPPED, trial.stopped
+        elif trial.ended is not None:
+            state, reason = trial.ended
         trial.status = "ERROR" if state == FAILED else "TERMINATED"
         best = trial.steps[position] if position is not None else None
         try:
@@ -277,9 +317,14 @@ class LiveStudy:
             if state == FAILED or best is None:
                 self.searcher.on_trial_complete(trial.trial_id, error=True)
             else:
-                self.searcher.on_trial_complete(trial.trial_id, result={**trial.last, SCORE: best.score})
+                told = {**trial.last, SCORE: best.score}
+                if state == STOPPED:
+                    told["stopped"] = True  # an algorithm may weigh a score of half a budget differently
+                self.searcher.on_trial_complete(trial.trial_id, result=told)
         except Exception as raised:
             self._blame("scheduler or algorithm", raised)
+        for rule in self.rules:
+            rule.on_trial_end(trial.trial_id, state == FINISHED, best.score if best is not None else None)
         return TrialRecord(
             run=self.run,
             study=self.study.id,
@@ -322,8 +367,9 @@ class LiveStudy:
         pick = max if self.mode == "max" else min
         return pick(finite, key=lambda index: trial.steps[index].score)
 
-    def _note(self, kind: str, trial: LiveTrial, detail: Mapping[str, Any]) -> None:
-        self.journal(Event(self.study.id, self._order, kind, trial.number, detail))
+    def _note(self, kind: str, number: int, detail: Mapping[str, Any]) -> None:
+        at = self._before + time.monotonic() - self._begun
+        self.journal(Event(self.study.id, self._order, kind, number, {**detail, "at": at}))
         self._order += 1
 
     def _blame(self, part: str, error: Exception) -> Any:
@@ -335,13 +381,3 @@ class LiveStudy:
 REPORTED = frozenset(
     {"step", "score", "seconds", "folds", "figures", "full", "race", "prefix", "fit_seconds", "worker"}
 )
-
-
-def to_line(event: Event) -> str:
-    """An event as a line of JSON."""
-    return json.dumps([event.study, event.order, event.kind, event.trial, event.detail], default=str)
-
-
-def from_line(line: str) -> Event:
-    study, order, kind, trial, detail = json.loads(line)
-    return Event(study, order, kind, trial, detail)

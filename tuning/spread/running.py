@@ -14,18 +14,20 @@ from tuning.parts import STUDIES, TRIALS, PartWriter, accepted, of_kind, read_pa
 from tuning.plan import Plan
 from tuning.records import StudyRecord, TrialRecord
 from tuning.run import Settings
-from tuning.spread.adapters import adapting, checkpoints_callback, scheduler_over, search_over
+from tuning.spread.adapters import adapt, adapting, checkpoints_callback, scheduler_over, search_over
 from tuning.spread.journal import DRIVER, read_journal
 from tuning.spread.live import Event, LiveStudy
+from tuning.spread.state import FILE
 from tuning.spread.studies import Studies
 from tuning.spread.trainable import CHECKPOINT_S, spread_trainable
 from tuning.storage import RunDirectory
 from tuning.study import Study
 from tuning.warm_start import of_customer
-from tuning.worker import Workshop, quiet, run_study
+from tuning.worker import Workshop, quiet, run_study, stopping_rules
 
 Report = Callable[[dict[str, Any]], None]
 LOST_WORKERS = 3  # per trial
+INTERVAL_S = 1.0  # between two parts of journal and records
 
 
 @dataclass
@@ -43,34 +45,54 @@ class SpreadRun:
     @contextlib.contextmanager
     def tuner(self, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Iterator[Any]:
         """The Tuner over all trials of all unfinished studies; a study's record is written when it ends."""
-        from ray import tune
-
-        studies = Studies(self.directory, self.epoch, self._live(), self.report, self._conclude)
+        studies = self._studies()
         with adapting(studies) as adapters:
-            name = f"spread_{self.run.replace('-', '_')}"
-            trainable = spread_trainable(
-                self.directory.uri, replace(self.epoch, accepts=()), name, self.carried, CHECKPOINT_S
-            )
-            for study in studies.studies:
-                if study.finished:  # nothing left but its record
-                    self._conclude(study)
             try:
-                yield tune.Tuner(
-                    tune.with_resources(trainable, self.definition.resources.to_ray()),
-                    tune_config=tune.TuneConfig(
-                        search_alg=search_over(adapters), scheduler=scheduler_over(adapters), reuse_actors=True
-                    ),
-                    run_config=tune.RunConfig(
-                        name=f"{self.epoch.folder}-spread-{attempt}",
-                        storage_path=self.directory.locate("tune"),
-                        callbacks=[checkpoints_callback(adapters), *callbacks],
-                        stop=stop,
-                        failure_config=tune.FailureConfig(max_failures=LOST_WORKERS),
-                        verbose=0,
-                    ),
-                )
+                yield self._tuner(adapters, attempt, callbacks, stop)
             finally:
                 studies.flush()
+                if all(study.finished for study in studies.studies) and not studies.broken:
+                    self._sweep()
+
+    def _sweep(self) -> None:
+        """Delete what drivers that died have left of trials' states; nobody goes on from them any more."""
+        states = [name for name in self.directory.list("tune") if name.endswith(f"/{FILE}")]
+        for folder in {name.rpartition("/")[0] for name in states}:
+            self.directory.remove_folder(folder)
+
+    def lasting_tuner(self) -> Any:
+        """The same for a caller who fits it at some time; its studies stay in memory until this process ends."""
+        return self._tuner(adapt(self._studies()), 0)
+
+    def _studies(self) -> Studies:
+        studies = Studies(self.directory, self.epoch, self._live(), self.report, self._conclude, interval=INTERVAL_S)
+        for study in studies.studies:
+            if study.finished:  # nothing left but its record
+                self._conclude(study)
+        return studies
+
+    def _tuner(self, adapters: str, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Any:
+        from ray import tune
+
+        name = f"spread_{self.run.replace('-', '_')}"
+        epoch = replace(self.epoch, accepts=())
+        return tune.Tuner(
+            tune.with_resources(
+                spread_trainable(self.directory.uri, epoch, name, self.carried, CHECKPOINT_S),
+                self.definition.resources.to_ray(),
+            ),
+            tune_config=tune.TuneConfig(
+                search_alg=search_over(adapters), scheduler=scheduler_over(adapters), reuse_actors=True
+            ),
+            run_config=tune.RunConfig(
+                name=f"{self.epoch.folder}-spread-{attempt}",
+                storage_path=self.directory.locate("tune"),
+                callbacks=[checkpoints_callback(adapters), *callbacks],
+                stop=stop,
+                failure_config=tune.FailureConfig(max_failures=LOST_WORKERS),
+                verbose=0,
+            ),
+        )
 
     def _live(self) -> list[LiveStudy]:
         """The unfinished studies, where their journals say they were."""
@@ -105,6 +127,7 @@ class SpreadRun:
             _family,
             _unheard,
             of_customer(self.definition.warm_start, study.customer.id),
+            stopping_rules(self.definition, self.plan.mode),
         )
 
     def _conclude(self, study: LiveStudy) -> None:
@@ -112,7 +135,8 @@ class SpreadRun:
         settings = Settings(self.run, self.plan.task, self.plan.metric, self.plan.mode)
         workshop = Workshop.open(self.directory, self.epoch, settings, self.carried)
         with quiet():
-            records = [*run_study(workshop, study.study, study.records, trials=(), failure=study.failure)]
+            found = run_study(workshop, study.study, study.records, trials=(), failure=study.failure, over=study.ended)
+            records = [*found]
         writer = PartWriter(self.directory, self.epoch, DRIVER, self.report, settle=workshop.filing.settle)
         for group in records:
             writer.add([record for record in group if isinstance(record, StudyRecord)])

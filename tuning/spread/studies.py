@@ -37,11 +37,12 @@ class Studies:
     report: Callable[[dict[str, Any]], None]
     on_end: Callable[[LiveStudy], None]
     at_once: int = AT_ONCE
-    interval: float = 1.0
+    interval: float = 0.0
     #: Why the records could not be written; the search stops then, since nothing more would be kept.
     broken: str = ""
     _trials: dict[str, tuple[LiveStudy, int]] = field(default_factory=dict)
     _events: list[Event] = field(default_factory=list)
+    _served: list[str] = field(default_factory=list)
     _ended: set[str] = field(default_factory=set)
     _last: float = field(default_factory=time.monotonic)
     _issued: int = 0
@@ -93,9 +94,21 @@ class Studies:
         return stop
 
     def saved(self, trial_id: str, path: str) -> None:
-        """A trial has a checkpoint."""
+        """A trial has a checkpoint at a path of the storage; the one before it has served."""
         study, number = self._trials[trial_id]
-        study.saved(number, path)
+        inside = f"{self.directory.root}/"
+        if not path.startswith(inside):
+            return  # a storage of Tune's own choosing: not ours to keep or to delete
+        name = path.removeprefix(inside)
+        if number in study.live:
+            self._forget(study.live[number].checkpoint)
+            study.saved(number, name)
+        else:
+            self._forget(name)
+
+    def _forget(self, checkpoint: str | None) -> None:
+        if checkpoint is not None:
+            self._served.append(checkpoint)
 
     def lost(self, trial_id: str) -> None:
         """A trial's worker was lost, Tune starts it again."""
@@ -106,6 +119,8 @@ class Studies:
     def end(self, trial_id: str, lost: str | None = None) -> None:
         """A trial has ended."""
         study, number = self._trials.pop(trial_id)
+        if number in study.live:
+            self._forget(study.live[number].checkpoint)
         try:
             record = study.end(number, lost)
         except StudyError as error:
@@ -141,6 +156,10 @@ class Studies:
                 write_journal(self.directory, self.epoch, events)
                 del self._events[: len(events)]
             self._writer.flush()
+            # Nothing durable names these any more: the journal names a later one, or the trial's end.
+            for checkpoint in self._served:
+                self.directory.remove_folder(checkpoint)
+            self._served.clear()
         except Exception as error:
             self.broken = f"{type(error).__name__}: {error}"
             logger.exception("the records of spread studies could not be written")

@@ -1,7 +1,7 @@
 """The Tune trainable of a spread trial: the same training code, each step a report.
 
-A worker keeps its customer: trials of the same customer on a reused actor do not load it again. A state is saved
-through Tune about every `CHECKPOINT_S` seconds, so that a killed trial goes on from there.
+A worker keeps the customers it has loaded: their other trials on a reused actor do not load them again. A state is
+saved through Tune about every `CHECKPOINT_S` seconds, so that a killed trial goes on from there.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ import json
 import tempfile
 import time
 import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from tuning.customers import Customer
 from tuning.definition import Definition
 from tuning.epochs import Epoch
 from tuning.errors import CustomerError, StudyError
@@ -24,6 +27,7 @@ from tuning.study import Study, worker_name
 from tuning.worker import Workshop, heed_sigterm, quiet
 
 CHECKPOINT_S = 5.0
+KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as large
 
 
 def spread_trainable(uri: str, epoch: Epoch, name: str, definition: Definition | None, pause: float) -> Any:
@@ -49,7 +53,8 @@ def run_trial(uri: str, epoch: Epoch, definition: Definition | None, config: dic
         except (Exception, SystemExit) as raised:
             known = isinstance(raised, CustomerError | StudyError)
             reason = str(raised) if known else f"{type(raised).__name__}: {raised}"[:500]
-            found = {"failed": reason, "error": None if known else traceback.format_exc()}, None
+            unusable = isinstance(raised, CustomerError)
+            found = {"failed": reason, "error": None if known else traceback.format_exc(), "unusable": unusable}, None
         if found is None:
             return
         report, folder = found
@@ -61,9 +66,9 @@ def run_trial(uri: str, epoch: Epoch, definition: Definition | None, config: dic
 
 
 def _steps(uri: str, epoch: Epoch, definition: Definition | None, config: dict[str, Any], pause: float) -> Any:
-    workshop, studies = _workshop(uri, epoch, definition)
-    study = studies[config["study"]]
-    training = workshop.training(workshop.data(study.customer))
+    bench = _bench(uri, epoch, definition)
+    workshop, study = bench.workshop, bench.studies[config["study"]]
+    training = workshop.training(bench.data(study.customer))
     params, state = config["config"], _restored(workshop.directory, config)
     steps = iter(training.start(params, trial_seed(study.seed, config["trial"]), state["state"] if state else None))
     spent, cpu = (state["seconds"], state["fit_seconds"]) if state else (0.0, 0.0)
@@ -101,23 +106,38 @@ def _restored(directory: RunDirectory, config: dict[str, Any]) -> dict[str, Any]
     from ray import tune
 
     checkpoint = tune.get_checkpoint()
-    path = str(checkpoint.path) if checkpoint is not None else config["checkpoint"]
-    return read_state(directory, path) if path else None
+    if checkpoint is None and not config["checkpoint"]:
+        return None
+    return read_state(directory, str(checkpoint.path) if checkpoint else directory.path(config["checkpoint"]))
 
 
-_OPEN: dict[tuple[str, str], tuple[Workshop, dict[str, Study]]] = {}
+@dataclass
+class Bench:
+    """What this process keeps between trials: the run's workshop and the customers that it used last."""
+
+    workshop: Workshop
+    studies: Mapping[str, Study]
+    _kept: dict[str, tuple[int, Any]] = field(default_factory=dict)
+
+    def data(self, customer: Customer) -> Any:
+        """The customer's data, loaded once; of many customers those used last, up to `KEPT_BYTES` of their files."""
+        size, data = self._kept.pop(customer.id, (customer.size, None))
+        self._kept[customer.id] = (size, self.workshop.data(customer) if data is None else data)
+        while len(self._kept) > 1 and sum(size for size, _ in self._kept.values()) > KEPT_BYTES:
+            del self._kept[next(iter(self._kept))]
+        return self._kept[customer.id][1]
 
 
-def _workshop(uri: str, epoch: Epoch, definition: Definition | None) -> tuple[Workshop, dict[str, Study]]:
-    """This process's workshop of a run, opened once: it keeps the customer at hand."""
+_OPEN: dict[tuple[str, str], Bench] = {}
+
+
+def _bench(uri: str, epoch: Epoch, definition: Definition | None) -> Bench:
+    """This process's bench of a run, opened once."""
     key = (uri, epoch.folder)
     if key not in _OPEN:
         _OPEN.clear()
-        _OPEN[key] = _open(uri, epoch, definition)
+        directory = RunDirectory(uri)
+        settings, studies, _ = read_plan(directory, epoch)
+        workshop = Workshop.open(directory, epoch, settings, definition)
+        _OPEN[key] = Bench(workshop, {study.id: study for study in studies})
     return _OPEN[key]
-
-
-def _open(uri: str, epoch: Epoch, definition: Definition | None) -> tuple[Workshop, dict[str, Study]]:
-    directory = RunDirectory(uri)
-    settings, studies, _ = read_plan(directory, epoch)
-    return Workshop.open(directory, epoch, settings, definition), {study.id: study for study in studies}

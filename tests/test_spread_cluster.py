@@ -1,0 +1,176 @@
+"""Spread studies on a real local cluster: checkpoints, a driver that dies, data at hand, and isolation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from chaos import Crash, crashing
+from s3_server import Bucket
+from spread_workers import SPACE
+
+import schedulers
+from search_spaces import algorithms
+from tuning import RunResult, TuneRunner
+from tuning.customers import Customer
+from tuning.spread.journal import read_journal
+from tuning.spread.live import SAVE, LiveStudy
+from tuning.spread.state import FILE, read_state
+from tuning.steps import Step
+from tuning.storage import RunDirectory
+from tuning.study import Study
+
+pytestmark = pytest.mark.ray
+STEPS = 9
+
+
+def journal_of(run: str) -> dict[str, list[Any]]:
+    result = RunResult(run)
+    return read_journal(result.directory, result.epoch, lambda name, error: None)
+
+
+def give_back() -> None:
+    """What Ray does when a driver's process ends: its workers and their reservations go."""
+    import ray
+    from ray._raylet import PlacementGroupID
+    from ray.util.placement_group import PlacementGroup
+
+    for name, group in ray.util.placement_group_table().items():
+        if group["state"] != "REMOVED":
+            ray.util.remove_placement_group(PlacementGroup(PlacementGroupID(bytes.fromhex(name))))
+
+
+def step_in(directory: RunDirectory, checkpoint: str) -> int:
+    """The step that a trial goes on behind."""
+    content = read_state(directory, directory.path(checkpoint))
+    assert content is not None
+    return int(content["state"])
+
+
+def objective_with_log(log: str) -> Any:
+    """Every step leaves a line; the state is the step."""
+
+    def objective(config: dict[str, Any], state: Any) -> Iterator[Step]:
+        for step in range((state or 0) + 1, STEPS + 1):
+            with open(f"{log}-{config['x']:.6f}", "a") as lines:
+                lines.write(f"{step}\n")
+            yield Step(step, (config["x"] - 1) ** 2 + 1 / step, get_state=lambda step=step: step)
+
+    return objective
+
+
+def runner_of(objective: Any, **more: Any) -> TuneRunner:
+    fields = {
+        "search_space": SPACE,
+        "metric": "loss",
+        "mode": "min",
+        "steps": STEPS,
+        "trials": 4,
+        "algorithm": "random",
+    }
+    placed = {"algorithm": "random", "scheduler": "fifo", "placement": "spread", "mlflow": False, "slots": 2}
+    return TuneRunner(**{**fields, **placed, "objective": objective, **more})
+
+
+@pytest.mark.parametrize("where", ["local", "s3"])
+def test_trials_of_a_driver_that_died_go_on_from_their_checkpoints(
+    ray_cluster: None, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.setattr("tuning.spread.running.CHECKPOINT_S", 0.0)
+    monkeypatch.setattr("tuning.spread.running.INTERVAL_S", 0.0)
+    run = str(tmp_path / "run") if where == "local" else bucket.uri("runs/weekly", credentials=True)
+    runner = runner_of(objective_with_log(str(tmp_path / "steps")))
+    with crashing(monkeypatch, 9, only="journal"), pytest.raises(Crash):
+        runner.run(run, progress=False)
+    give_back()
+    saved: dict[int, str] = {}
+    configs: dict[int, float] = {}
+    (events,) = journal_of(run).values()
+    for event in events:
+        if event.kind == "suggest":
+            configs[event.trial] = event.detail["config"]["x"]
+        if event.kind == SAVE:
+            saved[event.trial] = event.detail["path"]
+    recorded = {record.trial for record in RunResult(run).trial_records}
+    flying = {trial: step_in(RunDirectory(run), path) for trial, path in saved.items() if trial not in recorded}
+    assert flying
+    before = {trial: len(_lines(tmp_path, configs[trial])) for trial in flying}
+    result = runner.run(run, resume=True, progress=False)
+    assert [[step.step for step in record.steps] for record in result.trial_records] == [list(range(1, STEPS + 1))] * 3
+    for trial, step in flying.items():
+        assert _lines(tmp_path, configs[trial])[before[trial] :] == list(range(step + 1, STEPS + 1))
+    # What served is gone: a run does not fill its storage with the states of ended trials.
+    assert [name for name in result.directory.list("tune") if name.endswith(FILE)] == []
+
+
+def _lines(folder: Path, x: float) -> list[int]:
+    return [int(line) for line in (folder / f"steps-{x:.6f}").read_text().split()]
+
+
+def test_an_easy_and_a_hard_customer_on_a_cluster_take_the_decisions_that_their_events_alone_lead_to(
+    ray_cluster: None, tmp_path: Path
+) -> None:
+    """Which trial reports first is up to the cluster; given that, a study alone must decide exactly the same."""
+    for name, level in (("easy", 0.0), ("hard", 100.0)):
+        (tmp_path / f"{name}.csv").write_text(f"level\n{level}\n")
+
+    def objective(config: dict[str, Any], data: Any) -> Iterator[float]:
+        for step in range(1, STEPS + 1):
+            yield data["level"].mean() + (config["x"] - 1) ** 2 + 3.0 / step
+
+    more = {"data": str(tmp_path / "*.csv"), "scheduler": "asha", "algorithm": "optuna", "trials": 10}
+    result = runner_of(objective, **more).run(str(tmp_path / "run"), progress=False)
+    found = {record.study: record for record in result.study_records}
+    for name in ("easy", "hard"):
+        seed = found[name].study_seed
+        spec = Study(name, Customer(name), algorithms.parse("optuna"), schedulers.parse("asha"), seed)
+        alone = LiveStudy("run", spec, SPACE, "loss", "min", 10, lambda config: "objective", lambda event: None)
+        together = {record.trial: record for record in result.trial_records if record.study == name}
+        events = journal_of(str(tmp_path / "run"))[name]
+        alone.replay(events, together)  # raises when a suggestion is another one
+        for record in alone.records:
+            other = together[record.trial]
+            assert (record.config, record.state, record.reason) == (other.config, other.state, other.reason)
+        decided = [event.detail["stop"] for event in events if event.kind == "result"]
+        assert any(decided)
+        assert len(alone.records) == 10
+        assert {record.state for record in alone.records} == {"finished", "stopped"}
+
+
+def test_a_frame_in_memory_is_written_once_and_customers_are_loaded_once_per_worker(
+    ray_cluster: None, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame({"shop": ["a"] * 5000 + ["b"] * 5000, "level": range(10000)})
+    log = str(tmp_path / "loaded")
+
+    def objective(config: dict[str, Any], data: Any) -> float:
+        if not data.attrs.get("seen"):  # the frame stays in the worker, and with it this mark
+            data.attrs["seen"] = True
+            with open(log, "a") as lines:
+                lines.write(f"{os.getpid()} {data['shop'].iloc[0]}\n")
+        return float(data["level"].mean() + config["x"])
+
+    result = runner_of(objective, data=frame, by="shop", trials=8).run(str(tmp_path / "run"), progress=False)
+    assert len(result.trial_records) == 16
+    loads = Path(log).read_text().splitlines()
+    assert len(loads) == len(set(loads))  # once per process and customer
+    assert len({line.split()[0] for line in loads}) < 16  # and processes are used again
+    stored = sum(path.stat().st_size for path in (tmp_path / "run" / "data").rglob("*") if path.is_file())
+    assert stored > 10_000  # the rows are here, once,
+    for path in (tmp_path / "run" / "tune").rglob("*"):
+        assert not path.is_file() or path.stat().st_size < 1_000_000
+
+
+def test_the_tuner_of_a_spread_definition_records_like_a_run(ray_cluster: None, tmp_path: Path) -> None:
+    def objective(config: dict[str, Any]) -> float:
+        return (config["x"] - 1) ** 2
+
+    tuner = runner_of(objective, trials=3, steps=1).tuner(str(tmp_path / "run"))
+    assert len(tuner.fit()) == 3  # a Tune trial is a trial
+    result = RunResult(str(tmp_path / "run"))
+    assert len(result.trial_records) == 3
+    assert [record.status for record in result.study_records] == ["ok"]

@@ -1,0 +1,94 @@
+"""Stopping rules of spread studies: what they end, why the record says so, and that a resumed driver does the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from spread_workers import STEPS, Workers, decisions, study, together
+
+from schedulers import stopping
+from tuning.epochs import Epoch
+from tuning.spread.journal import read_journal
+from tuning.spread.live import LiveStudy
+from tuning.storage import RunDirectory
+
+RULES: list[dict[str, Any]] = [
+    {"target": 1.0},
+    {"study_plateau": 4},
+    {"trial_plateau": {"steps": 2, "min_delta": 0.3}},
+    {"study_plateau": {"trials": 3}, "trial_plateau": {"steps": 3, "min_delta": 0.2}},
+]
+
+
+def run(folder: Path, stop: Mapping[str, Any], slots: int, events: int | None = None) -> tuple[LiveStudy, Workers]:
+    live = study("acme", "random", trials=30, scheduler="fifo", stop=dict(stop))
+    studies = together(folder, [live])
+    workers = Workers(studies, slots)
+    workers.work(events)
+    studies.flush()
+    return live, workers
+
+
+def test_a_reached_target_ends_the_study_and_stops_what_runs(tmp_path: Path) -> None:
+    live, _ = run(tmp_path, {"target": 1.0}, slots=3)
+    assert live.over
+    assert live.ended.startswith("target: trial 000")
+    assert len(live.records) < 30
+    stopped = [record for record in live.records if record.state == "stopped"]
+    assert {record.reason for record in stopped} == {live.ended}
+    assert all(len(record.steps) < STEPS for record in stopped)
+    assert 0 < len(stopped) <= 2
+    assert live.records[0].state == "finished"
+
+
+def test_a_study_without_progress_ends(tmp_path: Path) -> None:
+    live, _ = run(tmp_path, {"study_plateau": 4}, slots=1)
+    assert live.ended.startswith("study_plateau: nothing better than")
+    scores = [record.score for record in live.records]
+    assert min(scores[-4:]) >= min(scores[:-4])
+
+
+def test_a_trial_on_its_plateau_is_finished_with_its_best_step_and_the_default_is_not_touched(tmp_path: Path) -> None:
+    live, _ = run(tmp_path, {"trial_plateau": {"steps": 2, "min_delta": 0.3}}, slots=2)
+    assert len(live.records) == 30
+    default, *others = sorted(live.records, key=lambda record: record.trial)
+    assert len(default.steps) == STEPS
+    assert {record.state for record in others} == {"finished"}
+    assert all(record.reason.startswith("trial_plateau: ") and len(record.steps) < STEPS for record in others)
+
+
+def test_the_time_of_a_study_counts_over_its_attempts(tmp_path: Path) -> None:
+    now = [100.0]
+    live = study("acme", "random", trials=30, scheduler="fifo")
+    live.rules = [stopping.parse({"study_time": 20.0})[0].build(metric="score", mode="min", clock=lambda: now[0])]  # type: ignore[call-arg]
+    studies = together(tmp_path, [live])
+    workers = Workers(studies, slots=2)
+    workers.work(4)
+    now[0] += 21.0
+    workers.work()
+    assert live.ended == "study_time: the budget of 20 seconds is used up"
+    assert [record.state for record in live.records] == ["stopped", "finished"]  # the default went on to its end
+    assert live.records[0].reason == live.ended
+
+
+@pytest.mark.parametrize("stop", RULES, ids=lambda stop: "+".join(stop))
+@pytest.mark.parametrize("died_after", [3, 25, 48])
+def test_a_resumed_driver_decides_as_the_first_one_did(tmp_path: Path, stop: dict[str, Any], died_after: int) -> None:
+    whole, _ = run(tmp_path / "whole", stop, slots=1)
+    first, _ = run(tmp_path / "cut", stop, slots=1, events=died_after)
+    journal = read_journal(RunDirectory(str(tmp_path / "cut")), Epoch(1, "0001-a"), lambda name, error: None)
+    second = study("acme", "random", trials=30, scheduler="fifo", stop=stop)
+    second.replay(journal["acme"], {record.trial: record for record in first.records})
+    assert (second.ended, second.over) == (first.ended, first.over)
+    again = Workers(together(tmp_path / "cut", [second], "0002-b"), slots=1)
+    while second.waiting:
+        found = again.studies.next()
+        assert found is not None
+        again.running.append((*found, len(found[2].steps)))
+    again.work()
+    assert [row[:5] for row in decisions(second)] == [row[:5] for row in decisions(whole)]
+    assert second.ended == whole.ended
+    assert [record.reason for record in second.records] == [record.reason for record in whole.records]
