@@ -69,7 +69,7 @@ def runner_of(objective: Any, **more: Any) -> TuneRunner:
         "metric": "loss",
         "mode": "min",
         "steps": STEPS,
-        "trials": 4,
+        "trials": 3,
         "algorithm": "random",
     }
     placed = {"algorithm": "random", "scheduler": "fifo", "placement": "spread", "mlflow": False, "slots": 2}
