@@ -78,6 +78,17 @@ def compare(
     from tuning.runner import TuneRunner
 
     _one_source(definition, from_curves, from_table, from_run)
+    _no_effect(
+        {"--from-curves": from_curves, "--from-run": from_run, "--from-table": from_table},
+        {
+            "algorithms": algorithms,
+            "seeds": seeds,
+            "trials": trials,
+            "seconds": seconds,
+            "slots": overrides.get("slots"),
+        },
+        {**overrides, "slots": None, "run_dir": run_dir, "resume": resume, "in_process": in_process},
+    )
     analysis = {"baseline": baseline, "axis": axis, "unequal": unequal, "alpha": alpha, "margin": margin}
     analysis = {name: value for name, value in analysis.items() if value is not None}
     if from_curves is not None:
@@ -106,6 +117,17 @@ def _one_source(definition: str | None, *others: str | None) -> None:
             "Give one of DEFINITION, --from-curves FILE, --from-table FILE and --from-run RUN"
             + (f", not {len(given)} of them." if given else ".")
         )
+
+
+def _no_effect(sources: dict[str, str | None], searching: dict[str, Any], running: dict[str, Any]) -> None:
+    """Refuse options of a search or a run where nothing is searched or run, before anybody believes they counted."""
+    source = next((name for name, value in sources.items() if value is not None), None)
+    if source is None:
+        return
+    idle = {**running, **({} if source == "--from-table" else searching)}
+    given = [f"--{name.replace('_', '-')}" for name, value in idle.items() if value]
+    if given:
+        raise click.UsageError(f"{', '.join(given)} would do nothing with {source}, which runs nothing; leave it out.")
 
 
 def _from_curves(path: str, mode: str | None, analysis: dict[str, Any]) -> Comparison:

@@ -61,7 +61,9 @@ def _result(comparison: Comparison) -> list[Block]:
                 "Score against cost; lower left is best.",
             )
         )
-    return [Table(readable(comparison), strong=strong), Points(footnotes(comparison)), Row(pictures)]
+    # With spaces a heading may be broken, and the table fits a narrower window.
+    table = readable(comparison).rename(columns=lambda name: name.replace("/", " / "))
+    return [Table(table, strong=strong), Points(footnotes(comparison)), Row(pictures)]
 
 
 def _every_task(comparison: Comparison) -> list[Block]:

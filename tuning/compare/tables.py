@@ -114,7 +114,11 @@ def footnotes(comparison: Comparison) -> list[str]:
     blocks, noun = comparison.blocks, comparison.noun
     lines = [
         f"{blocks.count} {blocks.unit if blocks.unit == 'seed' else noun}s"
-        + (f" x {comparison.seeds} seeds" if blocks.unit != "seed" else f" of one {noun}")
+        + (
+            f" x {comparison.seeds} seed{'s' if comparison.seeds > 1 else ''}"
+            if blocks.unit != "seed"
+            else f" of one {noun}"
+        )
         + f", judged at the end of the budget of {comparison.axis}; compared with {comparison.reference}"
         + (" (the baseline)." if comparison.baseline else " (the best, so p is corrected over all pairs)."),
         f"Regret: 0 is the best score known for a {noun}, 1 a typical random configuration. "
