@@ -179,6 +179,7 @@ ALLOWED = {
     ("tuning/models/own.py", "cloudpickle.loads"): "with allow_pickle=True only, after its digest was checked",
     ("tuning/model_list.py", "cloudpickle.loads"): "an estimator that this run wrote, by the digest in its plan",
     ("tuning/spread/state.py", "pickle.loads"): "a state that this run wrote: below its own folder, by its digest",
+    ("tuning/objective.py", "cloudpickle.loads"): "within what Ray has just unpickled: the caller's own function",
     ("search_spaces/searcher.py", "cloudpickle.load"): "Ray's interface of a Searcher; no run of ours calls it",
 }
 EVALUATING = {
@@ -327,10 +328,8 @@ def test_a_spread_trials_state_is_only_read_where_this_run_wrote_it(tmp_path: Pa
         write_state(str(tmp_path / name), {"state": 5})
     path = str(tmp_path / "run" / "tune" / "a")
     assert read_state(directory, path) == {"state": 5}
-    for other in ("run/models/a", "elsewhere/tune/a", "run/tune/gone"):
-        assert read_state(directory, str(tmp_path / other)) is None
-    with pytest.raises(StorageError):
-        read_state(directory, f"{path}/../../../elsewhere/tune/a")
+    for other in ("run/models/a", "elsewhere/tune/a", "run/tune/gone", "run/tune/../../elsewhere/tune/a"):
+        assert read_state(directory, f"{tmp_path}/{other}") is None
     whole = Path(path, FILE).read_bytes()
     for damaged in (whole[:-1], whole[:20], b"", whole[:-1] + b"x", pickle.dumps(Bomb(tmp_path / "marker"))):
         Path(path, FILE).write_bytes(damaged)

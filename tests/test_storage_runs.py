@@ -129,6 +129,33 @@ def go_on_with(directory: RunDirectory) -> None:
     go_on(directory).lease.release()
 
 
+def test_a_spread_trials_state_comes_back(bucket: Bucket, tmp_path: Path) -> None:
+    from tuning.spread.state import FILE, read_state, write_state
+
+    write_state(str(tmp_path), {"state": [1, 2]})
+    bucket.put(f"run/tune/trial/checkpoint_1/{FILE}", (tmp_path / FILE).read_bytes())
+    directory = RunDirectory(bucket.uri("run"))
+    # As Tune says where a checkpoint is: on the filesystem, without scheme and query.
+    assert read_state(directory, f"{bucket.name}/run/tune/trial/checkpoint_1") == {"state": [1, 2]}
+    assert read_state(directory, f"{bucket.name}/run/tune/trial/checkpoint_2") is None
+    assert read_state(directory, f"{bucket.name}/other/tune/trial/checkpoint_1") is None
+
+
+def test_spread_records_that_cannot_be_written_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    from tuning.spread.running import SpreadRun
+
+    full = SimpleNamespace(
+        studies=[], flush=lambda: None, broken="StorageError: x could not be written: the disk is full"
+    )
+    monkeypatch.setattr(SpreadRun, "_studies", lambda self: full)
+    monkeypatch.setattr(SpreadRun, "_tuner", lambda self, *_: None)
+    run = SpreadRun(RunDirectory(str(tmp_path)), *[None] * 6)  # type: ignore[arg-type]
+    with pytest.raises(StorageError, match=r"^x could not be written: the disk is full"), run.tuner(0):
+        pass
+
+
 def test_a_bucket_that_vanishes_in_the_middle_is_an_error(
     customers: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tuning.definition import Definition
 from tuning.epochs import Epoch
-from tuning.errors import StudyError
+from tuning.errors import StorageError, StudyError
 from tuning.parts import STUDIES, TRIALS, PartWriter, accepted, of_kind, read_parts
 from tuning.plan import Plan
 from tuning.records import StudyRecord, TrialRecord
@@ -53,6 +53,8 @@ class SpreadRun:
                 studies.flush()
                 if all(study.finished for study in studies.studies) and not studies.broken:
                     self._sweep()
+            if studies.broken:  # Tune was only asked to stop, it knows of no error
+                raise StorageError(studies.broken.removeprefix("StorageError: "))
 
     def _sweep(self) -> None:
         """Delete what drivers that died have left of trials' states; nobody goes on from them any more."""

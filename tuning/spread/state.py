@@ -11,6 +11,7 @@ import os
 import pickle
 from typing import Any
 
+from tuning.errors import StorageError
 from tuning.storage import RunDirectory
 
 FILE = "state.pkl"
@@ -34,7 +35,7 @@ def read_state(directory: RunDirectory, path: str) -> dict[str, Any] | None:
         return None
     try:
         content = directory.read(f"{name}/{FILE}")
-    except OSError:
+    except (OSError, StorageError):
         return None
     digest, data = content[:DIGEST], content[DIGEST:]
     if hashlib.sha256(data).digest() != digest:
