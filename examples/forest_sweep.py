@@ -69,7 +69,7 @@ def main() -> None:
     import ray
 
     started = time.perf_counter()
-    ray.init(num_cpus=asked.slots, include_dashboard=False, log_to_driver=False)
+    ray.init(address="local", num_cpus=asked.slots, include_dashboard=False, log_to_driver=False)
     print(f"Ray started in {time.perf_counter() - started:.1f} s")
     with tempfile.TemporaryDirectory() as folder:
         one, alone = sweep(str(asked.table), f"{folder}/sequential", 1, parallel=False, most=asked.most)

@@ -63,7 +63,7 @@ def main() -> None:
 
     import ray
 
-    ray.init(include_dashboard=False, log_to_driver=False)
+    ray.init(address="local", include_dashboard=False, log_to_driver=False)
     started = time.perf_counter()
     result = search(folder / "table.parquet", str(folder / "run"))
     seconds = time.perf_counter() - started

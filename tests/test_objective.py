@@ -83,7 +83,9 @@ def test_a_function_travels_with_where_its_module_is(tmp_path: Path) -> None:
         [sys.executable, "-c", make + ship, str(tmp_path / "beside")],
         capture_output=True, text=True, check=True, cwd=root,
     )  # fmt: skip
-    arrive = "import pickle, sys; print(pickle.loads(bytes.fromhex(sys.stdin.read()))({'x': 3}))"
+    arrive = (
+        "import pickle, sys; print(pickle.loads(pickle.dumps(pickle.loads(bytes.fromhex(sys.stdin.read()))))({'x': 3}))"
+    )
 
     def arrived() -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -256,7 +256,7 @@ def _override(overrides: dict[str, Any], change: str) -> None:
     from tuning.errors import DefinitionError
 
     key, found, value = change.partition("=")
-    if not found:
+    if not found or not all(key.split(".")):
         raise DefinitionError(f"--set {change!r}: KEY=VALUE is expected, such as --set trials=50.")
     try:
         parsed = parse_yaml(value, "the value")

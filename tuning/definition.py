@@ -127,7 +127,20 @@ class Definition(Part):
             return value.to_pandas()
         if isinstance(value, Mapping):
             return {str(name): _entry(item) for name, item in value.items()}
-        return str(value) if isinstance(value, Path) else value
+        value = str(value) if isinstance(value, Path) else value
+        if value is None or hasattr(value, "columns"):
+            return value
+        if not value or not isinstance(value, str | list | tuple):
+            raise ValueError(f"{value!r} is no glob, file, folder, list of them, mapping or DataFrame")
+        return value
+
+    @field_validator("by")
+    @classmethod
+    def _by(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        doubled = [name for position, name in enumerate(value) if name in value[:position]]
+        if doubled:
+            raise ValueError(f"the key column {doubled[0]!r} is named twice; once is enough")
+        return value
 
     @field_validator("split", mode="before")
     @classmethod
@@ -139,6 +152,7 @@ class Definition(Part):
     def _encoding(cls, value: str) -> str:
         try:
             codecs.lookup(value)
+            "".encode(value)  # some codecs are not for text, such as rot13
         except LookupError as error:
             raise ValueError(
                 f"{value!r} is not an encoding that Python knows; utf-8, latin-1, cp1252 are some"
@@ -217,6 +231,9 @@ class Definition(Part):
         if self.objective is None:
             if self.target is None:
                 raise ValueError("target: the column to predict is missing")
+            for field, names in (("by", self.by), ("features", self.features or ()), ("weight", (self.weight,))):
+                if self.target in names:
+                    raise ValueError(f"target: {self.target!r} is the column to predict and stands under `{field}` too")
             if self.data is None and self.manifest is None:
                 raise ValueError("data: a glob, file, mapping or DataFrame is missing")
         elif self.search_space is None:
@@ -312,7 +329,7 @@ def customer_options(values: Mapping[str, Any]) -> CustomerOptions:
 def define(values: Mapping[str, Any]) -> Definition:
     """A checked definition; `DefinitionError` lists everything that is wrong at once."""
     try:
-        return Definition(**values)
+        return Definition(**{str(key): value for key, value in values.items()})
     except ValidationError as error:
         # Without its cause: that shows values as they are, with the secrets in them.
         raise DefinitionError("\n".join(_sentence(item) for item in error.errors())) from None

@@ -360,7 +360,10 @@ def _guess(definition: Definition, customers: Sequence[Customer], notes: list[st
 
     values, where = sample_target(definition, customers)
     if values is None:
-        raise PlanError(f"no usable target {definition.target!r} to look at: {where}. Correct `target`.")
+        raise PlanError(
+            f"no usable target {definition.target!r} to look at: {where.rstrip('.')}. "
+            "Correct `target` or `data`, or set `task`."
+        )
     task, why = guess_task(values)
     notes.append(f"task {task!r} is guessed from the target of {where}: {why}; set `task` to choose.")
     return task

@@ -98,7 +98,11 @@ def read_moments(values: pd.Series) -> np.ndarray:
     try:
         return pd.to_datetime(values, format="ISO8601", utc=True).astype("int64").to_numpy()
     except (ValueError, TypeError) as error:
-        raise CustomerError(f"the time column {name!r} holds no ISO 8601 dates: {error}.") from error
+        parsed = pd.to_datetime(values, format="ISO8601", utc=True, errors="coerce")
+        wrong = values[parsed.isna()].iloc[0] if parsed.isna().any() else values.iloc[0]
+        raise CustomerError(
+            f"the time column {name!r} holds {str(wrong)[:40]!r}, which is no ISO 8601 date such as 2024-03-31."
+        ) from error
 
 
 def class_weights(given: Any, y: np.ndarray, task: Task) -> np.ndarray:

@@ -41,7 +41,11 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str) -> st
         near = difflib.get_close_matches(target or "", names, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         said = "--target: which column is to be predicted?" if target is None else f"--target: no column {target!r}."
-        raise DefinitionError(f"{said}{hint} There are: {', '.join(names[:40])}{', …' if len(names) > 40 else ''}.")
+        raise DefinitionError(
+            f"{said}{hint} There are: {', '.join(name[:40] for name in names[:40])}{', …' if len(names) > 40 else ''}."
+        )
+    if target in by:
+        raise DefinitionError(f"--by: {target!r} is the target; name the column that says whose row it is.")
     absent = [name for name in by if name not in names]
     if absent:
         raise DefinitionError(f"--by: no column {absent[0]!r}. There are: {', '.join(names[:40])}.")

@@ -29,6 +29,9 @@ def init(data: str, target: str | None, by: tuple[str, ...], output: str | None,
     if output is None:
         click.echo(text, nl=False)
         return
-    with open(output, "w", encoding="utf-8") as file:
-        file.write(text)
+    try:
+        with open(output, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise DefinitionError(f"--output: {output!r} cannot be written: {error.strerror}.") from error
     click.echo(f"{output} is written; next: tuning plan {output}", err=True)

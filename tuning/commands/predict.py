@@ -40,6 +40,8 @@ def _write(frame: pd.DataFrame, output: str | None) -> None:
     from tuning.reading import write_frame
     from tuning.storage import mask
 
+    if output.lower().endswith((".xlsx", ".xls", ".json", ".feather")):
+        raise DataError(f"--output: {output!r} is neither CSV nor Parquet; end it in .csv, .csv.gz or .parquet.")
     try:
         write_frame(frame, output)
     except (OSError, ValueError) as error:
