@@ -91,6 +91,8 @@ def test_init_guesses_how_a_foreign_csv_is_written(tmp_path: Path) -> None:
         ([], "which column is to be predicted? There are: plan, region"),
         (["--target", "churn"], "no column 'churn'. Did you mean 'churned'?"),
         (["--target", "churned", "--by", "plans"], "--by: no column 'plans'"),
+        (["--target", "churned", "--by", "churned"], "--by: 'churned' is the target"),
+        (["--target", "churned", "--output", "no/folder/d.yaml"], "'no/folder/d.yaml' cannot be written: No such file"),
     ],
 )
 def test_init_says_what_it_needs(arguments: list[str], message: str, customers: Path) -> None:
@@ -125,6 +127,18 @@ def test_validate_names_the_customers_that_would_get_no_model(definition: Path) 
         ("data: customers\ntarget: churned\nsearch_space: rigde\n", 2, "Did you mean 'ridge'?"),
         ("data: customers\ntarget: churned\nencoding: utf-9\n", 2, "'utf-9' is not an encoding"),
         ("data: customers\ntarget: churned\nlimits: {max_rows: 0}\n", 2, "limits.max_rows"),
+        ("data: customers\ntarget: churned\nencoding: rot13\n", 2, "'rot13' is not an encoding"),
+        ("data: customers\ntarget: churned\nby: [plan, plan]\n", 2, "by: the key column 'plan' is named twice"),
+        (
+            "data: customers\ntarget: churned\nby: churned\n",
+            2,
+            "'churned' is the column to predict and stands under `by`",
+        ),
+        ("data: customers\ntarget: churned\nfeatures: [churned]\n", 2, "stands under `features` too"),
+        ("data: customers\ntarget: churned\n1: 2\n", 2, "1: unknown key"),
+        ("data: 3\ntarget: churned\n", 2, "data: 3 is no glob, file, folder"),
+        ("data: ''\ntarget: churned\n", 2, "data: '' is no glob"),
+        ("data: {acme: gone.csv}\ntarget: churned\n", 2, "the file gone.csv is not there. Correct `target` or `data`"),
         ("data: customers\n", 2, "target: the column to predict is missing"),
         ("target: y\n", 2, "data: a glob, file, mapping or DataFrame is missing"),
         ("data: customers\ntarget: [a\n", 2, "d.yaml, line 3, column 1 is not YAML"),
@@ -163,6 +177,7 @@ def test_set_overrides_parts_and_keeps_the_rest(definition: Path) -> None:
     wrong = tuning("plan", definition, "--set", "trials")
     assert wrong.exit_code == 2
     assert "KEY=VALUE is expected" in wrong.stderr
+    assert "KEY=VALUE is expected" in tuning("plan", definition, "--set", "=3").stderr
     nested = tuning("plan", definition, "--set", "trials=3", "--set", "trials.more=2")
     assert nested.exit_code == 2
     assert "has no parts" in nested.stderr
@@ -252,6 +267,18 @@ def test_rows_of_a_keyed_table_go_to_their_own_model(customers: Path, tmp_path: 
                  tmp_path / "one.csv")  # fmt: skip
     assert one.exit_code == 0, one.output
     assert pd.read_csv(tmp_path / "one.csv")["prediction"].tolist() == out[out["who"] == "07"]["prediction"].tolist()
+
+
+def test_an_output_that_cannot_be_written_is_said(customers: Path, finished: Path, tmp_path: Path) -> None:
+    for name, message in (("no/folder/x.csv", "cannot be written"), ("x.xlsx", "is neither CSV nor Parquet")):
+        answer = tuning("predict", finished, "--customer", "beta", "--data", customers / "beta.csv", "--output",
+                        tmp_path / name)  # fmt: skip
+        assert answer.exit_code == 2
+        assert message in answer.stderr
+    tuning(
+        "predict", finished, "--customer", "beta", "--data", customers / "beta.csv", "--output", tmp_path / "x.csv.gz"
+    )
+    assert len(pd.read_csv(tmp_path / "x.csv.gz")) == 120
 
 
 # --- help ---------------------------------------------------------------------------------------

@@ -136,7 +136,7 @@ def test_columns_with_a_role_are_checked(fields: dict[str, Any], column: dict[st
         ("group", "type 'group' needs `group`"),
         ({"type": "random", "group": "who"}, "takes neither"),
         ({"type": "time", "column": "day", "group": "who"}, "does not go with `group`"),
-        ({"folds": 1}, "split.folds: .*greater than or equal to 2"),
+        ({"folds": 1}, "split.folds: .*at least 2"),
         ({"fold": 3}, "split.fold: unknown key. Did you mean 'folds'"),
     ],
 )

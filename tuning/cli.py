@@ -189,7 +189,7 @@ def run(
         raise DefinitionError("--resume needs --run-dir, the folder of the run to go on with.")
     runner = TuneRunner(read(definition, **options))
     result = runner.run(run_dir, progress=not quiet, in_process=in_process, resume=again)
-    if in_process:
+    if in_process and options["customer"]:
         explain(result)
     finish(result, output)
 

@@ -100,7 +100,7 @@ class Definition(Part):
     objective: Any = None
     steps: int = Field(1, ge=1)
     placement: Literal["auto", "packed", "spread"] = "auto"
-    storage: str = "runs"
+    storage: str = Field("runs", min_length=1)
     mlflow: MLflowOptions = MLflowOptions()
     limits: Limits = Limits()
     slots: int | None = Field(None, ge=1)
@@ -415,7 +415,7 @@ def merged(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str,
 
 
 def _from_folder(key: str, value: Any, folder: Path) -> Any:
-    if key in ("data", "storage", "manifest") and isinstance(value, str):
+    if key in ("data", "storage", "manifest") and isinstance(value, str) and value:
         return _absolute(value, folder)
     if key == "data" and isinstance(value, list):
         return [_absolute(item, folder) if isinstance(item, str) else item for item in value]

@@ -95,6 +95,7 @@ def start_ray(slots: int) -> None:
                 return
             with _environment(ONE_THREAD):
                 ray.init(
+                    address="local",  # else a cluster that somebody else runs on this machine would be joined
                     num_cpus=slots,
                     include_dashboard=False,
                     log_to_driver=False,

@@ -118,7 +118,7 @@ class OwnFamily(Family):
         if not self.allow_pickle:
             raise RunError(
                 f"the model {self.name!r} was saved with cloudpickle, and loading it runs the code in it: "
-                "load it with allow_pickle=True if you trust whoever made the run."
+                "load it with allow_pickle=True (`tuning predict --allow-pickle`) if you trust whoever made the run."
             )
         import cloudpickle
 
