@@ -20,6 +20,7 @@ from tuning.tracking.summary import SUMMARY_FILE, Summary, save_summary
 
 MODELS = {
     "SqlExperiment": tables.EXPERIMENTS,
+    "SqlExperimentTag": tables.EXPERIMENT_TAGS,
     "SqlRun": tables.RUNS,
     "SqlParam": tables.PARAMS,
     "SqlMetric": tables.METRICS,
@@ -130,6 +131,9 @@ print([name for name in ("mlflow", "ray", "pandas", "matplotlib", "alembic") if 
     runs = client(mlflow_database).search_runs(
         [client(mlflow_database).get_experiment_by_name("churn").experiment_id], "tags.tuning.kind = 'summary'"
     )
+    experiment = client(mlflow_database).get_experiment_by_name("churn")
+    assert experiment.tags == {"mlflow.experimentKind": "custom_model_development"}
+    assert experiment.artifact_location == f"{directory.uri}/files"
     artifacts = {item.path for item in client(mlflow_database).list_artifacts(runs[0].info.run_id)}
     assert artifacts == {"leaderboard.csv", "plots"}
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 CACHE_KIB = 64 * 1024
 ACTIVE = "active"
 WORKSPACE = "default"
+KIND = {"mlflow.experimentKind": "custom_model_development"}  # MLflow's page opens on runs, not on traces of chats
 
 
 class DeletedError(Exception):
@@ -116,7 +117,7 @@ def experiment_id(tracking_uri: str, name: str, artifacts: str | None) -> str:
     found = mlflow_client.get_experiment_by_name(name)
     if found is None:
         try:
-            return str(mlflow_client.create_experiment(name, artifact_location=artifacts))
+            return str(mlflow_client.create_experiment(name, artifacts, KIND))
         except MlflowException as error:
             # Another search may have created it meanwhile, or it was created and the reply got lost.
             found = mlflow_client.get_experiment_by_name(name)
@@ -134,7 +135,7 @@ def experiment_row(engine: sqlalchemy.Engine, name: str, artifacts: str) -> tupl
     """
     import sqlalchemy
 
-    from tuning.tracking.tables import EXPERIMENTS
+    from tuning.tracking.tables import EXPERIMENT_TAGS, EXPERIMENTS
 
     name = experiment_name(name)
     columns = EXPERIMENTS.c
@@ -152,6 +153,9 @@ def experiment_row(engine: sqlalchemy.Engine, name: str, artifacts: str) -> tupl
         try:
             with engine.begin() as connection:
                 connection.execute(EXPERIMENTS.insert().values(**row, creation_time=now, last_update_time=now))
+                number = connection.execute(query).scalar_one()
+                tags = [{"experiment_id": number, "key": key, "value": value} for key, value in KIND.items()]
+                connection.execute(EXPERIMENT_TAGS.insert(), tags)
         except sqlalchemy.exc.IntegrityError:
             continue  # another search has created it meanwhile
     raise OSError(f"The experiment {name!r} can neither be read nor created.")
