@@ -99,7 +99,7 @@ class BulkStore:
             with self.engine.begin() as connection:
                 self._write(connection, runs)
         except (sqlalchemy.exc.DataError, sqlalchemy.exc.IntegrityError, OverflowError, ValueError) as error:
-            raise RejectedError(str(error)) from error
+            raise RejectedError(str(getattr(error, "orig", None) or error)) from error
         for run in runs:
             done(run)
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from tuning.tracking.identity import experiment_name
 from tuning.tracking.template import new_database
@@ -54,7 +55,7 @@ def database_file(tracking_uri: str) -> Path | None:
     scheme, _, rest = tracking_uri.partition("://")
     if scheme.split("+")[0] != "sqlite" or len(rest) < 2 or rest.startswith(("/:memory:", "/file:")) or "?" in rest:
         return None
-    return Path(rest.removeprefix("/")).absolute()
+    return Path(unquote(rest.removeprefix("/"))).absolute()
 
 
 def revision(tracking_uri: str) -> str | None:
@@ -90,6 +91,8 @@ def engine_for(tracking_uri: str) -> sqlalchemy.engine.Engine:
     url = sqlalchemy.make_url(tracking_uri)
     options: dict[str, Any] = {}
     if url.get_backend_name() == "sqlite":
+        if url.database in (None, "", ":memory:"):
+            raise ValueError(f"{tracking_uri} is a database in memory; name a file, such as sqlite:///mlflow.db.")
         options = {"timeout": 5.0}
     elif url.get_driver_name() in ("psycopg", "psycopg2"):
         options = {
@@ -98,7 +101,8 @@ def engine_for(tracking_uri: str) -> sqlalchemy.engine.Engine:
             "keepalives_idle": 10,
             "options": "-c statement_timeout=60000 -c lock_timeout=10000",
         }
-    engine = sqlalchemy.create_engine(url, connect_args=options, pool_size=1, max_overflow=1, pool_pre_ping=True)
+    pool: dict[str, Any] = {"pool_size": 1, "max_overflow": 1, "pool_pre_ping": True}
+    engine = sqlalchemy.create_engine(url, **pool, connect_args=options, hide_parameters=True)
     if url.get_backend_name() == "sqlite":
         # SQLite's own 2 MB are outgrown by a database of some thousand trials.
         sqlalchemy.event.listen(engine, "connect", lambda raw, _: raw.execute(f"PRAGMA cache_size = -{CACHE_KIB}"))

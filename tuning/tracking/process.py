@@ -187,7 +187,7 @@ class Loop:
 
     def _report(self, error: Exception | None) -> None:
         progress = self.copier.progress
-        message = progress.error if error is None else f"{type(error).__name__}: {error}"
+        message = progress.error if error is None else _said_by(error)
         done = self.copier.done - self.reported
         self.reported |= done
         line = {
@@ -202,6 +202,12 @@ class Loop:
         }
         self.reports.write(json.dumps(line) + "\n")
         self.reports.flush()
+
+
+def _said_by(error: Exception) -> str:
+    """An error as text; of a database's only what its driver said, not the statement with its thousand values."""
+    cause = getattr(error, "orig", None) or error
+    return f"{type(cause).__name__}: {cause}"
 
 
 if __name__ == "__main__":
