@@ -67,6 +67,7 @@ class BulkStore:
     """
 
     batch = 2000
+    niceness = 0
 
     def __init__(self, tracking_uri: str, search: Search, artifacts: str | None) -> None:
         from tuning.tracking import tables

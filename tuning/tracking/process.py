@@ -119,7 +119,7 @@ class Loop:
 
     def _step(self) -> None:
         if not self.prepared:
-            self.copier.store()
+            os.nice(self.copier.store().niceness)
             self.prepared = True
             self._report(None)
         while not self.copier.idle:
