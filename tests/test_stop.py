@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tuning import TuneRunner
 from tuning.definition import define
 from tuning.errors import DefinitionError
 from tuning.plan import make_plan
+from tuning.tracking.runs import Search, of_study, of_trial
 
 FIELDS = {
     "objective": lambda config: (config["x"] - 1) ** 2,
@@ -44,3 +46,20 @@ def test_an_unknown_rule_is_refused_with_the_nearest_name() -> None:
 
 def test_rules_work_in_both_placements() -> None:
     assert make_plan(define({**FIELDS, "stop": {"target": 0.5}, "placement": "spread"})).placement == "spread"
+
+
+def test_the_reasons_are_tags_in_mlflow(tmp_path: Path) -> None:
+    def objective(config: dict[str, float]) -> Iterator[float]:
+        for step in range(1, 5):
+            yield (config["x"] - 1) ** 2 + 1 / step
+
+    fields = {**FIELDS, "objective": objective, "steps": 4, "scheduler": "asha", "stop": {"study_plateau": 6}}
+    result = TuneRunner(**fields).run(str(tmp_path / "run"), progress=False, in_process=True)
+    search = Search("search", "run")
+    study = of_study(result.study_records[0], search)
+    assert study.tags["tuning.notes"].startswith("study_plateau: nothing better than 0.25 in the last 6 trials")
+    stopped = [record for record in result.trial_records if record.state == "stopped"]
+    assert stopped
+    for record in stopped:
+        assert of_trial(record, search).tags["tuning.reason"] == record.reason
+        assert record.reason.startswith("asha: rung ")
