@@ -103,8 +103,6 @@ def trainable(marker: str) -> Any:
 class View:
     """The controller, with the trials of one study only."""
 
-    search_alg = None
-
     def __init__(self, controller: Any, name: str) -> None:
         self._controller, self._name = controller, name
 
@@ -116,6 +114,14 @@ class View:
 
     def get_live_trials(self) -> list[Any]:
         return [trial for trial in self.get_trials() if not trial.is_finished()]
+
+    @property
+    def search_alg(self) -> View:
+        return self  # BOHB reaches its searcher through it
+
+    @property
+    def searcher(self) -> Any:
+        return STUDIES[self._name].searcher
 
     @property
     def more_to_come(self) -> bool:

@@ -166,3 +166,20 @@ def test_customers_spread_over_workers_get_models(ray_cluster: None, tmp_path: P
     assert "not utf-8 text" in board.set_index("customer").loc["customer-broken", "reason"]
     again = TuneRunner.resume(str(tmp_path / "run"), progress=False)
     assert len(again.trial_records) == len(result.trial_records)
+
+
+def test_one_checkpoint_is_kept_of_a_running_trial_and_none_of_an_ended_one(tmp_path: Path) -> None:
+    live = study("acme")
+    studies = together(tmp_path, [live])
+    folders = [tmp_path / "tune" / f"checkpoint_{number}" for number in range(4)]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    ids = [found[0] for found in (studies.next(), studies.next()) if found is not None]
+    for name, folder in ((ids[0], folders[0]), (ids[1], folders[1]), (ids[0], folders[2]), (ids[0], folders[3])):
+        studies.saved(name, str(folder))
+    assert all(folder.exists() for folder in folders)  # the journal does not say so yet
+    studies.end(ids[1])
+    studies.close()
+    assert [folder.exists() for folder in folders] == [False, False, False, True]
+    studies.saved(ids[0], "/somewhere/else")  # not this run's: neither kept in mind nor deleted
+    assert live.live[0].checkpoint == "tune/checkpoint_3"

@@ -50,7 +50,7 @@ class SpreadRun:
             try:
                 yield self._tuner(adapters, attempt, callbacks, stop)
             finally:
-                studies.flush()
+                studies.close()
                 if all(study.finished for study in studies.studies) and not studies.broken:
                     self._sweep()
             if studies.broken:  # Tune was only asked to stop, it knows of no error
