@@ -95,6 +95,12 @@ def test_mistakes_are_told_before_anything_runs() -> None:
     assert any("warm_start fills all 2 trials" in note for note in notes)
 
 
+def test_a_default_that_the_constraints_refuse_is_told_before_anything_runs() -> None:
+    space = SearchSpace([Float("x", 0, 1)], constraints=[lambda config: config["x"] > 0.7])
+    with pytest.raises(PlanError, match=r"search_space: default: the constraints do not allow .* give the parameters"):
+        runner(search_space=space).plan()
+
+
 def test_the_plan_says_what_an_algorithm_cannot_be_told() -> None:
     space = SearchSpace([Float("x", 0.1, 1, log=True, step=0.1), Float("z", 0.1, 1, log=True, step=0.1)])
     notes = runner(search_space=space).plan().notes

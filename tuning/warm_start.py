@@ -30,15 +30,21 @@ def searcher_points(space: Any, entries: Sequence[WarmStart]) -> dict[str, Any]:
 
 
 def check(entries: Sequence[WarmStart], space: Any, own: Mapping[str, Any], trials: int) -> list[str]:
-    """Notes on what cannot come to pass.
+    """Notes on what cannot come to pass; the default, with which every study begins, is checked too.
 
     space: the run's. own: search spaces by customer, of those who have one.
 
     Raises:
-        PlanError: a configuration outside the space it is for.
+        PlanError: a configuration outside the space it is for, a default that the constraints refuse.
     """
     from search_spaces import SpaceError
 
+    for whose, each in {"": space, **{f"customer {name!r}: ": one for name, one in own.items()}}.items():
+        try:
+            each.default()
+        except SpaceError as error:
+            way_out = "give the parameters defaults that the constraints allow, since every search begins there"
+            raise PlanError(f"{whose}search_space: {error}; {way_out}.") from error
     for number, entry in enumerate(entries):
         spaces = [own.get(entry.customer, space)] if entry.customer is not None else [space, *own.values()]
         for each in {id(one): one for one in spaces}.values():

@@ -34,12 +34,13 @@ class Bohb(Algorithm):
 
     Attributes:
         min_points_in_model: trials at one budget before its model is used; the number of parameters + 1 if
-            left
-            out, which is also the least allowed.
+            left out, which is also the least allowed.
         top_n_percent: the share of trials that counts as good.
         num_samples: candidates compared per suggestion.
         random_fraction: the share of suggestions drawn at random.
-        bandwidth_factor, min_bandwidth: of the proposals around good trials.
+        bandwidth_factor, min_bandwidth: of the proposals around good trials, in shares of a parameter's range. With
+            few trials at one budget the published 0.001 lets the model collapse onto the first good ones; 0.1 does
+            not (docs/algorithms.md).
     """
 
     name: Literal["bohb"] = "bohb"

@@ -22,8 +22,8 @@ class Grid(Algorithm):
     """Every combination, the last parameter varying fastest; given points come first and are not repeated.
 
     Attributes:
-        levels: values per float or int (choices have all of theirs), for all or by name; names left out get
-            5.
+        levels: values per float or int (choices have all of theirs), for all or by name; 5 for names
+            left out.
         limit: refuse a grid of more combinations than this, naming its size, before anything starts.
     """
 
