@@ -26,15 +26,19 @@ def hunger(config: Mapping[str, float], data: Any, seed: int) -> Iterator[float]
         yield float(len(bytearray(MORE)))
 
 
-def lone_workers(folder: Path, kind: str, off: str = "", seconds: float = 240.0, **fields: Any) -> RunResult | None:
+def lone_workers(
+    folder: Path, kind: str, off: str = "", seconds: float = 240.0, run: str | None = None, **fields: Any
+) -> RunResult | None:
     """One customer of a kind, gone through by workers one after the other until one ends in order, at most four.
 
-    off: Python that each worker executes first, to switch a protection off. None when one does not end in time.
+    off: Python that each worker executes first, to switch a protection off. run: the run directory. None when one
+    does not end in time.
     """
+    run = run or str(folder / "run")
     write_hazards(folder / "data", 1, {0: kind})
-    begun = begin(hazards(folder / "data", **fields).definition, str(folder / "run"))
+    begun = begin(hazards(folder / "data", **fields).definition, run)
     begun.lease.release()
-    script = f"{off}\nimport lone_worker\nlone_worker.main({str(folder / 'run')!r})"
+    script = f"{off}\nimport lone_worker\nlone_worker.main({run!r})"
     for _ in range(4):
         try:
             done = subprocess.run(
@@ -48,7 +52,7 @@ def lone_workers(folder: Path, kind: str, off: str = "", seconds: float = 240.0,
             return None
         if done.returncode == 0:
             break
-    return RunResult(str(folder / "run"))
+    return RunResult(run)
 
 
 def main(run: str) -> None:

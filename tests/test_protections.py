@@ -163,6 +163,7 @@ TABLE = [
         "a damaged part costs its trials only",
         setting(tuning__resume___incomplete=lambda *_: set()),
         "test_resume.py::test_a_damaged_part_costs_its_trials_only_and_a_resume_brings_them_back",
+        slow,
     ),
     Protection(
         "what the storage refuses is tried again",
@@ -251,6 +252,7 @@ TABLE = [
         "records hold no secrets",
         setting(tuning__records__mask_in=lambda text: text),
         "test_secrets.py::test_no_secret_is_in_logs_records_reasons_or_mlflow",
+        slow,
     ),
 ]
 

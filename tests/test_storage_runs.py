@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from chaos import Crash, crashing, definition, duplicates, truth, write_customers
+from lone_worker import lone_workers
 from s3_server import SECRET, Bucket, S3Server, impatient
 
 from tuning import RunResult, TuneRunner, faults
@@ -127,6 +128,16 @@ def go_on_with(directory: RunDirectory) -> None:
     from tuning.starting import go_on
 
     go_on(directory).lease.release()
+
+
+@pytest.mark.slow
+@pytest.mark.chaos
+def test_a_worker_that_dies_is_known_and_its_study_put_aside(bucket: Bucket, tmp_path: Path) -> None:
+    result = lone_workers(tmp_path, "exit", run=bucket.uri("run", credentials=True))
+    assert result is not None
+    reason = result.leaderboard()["reason"][0]
+    assert "has ended its worker 2 times: its process ended without a trace" in reason
+    assert SECRET not in reason
 
 
 def test_a_spread_trials_state_comes_back(bucket: Bucket, tmp_path: Path) -> None:
