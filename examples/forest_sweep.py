@@ -40,13 +40,14 @@ def forest_error(config: dict[str, Any], data: pd.DataFrame) -> float:
 
 def sweep(table: str, folder: str, slots: int, *, parallel: bool, most: int = 84) -> tuple[pd.DataFrame, float]:
     """(n_estimators and error of every trial, seconds)."""
+    forests = (most - 8) // 4 + 1
     runner = TuneRunner(
         data=table,
         objective=forest_error,
         search_space=SearchSpace([Int("n_estimators", 8, most, step=4, default=8)]),
-        algorithm="grid",
+        algorithm={"name": "grid", "levels": forests},
         scheduler="fifo",
-        trials=(most - 8) // 4 + 1,
+        trials=forests,
         metric="error",
         mode="min",
         slots=slots,

@@ -274,6 +274,15 @@ def test_data_that_is_not_there_is_refused(
         find_customers(define({"target": "y", **fields}))
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
+def test_a_keyed_table_without_rows_is_refused(kind: str, tmp_path: Path) -> None:
+    table = trips(20).iloc[:0]
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table.to_parquet(tmp_path / "t.parquet", index=False)
+    with pytest.raises(DataError, match="the table has no rows"):
+        find_customers(definition(table if kind == "frame" else tmp_path / f"t.{kind}", by="zone"))
+
+
 def test_two_customers_of_one_id_are_refused(tmp_path: Path) -> None:
     trips(20).to_csv(tmp_path / "acme.csv", index=False)
     trips(20).to_parquet(tmp_path / "acme.parquet", index=False)

@@ -55,10 +55,10 @@ def test_the_forests_of_both_sweeps_are_the_same(ray_cluster: None, tmp_path: Pa
     table[TARGET] = 1000 * table["rooms"] + rng.normal(size=80)
     table.to_csv(tmp_path / "housing.csv", index=False)
 
-    one, _ = sweep(str(tmp_path / "housing.csv"), str(tmp_path / "one"), 1, parallel=False, most=16)
-    both, _ = sweep(str(tmp_path / "housing.csv"), str(tmp_path / "both"), 2, parallel=True, most=16)
+    one, _ = sweep(str(tmp_path / "housing.csv"), str(tmp_path / "one"), 1, parallel=False, most=32)
+    both, _ = sweep(str(tmp_path / "housing.csv"), str(tmp_path / "both"), 2, parallel=True, most=32)
 
-    assert one["config.n_estimators"].tolist() == [8, 12, 16]
+    assert one["config.n_estimators"].tolist() == [8, 12, 16, 20, 24, 28, 32]
     pd.testing.assert_frame_equal(one, both)
 
 

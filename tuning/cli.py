@@ -240,7 +240,7 @@ def read(
     for change in changes:
         _override(overrides, change)
     if data is not None:
-        overrides["data"] = data if "://" in data else os.path.abspath(data)
+        overrides["data"] = data if "://" in data else os.path.abspath(os.path.expanduser(data))
     if by:
         overrides["by"] = list(by)
     if customer:

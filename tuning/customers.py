@@ -123,6 +123,8 @@ def _keyed(definition: Definition) -> list[Customer]:
     found: list[Customer] = []
     for table in tables:
         found += _of_table(table, definition, len(tables))
+    if not found:
+        raise DataError("data: the table has no rows, so it names no customer.")
     return found
 
 

@@ -22,7 +22,7 @@ from tuning.run import frozen_definition
 from tuning.signals import Signals
 from tuning.starting import Begun, begin, go_on
 from tuning.storage import RunDirectory
-from tuning.tuner import build_tuner, in_memory, start_ray, tune_settings
+from tuning.tuner import build_tuner, check_room, in_memory, start_ray, tune_settings
 
 if TYPE_CHECKING:
     from tuning.spread.running import SpreadRun
@@ -180,6 +180,7 @@ class _Run:
             elif self.plan.studies and not halt.wanted:
                 bar.says("starting Ray")
                 start_ray(self.plan.slots)
+                check_room(need.to_ray() for need in dict.fromkeys(self.plan.resources))
                 halt.signals.order = halt.end_workers
                 bar.says("starting workers")
                 with listening(*listeners) as key, halting(halt) as halt_key:

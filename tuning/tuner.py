@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tuning.definition import Definition
+from tuning.errors import PlanError
 from tuning.objective import Travelling
 from tuning.signals import kept
 from tuning.starting import Begun
 from tuning.storage import slug
+
+logger = logging.getLogger(__name__)
 
 # One thread per slot: fits of a few milliseconds lose by more, and slots would fight for the cores. Libraries read
 # these when they are loaded, so they must be in the environment before a worker starts.
@@ -108,16 +111,36 @@ def start_ray(slots: int) -> None:
             raise
 
 
+def check_room(needs: Iterable[Mapping[str, float]]) -> None:
+    """`PlanError` when no machine has what a worker takes: Ray would wait for one without an end or a word.
+
+    needs: as `Resources.to_ray` gives them. A cluster named by RAY_ADDRESS may grow, so there it is a warning.
+    """
+    import ray
+
+    names = {"cpu": "CPU", "gpu": "GPU", "memory": "memory"}
+    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    for need in needs:
+        if not machines or any(all(has.get(names[n], 0) >= need[n] for n in need) for has in machines):
+            continue
+        wanted = ", ".join(f"{amount:g} {names[name]}" for name, amount in need.items())
+        most = ", ".join(f"{max(has.get(names[name], 0) for has in machines):g} {names[name]}" for name in need)
+        message = f"resources: a trial takes {wanted}, but no machine has that (at most {most}); ask for less."
+        if not os.environ.get("RAY_ADDRESS"):
+            raise PlanError(message)
+        logger.warning("%s It waits for a machine to join the cluster.", message)
+
+
 @contextlib.contextmanager
 def _quieted(name: str) -> Iterator[None]:
     """Only errors of a logger meanwhile; Ray's words on its tokens would stand in the middle of the progress line."""
-    logger = logging.getLogger(name)
-    before = logger.level
-    logger.setLevel(logging.ERROR)
+    loud = logging.getLogger(name)
+    before = loud.level
+    loud.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        loud.setLevel(before)
 
 
 @contextlib.contextmanager
