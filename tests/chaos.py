@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -158,6 +159,51 @@ def _half_written(directory: RunDirectory, name: str, data: bytes) -> None:
     (path.parent / f"{TEMPORARY}{len(data)}").write_bytes(data[: len(data) // 2])
 
 
+def figure(text: str) -> None:
+    """A measured figure, for whoever runs `make chaos` (pytest shows it with `-s` or `-rP`)."""
+    print(f"FIGURE {text}")
+
+
+def seed_of(test: str) -> int:
+    """A new seed, printed so that a failure can be repeated with the environment variable CHAOS_SEED."""
+    import random
+
+    seed = int(os.environ.get("CHAOS_SEED") or random.randrange(10**6))
+    print(f"CHAOS_SEED={seed} ({test})")
+    return seed
+
+
+def paced(config: Mapping[str, float], seed: int) -> float:
+    """`valley` that takes the seconds in CHAOS_PAUSE, and notes its process and the one above in the file CHAOS_LOG.
+
+    From the trial CHAOS_HOLD on it waits until the file CHAOS_LOG.go is there.
+    """
+    if log := os.environ.get("CHAOS_LOG"):
+        with open(log, "a") as lines:
+            lines.write(f"{os.getpid()} {os.getppid()} {config['x']!r} {seed}\n")
+        held = int(os.environ.get("CHAOS_HOLD") or 2**62)
+        while len(Path(log).read_text().splitlines()) >= held and not Path(f"{log}.go").exists():
+            time.sleep(0.05)
+    time.sleep(float(os.environ.get("CHAOS_PAUSE") or 0))
+    return valley(config, seed)
+
+
+def command(folder: Path, *arguments: str, **variables: str) -> subprocess.Popen[bytes]:
+    """The command `tuning` in a process group of its own; its stderr goes to `folder`/err."""
+    tests = str(Path(__file__).resolve().parent)
+    base = environment()
+    path = os.pathsep.join([base["PYTHONPATH"], tests])  # workers import objectives from here
+    with (folder / "err").open("wb") as err:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tuning.cli", *arguments],
+            env={**base, "PYTHONPATH": path, **variables},
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            stderr=err,
+            start_new_session=True,
+        )
+
+
 def wait_for(condition: Callable[[], Any], seconds: float = 60.0, what: str = "") -> Any:
     """What `condition` gives once it is true; an error when that takes too long."""
     until = time.monotonic() + seconds
@@ -178,7 +224,6 @@ def environment() -> dict[str, str]:
 def supervised(runner: TuneRunner, run: str, *options: str) -> dict[str, Any]:
     """Begin a run and let `tests/supervisor.py` work through it; gives what that prints."""
     import json
-    import subprocess
 
     from tuning.starting import begin, go_on
 
@@ -192,8 +237,9 @@ def supervised(runner: TuneRunner, run: str, *options: str) -> dict[str, Any]:
     return answer
 
 
-# What a poisoned customer does, by the word in its first row. Healthy ones have a number there.
+# What a poisoned customer's trials do, by the word in its first row; healthy ones have "none" there.
 POISON = ("exception", "nan", "segfault", "exit", "loop", "loop_in_c", "memory", "abort")
+POISONED_FILES = ("unreadable", "rows")  # no text at all; more rows than `limits.max_rows: 50` allows
 
 
 def hazard(config: Mapping[str, float], data: pd.DataFrame, seed: int) -> Iterator[float]:
@@ -228,8 +274,9 @@ def write_hazards(folder: Path, customers: int, poisoned: Mapping[int, str]) -> 
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(customers):
         kind = poisoned.get(number, "none")
-        rows = "".join(f"{kind},{number + row / 10}\n" for row in range(3))
-        (folder / f"c{number:04d}.csv").write_text(f"kind,shift\n{rows}")
+        rows = "".join(f"{kind},{number + row / 10}\n" for row in range(99 if kind == "rows" else 3))
+        content = f"kind,shift\n{rows}".encode()
+        (folder / f"c{number:04d}.csv").write_bytes(b"\xff\xfe\x00" if kind == "unreadable" else content)
 
 
 def hazards(folder: Path, **fields: Any) -> TuneRunner:

@@ -1,10 +1,11 @@
 """Works through a run's shards in child processes, and starts one that died again, as Tune does: a run in seconds.
 
-    python tests/supervisor.py RUN [--kill SEED MOST] [--interval SECONDS]
+    python tests/supervisor.py RUN [--kill SEED MOST LIFE] [--interval TRIALS]
 
-Children are forks of this process, so that a start costs milliseconds. With --kill, children are SIGKILLed at random
-moments, MOST times in all: some time after a random number of trials, so that a fast machine sees as many kills as a
-slow one. Prints one line of JSON: {"starts": n, "kills": n, "ends": [wait statuses]}.
+Children are forks of this process, so that a start costs milliseconds. With --kill, children end by SIGKILL, MOST of
+them in all, each at a random one of its first LIFE moments: a step of a trial, before and after a file is written. So
+a seed gives the same kills on every machine. --interval counts the time between record parts in trials.
+Prints one line of JSON: {"starts": n, "kills": n, "ran": trials begun in all, "ends": [wait statuses]}.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import os
 import random
 import signal
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,11 +38,16 @@ def main() -> None:
 
     parser = argparse.ArgumentParser()
     parser.add_argument("run")
-    parser.add_argument("--kill", nargs=2, type=int, default=(0, 0))
-    parser.add_argument("--interval", type=float, default=0.2)
+    parser.add_argument("--kill", nargs=3, type=int, default=(0, 0, 1))
+    parser.add_argument("--interval", type=int, default=5)
     options = parser.parse_args()
-    killer = Killer(*options.kill)
-    report_trials(killer.beats)
+    seed, most, longest = options.kill
+    rng, life, kills, ran = random.Random(seed), Life(), 0, 0
+    seen, beats = os.pipe()
+    os.set_blocking(seen, False)
+    watch_trials(beats, life)
+    watch_writes(life)
+    count_time_in_trials(life)
     directory = RunDirectory(options.run)
     epoch = newest_epoch(directory)
     assert epoch is not None
@@ -59,16 +64,28 @@ def main() -> None:
     ends: list[int] = []
     for shard in range(settings.shards):
         while len(ends) < MOST_STARTS:
+            left = rng.randint(1, longest) if kills < most else None
             child = os.fork()
             if child == 0:
+                life.left, life.trials = left, 0
                 work(directory.uri, shard, options.interval)
-            ends.append(killer.wait(child))
+            ends.append(os.waitpid(child, 0)[1])
+            ran += _begun(seen)
+            kills += ends[-1] == signal.SIGKILL
             if ends[-1] == 0:
                 break
-    print(json.dumps({"starts": len(ends), "kills": killer.kills, "ends": ends}))
+    print(json.dumps({"starts": len(ends), "kills": kills, "ran": ran, "ends": ends}))
 
 
-def work(uri: str, shard: int, interval: float) -> None:
+def _begun(pipe: int) -> int:
+    """Trials that began since the last call; no child has more of them than a pipe takes."""
+    try:
+        return len(os.read(pipe, 65536))
+    except BlockingIOError:
+        return 0
+
+
+def work(uri: str, shard: int, interval: int) -> None:
     """A child's life; never returns."""
     from tuning.epochs import newest_epoch
     from tuning.packed import Nodes, WornOutError, work_shard
@@ -84,54 +101,59 @@ def work(uri: str, shard: int, interval: float) -> None:
     os._exit(0)
 
 
-def report_trials(pipe: int) -> None:
-    """Let the objective write a byte to a pipe whenever a trial of it begins."""
+def watch_trials(pipe: int, life: Life) -> None:
+    """Let the objective write a byte to a pipe whenever a trial of it begins, and count its moments."""
     import chaos
 
     hazard = chaos.hazard
 
-    def reporting(config: Mapping[str, float], data: pd.DataFrame, seed: int) -> Iterator[float]:
+    def watched(config: Mapping[str, float], data: pd.DataFrame, seed: int) -> Iterator[float]:
         os.write(pipe, b".")
-        yield from hazard(config, data, seed)
+        life.trials += 1
+        for step in hazard(config, data, seed):
+            life.moment()
+            yield step
 
-    chaos.hazard = reporting
+    chaos.hazard = watched
 
 
-class Killer:
-    """Kills children at random moments, up to a number of times."""
+def watch_writes(life: Life) -> None:
+    """Count the moments before and after every file of the run."""
+    from tuning.storage import RunDirectory
 
-    def __init__(self, seed: int, most: int) -> None:
-        self._rng = random.Random(seed)
-        self._most = most
-        self._seen, self.beats = os.pipe()
-        os.set_blocking(self._seen, False)
-        os.set_blocking(self.beats, False)  # a full pipe never holds up a child
-        self.kills = 0
+    write = RunDirectory.write
 
-    def wait(self, child: int) -> int:
-        """The wait status of a child, which may be killed meanwhile."""
-        self._trials()  # those of its predecessor
-        left = self._rng.randint(1, 15)
-        while self.kills < self._most:
-            pid, status = os.waitpid(child, os.WNOHANG)
-            if pid:
-                return status
-            left -= self._trials()
-            if left <= 0:
-                time.sleep(self._rng.uniform(0.0, 0.005))  # anywhere in a trial, a flush or the end
-                os.kill(child, signal.SIGKILL)
-                status = os.waitpid(child, 0)[1]
-                self.kills += os.WIFSIGNALED(status)
-                return status
-            time.sleep(0.0005)
-        return os.waitpid(child, 0)[1]
+    def watched(self: RunDirectory, name: str, data: bytes) -> None:
+        life.moment()
+        write(self, name, data)
+        life.moment()
 
-    def _trials(self) -> int:
-        """Trials that began since the last call."""
-        try:
-            return len(os.read(self._seen, 65536))
-        except BlockingIOError:
-            return 0
+    RunDirectory.write = watched  # type: ignore[method-assign]
+
+
+def count_time_in_trials(life: Life) -> None:
+    """Let the interval between parts be a number of trials, so that the work a kill may cost is one, too."""
+    import time
+    from types import SimpleNamespace
+
+    from tuning import parts
+
+    parts.time = SimpleNamespace(monotonic=lambda: float(life.trials), time_ns=time.time_ns)  # type: ignore[assignment]
+
+
+class Life:
+    """How many moments a child has left (no end without a number), and how many trials it has begun."""
+
+    def __init__(self) -> None:
+        self.left: int | None = None
+        self.trials = 0
+
+    def moment(self) -> None:
+        """Something happens in the child; its last moment ends it, as SIGKILL from outside would."""
+        if self.left is not None:
+            self.left -= 1
+            if self.left <= 0:
+                os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":

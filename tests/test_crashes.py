@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
-from chaos import POISON, duplicates, hazards, supervised, truth, write_hazards
+from chaos import POISON, duplicates, figure, hazards, seed_of, supervised, truth, write_hazards
 
 from tuning import RunResult
 
@@ -106,18 +105,31 @@ def test_the_number_of_crashes_is_the_users_choice(tmp_path: Path, threshold: in
     assert f"has ended its worker {times}:" in RunResult(str(tmp_path / "run")).study_records[0].reason
 
 
-def _kills(tmp_path: Path, customers: int, trials: int, kills: int) -> None:
-    seed = random.randrange(10**6)
-    print(f"seed {seed}")
+def _kills(tmp_path: Path, customers: int, trials: int, kills: int, longest: int, interval: int) -> None:
+    """Kill that many workers, each within `longest` moments; few enough that the work outlasts them."""
+    assert kills * longest < 2 * customers * trials  # a trial has two moments at least
+    seed = seed_of("worker kills")
     write_hazards(tmp_path / "data", customers, {})
     runner = hazards(tmp_path / "data", trials=trials, limits={"crashes_before_quarantine": 10_000}, slots=1)
-    done = supervised(runner, str(tmp_path / "run"), "--kill", str(seed), str(kills), "--interval", "0.05")
+    numbers = [str(number) for number in (seed, kills, longest)]
+    done = supervised(runner, str(tmp_path / "run"), "--kill", *numbers, "--interval", str(interval))
     result = RunResult(str(tmp_path / "run"))
-    whole = runner.run(str(tmp_path / "whole"), progress=False, in_process=True)
-    assert truth(result) == truth(whole)
+    assert truth(result) == truth(runner.run(str(tmp_path / "whole"), progress=False, in_process=True))
     assert duplicates(result) == []
-    assert done["kills"] >= customers  # a life of at most 15 trials never reaches the end of a study of 20
+    assert done["kills"] == kills
+    again = done["ran"] - customers * trials
+    figure(f"{kills} of {done['starts']} workers killed over {customers * trials} trials: {again} trials run again")
+    assert 0 <= again <= kills * (interval + 1)
 
 
 def test_workers_killed_at_random_lose_nothing(tmp_path: Path) -> None:
-    _kills(tmp_path, customers=5, trials=20, kills=30)
+    _kills(tmp_path, customers=5, trials=20, kills=30, longest=6, interval=2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("customers", "kills", "longest", "interval"), [(25, 200, 4, 3), (25, 30, 32, 10)])
+def test_many_workers_killed_at_random_lose_nothing(
+    tmp_path: Path, customers: int, kills: int, longest: int, interval: int
+) -> None:
+    _kills(tmp_path, customers, 500 // customers, kills, longest, interval)

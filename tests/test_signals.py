@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from chaos import definition, environment, wait_for, write_customers
+from chaos import definition, environment, seed_of, wait_for, write_customers
 
 from tuning.epochs import newest_epoch
 from tuning.lease import last_beat
@@ -119,13 +119,13 @@ MOMENTS: list[tuple[str, Callable[[Command], Callable[[], bool]]]] = [
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_signals_at_many_moments(tmp_path: Path) -> None:
-    """A random moment, a random pause after it, one signal or two, to the process or to its group; 48 times."""
-    seed = int(os.environ.get("CHAOS_SEED") or random.randrange(10**6))
-    for number in range(48):
+    """A random moment, a random pause after it, one signal or two, to the process or to its group; 24 times."""
+    seed = seed_of("signals")
+    for number in range(24):
         rng = random.Random(seed * 1000 + number)
         moment, reached = MOMENTS[number % len(MOMENTS)]
         which, everybody, twice = rng.choice([signal.SIGINT, signal.SIGTERM]), rng.random() < 0.5, rng.random() < 0.4
-        print(f"CHAOS_SEED={seed} number {number}: {which.name} after {moment}, {everybody=}, {twice=}")
+        print(f"number {number}: {which.name} after {moment}, {everybody=}, {twice=}")
         command = Command(tmp_path / str(number), mlflow=rng.random() < 0.3)
         command.until(reached(command))
         time.sleep(rng.choice([0.0, rng.uniform(0.0, 2.0)]))
