@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
+import queue
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from mlflow_records import RUN, by_name, runs_in, study, trial, write_part, write_parts
@@ -14,6 +17,8 @@ from mlflow_records import RUN, by_name, runs_in, study, trial, write_part, writ
 from tuning.errors import DefinitionError, PlanError
 from tuning.storage import RunDirectory
 from tuning.tracking.identity import Search
+from tuning.tracking.process import PARTS_AT_ONCE, Loop
+from tuning.tracking.settings import Settings
 from tuning.tracking.sync import sync
 from tuning.tracking.writer import Writer
 
@@ -149,3 +154,38 @@ def test_importing_the_package_loads_neither_mlflow_nor_ray() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert answer.stdout.strip() == "[]"
+
+
+def test_the_copy_rests_between_batches_but_not_at_the_end(
+    directory: RunDirectory, mlflow_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = 100.0
+    monkeypatch.setattr("tuning.tracking.process.time", SimpleNamespace(monotonic=lambda: clock))
+    settings = Settings(directory.uri, mlflow_database, "churn", RUN)
+    loop = Loop(settings, queue.SimpleQueue(), io.StringIO())
+    loop.prepared = True
+    written = []
+
+    def work() -> None:
+        nonlocal clock
+        clock += 0.1
+        written.append(loop.copier._queue.popleft())
+
+    monkeypatch.setattr(loop.copier, "work", work)
+    for part in ("a", "b"):
+        loop.copier.add(part)
+    loop._step()
+    assert written == ["a"]
+    assert loop._wait() == pytest.approx(2.0)
+    clock += 2.5
+    assert loop._wait() == 0.0
+    loop._step()
+    assert written == ["a", "b"]
+    for number in range(PARTS_AT_ONCE):
+        loop.copier.add(f"more-{number}")
+    loop._step()
+    assert len(written) == 3, "so many parts do not wait, the rest of them does"
+    loop._obey({"close": 60})
+    assert loop._wait() == 0.0
+    loop._step()
+    assert len(written) == 2 + PARTS_AT_ONCE
