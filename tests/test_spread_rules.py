@@ -92,3 +92,19 @@ def test_a_resumed_driver_decides_as_the_first_one_did(tmp_path: Path, stop: dic
     assert [row[:5] for row in decisions(second)] == [row[:5] for row in decisions(whole)]
     assert second.ended == whole.ended
     assert [record.reason for record in second.records] == [record.reason for record in whole.records]
+
+
+def test_a_study_says_why_it_ended_also_when_all_its_trials_were_under_way(tmp_path: Path) -> None:
+    live = study("acme", "random", trials=2, scheduler="fifo", stop={"target": 1e9})
+    studies = together(tmp_path, [live])
+    first, second = studies.next(), studies.next()
+    assert first is not None
+    assert second is not None
+    report = {"score": 1.0, "seconds": 0.1, "fit_seconds": 0.1, "full": STEPS, "prefix": True}
+    for step in range(1, STEPS + 1):
+        studies.result(first[0], {**report, "step": step})
+    studies.end(first[0])
+    assert live.ended == ""
+    assert studies.result(second[0], {**report, "step": 1}) is True
+    studies.end(second[0])
+    assert live.ended == live.records[1].reason == "target: trial 00000 reached 1 (target 1e+09)"

@@ -164,6 +164,7 @@ class LiveStudy:
         ruled = self._rule(trial)
         if not stop:
             trial.ended = ruled
+            self._ask_rules()  # all trials may have been suggested, so that nobody asks any more
         self._note(RESULT, trial.number, {**keep, "stop": stop, "ruled": trial.ended and list(trial.ended)})
         return stop or trial.ended is not None
 
