@@ -59,7 +59,7 @@ WRITERS = {
     ("tuning/parts.py", "flush"): HERE,
     ("tuning/runner.py", "_end"): HERE,
     ("tuning/spread/journal.py", "write_journal"): "test_spread.py: test_a_resumed_driver_takes_the_same_decisions",
-    ("tuning/flight.py", "__init__"): "test_crashes.py: a worker that dies there has started nothing",
+    ("tuning/flight.py", "__init__"): "test_storage_runs.py: test_a_worker_that_dies_is_known_and_its_study_put_aside",
     ("tuning/compare/run.py", "keep"): "made from the records again by `tuning compare RUN`",
     ("tuning/tracking/summary.py", "save_summary"): "a copy for MLflow: test_mlflow_outage.py",
 }
