@@ -202,6 +202,17 @@ def test_a_damaged_part_costs_its_trials_only_and_a_resume_brings_them_back(
     assert truth(TuneRunner.resume(str(run), **QUIET)) == undisturbed
 
 
+def test_a_deleted_part_is_missed_and_a_resume_brings_its_trials_back(
+    customers: Path, undisturbed: dict[str, Any], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    result = TuneRunner(**definition(customers)).run(str(run), **QUIET)
+    recorded = len(result.trial_records)
+    (run / of_kind(list(result.directory.list("records")), TRIALS)[0]).unlink()
+    assert len(RunResult(str(run)).trial_records) < recorded
+    assert truth(TuneRunner.resume(str(run), **QUIET)) == undisturbed
+
+
 DRIVER = """
 import sys
 from chaos import definition

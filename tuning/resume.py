@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -54,9 +55,10 @@ def survey(directory: RunDirectory, epoch: Epoch, studies: Sequence[Study], budg
         for record in decode(data):
             recorded[record.study] = (record, budgets.get(name.split("/")[1], budget))
     going_on = {study.id for study in studies if not _ended(recorded.get(study.id), budget)}
-    found = _of_studies(directory, of_kind(names, TRIALS), going_on, standing.damaged)
-    if standing.damaged:
-        lost = _incomplete(directory, names, standing.damaged, [record for record, _ in recorded.values()]) - going_on
+    known: Counter[str] = Counter()
+    found = _of_studies(directory, of_kind(names, TRIALS), going_on, standing.damaged, known)
+    # Of a study with fewer trials than its record says, a part is damaged, or somebody has deleted it.
+    if lost := {name for name, (record, _) in recorded.items() if known[name] < record.trials} - going_on:
         found += _of_studies(directory, of_kind(names, TRIALS), lost, standing.damaged)
         going_on |= lost
     for record in unique(found):
@@ -76,24 +78,21 @@ def _ended(record: tuple[StudyRecord, int] | None, budget: int) -> bool:
 
 
 def _of_studies(
-    directory: RunDirectory, names: Sequence[str], wanted: set[str], damaged: dict[str, str]
+    directory: RunDirectory,
+    names: Sequence[str],
+    wanted: set[str],
+    damaged: dict[str, str],
+    known: Counter[str] | None = None,
 ) -> list[TrialRecord]:
+    """The trials of some studies; `known` counts those of all studies."""
     found: list[TrialRecord] = []
     for _, data in _read(directory, names, damaged):
-        if wanted and not wanted.isdisjoint(study for study, _ in keys_in(data)):
+        studies = [study for study, _ in keys_in(data)] if wanted or known is not None else []
+        if known is not None:
+            known.update(studies)
+        if not wanted.isdisjoint(studies):
             found += [record for record in decode(data) if record.study in wanted]
     return found
-
-
-def _incomplete(
-    directory: RunDirectory, names: Sequence[str], damaged: dict[str, str], studies: Sequence[StudyRecord]
-) -> set[str]:
-    """Finished studies some of whose trials are in no readable part."""
-    known: dict[str, set[int]] = {}
-    for _, data in _read(directory, of_kind(names, TRIALS), damaged):
-        for study, trial in keys_in(data):
-            known.setdefault(study, set()).add(trial)
-    return {record.study for record in studies if len(known.get(record.study, ())) < record.trials}
 
 
 def _read(directory: RunDirectory, names: Sequence[str], damaged: dict[str, str]) -> Iterator[tuple[str, bytes]]:
