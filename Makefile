@@ -35,7 +35,7 @@ types: install
 	$(BIN)/mypy
 
 chaos: install
-	$(BIN)/python -m pytest -m chaos
+	$(BIN)/python -m pytest -m chaos -rP
 
 bench: install
 	$(BIN)/python -m benchmarks.throughput
