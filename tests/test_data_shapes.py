@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from data_shapes import check, definition, rows_of, trips
@@ -17,7 +18,7 @@ from tuning import partition as partition_module
 from tuning.customers import find_customers
 from tuning.definition import define, read_definition
 from tuning.errors import DataError, DefinitionError
-from tuning.loading import Loader
+from tuning.loading import Loader, push_down
 from tuning.plan import make_plan, make_shards
 
 
@@ -291,3 +292,15 @@ def test_two_customers_of_one_id_are_refused(tmp_path: Path) -> None:
     (tmp_path / "d.yaml").write_text("target: y\ndata:\n  acme: a.csv\n  acme: b.csv\n")
     with pytest.raises(DefinitionError, match="the key 'acme' occurs twice"):
         read_definition(tmp_path / "d.yaml")
+
+
+def test_keys_are_pushed_down_into_parquet_and_only_hint(tmp_path: Path) -> None:
+    """Row groups without the keys are not read; types that a text cannot name exactly are selected afterwards."""
+    table = trips(400, zones=8).sort_values("zone", kind="stable", ignore_index=True).assign(ratio=0.5)
+    pq.write_table(pa.Table.from_pandas(table, preserve_index=False), tmp_path / "t.parquet", row_group_size=50)
+    dataset = ds.dataset(tmp_path / "t.parquet", format="parquet")
+    wanted = push_down(dataset.schema, ["zone", "color"], [("3", "green"), ("4", "green")])
+    groups = sum(len(part.row_groups) for part in dataset.get_fragments() for part in part.split_by_row_group(wanted))
+    assert 0 < groups <= 4
+    assert set(dataset.to_table(filter=wanted).column("zone").to_pylist()) == {3, 4}
+    assert push_down(dataset.schema, ["ratio"], [("0.5",)]) is None

@@ -15,6 +15,7 @@ from forest_sweep import TARGET, sweep
 from tuning import RunResult
 from tuning.cli import main
 
+pytestmark = pytest.mark.timeout(300)  # each starts workers, which takes a while on a busy machine
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
