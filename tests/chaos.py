@@ -176,16 +176,21 @@ def seed_of(test: str) -> int:
 def paced(config: Mapping[str, float], seed: int) -> float:
     """`valley` that takes the seconds in CHAOS_PAUSE, and notes its process and the one above in the file CHAOS_LOG.
 
-    From the trial CHAOS_HOLD on it waits until the file CHAOS_LOG.go is there.
+    From the trial CHAOS_HOLD on it waits until trials have run below three processes: Ray's of three nodes.
     """
     if log := os.environ.get("CHAOS_LOG"):
         with open(log, "a") as lines:
             lines.write(f"{os.getpid()} {os.getppid()} {config['x']!r} {seed}\n")
         held = int(os.environ.get("CHAOS_HOLD") or 2**62)
-        while len(Path(log).read_text().splitlines()) >= held and not Path(f"{log}.go").exists():
+        while len(parents := parents_of(Path(log))) >= held and len(set(parents)) < 3:
             time.sleep(0.05)
     time.sleep(float(os.environ.get("CHAOS_PAUSE") or 0))
     return valley(config, seed)
+
+
+def parents_of(log: Path) -> list[str]:
+    """The process above that of each trial which `paced` noted."""
+    return [line.split()[1] for line in log.read_text().splitlines()] if log.exists() else []
 
 
 def command(folder: Path, *arguments: str, **variables: str) -> subprocess.Popen[bytes]:
