@@ -17,6 +17,7 @@ EDGES = [
     ("sklearn.neural_network._stochastic_optimizers", "AdamOptimizer", "models/mlp.py sets its learning rate"),
     ("sklearn.neural_network._stochastic_optimizers", "SGDOptimizer", "models/mlp.py sets its learning rate"),
     ("mlflow.store.tracking.dbmodels.models", "SqlExperiment.__table__", "tracking/tables.py describes these tables"),
+    ("mlflow.store.tracking.dbmodels.models", "SqlExperimentTag.__table__", "tracking/tables.py"),
     ("mlflow.store.tracking.dbmodels.models", "SqlRun.__table__", "tracking/tables.py"),
     ("mlflow.store.tracking.dbmodels.models", "SqlParam.__table__", "tracking/tables.py"),
     ("mlflow.store.tracking.dbmodels.models", "SqlMetric.__table__", "tracking/tables.py"),

@@ -13,13 +13,17 @@ from sqlalchemy import Table
 
 from tuning.storage import RunDirectory
 from tuning.tracking import tables, template
-from tuning.tracking.bulk import TESTED_REVISIONS
-from tuning.tracking.database import client, prepare, revision
-from tuning.tracking.settings import default_artifacts, how_to_look, tracking_uri_of
+from tuning.tracking.bulk import TESTED_REVISIONS, BulkStore
+from tuning.tracking.database import client, database_file, prepare, revision
+from tuning.tracking.identity import Search, experiment_name
+from tuning.tracking.settings import default_artifacts, default_tracking_uri, how_to_look, tracking_uri_of
+from tuning.tracking.store import open_store
 from tuning.tracking.summary import SUMMARY_FILE, Summary, save_summary
+from tuning.tracking.sync import sync
 
 MODELS = {
     "SqlExperiment": tables.EXPERIMENTS,
+    "SqlExperimentTag": tables.EXPERIMENT_TAGS,
     "SqlRun": tables.RUNS,
     "SqlParam": tables.PARAMS,
     "SqlMetric": tables.METRICS,
@@ -130,6 +134,9 @@ print([name for name in ("mlflow", "ray", "pandas", "matplotlib", "alembic") if 
     runs = client(mlflow_database).search_runs(
         [client(mlflow_database).get_experiment_by_name("churn").experiment_id], "tags.tuning.kind = 'summary'"
     )
+    experiment = client(mlflow_database).get_experiment_by_name("churn")
+    assert experiment.tags == {"mlflow.experimentKind": "custom_model_development"}
+    assert experiment.artifact_location == f"{directory.uri}/files"
     artifacts = {item.path for item in client(mlflow_database).list_artifacts(runs[0].info.run_id)}
     assert artifacts == {"leaderboard.csv", "plots"}
 
@@ -146,5 +153,40 @@ def test_what_a_user_does_to_see_the_copy(tmp_path: Path, monkeypatch: pytest.Mo
     chosen = tracking_uri_of(directory, "postgresql://me:secret@db/mlflow")
     assert "secret" not in how_to_look(chosen, "churn")
     assert default_artifacts(directory, chosen) == f"{tmp_path}/a run/mlruns"
+    odd = RunDirectory(str(tmp_path / "100%20 what?"))
+    assert database_file(tracking_uri_of(odd, default_tracking_uri(odd))) == tmp_path / "100%20 what?" / "mlflow.db"
+    assert default_artifacts(odd, default_tracking_uri(odd)) == f"{tmp_path}/100%20 what?/mlruns"
     monkeypatch.chdir(tmp_path)
     assert default_artifacts(directory, "sqlite:///some/mlflow.db") == f"{tmp_path}/some/mlruns"
+
+
+@pytest.mark.parametrize("name", ["a b", "100%20", "what?", "ünï#;&="])
+def test_a_run_may_be_in_any_folder(name: str, tmp_path: Path, migrated_database: Path) -> None:
+    directory = RunDirectory(str(tmp_path / name))
+    directory.create()
+    (tmp_path / name / "mlflow.db").write_bytes(migrated_database.read_bytes())
+    opened = open_store(default_tracking_uri(directory), Search("churn", "run"), None)
+    assert isinstance(opened, BulkStore)
+    with sqlite3.connect(tmp_path / name / "mlflow.db") as connection:
+        assert ("churn",) in connection.execute("SELECT name FROM experiments").fetchall()
+
+
+@pytest.mark.parametrize("uri", ["sqlite://", "sqlite:///:memory:"])
+def test_a_database_in_memory_is_refused_with_the_way_out(uri: str) -> None:
+    with pytest.raises(ValueError, match=r"in memory; name a file, such as sqlite:///mlflow\.db"):
+        open_store(uri, Search("churn", "run"), None)
+
+
+def test_a_databases_error_is_told_without_its_statement(tmp_path: Path, mlflow_database: str) -> None:
+    directory = RunDirectory(str(tmp_path / "run"))
+    read_only = f"sqlite:///file:{mlflow_database.removeprefix('sqlite:///')}?mode=ro&uri=true"
+    report = sync(directory, read_only, "churn", "run", write_parts(directory, 1, 2), patience=0)
+    assert not report.complete
+    assert report.status.error == "OperationalError: attempt to write a readonly database"
+
+
+def test_an_experiments_name_is_one_that_every_database_takes() -> None:
+    assert experiment_name("churn") == "churn"
+    assert experiment_name(" a\0b ") == "a␀b"
+    assert experiment_name(" ") == "unnamed"
+    assert len(experiment_name("x" * 600)) == 250

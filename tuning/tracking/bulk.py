@@ -67,6 +67,7 @@ class BulkStore:
     """
 
     batch = 2000
+    niceness = 0
 
     def __init__(self, tracking_uri: str, search: Search, artifacts: str | None) -> None:
         from tuning.tracking import tables
@@ -99,20 +100,25 @@ class BulkStore:
             with self.engine.begin() as connection:
                 self._write(connection, runs)
         except (sqlalchemy.exc.DataError, sqlalchemy.exc.IntegrityError, OverflowError, ValueError) as error:
-            raise RejectedError(str(error)) from error
+            raise RejectedError(str(getattr(error, "orig", None) or error)) from error
         for run in runs:
             done(run)
 
     def mark(self, tags: Mapping[str, Mapping[str, str]]) -> None:
-        with self.engine.begin() as connection:
-            there = self._there(connection, [self.run_id(key) for key in tags])
-            rows = [
-                (self.run_id(key), name, value)
-                for key, values in tags.items()
-                if self.run_id(key) in there
-                for name, value in values.items()
-            ]
-            insert(connection, self.tags, _TEXT_COLUMNS, rows, replace=("value",))
+        wanted = {self.run_id(key): values for key, values in tags.items()}
+        with self.engine.connect() as connection:
+            present = {(row[0], row[1]): row[2] for row in self._tags_of(connection, list(wanted))}
+            there = self._there(connection, list(wanted))
+        rows = [
+            (run_uuid, name, value)
+            for run_uuid, values in wanted.items()
+            if run_uuid in there
+            for name, value in values.items()
+            if present.get((run_uuid, name)) != value
+        ]
+        if rows:  # most were written with the tag: no transaction for nothing
+            with self.engine.begin() as connection:
+                insert(connection, self.tags, _TEXT_COLUMNS, rows, replace=("value",))
 
     def settle(self) -> None:
         """Nothing to do: a transaction has happened once or not at all."""
@@ -144,6 +150,14 @@ class BulkStore:
             for run_uuid, status, end in connection.execute(query.where(columns.run_uuid.in_(chunk))):
                 found[run_uuid] = (status, end)
         return found
+
+    def _tags_of(self, connection: sqlalchemy.Connection, ids: Sequence[str]) -> Iterator[Any]:
+        import sqlalchemy
+
+        tags = self.tags.c
+        for chunk in _chunks(ids, _LOOKUP):
+            query = sqlalchemy.select(tags.run_uuid, tags.key, tags.value)
+            yield from connection.execute(query.where(tags.run_uuid.in_(chunk), tags.key == BEST_TAG))
 
     def _clear(self, connection: sqlalchemy.Connection, studies: Sequence[str]) -> None:
         """Remove what a study's earlier record has left and its new one may not overwrite."""

@@ -101,6 +101,11 @@ class Copier:
         return not self._queue and not self._batch
 
     @property
+    def queued(self) -> int:
+        """How many parts wait to be read."""
+        return len(self._queue)
+
+    @property
     def stuck(self) -> bool:
         """True when all that is left are parts that could not be read, several times over."""
         return not self._batch and all(self._unreadable[part] >= READ_ATTEMPTS for part in self._queue)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from tuning.tracking.identity import experiment_name
 from tuning.tracking.template import new_database
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 CACHE_KIB = 64 * 1024
 ACTIVE = "active"
 WORKSPACE = "default"
+KIND = {"mlflow.experimentKind": "custom_model_development"}  # MLflow's page opens on runs, not on traces of chats
 
 
 class DeletedError(Exception):
@@ -53,7 +55,7 @@ def database_file(tracking_uri: str) -> Path | None:
     scheme, _, rest = tracking_uri.partition("://")
     if scheme.split("+")[0] != "sqlite" or len(rest) < 2 or rest.startswith(("/:memory:", "/file:")) or "?" in rest:
         return None
-    return Path(rest.removeprefix("/")).absolute()
+    return Path(unquote(rest.removeprefix("/"))).absolute()
 
 
 def revision(tracking_uri: str) -> str | None:
@@ -89,6 +91,8 @@ def engine_for(tracking_uri: str) -> sqlalchemy.engine.Engine:
     url = sqlalchemy.make_url(tracking_uri)
     options: dict[str, Any] = {}
     if url.get_backend_name() == "sqlite":
+        if url.database in (None, "", ":memory:"):
+            raise ValueError(f"{tracking_uri} is a database in memory; name a file, such as sqlite:///mlflow.db.")
         options = {"timeout": 5.0}
     elif url.get_driver_name() in ("psycopg", "psycopg2"):
         options = {
@@ -97,7 +101,8 @@ def engine_for(tracking_uri: str) -> sqlalchemy.engine.Engine:
             "keepalives_idle": 10,
             "options": "-c statement_timeout=60000 -c lock_timeout=10000",
         }
-    engine = sqlalchemy.create_engine(url, connect_args=options, pool_size=1, max_overflow=1, pool_pre_ping=True)
+    pool: dict[str, Any] = {"pool_size": 1, "max_overflow": 1, "pool_pre_ping": True}
+    engine = sqlalchemy.create_engine(url, **pool, connect_args=options, hide_parameters=True)
     if url.get_backend_name() == "sqlite":
         # SQLite's own 2 MB are outgrown by a database of some thousand trials.
         sqlalchemy.event.listen(engine, "connect", lambda raw, _: raw.execute(f"PRAGMA cache_size = -{CACHE_KIB}"))
@@ -116,7 +121,7 @@ def experiment_id(tracking_uri: str, name: str, artifacts: str | None) -> str:
     found = mlflow_client.get_experiment_by_name(name)
     if found is None:
         try:
-            return str(mlflow_client.create_experiment(name, artifact_location=artifacts))
+            return str(mlflow_client.create_experiment(name, artifacts, KIND))
         except MlflowException as error:
             # Another search may have created it meanwhile, or it was created and the reply got lost.
             found = mlflow_client.get_experiment_by_name(name)
@@ -134,7 +139,7 @@ def experiment_row(engine: sqlalchemy.Engine, name: str, artifacts: str) -> tupl
     """
     import sqlalchemy
 
-    from tuning.tracking.tables import EXPERIMENTS
+    from tuning.tracking.tables import EXPERIMENT_TAGS, EXPERIMENTS
 
     name = experiment_name(name)
     columns = EXPERIMENTS.c
@@ -152,6 +157,9 @@ def experiment_row(engine: sqlalchemy.Engine, name: str, artifacts: str) -> tupl
         try:
             with engine.begin() as connection:
                 connection.execute(EXPERIMENTS.insert().values(**row, creation_time=now, last_update_time=now))
+                number = connection.execute(query).scalar_one()
+                tags = [{"experiment_id": number, "key": key, "value": value} for key, value in KIND.items()]
+                connection.execute(EXPERIMENT_TAGS.insert(), tags)
         except sqlalchemy.exc.IntegrityError:
             continue  # another search has created it meanwhile
     raise OSError(f"The experiment {name!r} can neither be read nor created.")

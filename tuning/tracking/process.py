@@ -28,6 +28,9 @@ REQUEST_TIMEOUT_S = 15
 NICENESS = 10  # when all cores are busy with fits, the copy waits
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 5.0
 SETTLE_AFTER_S = 2 * REQUEST_TIMEOUT_S
+REST = 20  # times as long as a batch took, before the next one: small batches cost several times as much per run
+LONGEST_REST_S = 5.0
+PARTS_AT_ONCE = 20  # are a batch, however long the rest still is
 
 
 def main() -> None:
@@ -92,7 +95,7 @@ class Loop:
         self.failing_since: float | None = None
         self.reported: set[str] = set()
         self.prepared = False
-        self.pause = self.retry_at = 0.0
+        self.pause = self.retry_at = self.rest_until = 0.0
         self.settle_at: float | None = None
 
     def run(self) -> None:
@@ -119,11 +122,14 @@ class Loop:
 
     def _step(self) -> None:
         if not self.prepared:
-            self.copier.store()
+            os.nice(self.copier.store().niceness)
             self.prepared = True
             self._report(None)
-        while not self.copier.idle:
+        while not self.copier.idle and self._rested():
+            started = time.monotonic()
             self.copier.work()
+            now = time.monotonic()
+            self.rest_until = now + min(REST * (now - started), LONGEST_REST_S)
             self._report(None)
             for command in self._take(0):
                 self._obey(command)
@@ -149,6 +155,11 @@ class Loop:
         self.failing_since = None
         return None
 
+    def _rested(self) -> bool:
+        if self.deadline is not None or self.failing_since is not None or self.copier.queued >= PARTS_AT_ONCE:
+            return True
+        return time.monotonic() >= self.rest_until
+
     def _impatient(self) -> bool:
         return self.failing_since is not None and time.monotonic() - self.failing_since >= self.patience
 
@@ -162,9 +173,12 @@ class Loop:
         if self.retry_at:
             until = self.retry_at if self.deadline is None else min(self.retry_at, self.deadline)
             return max(0.0, until - now)
-        if not self.prepared or self.deadline is not None or not self.copier.idle:
+        if not self.prepared or self.deadline is not None:
             return 0.0
-        return None if self.settle_at is None else max(0.0, self.settle_at - now)
+        moments = [] if self.settle_at is None else [self.settle_at]
+        if not self.copier.idle:
+            moments.append(now if self._rested() else self.rest_until)
+        return max(0.0, min(moments) - now) if moments else None
 
     def _take(self, wait: float | None) -> Iterable[dict[str, Any]]:
         """All commands that are here; waits for the first one up to `wait` seconds."""
@@ -187,7 +201,7 @@ class Loop:
 
     def _report(self, error: Exception | None) -> None:
         progress = self.copier.progress
-        message = progress.error if error is None else f"{type(error).__name__}: {error}"
+        message = progress.error if error is None else _said_by(error)
         done = self.copier.done - self.reported
         self.reported |= done
         line = {
@@ -202,6 +216,12 @@ class Loop:
         }
         self.reports.write(json.dumps(line) + "\n")
         self.reports.flush()
+
+
+def _said_by(error: Exception) -> str:
+    """An error as text; of a database's only what its driver said, not the statement with its thousand values."""
+    cause = getattr(error, "orig", None) or error
+    return f"{type(cause).__name__}: {cause}"
 
 
 if __name__ == "__main__":

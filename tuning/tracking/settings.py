@@ -92,7 +92,8 @@ def default_tracking_uri(directory: RunDirectory) -> str:
             "database cannot be placed in it. Set the tracking URI (a server, PostgreSQL or sqlite:///file), "
             "or switch MLflow off."
         )
-    return f"sqlite:///{directory.path(DATABASE)}"
+    path = directory.path(DATABASE).replace("%", "%25").replace("?", "%3F")  # what has a meaning in a URI
+    return f"sqlite:///{path}"
 
 
 def default_artifacts(directory: RunDirectory, tracking_uri: str) -> str | None:
@@ -101,7 +102,7 @@ def default_artifacts(directory: RunDirectory, tracking_uri: str) -> str | None:
     scheme = tracking_uri.split(":")[0].split("+")[0]
     if scheme == "sqlite":
         database = tracking_uri.split("?")[0].partition("://")[2].removeprefix("/").removeprefix("file:")
-        return absolute(str(PurePath(database).parent / ARTIFACTS))
+        return absolute(str(PurePath(unquote(database)).parent / ARTIFACTS))
     if scheme in ("postgresql", "mysql", "mssql"):
         return f"{directory.uri.rstrip('/')}/{ARTIFACTS}"
     return None

@@ -21,6 +21,8 @@ class Store(Protocol):
     """The experiment's id."""
     batch: int
     """How many runs one `write` should get: as many as take about a second."""
+    niceness: int
+    """How much further the copying process steps back while fits want the cores, by what a run costs here."""
 
     @property
     def client(self) -> Any:

@@ -7,7 +7,7 @@ have a value. They are used for the schema revisions in `bulk.TESTED_REVISIONS` 
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, MetaData, String, Table
+from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, MetaData, String, Table, Text
 
 METADATA = MetaData()
 KEY = String(250)
@@ -23,6 +23,13 @@ EXPERIMENTS = Table(
     Column("creation_time", BigInteger),
     Column("last_update_time", BigInteger),
     Column("workspace", String(63), nullable=False),
+)
+EXPERIMENT_TAGS = Table(
+    "experiment_tags",
+    METADATA,
+    Column("key", KEY, primary_key=True),
+    Column("value", Text),
+    Column("experiment_id", Integer, primary_key=True),
 )
 RUNS = Table(
     "runs",
