@@ -198,9 +198,11 @@ def test_top_waits_for_the_end_of_a_study(copy: Copy, mlflow_database: str) -> N
     assert by_name(mlflow_database)["acme"].info.status == "RUNNING"
 
 
-def test_a_study_that_goes_on_with_more_trials(copy: Copy, mlflow_database: str) -> None:
+@pytest.mark.parametrize("clock", [0.0, -86_400.0], ids=["clock as it was", "clock set back"])
+def test_a_study_that_goes_on_with_more_trials(copy: Copy, mlflow_database: str, clock: float) -> None:
     first = study("acme", 2, trial=0, config={"old": 1, "depth": 3}, status=NO_MODEL, reason="nothing finished")
-    last = study("acme", 4, trial=3, config={"depth": 7, "eta": 0.5}, seconds=99.5, test_score=0.9, gain=None)
+    later: dict[str, Any] = {"started": first.started + clock, "seconds": 99.5, "test_score": 0.9, "gain": None}
+    last = study("acme", 4, trial=3, config={"depth": 7, "eta": 0.5}, **later)
     begun: list[Record] = [trial("acme", n) for n in range(2)]
     more: list[Record] = [trial("acme", n) for n in range(2, 4)]
     copy(begun, [first])

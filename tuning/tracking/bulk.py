@@ -27,6 +27,7 @@ from tuning.tracking.runs import (
     RUNNING,
     SEARCH_TAG,
     STUDY,
+    TRIALS,
     TrackedRun,
     replaces,
     user,
@@ -139,16 +140,19 @@ class BulkStore:
         with self.engine.connect() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
-    def _there(self, connection: sqlalchemy.Connection, ids: Sequence[str]) -> dict[str, tuple[str, int | None]]:
-        """Status and end of those runs that are there."""
+    def _there(self, connection: sqlalchemy.Connection, ids: Sequence[str]) -> dict[str, tuple[str, float, int | None]]:
+        """Status, number of trials and end of those runs that are there."""
         import sqlalchemy
 
-        found: dict[str, tuple[str, int | None]] = {}
-        columns = self.runs.c
+        found: dict[str, tuple[str, float, int | None]] = {}
+        columns, latest = self.runs.c, self.latest.c
+        count = (latest.run_uuid == columns.run_uuid) & (latest.key == TRIALS)
+        wanted = sqlalchemy.select(columns.run_uuid, columns.status, latest.value, columns.end_time).select_from(
+            self.runs.outerjoin(self.latest, count)
+        )
         for chunk in _chunks(ids, _LOOKUP):
-            query = sqlalchemy.select(columns.run_uuid, columns.status, columns.end_time)
-            for run_uuid, status, end in connection.execute(query.where(columns.run_uuid.in_(chunk))):
-                found[run_uuid] = (status, end)
+            for run_uuid, status, trials, end in connection.execute(wanted.where(columns.run_uuid.in_(chunk))):
+                found[run_uuid] = (status, trials or 0.0, end)
         return found
 
     def _tags_of(self, connection: sqlalchemy.Connection, ids: Sequence[str]) -> Iterator[Any]:

@@ -32,6 +32,7 @@ from tuning.tracking.runs import (
     SEARCH_TAG,
     STUDY,
     SUMMARY,
+    TRIALS,
     USER_TAG,
     TrackedRun,
     replaces,
@@ -65,10 +66,14 @@ def reach(tracking_uri: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A run on the server; everything is in it when its status is a final one. end: milliseconds since 1970."""
+    """A run on the server; everything is in it when its status is a final one.
+
+    trials: of a study. end: milliseconds since 1970.
+    """
 
     run_id: str
     status: str
+    trials: float = 0.0
     end: int | None = None
 
 
@@ -157,7 +162,7 @@ class ClientStore:
         from mlflow.exceptions import MlflowException
 
         there = self.found.get(run.key)
-        if there is not None and not replaces(run, there.status, there.end):
+        if there is not None and not replaces(run, there.status, there.trials, there.end):
             return
         # Params cannot be changed, so a study that went on gets a new run; its trials move there.
         outdated = there if there is not None and run.kind == STUDY and there.status != RUNNING else None
@@ -177,7 +182,7 @@ class ClientStore:
                 _persist(partial(self.client.log_batch, there.run_id, **batch, synchronous=True))
             if run.status != RUNNING:
                 _persist(partial(self.client.set_terminated, there.run_id, run.status, run.end))
-                self.found[run.key] = Found(there.run_id, run.status, run.end)
+                self.found[run.key] = Found(there.run_id, run.status, run.trials, run.end)
             if outdated is not None:
                 condition = f"{_is(PARENT_TAG, outdated.run_id)} and {_is(BEST_TAG, 'true')}"
                 for former in self.client.search_runs([self.experiment], condition):
@@ -211,11 +216,11 @@ class ClientStore:
             if not token:
                 break
         for key, runs in same.items():
-            runs.sort(key=lambda run: (run.info.status == RUNNING, run.info.start_time, run.info.run_id))
+            runs.sort(key=lambda run: (run.info.status == RUNNING, -_trials(run), run.info.start_time, run.info.run_id))
             kept = runs[0].info
             for extra in runs[1:]:
                 self._remove(extra.info.run_id, kept.run_id)
-            self.found[key] = Found(kept.run_id, kept.status, kept.end_time)
+            self.found[key] = Found(kept.run_id, kept.status, _trials(runs[0]), kept.end_time)
         return len(same)
 
     def _remove(self, extra: str, kept: str) -> None:
@@ -223,6 +228,11 @@ class ClientStore:
         for child in self.client.search_runs([self.experiment], _is(PARENT_TAG, extra), max_results=50_000):
             self.client.set_tag(child.info.run_id, PARENT_TAG, kept)
         self.client.delete_run(extra)
+
+
+def _trials(run: Any) -> float:
+    """How far a study's run on the server has come."""
+    return float(run.data.metrics.get(TRIALS, 0.0))
 
 
 def _persist(call: Callable[[], T]) -> T:

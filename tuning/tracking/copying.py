@@ -69,7 +69,8 @@ class Copier:
         self._batch: dict[str, list[Record]] = {}  # part → records: read, not yet written
         self._unreadable: Counter[str] = Counter()  # part → failed attempts
         self._waiting = Waiting()
-        self._ended: dict[str, tuple[int, int | None]] = {}  # study → end of its latest record, the winner there
+        # study → (trials, end) of its latest record, the winner there
+        self._ended: dict[str, tuple[tuple[int, int], int | None]] = {}
         self._most_models = most_models
         self._models: dict[str, StudyRecord] = {}  # studies whose winners are still to be logged as models
         self._logger: ModelLogger | None = None
@@ -226,14 +227,18 @@ class Copier:
             store.mark(winners)
 
     def _winner(self, study: str) -> int | None:
-        return self._ended.get(study, (0, None))[1]
+        return self._ended.get(study, ((0, 0), None))[1]
 
     def _latest(self, studies: Iterable[StudyRecord]) -> list[StudyRecord]:
-        """Of each study its latest record, unless a later one was seen before: a resumed study has several."""
+        """Of each study its latest record, unless a later one was seen before: a resumed study has several.
+
+        The latest is the one with most trials; clocks decide only between those with as many.
+        """
         latest: dict[str, StudyRecord] = {}
         for record in studies:
-            if ended(record) >= self._ended.get(record.study, (0, None))[0]:
-                self._ended[record.study] = (ended(record), record.trial)
+            age = (record.trials, ended(record))
+            if age >= self._ended.get(record.study, ((0, 0), None))[0]:
+                self._ended[record.study] = (age, record.trial)
                 latest[record.study] = record
         return list(latest.values())
 

@@ -33,6 +33,7 @@ NAME_TAG = "mlflow.runName"
 USER_TAG = "mlflow.user"
 NOTE_TAG = "mlflow.note.content"
 
+TRIALS = "trials"  # the metric that says how far a study has come
 # Figures of a study: metrics of its run. All other columns of its record are tags.
 STUDY_FIGURES = (
     "cv_score",
@@ -81,6 +82,11 @@ class TrackedRun:
     params: Mapping[str, str] = field(default_factory=dict)
     metrics: tuple[Metric, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def trials(self) -> float:
+        """How many trials a study's run stands for; 0 for other runs."""
+        return next((value for key, value, *_ in self.metrics if key == TRIALS), 0.0)
 
 
 def of_trial(record: TrialRecord, search: Search, best: bool = False) -> TrackedRun:
@@ -167,16 +173,17 @@ def ended(record: StudyRecord) -> int:
     return _milliseconds(record.started) + max(0, int(record.seconds * 1000))
 
 
-def replaces(new: TrackedRun, status: str, end: int | None) -> bool:
-    """Whether a run must be written although one with its key is there, with that status and end.
+def replaces(new: TrackedRun, status: str, trials: float, end: int | None) -> bool:
+    """Whether a run must be written although one with its key is there, with that status, number of trials and end.
 
-    A run that is complete stays as it is, except a search's summary, and a study that has gone on with more trials.
+    A run that is complete stays as it is, except a search's summary, and a study that has gone on: with more trials,
+    whatever the clock said then and now, or with as many and a later end.
     """
     if new.kind == SUMMARY:
         return True
     if new.status == RUNNING or status == RUNNING:
         return new.status != RUNNING
-    return new.kind == STUDY and new.end is not None and end is not None and new.end > end
+    return new.kind == STUDY and (new.trials, new.end or 0) > (trials, end or 0)
 
 
 def open_study(record: TrialRecord, search: Search) -> TrackedRun:
