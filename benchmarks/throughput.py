@@ -126,8 +126,8 @@ class Size:
 def sized(tier: str, quick: bool, customers: int | None, trials: int | None) -> Size:
     """Full and quick sizes by tier; both can be scaled down."""
     if quick:
-        count = {"S": 120, "M": 16, "L": 6}[tier]
-        size = Size(customers=count, slow=2, slow_trials=10, pure_customers=4, seconds=QUICK_SECONDS)
+        count, slow_trials, pure = {"S": (120, 10, 4), "M": (12, 5, 2), "L": (4, 5, 1)}[tier]
+        size = Size(customers=count, slow=2, slow_trials=slow_trials, pure_customers=pure, seconds=QUICK_SECONDS)
     else:
         count = {"S": 200, "M": 200, "L": 60}[tier]
         size = Size(customers=count)
@@ -148,7 +148,7 @@ def run_tier(
     place = folder / f"{tier}-{search}"
     everyone = make_workload(place, TIERS[tier], size.customers, size.trials)
     scenario = Scenario(tier, str(place), everyone, size.trials, search, cores)
-    pure = pure_fits(replace(scenario, customers=everyone[: size.pure_customers], options={"repeats": 3}))
+    pure = pure_fits(replace(scenario, customers=everyone[: size.pure_customers], options={"repeats": 3 if size.pure_customers > 1 else 1}))
     tell(f"{tier}: pure fits {1000 * pure['plain']:.2f} ms plain, {1000 * pure['prepared']:.2f} ms prepared")
     result = TierResult(tier, search, cores, size.customers, size.trials, pure)
     for number, contender in there_and_back(list(chosen), size):
