@@ -148,7 +148,8 @@ def run_tier(
     place = folder / f"{tier}-{search}"
     everyone = make_workload(place, TIERS[tier], size.customers, size.trials)
     scenario = Scenario(tier, str(place), everyone, size.trials, search, cores)
-    pure = pure_fits(replace(scenario, customers=everyone[: size.pure_customers], options={"repeats": 3 if size.pure_customers > 1 else 1}))
+    repeats = 3 if size.pure_customers > 1 else 1
+    pure = pure_fits(replace(scenario, customers=everyone[: size.pure_customers], options={"repeats": repeats}))
     tell(f"{tier}: pure fits {1000 * pure['plain']:.2f} ms plain, {1000 * pure['prepared']:.2f} ms prepared")
     result = TierResult(tier, search, cores, size.customers, size.trials, pure)
     for number, contender in there_and_back(list(chosen), size):
