@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from make_customers import make_customer
 
 from tuning.cli import main
-from tuning.definition import read_definition
+from tuning.definition_file import read_definition
 
 FAST = ("--quiet", "--in-process", "--set", "mlflow=false", "--set", "search_space=logistic", "--set", "trials=2")
 

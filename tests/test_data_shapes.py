@@ -16,7 +16,8 @@ from data_shapes import check, definition, rows_of, trips
 from tuning import keyed
 from tuning import partition as partition_module
 from tuning.customers import find_customers
-from tuning.definition import define, read_definition
+from tuning.definition import define
+from tuning.definition_file import read_definition
 from tuning.errors import DataError, DefinitionError
 from tuning.loading import Loader, push_down
 from tuning.plan import make_plan, make_shards

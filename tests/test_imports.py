@@ -38,6 +38,7 @@ ORDER = [
     "tuning.methods",
     "tuning.warm_start",
     "tuning.definition",
+    "tuning.definition_file",
     "tuning.reading",
     "tuning.files",
     "tuning.keys",

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from search_spaces import SpaceError
 from tuning import RunResult, TuneRunner
-from tuning.definition import load_yaml, read_definition
+from tuning.definition_file import load_yaml, read_definition
 from tuning.errors import DefinitionError, RunError, StorageError, TuningError
 from tuning.models.saving import load_model, load_skops
 from tuning.storage import RunDirectory, slug

@@ -234,7 +234,7 @@ def read(
     changes: tuple[str, ...],
 ) -> Definition:
     """The definition of a file with the command line's overrides."""
-    from tuning.definition import read_definition
+    from tuning.definition_file import read_definition
 
     overrides: dict[str, Any] = {}
     for change in changes:

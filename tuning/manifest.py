@@ -42,7 +42,7 @@ def _beside(manifest: str, path: str) -> str:
 
 
 def _documents(path: str) -> Mapping[str, Any]:
-    from tuning.definition import load_yaml
+    from tuning.definition_file import load_yaml
 
     filesystem, inner = located(path)
     try:

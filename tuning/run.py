@@ -9,7 +9,8 @@ from functools import cache, lru_cache
 from typing import Any
 
 from tuning.customers import Customer
-from tuning.definition import Definition, define, load_yaml
+from tuning.definition import Definition, define
+from tuning.definition_file import load_yaml
 from tuning.epochs import Epoch, newest_epoch
 from tuning.errors import RunError, StorageError
 from tuning.options import Resources, parse_space

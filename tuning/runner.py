@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuning.definition import Definition, define, read_definition
+from tuning.definition import Definition, define
+from tuning.definition_file import read_definition
 from tuning.epochs import newest_epoch
 from tuning.errors import RunError, RunInterrupted, RunOwnedError, StorageError, TuningError, signal_name
 from tuning.halting import Halt, halting, stopper, workers_callback

@@ -10,7 +10,8 @@ from typing import Any
 from tuning.compare.comparison import Comparison, analyse
 from tuning.compare.curves import Curves
 from tuning.compare.studies import curves_of, hold_out_of, options_of
-from tuning.definition import Definition, define, read_definition
+from tuning.definition import Definition, define
+from tuning.definition_file import read_definition
 from tuning.errors import DefinitionError
 from tuning.methods import Method
 from tuning.results import RunResult
