@@ -12,11 +12,10 @@ written is always that list.
 
 from __future__ import annotations
 
-import hashlib
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from search_spaces.constraints import code_digest, constraint_name, importable, load_constraint
 from search_spaces.errors import SpaceError, nearest
 from search_spaces.parameters import Choice, Constant, Float, Int, Parameter
 from search_spaces.values import UNSET
@@ -65,7 +64,7 @@ def parameter_from_dict(name: Any, fields: Any) -> Parameter:
             path=str(name),
         )
     kind = fields.get("type")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         known = ", ".join(KINDS)
         if kind is None:
             raise SpaceError(f"has no type; add type: one of {known}", path=str(name))
@@ -106,7 +105,7 @@ def space_to_dict(
     document: dict[str, Any] = {"parameters": [parameter_to_dict(parameter, prose) for parameter in parameters]}
     if constraints:
         document["constraints"] = [
-            f"{constraint_name(c)}#{_code_digest(c)}" if code or not _importable(c) else constraint_name(c)
+            f"{constraint_name(c)}#{code_digest(c)}" if code or not importable(c) else constraint_name(c)
             for c in constraints
         ]
     return document
@@ -148,61 +147,13 @@ def space_from_dict(mapping: Any) -> tuple[list[Parameter], list[Callable[..., A
     constraints = mapping.get("constraints") or []
     if isinstance(constraints, str):
         constraints = [constraints]
-    return parameters, [_load_constraint(text, f"constraints.{i}") for i, text in enumerate(constraints)]
+    if not isinstance(constraints, list | tuple):
+        raise SpaceError(
+            f"{_short(constraints)} must be a list of functions, each as package.module:function", path="constraints"
+        )
+    return parameters, [load_constraint(text, f"constraints.{i}") for i, text in enumerate(constraints)]
 
 
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "…"
-
-
-# --- constraints --------------------------------------------------------------------------------
-
-
-def constraint_name(constraint: Callable[..., Any]) -> str:
-    """`module:function`."""
-    name = getattr(constraint, "__qualname__", type(constraint).__qualname__)
-    return f"{getattr(constraint, '__module__', '')}:{name}"
-
-
-def _importable(constraint: Callable[..., Any]) -> bool:
-    module, _, name = constraint_name(constraint).partition(":")
-    return module != "__main__" and getattr(sys.modules.get(module), name, None) is constraint
-
-
-def _code_digest(constraint: Callable[..., Any]) -> str:
-    """8 hexadecimal digits of what a function does, without its place in a file."""
-    code = getattr(constraint, "__code__", None)
-    parts = [constraint_name(constraint)] if code is None else [*_code_parts(code)]
-    closure = getattr(constraint, "__closure__", None) or ()
-    parts += [repr(cell.cell_contents) for cell in closure]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:8]
-
-
-def _code_parts(code: Any) -> list[str]:
-    parts = [code.co_code.hex(), repr(code.co_names), repr(code.co_varnames)]
-    for constant in code.co_consts:
-        parts += _code_parts(constant) if hasattr(constant, "co_code") else [repr(constant)]
-    return parts
-
-
-def _load_constraint(text: Any, path: str) -> Callable[..., Any]:
-    import importlib
-
-    if not isinstance(text, str) or text.count(":") != 1:
-        raise SpaceError(f"{text!r} must name a function as package.module:function", path=path)
-    if "#" in text:
-        raise SpaceError(
-            f"{text!r} was a function without a name of its own, which no file can bring back; pass the same "
-            "SearchSpace in Python, or move the function to a module and name it as package.module:function",
-            path=path,
-        )
-    module, _, name = text.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise SpaceError(f"{text!r} cannot be imported ({error}); check the name and PYTHONPATH", path=path) from error
-    if not callable(found):
-        raise SpaceError(f"{text!r} is not a function", path=path)
-    result: Callable[..., Any] = found
-    return result

@@ -18,6 +18,9 @@ from typing import Any, ClassVar, TypeAlias
 from search_spaces.errors import SpaceError
 from search_spaces.values import UNSET, When, check_name, check_when, number, plain, same, whole
 
+# Values of a grid that are still apart as positions in the unit interval, and whole numbers as floats: 15 digits.
+MOST = 10**15
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Shared:
@@ -35,6 +38,11 @@ class _Shared:
             object.__setattr__(self, "when", check_when(self.when))
         except SpaceError as error:
             raise error.under(name) from None
+        if isinstance(self.nested, str) or not isinstance(self.nested, Sequence):
+            raise SpaceError(f"{self.nested!r} must be a list of keys", path=f"{name}.nested")
+        for key in self.nested:
+            if not isinstance(key, str):
+                raise SpaceError(f"{key!r} is not a key; write text", path=f"{name}.nested")
         object.__setattr__(self, "nested", tuple(self.nested))
 
 
@@ -56,6 +64,12 @@ class _Numeric(_Shared):
             raise SpaceError(
                 f"low {self.low!r} is above high {self.high!r}; swap them",
                 path=f"{self.name}.low",
+            )
+        if not math.isfinite(self.high - self.low):
+            raise SpaceError(
+                f"from {self.low!r} to {self.high!r} is farther than a float goes (1.8e308); narrow the range, or use "
+                "a log scale",
+                path=f"{self.name}.high",
             )
         if self.log and self.low <= 0:
             raise SpaceError(
@@ -89,6 +103,12 @@ class _Numeric(_Shared):
     def _check_step(self) -> None:
         if self.step <= 0:
             raise SpaceError(f"{self.step!r} must be above 0", path=f"{self.name}.step")
+        if (self.high - self.low) / self.step > MOST:
+            raise SpaceError(
+                f"steps of {self.step!r} from {self.low!r} to {self.high!r} are more than {MOST:.0e} values, which no "
+                "algorithm tells from a continuum; leave step out",
+                path=f"{self.name}.step",
+            )
         span = Decimal(repr(self.high)) - Decimal(repr(self.low))
         step = Decimal(repr(self.step))
         if span % step != 0:
@@ -246,7 +266,7 @@ class Int(_Numeric):
     default: int = field(default=UNSET, kw_only=True)
 
     def __post_init__(self) -> None:
-        self._check(whole)
+        self._check(_countable)
 
     @property
     def size(self) -> int:
@@ -275,6 +295,16 @@ class Int(_Numeric):
         if isinstance(value, bool) or not isinstance(value, int | float) or not self.low <= value <= self.high:
             return False
         return value == int(value) and (int(value) - self.low) % (self.step or 1) == 0
+
+
+def _countable(value: Any, path: str) -> int:
+    found = whole(value, path)
+    if abs(found) > MOST:
+        raise SpaceError(
+            f"{found!r} has more than 15 digits, which no algorithm can tell apart; use a float, or a smaller range",
+            path=path,
+        )
+    return found
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from search_spaces import conditions, documents
+from search_spaces.constraints import constraint_name
 from search_spaces.errors import SpaceError, nearest
 from search_spaces.grid import Grid
 from search_spaces.parameters import Constant, Parameter
@@ -242,7 +243,7 @@ class SearchSpace:
                 parameter = self.labelled[label]
                 why = f"  # {parameter.why}" if parameter.why else ""
                 lines.append(f"{margin}{parameter.name:<{width}}  {parameter.describe()}{why}")
-        lines += [f"constraint: {documents.constraint_name(constraint)}" for constraint in self.constraints]
+        lines += [f"constraint: {constraint_name(constraint)}" for constraint in self.constraints]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:

@@ -199,6 +199,16 @@ def test_bohb_learns_at_the_largest_budget() -> None:
     assert chosen(0.1) == pytest.approx(0.1, abs=0.15)
 
 
+def test_bohb_says_nothing_about_good_trials_of_one_kind(caplog: pytest.LogCaptureFixture, capsys: Any) -> None:
+    """hpbandster logs nine lines whenever all good trials took the same value of a choice."""
+    points = [{"c": "good"}] * 2 + [{"c": "bad"}] * 3
+    searcher = build({"name": "bohb", "random_fraction": 0}, SearchSpace([Choice("c", ["good", "bad"])]), points=points)
+    for number in range(8):
+        config = searcher.suggest(str(number))
+        searcher.on_trial_complete(str(number), {"loss": float(config["c"] == "bad"), "training_iteration": 1})
+    assert caplog.text + capsys.readouterr().err == ""
+
+
 def test_any_searcher_runs_under_hyperband_for_bohb() -> None:
     """Ray's scheduler calls `on_pause` and `on_unpause` of the searcher it finds in the controller."""
     from ray.tune.schedulers import HyperBandForBOHB

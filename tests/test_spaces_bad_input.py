@@ -37,6 +37,13 @@ CASES = {
     "x: {type: choice, values: abc}": ["parameters.x.values: 'abc' must be a list"],
     "x: {type: choice, values: [a, b], default: c}": ["parameters.x.default: 'c' is not one of 'a', 'b'"],
     "x: {type: flaot, low: 0, high: 1}": ["parameters.x.type: 'flaot' is not a type (did you mean 'float'?)"],
+    "x: {type: [float], low: 0, high: 1}": ["parameters.x.type: ['float'] is not a type"],
+    "x: {type: float, low: 0, high: 1, step: 1e-300}": ["parameters.x.step: ", "more than 1e+15 values", "leave step"],
+    "x: {type: float, low: 0, high: 1e30, step: 1e-3}": ["more than 1e+15 values"],
+    "x: {type: float, low: -1.7e308, high: 1.7e308}": ["parameters.x.high: ", "farther than a float goes", "narrow"],
+    "x: {type: int, low: 0, high: 9007199254740993}": ["parameters.x.high: ", "more than 15 digits", "use a float"],
+    "x: {type: float, low: 0, high: 1, nested: a}": ["parameters.x.nested: 'a' must be a list of keys"],
+    "x: {type: float, low: 0, high: 1, nested: [1]}": ["parameters.x.nested: 1 is not a key"],
     "x: {low: 0, high: 1}": ["parameters.x: has no type; add type: one of float, int, choice, constant"],
     "x: {type: float, high: 1}": ["parameters.x.low: a float needs 'low'"],
     "x: {type: float, low: 0, hihg: 1}": ["parameters.x.hihg: a float has no field 'hihg' (did you mean 'high'?)"],
@@ -94,6 +101,14 @@ def test_a_mistake_in_yaml_names_field_value_and_way_out(text: str) -> None:
         (
             {"parameters": {"x": {"type": "constant", "value": 1}}, "constraints": "os:nothing"},
             "constraints.0: 'os:nothing' cannot be imported",
+        ),
+        (
+            {"parameters": {"x": {"type": "constant", "value": 1}}, "constraints": 3},
+            "constraints: 3 must be a list of functions, each as package.module:function",
+        ),
+        (
+            {"parameters": {"x": {"type": "constant", "value": 1}}, "constraints": ["..rules:deep"]},
+            "constraints.0: '..rules:deep' cannot be imported",
         ),
         (
             {"parameters": {"x": {"type": "constant", "value": 1}}, "constraints": "os:sep"},

@@ -8,6 +8,7 @@ branch's model starts after its own few trials rather than after as many as the 
 
 from __future__ import annotations
 
+import logging
 import math
 import warnings
 from collections.abc import Iterator, Mapping
@@ -188,7 +189,13 @@ def _make_branches(spec: Bohb, space: SearchSpace, seed: int) -> Iterator[_Branc
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """hpbandster calls what ConfigSpace deprecates, and divides by zero where a choice has one value."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    """hpbandster calls what ConfigSpace deprecates, divides by zero where good trials are all alike, and logs it."""
+    logger = logging.getLogger("hpbandster")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
