@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 
 import pytest
@@ -108,6 +110,7 @@ def test_ids_are_mlflows_and_depend_on_every_part() -> None:
         validation._validate_run_id(value)
 
 
-@pytest.mark.parametrize("value", ["a\tb", "a\\b", "a\nb\r", r"\N", "ü", ""])
-def test_text_for_postgres_keeps_one_line_per_row(value: str) -> None:
-    assert copy_text([(value, 1)]).count("\n") == 1
+@pytest.mark.parametrize("value", ["a\tb", "a\\b", "a\nb\r", r"\N", "ü", "", 'say "x", y', r"\."])
+def test_text_for_postgres_means_itself(value: str) -> None:
+    text = copy_text([(value, 1), (value, 2)])
+    assert list(csv.reader(io.StringIO(text, newline=""))) == [[value, "1"], [value, "2"]]

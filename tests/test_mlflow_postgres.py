@@ -38,6 +38,7 @@ def test_runs_read_back_as_they_were_recorded(driver: str, server: PostgresServe
     uri = server.uri(driver)
     directory = RunDirectory(str(tmp_path / "run"))
     config = {f"p{n}": n for n in range(120)} | {"text": "tab\tline\nüß\\N\0 %s %(x)s", "long": "x" * 9000}
+    config |= {"quoted": 'a "b", c\r\n\\.\n', "empty": ""}
     steps = [StepRecord(1, math.nan), StepRecord(2, math.inf), *(StepRecord(n, 1 / n) for n in range(3, 1300))]
     parts = [
         write_part(directory, "t", trial("acme", 0, config=config, steps=steps), trial("acme", 1)),
@@ -58,7 +59,9 @@ def test_runs_read_back_as_they_were_recorded(driver: str, server: PostgresServe
     assert run.data.params["text"].startswith("tab\tline\nüß\\N")
     assert run.data.params["text"].endswith(" %s %(x)s")
     assert len(run.data.params["long"]) == 6000
-    assert len(run.data.params) == 123
+    assert len(run.data.params) == 125
+    assert run.data.params["quoted"] == 'a "b", c\r\n\\.\n'
+    assert run.data.params["empty"] == ""
     values = {v.step: v.value for v in client(uri).get_metric_history(run.info.run_id, "roc_auc")}
     assert len(values) == 1299
     assert math.isnan(values[1])
@@ -66,6 +69,24 @@ def test_runs_read_back_as_they_were_recorded(driver: str, server: PostgresServe
     assert values[7] == 1 / 7
     assert run.data.tags["tuning.best"] == "true"
     assert runs["acme"].data.metrics["test_score"] == 0.79
+
+
+def test_a_run_that_another_writer_makes_at_the_same_moment_is_no_conflict(
+    server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = RunDirectory(str(tmp_path / "run"))
+    part = write_part(directory, "t", trial("acme", 0), trial("acme", 1))
+    for number in range(2):
+        opened = store.open_store(server.uri(DRIVERS[0]), Search("moment", RUN), str(tmp_path / "mlruns"))
+        if number:  # looks before the other one has written, and writes after it
+            monkeypatch.setattr(opened, "_there", lambda *_: {})
+        copier = Copier(directory, Search("moment", RUN), Selection(None), lambda opened=opened: opened)
+        copier.add(part)
+        copier.work()
+        assert (copier.pending, copier.progress.rejected, copier.progress.trials) == (0, 0, 2)
+    runs = by_name(server.uri(DRIVERS[0]), "moment")
+    assert sorted(runs) == ["acme", "acme/0000", "acme/0001"]
+    assert [len(runs[name].data.params) for name in ("acme/0000", "acme/0001")] == [4, 4]
 
 
 def test_a_server_that_goes_away_is_waited_for(server: PostgresServer, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tuning.tracking import limits
 from tuning.tracking.database import client, engine_for, experiment_row
 from tuning.tracking.identity import Search
-from tuning.tracking.inserting import insert
+from tuning.tracking.inserting import Row, copy, insert
 from tuning.tracking.runs import (
     BEST_TAG,
     KEY_TAG,
@@ -87,6 +88,11 @@ class BulkStore:
         """Costs 2 seconds of CPU: models need it, runs do not."""
         return client(self.tracking_uri)
 
+    @property
+    def driver(self) -> Any:
+        """The database's driver: COPY goes past SQLAlchemy, and so do its errors."""
+        return self.engine.dialect.dbapi
+
     def log_artifacts(self, key: str, folder: Path) -> None:
         location = f"{self.artifacts}/{self.run_id(key)}/artifacts"
         if "://" not in location:
@@ -97,10 +103,11 @@ class BulkStore:
     def write(self, runs: Sequence[TrackedRun], done: Callable[[TrackedRun], None]) -> None:
         import sqlalchemy
 
+        wrapped = (sqlalchemy.exc.DataError, sqlalchemy.exc.IntegrityError)
         try:
             with self.engine.begin() as connection:
                 self._write(connection, runs)
-        except (sqlalchemy.exc.DataError, sqlalchemy.exc.IntegrityError, OverflowError, ValueError) as error:
+        except (*wrapped, self.driver.DataError, self.driver.IntegrityError, OverflowError, ValueError) as error:
             raise RejectedError(str(getattr(error, "orig", None) or error)) from error
         for run in runs:
             done(run)
@@ -176,33 +183,57 @@ class BulkStore:
 
     def _write(self, connection: sqlalchemy.Connection, runs: Sequence[TrackedRun]) -> None:
         there = self._there(connection, [self.run_id(run.key) for run in runs])
-        rows, params, metrics, latest, tags = _rows(), _rows(), _rows(), _rows(), _rows()
+        fresh, again = _Rows(), _Rows()  # of runs that are not there yet, and of those that are overwritten
         cleared: list[str] = []
         for run in runs:
             run_uuid = self.run_id(run.key)
             before = there.get(run_uuid)
-            if before is not None:
-                if not replaces(run, *before):
-                    continue
+            if before is None:
+                self._add(fresh, run_uuid, run)
+            elif replaces(run, *before):
                 if before[0] != RUNNING and run.kind == STUDY:
                     cleared.append(run_uuid)
-            rows.append(self._run_row(run_uuid, run))
-            params += [(run_uuid, key, value) for key, value in run.params.items()]
-            history = [(run_uuid, key, step, when, *limits.stored(value)) for key, value, step, when in run.metrics]
-            metrics += history
-            latest += _latest(history)
-            tags += [(run_uuid, key, value) for key, value in run.tags.items()]
-            if run.parent is not None:
-                tags.append((run_uuid, PARENT_TAG, self.run_id(run.parent)))
+                self._add(again, run_uuid, run)
         if cleared:
             self._clear(connection, cleared)
-        insert(connection, self.runs, _RUN_COLUMNS, rows, replace=("name", "status", "start_time", "end_time"))
-        insert(connection, self.params, _TEXT_COLUMNS, params, replace=("value",))
-        insert(connection, self.metrics, _METRIC_COLUMNS, metrics)
-        insert(connection, self.latest, _METRIC_COLUMNS, latest, replace=_METRIC_COLUMNS[2:])
-        insert(connection, self.tags, _TEXT_COLUMNS, tags, replace=("value",))
+        if self.engine.dialect.name == "sqlite" or not self._copied(connection, fresh):
+            self._insert(connection, fresh)
+        self._insert(connection, again)
 
-    def _run_row(self, run_uuid: str, run: TrackedRun) -> tuple[Any, ...]:
+    def _add(self, rows: _Rows, run_uuid: str, run: TrackedRun) -> None:
+        rows.runs.append(self._run_row(run_uuid, run))
+        rows.params += [(run_uuid, key, value) for key, value in run.params.items()]
+        history = [(run_uuid, key, step, when, *limits.stored(value)) for key, value, step, when in run.metrics]
+        rows.metrics += history
+        rows.latest += _latest(history)
+        rows.tags += [(run_uuid, key, value) for key, value in run.tags.items()]
+        if run.parent is not None:
+            rows.tags.append((run_uuid, PARENT_TAG, self.run_id(run.parent)))
+
+    def _insert(self, connection: sqlalchemy.Connection, rows: _Rows) -> None:
+        insert(connection, self.runs, _RUN_COLUMNS, rows.runs, replace=("name", "status", "start_time", "end_time"))
+        insert(connection, self.params, _TEXT_COLUMNS, rows.params, replace=("value",))
+        insert(connection, self.metrics, _METRIC_COLUMNS, rows.metrics)
+        insert(connection, self.latest, _METRIC_COLUMNS, rows.latest, replace=_METRIC_COLUMNS[2:])
+        insert(connection, self.tags, _TEXT_COLUMNS, rows.tags, replace=("value",))
+
+    def _copied(self, connection: sqlalchemy.Connection, rows: _Rows) -> bool:
+        """Copy rows of runs that were not there a moment ago; False, and nothing done, when another writer has put
+        one there meanwhile or a run has the same figure twice."""
+        savepoint = connection.begin_nested()
+        try:
+            copy(connection, self.runs, _RUN_COLUMNS, rows.runs)
+            copy(connection, self.params, _TEXT_COLUMNS, rows.params)
+            copy(connection, self.metrics, _METRIC_COLUMNS, rows.metrics)
+            copy(connection, self.latest, _METRIC_COLUMNS, rows.latest)
+            copy(connection, self.tags, _TEXT_COLUMNS, rows.tags)
+        except self.driver.IntegrityError:
+            savepoint.rollback()
+            return False
+        savepoint.commit()
+        return True
+
+    def _run_row(self, run_uuid: str, run: TrackedRun) -> Row:
         location = f"{self.artifacts}/{run_uuid}/artifacts"
         return (
             run_uuid,
@@ -221,13 +252,20 @@ class BulkStore:
         )
 
 
-def _rows() -> list[tuple[Any, ...]]:
-    return []
+@dataclass(slots=True)
+class _Rows:
+    """What runs are, table by table."""
+
+    runs: list[Row] = field(default_factory=list)
+    params: list[Row] = field(default_factory=list)
+    metrics: list[Row] = field(default_factory=list)
+    latest: list[Row] = field(default_factory=list)
+    tags: list[Row] = field(default_factory=list)
 
 
-def _latest(history: Sequence[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
+def _latest(history: Sequence[Row]) -> Iterable[Row]:
     """Of each metric the row that MLflow calls its latest: highest step, then time, then value."""
-    latest: dict[str, tuple[Any, ...]] = {}
+    latest: dict[str, Row] = {}
     for row in history:
         before = latest.get(row[1])
         if before is None or row[2:5] > before[2:5]:

@@ -100,8 +100,6 @@ def of_trial(record: TrialRecord, search: Search, best: bool = False) -> Tracked
         NAME_TAG: name,
         RUN_TAG: search.run,
         CUSTOMER_TAG: record.customer,
-        f"{PREFIX}trial": str(record.trial),
-        f"{PREFIX}state": record.state,
         f"{PREFIX}algorithm": record.algorithm,
         f"{PREFIX}scheduler": record.scheduler,
         f"{PREFIX}seed": str(record.seed),
@@ -244,8 +242,7 @@ def _trial_metrics(
         yield "score", record.score, last, end
     for name, value in record.metrics.items():
         yield names[name], value, last, end
-    yield "seconds", record.seconds, 0, end
-    yield "fit_seconds", record.fit_seconds, 0, end
+    yield "fit_seconds", record.fit_seconds, 0, end  # the trial's own length is the run's
     for step_number, config in changes:
         for name, value in limits.flatten(config):
             if isinstance(value, int | float) and not isinstance(value, bool):
