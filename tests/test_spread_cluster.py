@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from chaos import Crash, crashing
@@ -19,6 +21,7 @@ from tuning import RunResult, TuneRunner
 from tuning.customers import Customer
 from tuning.spread.journal import read_journal
 from tuning.spread.live import SAVE, LiveStudy
+from tuning.spread.sharing import fetch, sharing
 from tuning.spread.state import FILE, read_state
 from tuning.steps import Step
 from tuning.storage import RunDirectory
@@ -163,6 +166,77 @@ def test_a_frame_in_memory_is_written_once_and_customers_are_loaded_once_per_wor
     assert stored > 10_000  # the rows are here, once,
     for path in (tmp_path / "run" / "tune").rglob("*"):
         assert not path.is_file() or path.stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize("kind", ["by", "mapping"])
+def test_workers_have_a_frames_rows_from_the_object_store_and_never_read_the_file(
+    ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The files are moved away before the first trial, when each of them has been read once."""
+
+    @contextlib.contextmanager
+    def moved(directory: RunDirectory, studies: Any) -> Iterator[Any]:
+        with sharing(directory, studies) as shelf:
+            files = [str(path) for path in (run / "data").rglob("*.parquet")]
+            assert [fetch(shelf, file) is None for file in files] == [False] * 2
+            (run / "data").rename(run / "away")
+            yield shelf
+
+    run = tmp_path / "run"
+    monkeypatch.setattr("tuning.spread.running.sharing", moved)
+    result = runner_of(mean_of_levels(), **FRAMES[kind], trials=4).run(str(run), progress=False)
+    assert {record.state for record in result.trial_records} == {"finished"}
+    assert [record.status for record in result.study_records] == ["ok", "ok"]
+
+
+def test_rows_that_the_object_store_has_lost_are_read_from_the_file(
+    ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextlib.contextmanager
+    def losing(directory: RunDirectory, studies: Any) -> Iterator[Any]:
+        with sharing(directory, studies) as shelf:
+            pass
+        files = [str(path) for path in (tmp_path / "run" / "data").rglob("*.parquet")]
+        assert [fetch(shelf, file) for file in files] == [None] * len(files) != []
+        yield shelf
+
+    monkeypatch.setattr("tuning.spread.running.sharing", losing)
+    result = runner_of(mean_of_levels(), **FRAMES["by"], trials=2).run(str(tmp_path / "run"), progress=False)
+    assert {record.state for record in result.trial_records} == {"finished"}
+    assert {record.status for record in result.study_records} == {"ok"}
+
+
+def test_a_resume_needs_neither_the_frame_nor_its_object(
+    ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuning.spread.running.INTERVAL_S", 0.0)
+    run = str(tmp_path / "run")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "y"]).assign(shop=["a", "b"] * 30)
+    more = {"data": frame, "by": "shop", "target": "y", "search_space": "ridge", "metric": "r2", "mode": "max"}
+    with crashing(monkeypatch, 2, only="trials"), pytest.raises(Crash):
+        runner_of(None, **more, steps=1).run(run, progress=False)
+    give_back()
+    before = {record.key: record.started for record in RunResult(run).trial_records}
+    assert before
+    result = TuneRunner.resume(run, progress=False)
+    assert [record.status for record in result.study_records] == ["ok", "ok"]
+    assert before.items() <= {record.key: record.started for record in result.trial_records}.items()
+
+
+FRAME = pd.DataFrame({"shop": ["a"] * 50 + ["b"] * 50, "level": range(100)})
+FRAMES = {
+    "by": {"data": FRAME, "by": "shop"},
+    "mapping": {"data": {"a": FRAME[:50], "b": FRAME[50:]}},
+}
+
+
+def mean_of_levels() -> Any:
+    def objective(config: dict[str, Any], data: Any) -> float:
+        assert len(data) == 50
+        return float(data["level"].mean() + config["x"])
+
+    return objective
 
 
 def test_the_tuner_of_a_spread_definition_records_like_a_run(ray_cluster: None, tmp_path: Path) -> None:

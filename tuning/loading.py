@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tuning.customers import Customer
@@ -19,16 +19,26 @@ if TYPE_CHECKING:
     from tuning.definition import Definition
 
 
+def read_always(path: str) -> None:
+    """No file is at hand."""
+
+
 class Loader:
     """Gives customers their rows.
 
-    customers: those that will be asked for; another one is read alone. The rows of a keyed table are read once for
-    all of them, with their keys pushed down into Parquet, when the first one is asked for; a customer that is over
-    `limits.max_rows` is left out there and never costs the others memory.
+    customers: those that will be asked for; another one is read alone, and not kept. The rows of a keyed table are
+    read once for all of them, with their keys pushed down into Parquet, when the first one is asked for; a customer
+    that is over `limits.max_rows` is left out there and never costs the others memory. at_hand: the content of a file
+    where that is in memory already, else None.
     """
 
-    def __init__(self, definition: Definition, customers: Iterable[Customer]) -> None:
-        self.definition = definition
+    def __init__(
+        self,
+        definition: Definition,
+        customers: Iterable[Customer],
+        at_hand: Callable[[str], pa.Table | None] = read_always,
+    ) -> None:
+        self.definition, self.at_hand = definition, at_hand
         self._shares = _shares(customers)
         self._read: dict[int, _Share | CustomerError] = {}
 
@@ -38,21 +48,25 @@ class Loader:
         if customer.rows is not None and customer.rows > limits.max_rows:
             raise CustomerError(f"{customer.rows} rows, more than limits.max_rows: {limits.max_rows}.")
         if customer.key is None:
+            if (table := self.at_hand(customer.files[0])) is not None:
+                check_names(table.column_names, short(customer.files[0]), limits.max_columns)
+                return table.to_pandas(use_threads=False)
             return read_frame(
                 customer.files[0],
                 self.definition.csv_options,
                 max_rows=limits.max_rows,
                 max_columns=limits.max_columns,
             )
-        share = self._share(self._shares.setdefault(customer.id, [customer]))
-        return share.rows(customer.key)
+        if customer.id not in self._shares:
+            return _Share(self.definition, [customer], self.at_hand).rows(customer.key)
+        return self._share(self._shares[customer.id]).rows(customer.key)
 
     def _share(self, customers: list[Customer]) -> _Share:
         """The rows of all customers that are read together, read now or earlier."""
         number = id(customers)
         if number not in self._read:
             try:
-                self._read[number] = _Share(self.definition, customers)
+                self._read[number] = _Share(self.definition, customers, self.at_hand)
             except CustomerError as error:
                 self._read[number] = error
         share = self._read[number]
@@ -84,12 +98,14 @@ def _shares(customers: Iterable[Customer]) -> dict[str, list[Customer]]:
 class _Share:
     """Rows of several customers, ordered by customer."""
 
-    def __init__(self, definition: Definition, customers: Sequence[Customer]) -> None:
+    def __init__(
+        self, definition: Definition, customers: Sequence[Customer], at_hand: Callable[[str], pa.Table | None]
+    ) -> None:
         import numpy as np
 
         wanted = [customer for customer in customers if (customer.rows or 0) <= definition.limits.max_rows]
         files = list(dict.fromkeys(file for customer in wanted for file in customer.files))
-        table = _together([self._of_file(file, definition, wanted) for file in files])
+        table = _together([_of_file(file, definition, wanted, at_hand(file)) for file in files])
         codes, keys = row_keys(table, definition.by)
         order = np.argsort(codes, kind="stable")
         bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
@@ -100,22 +116,37 @@ class _Share:
         start, end = self._ranges.get(key, (0, 0))
         return self._frame.iloc[start:end]
 
-    @staticmethod
-    def _of_file(path: str, definition: Definition, customers: Sequence[Customer]) -> pa.Table:
-        import pyarrow.dataset as ds
 
-        outside = hive_values(path)
-        with explained(path, {}):
-            filesystem, inner = located(path)
-            dataset = ds.dataset(inner, filesystem=filesystem, format="parquet")
-            check_names(dataset.schema.names, short(path), definition.limits.max_columns)
-            keys = [customer.key for customer in customers if path in customer.files and customer.key is not None]
-            table = dataset.to_table(
-                columns=definition.needed_of(dataset.schema.names),
-                filter=push_down(dataset.schema, definition.by, keys),
-                use_threads=False,
-            )
-        return with_columns(table, outside)
+def _of_file(
+    path: str, definition: Definition, customers: Sequence[Customer], at_hand: pa.Table | None = None
+) -> pa.Table:
+    """These customers' rows of a file, and few others."""
+    import pyarrow.dataset as ds
+
+    outside = hive_values(path)
+    with explained(path, {}):
+        dataset = ds.dataset(at_hand) if at_hand is not None else _dataset(path)
+        check_names(dataset.schema.names, short(path), definition.limits.max_columns)
+        keys = [customer.key for customer in customers if path in customer.files and customer.key is not None]
+        table = dataset.to_table(
+            columns=definition.needed_of(dataset.schema.names),
+            filter=push_down(dataset.schema, definition.by, keys),
+            use_threads=False,
+        )
+    return with_columns(table, outside)
+
+
+def read_table(path: str) -> pa.Table:
+    """All rows of a Parquet file; `CustomerError` says why they cannot be read."""
+    with explained(path, {}):
+        return _dataset(path).to_table(use_threads=False)
+
+
+def _dataset(path: str) -> ds.Dataset:
+    import pyarrow.dataset as ds
+
+    filesystem, inner = located(path)
+    return ds.dataset(inner, filesystem=filesystem, format="parquet")
 
 
 def push_down(schema: pa.Schema, by: Sequence[str], keys: Sequence[Key]) -> ds.Expression | None:

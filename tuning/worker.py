@@ -18,7 +18,7 @@ from tuning.definition import Definition, define
 from tuning.epochs import Epoch
 from tuning.errors import CustomerError, StorageError, StudyError
 from tuning.filing import Filing
-from tuning.loading import Loader
+from tuning.loading import Loader, read_always
 from tuning.model_list import own_families
 from tuning.model_space import members
 from tuning.models.base import Family
@@ -57,8 +57,9 @@ class Workshop:
         settings: Settings,
         definition: Definition | None = None,
         studies: Sequence[Study] = (),
+        at_hand: Callable[[str], Any] = read_always,
     ) -> Workshop:
-        """studies: those to come, whose keyed customers are read together."""
+        """studies: those to come, whose keyed customers are read together. at_hand: as of a `Loader`."""
         from tuning.objective import resolve_objective
 
         definition = definition or frozen_definition(directory, epoch)
@@ -68,7 +69,7 @@ class Workshop:
             definition=definition,
             settings=settings,
             space=resolve_space(definition, settings.task, settings.metric, own)[0],
-            loader=Loader(definition, [study.customer for study in studies]),
+            loader=Loader(definition, [study.customer for study in studies], at_hand),
             filing=Filing(directory),
             own=own,
             objective=None if definition.objective is None else resolve_objective(definition.objective),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from tuning.definition import Definition
@@ -17,6 +18,7 @@ from tuning.run import Settings
 from tuning.spread.adapters import adapt, adapting, checkpoints_callback, scheduler_over, search_over
 from tuning.spread.journal import DRIVER, read_journal
 from tuning.spread.live import Event, LiveStudy
+from tuning.spread.sharing import fetch, sharing, shelf
 from tuning.spread.state import FILE
 from tuning.spread.studies import Studies
 from tuning.spread.trainable import CHECKPOINT_S, spread_trainable
@@ -41,12 +43,14 @@ class SpreadRun:
     definition: Definition
     carried: Definition | None
     report: Report
+    _shelf: Any = field(default=None, init=False)  # has the run's own files in the object store
 
     @contextlib.contextmanager
     def tuner(self, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Iterator[Any]:
         """The Tuner over all trials of all unfinished studies; a study's record is written when it ends."""
         studies = self._studies()
-        with adapting(studies) as adapters:
+        left = [live.study for live in studies.studies]
+        with adapting(studies) as adapters, sharing(self.directory, left) as self._shelf:
             try:
                 yield self._tuner(adapters, attempt, callbacks, stop)
             finally:
@@ -64,7 +68,9 @@ class SpreadRun:
 
     def lasting_tuner(self) -> Any:
         """The same for a caller who fits it at some time; its studies stay in memory until this process ends."""
-        return self._tuner(adapt(self._studies()), 0)
+        studies = self._studies()
+        self._shelf = shelf(self.directory, [live.study for live in studies.studies])
+        return self._tuner(adapt(studies), 0)
 
     def _studies(self) -> Studies:
         studies = Studies(self.directory, self.epoch, self._live(), self.report, self._conclude, interval=INTERVAL_S)
@@ -80,7 +86,7 @@ class SpreadRun:
         epoch = replace(self.epoch, accepts=())
         return tune.Tuner(
             tune.with_resources(
-                spread_trainable(self.directory.uri, epoch, name, self.carried, CHECKPOINT_S),
+                spread_trainable(self.directory.uri, epoch, name, self.carried, CHECKPOINT_S, self._shelf),
                 self.definition.resources.to_ray(),
             ),
             tune_config=tune.TuneConfig(
@@ -135,7 +141,9 @@ class SpreadRun:
     def _conclude(self, study: LiveStudy) -> None:
         """Choose and refit the study's winner here, in the driver, and record the study."""
         settings = Settings(self.run, self.plan.task, self.plan.metric, self.plan.mode)
-        workshop = Workshop.open(self.directory, self.epoch, settings, self.carried)
+        workshop = Workshop.open(
+            self.directory, self.epoch, settings, self.carried, at_hand=partial(fetch, self._shelf)
+        )
         with quiet():
             found = run_study(workshop, study.study, study.records, trials=(), failure=study.failure, over=study.ended)
             records = [*found]

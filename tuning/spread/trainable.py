@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tuning.customers import Customer
@@ -21,6 +22,7 @@ from tuning.errors import CustomerError, StudyError
 from tuning.run import read_plan
 from tuning.seeds import trial_seed
 from tuning.spread.adapters import REPORT
+from tuning.spread.sharing import fetch
 from tuning.spread.state import read_state, write_state
 from tuning.storage import RunDirectory
 from tuning.study import Study, worker_name
@@ -30,22 +32,27 @@ CHECKPOINT_S = 5.0
 KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as large
 
 
-def spread_trainable(uri: str, epoch: Epoch, name: str, definition: Definition | None, pause: float) -> Any:
-    """The trainable of one trial; its name carries the run. pause: seconds between checkpoints."""
+def spread_trainable(uri: str, epoch: Epoch, name: str, definition: Definition | None, pause: float, shelf: Any) -> Any:
+    """The trainable of one trial; its name carries the run.
+
+    pause: seconds between checkpoints. shelf: has the run's own files in the object store.
+    """
 
     def trainable(config: dict[str, Any]) -> None:
         heed_sigterm()
-        run_trial(uri, epoch, definition, config, pause)
+        run_trial(uri, epoch, definition, config, pause, shelf)
 
     trainable.__name__ = name
     return trainable
 
 
-def run_trial(uri: str, epoch: Epoch, definition: Definition | None, config: dict[str, Any], pause: float) -> None:
+def run_trial(
+    uri: str, epoch: Epoch, definition: Definition | None, config: dict[str, Any], pause: float, shelf: Any
+) -> None:
     """One trial, every step reported; an exception of the user's code is reported too, and not tried again."""
     from ray import tune
 
-    steps = _steps(uri, epoch, definition, config, pause)
+    steps = _steps(uri, epoch, definition, config, pause, shelf)
     while True:
         try:
             with quiet():
@@ -65,8 +72,10 @@ def run_trial(uri: str, epoch: Epoch, definition: Definition | None, config: dic
             return
 
 
-def _steps(uri: str, epoch: Epoch, definition: Definition | None, config: dict[str, Any], pause: float) -> Any:
-    bench = _bench(uri, epoch, definition)
+def _steps(
+    uri: str, epoch: Epoch, definition: Definition | None, config: dict[str, Any], pause: float, shelf: Any
+) -> Any:
+    bench = _bench(uri, epoch, definition, shelf)
     workshop, study = bench.workshop, bench.studies[config["study"]]
     training = workshop.training(bench.data(study.customer))
     params, state = config["config"], _restored(workshop.directory, config)
@@ -131,13 +140,13 @@ class Bench:
 _OPEN: dict[tuple[str, str], Bench] = {}
 
 
-def _bench(uri: str, epoch: Epoch, definition: Definition | None) -> Bench:
+def _bench(uri: str, epoch: Epoch, definition: Definition | None, shelf: Any) -> Bench:
     """This process's bench of a run, opened once."""
     key = (uri, epoch.folder)
     if key not in _OPEN:
         _OPEN.clear()
         directory = RunDirectory(uri)
         settings, studies, _ = read_plan(directory, epoch)
-        workshop = Workshop.open(directory, epoch, settings, definition)
+        workshop = Workshop.open(directory, epoch, settings, definition, at_hand=partial(fetch, shelf))
         _OPEN[key] = Bench(workshop, {study.id: study for study in studies})
     return _OPEN[key]
