@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -69,3 +70,13 @@ def test_rays_schedulers_still_hold_the_attributes_that_ours_read() -> None:
         experiment_tag = ""
 
     assert {"last_perturbation_time", "last_result"} <= set(vars(_PBTTrialState(Trial())))
+
+
+def test_ray_still_knows_the_settings_that_we_make_for_our_own_cluster() -> None:
+    """An unknown one it would ignore."""
+    import ray
+
+    from tuning.tuner import OWN_RAY
+
+    binary = (Path(ray.__file__).parent / "core" / "src" / "ray" / "gcs" / "gcs_server").read_bytes()
+    assert all(name.encode() in binary for name in OWN_RAY)

@@ -75,6 +75,7 @@ ORDER = [
     "tuning.spread",
     "tuning.signals",
     "tuning.halting",
+    "tuning.queueing",
     "tuning.tuner",
     "tuning.runner",
     "tuning.compare",

@@ -50,6 +50,19 @@ def test_a_trial_that_reports_steps_fails_at_its_next_one(tmp_path: Path, monkey
             next(iterator)
 
 
+def test_only_the_first_study_of_a_process_has_more_time_for_loading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = _Clock(monkeypatch)
+    monkeypatch.setattr(Guard, "_studies", 0)
+    late = "it took longer than limits.study_seconds: 100"
+    for reason in ("", late):  # two shards, the same process
+        with (tmp_path / "stack").open("wb") as stack, Guard(Limits(study_seconds=100), stack, warm=False) as guard:
+            guard.study()
+            clock.now += 101
+            assert guard.over() == reason
+
+
 def test_a_study_whose_time_is_up_keeps_what_it_has_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,6 +103,7 @@ class _Tuners:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, work: list[int | None]) -> None:
         self.work, self.built, self.done = work, 0, 0
         monkeypatch.setattr("tuning.runner.start_ray", lambda slots: None)
+        monkeypatch.setattr("tuning.runner.check_room", lambda needs: None)
         monkeypatch.setattr("tuning.runner.build_tuner", self.build)
         monkeypatch.setattr("tuning.runner.PAUSE_S", 0.0)
 

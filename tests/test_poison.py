@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,8 @@ import yaml
 from chaos import POISON, POISONED_FILES, SPACE, command, figure, truth, write_hazards
 
 from tuning import RunResult
+from tuning.flight import Crash, crashes
+from tuning.run import read_plan
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.ray, pytest.mark.timeout(3600)]
 KINDS = (*POISON, *POISONED_FILES)
@@ -20,25 +22,40 @@ LIMITS = {"trial_seconds": 2.0, "memory_gb": 1.0, "max_rows": 50}
 CRASHING = ("segfault", "exit", "loop", "loop_in_c", "abort")
 
 
-def _run(folder: Path, customers: int, poisoned: dict[int, str], **limits: float) -> tuple[RunResult, float]:
+def _run(folder: Path, customers: int, poisoned: dict[int, str], slots: int = 2) -> tuple[RunResult, float]:
     """A run of these customers, and its wall seconds."""
     write_hazards(folder / "data", customers, poisoned)
-    fields = {"name": "poison", "data": "data/*.csv", "objective": "chaos:hazard", "steps": 2, "trials": 10, "slots": 2}
+    fields = {"name": "poison", "data": "data/*.csv", "objective": "chaos:hazard", "steps": 2, "trials": 10}
     fields |= {"scheduler": "fifo", "search_space": SPACE, "metric": "loss", "mode": "min", "seed": 3, "mlflow": False}
-    (folder / "definition.yaml").write_text(yaml.safe_dump({**fields, "limits": {**LIMITS, **limits}}))
+    (folder / "definition.yaml").write_text(yaml.safe_dump({**fields, "slots": slots, "limits": LIMITS}))
     start = time.monotonic()
     code = command(folder, "run", "definition.yaml", "--run-dir", "run").wait(1800)
     assert code in (0, 3, 4), (folder / "err").read_text()
     return RunResult(str(folder / "run")), time.monotonic() - start
 
 
+def _crashes(result: RunResult) -> list[Crash]:
+    """What the workers of a run that ended in the middle left behind."""
+    shards = read_plan(result.directory, result.epoch)[0].shards
+    return [crash for shard in range(shards) for crash in crashes(result.directory, result.epoch, shard)]
+
+
+def _waited(found: list[Crash]) -> float:
+    """Seconds for which trials hung until the watchdog ended them, as it says itself."""
+    ends = [re.match(r"Timeout \((\d+):(\d+):([\d.]+)\)", crash.stack) for crash in found]
+    return sum(3600 * int(end[1]) + 60 * int(end[2]) + float(end[3]) for end in ends if end)
+
+
 def _seconds_of_a_restart(folder: Path) -> float:
-    """From two runs of one customer that ends its worker: put aside after the first time, and after the seventh."""
-    walls = []
-    for times in (1, 7):
-        (folder / str(times)).mkdir()
-        walls.append(_run(folder / str(times), 1, {0: "exit"}, crashes_before_quarantine=times)[1])
-    return (walls[1] - walls[0]) / 6
+    """What one worker loses each time, from two runs on one slot: with and without customers that end their worker."""
+    walls, restarts = [], 0
+    for name, poisoned in (("none", {}), ("exits", dict.fromkeys(range(5, 64, 10), "exit"))):
+        (folder / name).mkdir()
+        result, wall = _run(folder / name, 64, poisoned, slots=1)
+        walls.append(wall)
+        restarts = len(_crashes(result))
+        assert restarts == 2 * len(poisoned)
+    return (walls[1] - walls[0]) / restarts
 
 
 def test_one_per_cent_of_poison_costs_the_others_restarts_only(tmp_path: Path) -> None:
@@ -56,13 +73,12 @@ def test_one_per_cent_of_poison_costs_the_others_restarts_only(tmp_path: Path) -
     for number, kind in POISONED.items():
         wanted = "quarantined" if kind in CRASHING else "no_model" if kind in POISONED_FILES else "ok"
         assert board.loc[f"c{number:04d}", "status"] == wanted, kind
-    kinds = Counter(POISONED.values())
-    restarts = 2 * sum(kinds[kind] for kind in CRASHING)
-    waited = 2 * (kinds["loop"] + kinds["loop_in_c"]) * (LIMITS["trial_seconds"] * 1.25 + 1)
-    each = _seconds_of_a_restart(tmp_path)
-    restarting = (restarts * each + waited) / 2  # by two workers, of which one is at it at a time
+    found = _crashes(poisoned)
+    assert len(found) >= 2 * sum(kind in CRASHING for kind in POISONED.values())
+    each, waited = _seconds_of_a_restart(tmp_path), _waited(found)
+    restarting = (len(found) * each + waited) / 2  # shared by two workers
     figure(
         f"{len(POISONED)} of {CUSTOMERS} customers poisoned: {wall:.1f} s instead of {clean:.1f} s, {wall / clean:.2f} "
-        f"times as long; {(wall - restarting) / clean:.2f} times without {restarts} restarts of {each:.1f} s and "
-        f"{waited:.0f} s of waiting for time limits, shared by two workers"
+        f"times as long; {(wall - restarting) / clean:.2f} times without {len(found)} restarts of {each:.1f} s and "
+        f"{waited:.0f} s of hanging until a time limit, both shared by two workers"
     )

@@ -40,13 +40,14 @@ class Guard:
     """Watches over one worker's studies; a context manager.
 
     stack: a file with a descriptor, where the watchdog writes before it ends the process. warm: whether everything
-    that studies need is loaded already.
+    that studies need is loaded already; from the second study of a process on it is, whatever the shard.
     """
+
+    _studies = 0  # of this process
 
     def __init__(self, limits: Limits, stack: IO[bytes], warm: bool = True) -> None:
         self.limits = limits
         self._grace = 0.0 if warm else FIRST_S
-        self._studies = 0
         self._stack = stack
         self._study_until = self._armed_until = float("inf")
         self._study_started = 0.0
@@ -61,8 +62,8 @@ class Guard:
 
     def study(self) -> None:
         """A study begins."""
-        self._studies += 1
-        if self._studies > 1:
+        Guard._studies += 1
+        if Guard._studies > 1:
             self._grace = 0.0
         self._study_started = time.monotonic()
         self._study_until = self._study_started + self._hard(self.limits.study_seconds)

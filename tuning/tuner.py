@@ -12,6 +12,7 @@ from typing import Any
 from tuning.definition import Definition
 from tuning.errors import PlanError
 from tuning.objective import Travelling
+from tuning.queueing import shard_queue
 from tuning.signals import kept
 from tuning.starting import Begun
 from tuning.storage import slug
@@ -21,6 +22,8 @@ logger = logging.getLogger(__name__)
 # One thread per slot: fits of a few milliseconds lose by more, and slots would fight for the cores. Libraries read
 # these when they are loaded, so they must be in the environment before a worker starts.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+# A place for a worker that died is looked for again after so many milliseconds at most; Ray's default is a second.
+OWN_RAY = {"RAY_gcs_create_placement_group_retry_max_interval_ms": "200"}
 TUNE_SETTINGS = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # CSV, JSON and TensorBoard files per shard tell nobody anything
     "TUNE_GLOBAL_CHECKPOINT_S": "300",  # the records are the truth; Ray's own snapshot is a convenience
@@ -46,7 +49,7 @@ def build_tuner(begun: Begun, attempt: int, callbacks: Sequence[Any] = (), stop:
     return tune.Tuner(
         tune.with_resources(trainable, shard_resources([each.to_ray() for each in begun.plan.resources])),
         param_space={"shard": tune.grid_search(list(range(len(begun.plan.shards))))},
-        tune_config=tune.TuneConfig(reuse_actors=True, max_concurrent_trials=slots),
+        tune_config=tune.TuneConfig(reuse_actors=True, max_concurrent_trials=slots, scheduler=shard_queue(slots)),
         run_config=tune.RunConfig(
             name=f"{begun.epoch.folder}-{attempt}",
             storage_path=begun.directory.locate("tune"),
@@ -96,7 +99,7 @@ def start_ray(slots: int) -> None:
             if os.environ.get("RAY_ADDRESS"):
                 ray.init(log_to_driver=False, runtime_env={"env_vars": ONE_THREAD})
                 return
-            with _environment(ONE_THREAD):
+            with _environment({**ONE_THREAD, **OWN_RAY}):
                 ray.init(
                     address="local",  # else a cluster that somebody else runs on this machine would be joined
                     num_cpus=slots,

@@ -1,0 +1,43 @@
+"""Which shard a free worker takes while another worker is being started in the place of one that died.
+
+Tune gives a worker that is through with its shard to the first shard that waits. That is often the one for which it
+is just starting a process, after a crash; it then ends that process, seconds of work, and starts one for another shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+
+def next_shard(waiting: Sequence[str], order: Collection[str], running: int, slots: int) -> str | None:
+    """The shard for a worker that is free; None when none waits.
+
+    waiting: shards without a worker, those that wait longest first; for these workers are started first. order: the
+    same in the order in which they should run. running: shards that are worked on. slots: workers at once.
+    """
+    starting = max(0, slots - running - 1)  # the workers that are missing, without the free one
+    free = waiting[starting:] or waiting[-1:]
+    return next((shard for shard in order if shard in free), None)
+
+
+def shard_queue(slots: int) -> Any:
+    """A `ray.tune` scheduler that runs shards in their order and leaves alone those whose worker is being started."""
+    from ray.tune.experiment import Trial
+    from ray.tune.schedulers import FIFOScheduler
+
+    class Queue(FIFOScheduler):
+        def __init__(self) -> None:
+            super().__init__()
+            self._waiting: list[str] = []
+
+        def choose_trial_to_run(self, tune_controller: Any) -> Any:
+            trials = tune_controller.get_trials()
+            pending = {trial.trial_id: trial for trial in trials if trial.status == Trial.PENDING}
+            known = [name for name in self._waiting if name in pending]
+            self._waiting = [*known, *(name for name in pending if name not in known)]
+            running = sum(trial.status == Trial.RUNNING for trial in trials)
+            chosen = next_shard(self._waiting, pending, running, slots)
+            return None if chosen is None else pending[chosen]
+
+    return Queue()
