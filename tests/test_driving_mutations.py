@@ -99,7 +99,13 @@ def test_trials_longer_than_the_first_one_run_to_their_own_end(scheduler: str) -
             yield Step(step, config["n"] + step / 100, get_state=lambda step=step: step)
 
     training = Training(
-        start, lambda _: "", lambda config: int(config["n"]), lambda _: True, lambda _: (), lambda _: "n"
+        start,
+        lambda _: "",
+        lambda config: int(config["n"]),
+        lambda _: True,
+        lambda _: True,
+        lambda _: (),
+        lambda _: "n",
     )
     space = SearchSpace([Int("n", 2, 9, default=2), Float("x", 0.0, 1.0)])
     assert training.race_steps({"n": 2}, space) == 9

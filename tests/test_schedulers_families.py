@@ -53,6 +53,7 @@ def loop() -> Any:
         family=lambda config: str(config["model"]),
         full_steps=lambda config: full_steps(config, data),
         best_prefix=lambda config: isinstance(find_family(config["model"]), SteppedFamily),
+        progress=lambda config: isinstance(find_family(config["model"]), SteppedFamily),
         frozen=frozen,
     )
 

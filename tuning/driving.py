@@ -58,6 +58,8 @@ class Drive(Iterator[FinishedTrial]):
     family: of a configuration.
     best_prefix: whether every prefix of this configuration's steps is a model of its own, so that the
         best step counts and not the last.
+    progress: whether this configuration's steps are one training's progress (folds are not); only such a trial
+        ends on its plateau. Default: as best_prefix.
     full_steps: of a trial with this configuration; the scheduler's `max_steps` are those of the longest one.
     protect: numbers of trials that are never stopped early.
     replay: the study's first trials as recorded by an earlier attempt. They are suggested, decided and
@@ -77,6 +79,7 @@ class Drive(Iterator[FinishedTrial]):
     mode: str = field(kw_only=True)
     family: Callable[[Mapping[str, Any]], str] = field(default=one_family, kw_only=True)
     best_prefix: Callable[[Mapping[str, Any]], bool] = field(default=last_counts, kw_only=True)
+    progress: Callable[[Mapping[str, Any]], bool] | None = field(default=None, kw_only=True)
     full_steps: Callable[[Mapping[str, Any]], float] = field(default=endless, kw_only=True)
     protect: frozenset[int] = field(default=frozenset({0}), kw_only=True)
     replay: Sequence[EarlierTrial] = field(default=(), kw_only=True)
@@ -262,7 +265,7 @@ class Drive(Iterator[FinishedTrial]):
             if rule.stop_all():
                 return STOPPED, rule.study_reason()
             # Where steps are folds, one that is no better says nothing about the next.
-            if rule(trial.trial_id, trial.last_result) and self.best_prefix(trial.config):
+            if rule(trial.trial_id, trial.last_result) and (self.progress or self.best_prefix)(trial.config):
                 return FINISHED, rule.reason(trial.trial_id)
         return None
 

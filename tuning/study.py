@@ -57,7 +57,8 @@ class Training:
     start: gives the generator of a trial's steps for (config, seed, state of an earlier one or None). family: names
     the race a configuration takes part in. full_steps: the steps of a trial that nobody stops. length: the parameter
     that says how many those are, if one does. best_prefix: every prefix is a model of its own, so a trial's score is
-    that of its best step; otherwise that of its last one. frozen: the parameters that cannot change while this
+    that of its best step; otherwise that of its last one. progress: the steps are one training's, and not folds: it
+    may end on its plateau. frozen: the parameters that cannot change while this
     configuration's model grows; None where a trial cannot go on from another one's state at all.
     """
 
@@ -65,6 +66,7 @@ class Training:
     family: Callable[[Mapping[str, Any]], str]
     full_steps: Callable[[Mapping[str, Any]], int]
     best_prefix: Callable[[Mapping[str, Any]], bool]
+    progress: Callable[[Mapping[str, Any]], bool]
     frozen: Callable[[Mapping[str, Any]], Collection[str] | None] = lambda _: ()
     length: Callable[[Mapping[str, Any]], str | None] = lambda _: None
 
@@ -145,6 +147,7 @@ class StudyLoop:
             mode=self.mode,
             family=family,
             best_prefix=self.training.best_prefix,
+            progress=self.training.progress,
             full_steps=self.training.full_steps,
             replay=() if pauses else [_earlier(record) for record in self.recorded],
             rules=self.rules,

@@ -123,22 +123,19 @@ class Workshop:
         from tuning.evaluation import full_steps, train
         from tuning.models.base import SteppedFamily
 
-        def frozen(config: Mapping[str, Any]) -> frozenset[str] | None:
+        def stepped(config: Mapping[str, Any]) -> SteppedFamily | None:
             found = data.family(config["model"])
-            return found.frozen | {found.length} if isinstance(found, SteppedFamily) else None
-
-        def length(config: Mapping[str, Any]) -> str | None:
-            found = data.family(config["model"])
-            return found.length if isinstance(found, SteppedFamily) else None
+            return found if isinstance(found, SteppedFamily) else None
 
         metric = self.metric(data)
         return Training(
             start=lambda config, seed, state: train(config, data, metric, seed, state),
             family=lambda config: str(config["model"]),
             full_steps=lambda config: full_steps(config, data),
-            best_prefix=lambda config: isinstance(data.family(config["model"]), SteppedFamily),
-            frozen=frozen,
-            length=length,
+            best_prefix=lambda config: stepped(config) is not None,
+            progress=lambda config: stepped(config) is not None,
+            frozen=lambda config: found.frozen | {found.length} if (found := stepped(config)) else None,
+            length=lambda config: found.length if (found := stepped(config)) else None,
         )
 
     def _objective_training(self, objective: Callable[..., Any], data: Any) -> Training:
@@ -155,6 +152,7 @@ class Workshop:
             family=lambda config: str(config.get("model", "objective")),
             full_steps=lambda _: self.definition.steps,
             best_prefix=lambda _: False,
+            progress=lambda _: True,
         )
 
 

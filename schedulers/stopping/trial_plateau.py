@@ -16,8 +16,8 @@ from schedulers.study_scheduler import STEP
 class TrialPlateauSpec(RuleSpec):
     """A trial whose score has not become better for this many steps is finished: more would not help it.
 
-    Such a trial can win, with its best step. The rule is for training in steps (rounds, epochs), where every
-    step gives a model; where steps are folds it does nothing.
+    Such a trial can win: with its best step where every step gives a model (rounds, epochs), an objective's with its
+    last. Where steps are folds the rule does nothing.
 
     steps: how many.
     min_delta: by how much a score must be better than the trial's best to count, in the metric's units.

@@ -52,6 +52,7 @@ class LiveTrial:
     full: int = 0
     race: int = 0
     prefix: bool = False
+    progress: bool = False
     fit_seconds: float = 0.0
     suggest_seconds: float = 0.0
     ended: tuple[str, str] | None = None  # state and reason, when scheduler or rule ended it
@@ -245,6 +246,7 @@ class LiveStudy:
         if trial.status == "PENDING":
             trial.status, trial.started = "RUNNING", time.time()
             trial.full, trial.prefix = int(report["full"]), bool(report["prefix"])
+            trial.progress = bool(report.get("progress", trial.prefix))
             trial.race = int(report.get("race", trial.full))
             trial.scheduler = self._scheduler(trial)
         step, score = int(report["step"]), float(report["score"])
@@ -275,7 +277,7 @@ class LiveStudy:
         for rule in self.rules:
             if rule.stop_all():
                 return STOPPED, rule.study_reason()
-            if rule(trial.trial_id, trial.last) and trial.prefix:
+            if rule(trial.trial_id, trial.last) and trial.progress:
                 return FINISHED, rule.reason(trial.trial_id)
         return None
 
@@ -380,5 +382,5 @@ class LiveStudy:
 
 # What of a worker's report is part of the truth.
 REPORTED = frozenset(
-    {"step", "score", "seconds", "folds", "figures", "full", "race", "prefix", "fit_seconds", "worker"}
+    {"step", "score", "seconds", "folds", "figures", "full", "race", "prefix", "progress", "fit_seconds", "worker"}
 )

@@ -97,6 +97,7 @@ def _steps(
             "full": training.full_steps(params),
             "race": training.race_steps(params, study.space or workshop.space),
             "prefix": training.best_prefix(params),
+            "progress": training.progress(params),
             "fit_seconds": cpu,
             "worker": worker_name(),
         }
