@@ -16,6 +16,7 @@ from search_spaces.errors import SpaceError
 from search_spaces.parameters import Choice, Constant, Float, Int, Parameter
 from search_spaces.values import check_name
 
+_OURS = ("float", "int", "choice", "constant")
 HIDDEN = ("",)  # which branch was taken: a value that no training function asked for
 
 
@@ -34,8 +35,11 @@ def convert(param_space: Any) -> list[Parameter]:
 def _walk(entries: Mapping[Any, Any], path: tuple[str, ...], when: dict[str, Any]) -> Iterator[Parameter]:
     for key, entry in entries.items():
         if not isinstance(key, str):
-            raise SpaceError(f"the key {key!r} is not text", path="__".join(path))
-        check_name(key)
+            raise SpaceError(f"the key {key!r} is not text; write {str(key)!r}", path=".".join(path))
+        try:
+            check_name(key)
+        except SpaceError as error:
+            raise error.under(".".join(path)) if path else error from None
         yield from _entry((*path, key), entry, when)
 
 
@@ -43,11 +47,16 @@ def _entry(path: tuple[str, ...], entry: Any, when: dict[str, Any]) -> Iterator[
     name = "__".join(path)
     if isinstance(entry, Mapping) and set(entry) == {"grid_search"}:
         yield from _choice(path, entry["grid_search"], when)
+    elif isinstance(entry, Mapping) and entry.get("type") in _OURS and entry.keys() & {"low", "values", "value"}:
+        raise SpaceError(
+            f"{dict(entry)!r} is a parameter as YAML has it, in a space of Ray Tune's; write all of them in one form",
+            path=name,
+        )
     elif isinstance(entry, Mapping) and entry:
         yield from _walk(entry, path, when)
     elif _is_domain(entry):
         yield from _domain(path, entry, when)
-    elif isinstance(entry, list | tuple) and any(map(_has_domain, entry)):
+    elif isinstance(entry, list | tuple) and any(map(has_domain, entry)):
         raise SpaceError("a list that holds domains has no names for them; give each its own key", path=name)
     else:
         yield Constant(name, entry, when=when, nested=_place(path))
@@ -91,7 +100,7 @@ def _choice(path: tuple[str, ...], categories: Sequence[Any], when: dict[str, An
     name = "__".join(path)
     if not isinstance(categories, list | tuple):
         raise SpaceError(f"{categories!r} is not a list of values", path=name)
-    if not any(map(_has_domain, categories)) and not any(isinstance(c, Mapping) for c in categories):
+    if not any(map(has_domain, categories)) and not any(isinstance(c, Mapping) for c in categories):
         yield Choice(name, list(categories), when=when, nested=_place(path))
         return
     told = _telling_key(categories)
@@ -118,15 +127,17 @@ def _telling_key(categories: Sequence[Any]) -> str | None:
 
 
 def _is_domain(entry: Any) -> bool:
-    from ray.tune.search.sample import Domain
+    # By name, so that a space without domains does not import Ray.
+    return any(
+        kind.__name__ == "Domain" and kind.__module__ == "ray.tune.search.sample" for kind in type(entry).__mro__
+    )
 
-    return isinstance(entry, Domain)
 
-
-def _has_domain(entry: Any) -> bool:
+def has_domain(entry: Any) -> bool:
+    """Whether something holds `tune.uniform` and the like, or `tune.grid_search`, at any depth."""
     if isinstance(entry, Mapping):
-        return "grid_search" in entry or any(map(_has_domain, entry.values()))
-    return _is_domain(entry) or (isinstance(entry, list | tuple) and any(map(_has_domain, entry)))
+        return set(entry) == {"grid_search"} or any(map(has_domain, entry.values()))
+    return _is_domain(entry) or (isinstance(entry, list | tuple) and any(map(has_domain, entry)))
 
 
 def _place(path: tuple[str, ...]) -> tuple[str, ...]:

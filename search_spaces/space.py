@@ -261,6 +261,25 @@ class SearchSpace:
         return cls(parameters, constraints)
 
     @classmethod
+    def parse(cls, value: Any) -> SearchSpace:
+        """A space of whatever form: a `SearchSpace`, the YAML form with or without `parameters`, or Ray Tune's.
+
+        Raises:
+            SpaceError: what `from_dict` or `from_ray_tune` refuses.
+        """
+        if isinstance(value, SearchSpace):
+            return value
+        if isinstance(value, Mapping):
+            from search_spaces.ray_tune import has_domain
+
+            if has_domain(value):
+                return cls.from_ray_tune(value)
+            if "parameters" not in value:
+                spelt_out = not value or any(isinstance(entry, Mapping) for entry in value.values())
+                return cls.from_dict({"parameters": dict(value)}) if spelt_out else cls.from_ray_tune(value)
+        return cls.from_dict(value)
+
+    @classmethod
     def from_ray_tune(cls, param_space: Mapping[str, Any]) -> SearchSpace:
         """A space from `tune.uniform` and the like; `nest` gives configurations back in the original shape.
 

@@ -229,6 +229,35 @@ def test_ray_tune_samples_lie_in_the_converted_space_and_the_other_way_round() -
     assert all(domain.is_valid(ours[name]) for name, domain in param_space.items() if isinstance(domain, Domain))
 
 
+def test_a_space_is_read_in_every_form() -> None:
+    from ray import tune
+
+    ours = SearchSpace([Float("x", 0, 1)])
+    assert SearchSpace.parse(ours) is ours
+    assert SearchSpace.parse({"x": {"type": "float", "low": 0, "high": 1}}) == ours
+    assert SearchSpace.parse({"parameters": {"x": {"type": "float", "low": 0, "high": 1}}}) == ours
+    assert SearchSpace.parse({"x": tune.uniform(0, 1)}) == ours
+    # Ray Tune's with nothing but nested keys, a grid, or a key that YAML uses otherwise
+    for given, name in (
+        ({"a": {"b": tune.uniform(0, 1)}}, "a__b"),
+        ({"a": {"b": {"c": tune.choice([1, 2])}}}, "a__b__c"),
+        ({"a": tune.grid_search([1, 2])}, "a"),
+        ({"parameters": {"lr": tune.uniform(0, 1)}}, "parameters__lr"),
+    ):
+        assert [parameter.name for parameter in SearchSpace.parse(given).parameters] == [name]
+    for given, message in (
+        ({}, "has no parameter"),
+        ({"x": {"low": 0, "high": 1}}, r"parameters\.x: has no type"),
+        ({"x": {"type": "float", "low": 0, "high": 1}, "n": 3}, r"parameters\.n: 3 is not a parameter"),
+        ({"a": tune.uniform(0, 1), "x": {"type": "float", "low": 0, "high": 1}}, "x: .* in one form"),
+        ({"a": {"b.c": tune.uniform(0, 1)}}, r"a\.b\.c: a name must not contain"),
+        ({"a": {1: tune.uniform(0, 1)}}, "a: the key 1 is not text; write '1'"),
+        ("ridge", "a search space is a mapping"),
+    ):
+        with pytest.raises(SpaceError, match=message):
+            SearchSpace.parse(given)
+
+
 def test_ray_tune_branches_become_conditions_and_come_back_nested() -> None:
     from ray import tune
 

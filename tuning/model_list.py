@@ -191,11 +191,7 @@ def _space(value: Any, where: str) -> Any:
     if value is None or isinstance(value, SearchSpace):
         return value
     try:
-        if isinstance(value, Mapping) and "parameters" not in value:
-            if all(isinstance(parameter, Mapping) for parameter in value.values()):
-                return SearchSpace.from_dict({"parameters": dict(value)})
-            return SearchSpace.from_ray_tune(value)
-        return SearchSpace.from_dict(value)
+        return SearchSpace.parse(value)
     except ValueError as error:
         raise ValueError(f"{where}, search_space: {error}") from error
 

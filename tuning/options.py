@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -103,11 +102,7 @@ def parse_space(value: Any) -> Any:
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise ValueError(f"{value!r} is not a preset.{hint} Known: {', '.join(presets.names())}")
         return value
-    if isinstance(value, Mapping) and "parameters" not in value:
-        if all(isinstance(parameter, Mapping) for parameter in value.values()):
-            return SearchSpace.from_dict({"parameters": dict(value)})
-        return SearchSpace.from_ray_tune(value)
-    return SearchSpace.from_dict(value)
+    return SearchSpace.parse(value)
 
 
 class CustomerOptions(Part):
