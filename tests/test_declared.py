@@ -11,10 +11,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("tuning", "search_spaces", "schedulers")
 # Import names that are not the distribution's own.
-DISTRIBUTIONS = {"yaml": "pyyaml", "sklearn": "scikit-learn", "psycopg2": "psycopg2-binary"}
-# Optional algorithms: each needs a version of its own that does not go with the others', so no extra can name them;
-# the registry does, and asking for one says what to install (docs/algorithms.md).
-BY_REGISTRY = {"ax", "bayes_opt", "flaml", "hebo", "nevergrad", "zoopt", "torch"}
+DISTRIBUTIONS = {
+    "yaml": "pyyaml",
+    "sklearn": "scikit-learn",
+    "psycopg2": "psycopg2-binary",
+    "ax": "ax-platform",
+    "bayes_opt": "bayesian-optimization",
+}
+# HEBO asks for a numpy that no other dependency works with, so no extra can name it; the registry does, and asking for
+# it says what to install (docs/algorithms.md).
+BY_REGISTRY = {"hebo"}
 
 
 def imported() -> dict[str, str]:

@@ -118,12 +118,13 @@ class BayesOpt(_Wrapped):
 
     title: ClassVar[str] = "Gaussian process (scikit-learn) through Ray's BayesOptSearch"
     paper: ClassVar[str] = "Nogueira 2014, bayesian-optimization"
-    requires: ClassVar[dict[str, str]] = {"bayes_opt": "bayesian-optimization==1.4.3"}
+    requires: ClassVar[dict[str, str]] = {"bayes_opt": "bayesian-optimization~=1.4.0"}
     has_choices: ClassVar[bool] = False
     breaks_from: ClassVar[dict[str, str]] = {"bayesian-optimization": "2"}
     limits: ClassVar[str] = (
-        "bayesian-optimization 1.4.3 works; 2.0 took UtilityFunction away, which Ray 2.60's wrapper calls when it is "
-        "made (seen with 3.4.0: AttributeError: module 'bayes_opt' has no attribute 'UtilityFunction')"
+        "bayesian-optimization 1.4.0 (the one version that nevergrad 1.0.12 goes with) and 1.4.3 work; 2.0 took "
+        "UtilityFunction away, which Ray 2.60's wrapper calls when it is made (seen with 3.4.0: AttributeError: module "
+        "'bayes_opt' has no attribute 'UtilityFunction')"
     )
 
     def make(self, domains: dict[str, Any], mode: Mode, seed: int, trials: int, history: History) -> Any:
