@@ -60,6 +60,10 @@ class Grid:
             states = following
         return sum(states.values())
 
+    def __contains__(self, config: Mapping[str, Any]) -> bool:
+        """Whether a configuration of the space is one of the combinations, without going through them."""
+        return all(not holds(when, config) or config[name] in values for name, values, when in self._columns)
+
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Configurations in order."""
         for config in self._walk(0, {}):

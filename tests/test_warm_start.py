@@ -101,6 +101,25 @@ def test_a_default_that_the_constraints_refuse_is_told_before_anything_runs() ->
         runner(search_space=space).plan()
 
 
+def test_constraints_that_refuse_practically_everything_are_told_before_anything_runs() -> None:
+    space = SearchSpace([Float("x", 0, 1), Float("y", 0, 1)], constraints=[lambda config: config["x"] == 0.5])
+    for algorithm in ("random", "optuna", "bohb"):
+        with pytest.raises(PlanError, match="the constraints refused 2000 random configurations in a row; loosen them"):
+            runner(search_space=space, algorithm=algorithm).plan()
+    assert runner(search_space=space, algorithm={"name": "grid", "levels": 3}).plan()  # x has 0.5 among its levels
+
+
+def test_the_plan_says_how_many_combinations_a_grid_has() -> None:
+    space = SearchSpace([Int("a", 1, 3), Float("b", 0, 1, default=0.3)])
+    for trials, end in ((6, "6 trials leave 4 untried"), (10, "a study ends with the last of them")):
+        notes = runner(search_space=space, algorithm={"name": "grid", "levels": 3}, trials=trials).plan().notes
+        assert f"grid: 10 configurations, the default one included; {end}." in notes
+    plain = SearchSpace([Int("a", 1, 3), Float("b", 0, 1)])  # the default is one of the combinations
+    notes = runner(search_space=plain, algorithm={"name": "grid", "levels": 3}, trials=9).plan().notes
+    assert "grid: 9 configurations, the default one included; a study ends with the last of them." in notes
+    assert not any("configurations" in note for note in runner(search_space=space, algorithm="random").plan().notes)
+
+
 def test_the_plan_says_what_an_algorithm_cannot_be_told() -> None:
     space = SearchSpace([Float("x", 0.1, 1, log=True, step=0.1), Float("z", 0.1, 1, log=True, step=0.1)])
     notes = runner(search_space=space).plan().notes

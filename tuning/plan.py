@@ -168,7 +168,7 @@ def make_plan(
     studies = tuple(study for customer in found for study in studies_of(definition, customer, spaces))
     check_population(definition, [study.scheduler for study in studies], space, own)
     _check_algorithms(studies, space, definition.trials)
-    notes += _losses(studies, space)
+    notes += [*_losses(studies, space), *_ends(studies, space, definition.trials)]
     own_spaces = {study.customer.id: study.space for study in studies if study.space is not None}
     notes += warm_start.check(definition.warm_start, space, own_spaces, definition.trials)
     plan = Plan(
@@ -274,6 +274,20 @@ def _losses(studies: Sequence[Study], space: Any) -> Iterator[str]:
         shown = ", ".join(names[:SHOWN_LABELS])
         more = f" and {len(names) - SHOWN_LABELS} more" if len(names) > SHOWN_LABELS else ""
         yield f"{sentence}{f' ({shown}{more})' if names else ''}."
+
+
+def _ends(studies: Sequence[Study], space: Any, trials: int) -> Iterator[str]:
+    """How many configurations there are where an algorithm has an end."""
+    for algorithm in {repr(study.algorithm): study.algorithm for study in studies}.values():
+        size = algorithm.count(space)
+        if size is None:
+            continue
+        left = (
+            f"{trials} trials leave {size - trials:,} untried"
+            if size > trials
+            else "a study ends with the last of them"
+        )
+        yield f"{algorithm.name}: {size:,} configurations, the default one included; {left}."
 
 
 def _space_key(space: Any) -> str | None:

@@ -69,9 +69,15 @@ class Algorithm(BaseModel):
         """Refuse what cannot work, before anything starts and without importing the algorithm's library.
 
         Raises:
-            SpaceError: the algorithm cannot search this space, or its library is not installed.
+            SpaceError: the algorithm cannot search this space, its library is not installed, or the constraints refuse
+                practically everything.
         """
         self._check_installed()
+        self._check_constraints(space)
+
+    def count(self, space: SearchSpace) -> int | None:
+        """How many configurations there are to try, the default one included; None for no end."""
+        return None
 
     @classmethod
     def installed(cls) -> bool:
@@ -102,6 +108,13 @@ class Algorithm(BaseModel):
                     f"{self.name} does not work with {distribution} {installed}{more}; "
                     f"pip install {' '.join(self.requires.values())}",
                 )
+
+    def _check_constraints(self, space: SearchSpace) -> None:
+        """All algorithms but the grid fall back on chance, which has to find something in the end."""
+        if space.constraints:
+            import numpy as np
+
+            space.sample(np.random.default_rng(0))
 
     def build(
         self,

@@ -55,6 +55,12 @@ class Grid(Algorithm):
         if self.size(space) == 0:
             raise SpaceError("the constraints refuse every combination of the grid", path="constraints")
 
+    def count(self, space: SearchSpace) -> int:
+        return self.size(space) + (space.default() not in space.grid(self.levels))
+
+    def _check_constraints(self, space: SearchSpace) -> None:
+        """The combinations are counted instead."""
+
     def _proposer(self, space: SearchSpace, mode: Mode, seed: int, trials: int | None) -> Proposer:
         return _Combinations(self, space)
 
