@@ -196,8 +196,12 @@ class Hebo(_Wrapped):
     )
 
     def make(self, domains: dict[str, Any], mode: Mode, seed: int, trials: int, history: History) -> Any:
+        from importlib import import_module
+
         from ray.tune.search.hebo import HEBOSearch
 
+        # Ten lines on standard output for each fit that fails, hundreds a study; it goes on with what it has.
+        import_module("hebo.models.gp.gp").__dict__["print"] = lambda *_, **__: None
         searcher = HEBOSearch(metric=METRIC, mode=mode, max_concurrent=1_000_000)
         searcher._max_concurrent = 1  # how many it suggests at a time; how many may run is the study's business
         searcher.set_search_properties(METRIC, mode, domains)
