@@ -4,8 +4,8 @@ Cost: one `suggest` and one `on_trial_complete`, in core-milliseconds of this pr
 libraries), averaged over a study of `--trials` trials, on a quadratic in two dimensions and on the preset
 tabular-regression (7 families, 26 parameters). Worth: the median, over `--seeds` studies, of the best loss on the
 quadratic, in how many of them it beat random search with the same seed, and the p-value of Wilcoxon's paired test for
-"better than random" (one-sided, uncorrected). An algorithm that has used `--seconds` core-seconds on a space begins no
-further study there, and one that uses more in its first study there ends it early: the last column says what it ran.
+"better than random" (one-sided, uncorrected). An algorithm has `--seconds` core-seconds per space: it begins no study
+that they do not suffice for, and ends its first one early where that one takes more; the last column says what it ran.
 A cost over fewer trials is too low for models whose fits grow with the trials. Algorithms whose libraries are not
 installed are named at the end.
 """
@@ -106,7 +106,7 @@ def studies(
     """A study per seed, as many as the core-seconds allow; only the first may end early."""
     runs = [study(spec, space, objective, 0, trials, seconds)]
     for seed in range(1, seeds):
-        if sum(run.spent for run in runs) >= seconds:
+        if sum(run.spent for run in runs) + runs[-1].spent > seconds:
             break
         runs.append(study(spec, space, objective, seed, trials))
     return runs

@@ -122,3 +122,15 @@ def test_a_run_without_steady_state_is_refused() -> None:
     outcome = Outcome(0.0, 20.0, [(12.0, 2)], 13.0, {"a": (0.5, 0.25)})
     with pytest.raises(TooShortError, match="all 2 trials had ended before its last worker was warm"):
         figures("x", outcome, usage_of([(0.0, {1: 0.0}), (20.0, {1: 1.0})], {1: "driver"}))
+
+
+def test_a_slow_algorithm_is_measured_within_its_seconds_and_says_what_it_ran() -> None:
+    from benchmarks.search_cost import QUADRATIC, Run, extent, quadratic, studies
+    from search_spaces import algorithms
+
+    random = algorithms.parse("random")
+    assert len(studies(random, QUADRATIC, quadratic, seeds=3, trials=5, seconds=1e9)) == 3
+    (first,) = studies(random, QUADRATIC, quadratic, seeds=3, trials=5, seconds=0.0)
+    assert first.trials == 1
+    assert extent([first], 5) == "1 (1 trials)"
+    assert extent([Run(0.1, 5, 2.0)] * 3, 5) == "3"
