@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from pydantic import Field
@@ -42,6 +43,8 @@ class HyperbandScheduler(StudyScheduler):
             reduction_factor=spec.reduction_factor,
         )
         self.set_up(spec, metric, mode, max_steps)
+        # Ray's class for BOHB says several times per study that a bracket is not full yet.
+        logging.getLogger("ray.tune.schedulers").setLevel(logging.WARNING)
 
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
         bracket = self._state["bracket"]

@@ -305,3 +305,14 @@ def test_keys_are_pushed_down_into_parquet_and_only_hint(tmp_path: Path) -> None
     assert 0 < groups <= 4
     assert set(dataset.to_table(filter=wanted).column("zone").to_pylist()) == {3, 4}
     assert push_down(dataset.schema, ["ratio"], [("0.5",)]) is None
+
+
+def test_a_customer_that_was_not_announced_is_read_alone_and_not_kept(tmp_path: Path) -> None:
+    """A spread worker bounds what it keeps itself."""
+    pd.DataFrame({"shop": ["a", "b"] * 20, "x": range(40), "y": range(40)}).to_parquet(tmp_path / "t.parquet")
+    made = define({"data": str(tmp_path / "t.parquet"), "by": "shop", "target": "y", "task": "regression"})
+    customers = find_customers(made)
+    loader = Loader(made, ())
+    assert [len(loader.read(customer)) for customer in customers] == [20, 20]
+    assert loader._read == {}
+    assert loader._shares == {}

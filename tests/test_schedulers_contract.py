@@ -260,6 +260,30 @@ def test_nothing_of_a_trial_stays_in_memory(name: str) -> None:
         assert most <= 1
 
 
+@pytest.mark.parametrize("name", ["hyperband", "bohb", "pbt"])
+def test_suspended_trials_are_those_of_open_brackets_or_of_the_population(name: str) -> None:
+    def most(trials: int) -> int:
+        alive: set[int] = set()
+        seen = 0
+
+        def counted(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
+            nonlocal seen
+            alive.add(number)
+            seen = max(seen, len(alive))
+            try:
+                yield from climb(config, number, state)
+            finally:
+                alive.discard(number)
+
+        assert len(list(study(name, counted, trials=trials))) == trials
+        return seen
+
+    if name == "pbt":
+        assert most(60) == 59  # all but the default train together
+    else:
+        assert most(300) <= 12  # of one largest bracket, and those that wait for their turn
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_closing_a_study_midway_frees_what_is_suspended(name: str) -> None:
     alive: set[int] = set()
