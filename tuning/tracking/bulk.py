@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -203,7 +204,12 @@ class BulkStore:
     def _add(self, rows: _Rows, run_uuid: str, run: TrackedRun) -> None:
         rows.runs.append(self._run_row(run_uuid, run))
         rows.params += [(run_uuid, key, value) for key, value in run.params.items()]
-        history = [(run_uuid, key, step, when, *limits.stored(value)) for key, value, step, when in run.metrics]
+        history: list[Row] = [
+            (run_uuid, key, step, when, value, False)
+            if isfinite(value)
+            else (run_uuid, key, step, when, *limits.stored(value))
+            for key, value, step, when in run.metrics
+        ]
         rows.metrics += history
         rows.latest += _latest(history)
         rows.tags += [(run_uuid, key, value) for key, value in run.tags.items()]
