@@ -292,6 +292,13 @@ def test_without_its_protection_a_test_fails(entry: Protection) -> None:
         assert set(ends(entry.test)) == {"failed"}
 
 
+@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.what) for entry in TABLE])
+def test_a_protection_can_be_switched_off(entry: Protection) -> None:
+    """What the table names is still there; some of its tests are slow."""
+    with pytest.MonkeyPatch.context() as patch:
+        entry.off(patch)
+
+
 def test_a_test_passes_with_its_protection_on() -> None:
     """Or failing would prove nothing; the others pass in the suite itself."""
     assert ends(TABLE[2].test) == ["passed"]

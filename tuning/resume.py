@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -57,8 +57,7 @@ def survey(directory: RunDirectory, epoch: Epoch, studies: Sequence[Study], budg
     going_on = {study.id for study in studies if not _ended(recorded.get(study.id), budget)}
     known: Counter[str] = Counter()
     found = _of_studies(directory, of_kind(names, TRIALS), going_on, standing.damaged, known)
-    # Of a study with fewer trials than its record says, a part is damaged, or somebody has deleted it.
-    if lost := {name for name, (record, _) in recorded.items() if known[name] < record.trials} - going_on:
+    if lost := _incomplete({name: record for name, (record, _) in recorded.items()}, known) - going_on:
         found += _of_studies(directory, of_kind(names, TRIALS), lost, standing.damaged)
         going_on |= lost
     for record in unique(found):
@@ -67,6 +66,11 @@ def survey(directory: RunDirectory, epoch: Epoch, studies: Sequence[Study], budg
         (standing.left if study.id in going_on else standing.ended).append(study)
     standing.parts = [name for name in names if name not in standing.damaged]
     return standing
+
+
+def _incomplete(recorded: Mapping[str, StudyRecord], known: Counter[str]) -> set[str]:
+    """Studies with fewer trials than their record says: a part is damaged, or somebody has deleted it."""
+    return {name for name, record in recorded.items() if known[name] < record.trials}
 
 
 def _ended(record: tuple[StudyRecord, int] | None, budget: int) -> bool:
