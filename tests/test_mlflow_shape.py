@@ -196,6 +196,18 @@ def test_top_waits_for_the_end_of_a_study(copy: Copy, mlflow_database: str) -> N
     assert by_name(mlflow_database)["acme"].info.status == "RUNNING"
 
 
+def test_parts_of_earlier_batches_are_done_when_their_study_has_ended(mlflow_database: str, tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path / "run"))
+    opened = store.open_store(mlflow_database, SEARCH, str(tmp_path / "mlruns"))
+    copier = Copier(directory, SEARCH, Selection.parse("top:1"), lambda: opened)
+    records: list[Record] = [*(trial("acme", n) for n in range(3)), study("acme", 3)]
+    for number, record in enumerate(records):
+        assert copier.pending == number
+        copier.add(write_part(directory, f"part-{number}", record))
+        copier.work()
+    assert copier.pending == 0
+
+
 @pytest.mark.parametrize("clock", [0.0, -86_400.0], ids=["clock as it was", "clock set back"])
 def test_a_study_that_goes_on_with_more_trials(copy: Copy, mlflow_database: str, clock: float) -> None:
     first = study("acme", 2, trial=0, config={"old": 1, "depth": 3}, status=NO_MODEL, reason="nothing finished")

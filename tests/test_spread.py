@@ -65,6 +65,24 @@ def test_a_resumed_driver_takes_the_same_decisions(tmp_path: Path, algorithm: st
     assert [row[:5] for row in decisions(second)] == [row[:5] for row in decisions(undisturbed)]
 
 
+def test_records_that_are_lost_are_made_again_from_the_journal(tmp_path: Path) -> None:
+    """Later suggestions rest on what those trials had told, so that running them again would come too late."""
+    first = study("acme")
+    Workers(before := together(tmp_path, [first]), slots=3).work(60)
+    first.end(failed := min(first.live), lost="its worker was lost too often")
+    before.flush()
+    journal = read_journal(RunDirectory(str(tmp_path)), Epoch(1, "0001-a"), lambda name, error: None)["acme"]
+    kept = {record.trial: record for record in first.records[4:-1]}
+    second = study("acme")
+    second.replay(journal, kept)
+    assert decisions(second) == decisions(first)
+    assert {record.trial for record in second.remade} == {record.trial for record in first.records} - set(kept)
+    assert [record.reason for record in second.records if record.trial == failed] == ["its worker was lost too often"]
+    together(tmp_path, [second], "0002-b").flush()
+    written = [name for name in RunDirectory(str(tmp_path)).list("records/0002-b") if "trials-" in name]
+    assert len(written) == 1
+
+
 def test_a_study_whose_algorithm_fails_ends_alone_with_its_reason(tmp_path: Path) -> None:
     good, bad = study("good"), study("bad")
     calls = iter(range(100))

@@ -110,6 +110,24 @@ def test_trials_of_a_driver_that_died_go_on_from_their_checkpoints(
     assert [name for name in result.directory.list("tune") if name.endswith(FILE)] == []
 
 
+def test_a_finished_study_goes_on_with_more_trials_and_gets_lost_records_back(
+    ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuning.spread.running.INTERVAL_S", 0.0)  # parts of a trial each
+    more: dict[str, Any] = {"algorithm": "optuna", "slots": 1}
+    objective, run = objective_with_log(str(tmp_path / "steps")), str(tmp_path / "run")
+    first = runner_of(objective, trials=12, **more).run(run, progress=False)
+    known = {record.trial: record.config for record in first.trial_records}
+    for name in [name for name in first.directory.list("records") if "/trials-" in name][:2]:
+        Path(first.directory.locate(name)).unlink()
+    result = runner_of(objective, trials=14, **more).run(run, resume=True, progress=False)
+    found = {record.trial: record.config for record in result.trial_records}
+    assert sorted(found) == list(range(14))
+    assert {trial: found[trial] for trial in known} == known
+    assert [(record.trials, record.status) for record in result.study_records] == [(14, "ok")]
+    assert {len(_lines(tmp_path, config["x"])) for config in found.values()} == {STEPS}  # nothing was run twice
+
+
 def _lines(folder: Path, x: float) -> list[int]:
     return [int(line) for line in (folder / f"steps-{x:.6f}").read_text().split()]
 

@@ -1,7 +1,7 @@
 """The journal of spread studies: what happened, in order, as record parts of their own kind.
 
-Written before the trials' records: an end in the journal without a record makes that trial run again, while a
-record without an end would make a recorded trial run again.
+Written before the trials' records: a record that is missing can be made again from the journal, while a record
+without an end would make a recorded trial run again.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from tuning.warm_start import searcher_points
 
 SUGGEST, RESULT, SAVE, END, OVER = "suggest", "result", "save", "end", "over"
 NO_TRIAL = -1
+LOST = ("why it failed stood in a record that is damaged or deleted", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ class LiveStudy:
         self.live: dict[int, LiveTrial] = {}
         self.waiting: list[LiveTrial] = []  # suggested before a crash, to be handed out again
         self.records: list[TrialRecord] = []
+        self.remade: list[TrialRecord] = []  # of those, the ones that `replay` had to make again; to be written
         self.failure: str | None = None
         self.ended = ""  # by which rule, before the budget was used up
         self._suggested = self._order = 0
@@ -183,14 +185,15 @@ class LiveStudy:
         if lost is not None and trial.failure is None:
             trial.failure = (lost, None)
         record = self._close(trial)
-        self._note(END, trial.number, {"state": record.state})
+        self._note(END, trial.number, {"state": record.state, "failure": trial.failure and list(trial.failure)})
         self.records.append(record)
         return record
 
     def replay(self, events: Sequence[Event], records: Mapping[int, TrialRecord]) -> None:
         """Do again what a journal says happened; trials without an end wait to be run again.
 
-        records: of the ended trials, by number. An end whose record is missing makes its trial run again.
+        records: of the ended trials, by number. One that is missing (its part was not written, or is damaged or
+        deleted) is made again from the journal: running it again would come too late for what was suggested since.
         """
         for event in sorted(events, key=lambda event: event.order):
             if event.kind == SUGGEST:
@@ -216,10 +219,12 @@ class LiveStudy:
                 record = records.get(event.trial)
                 if record is not None:
                     trial.failure = (record.reason, record.error) if record.state == FAILED else None
-                    self.records.append(record)
-                    self._close(trial)
-                else:
-                    self.live[event.trial] = trial
+                elif event.detail["state"] == FAILED:
+                    trial.failure = tuple(event.detail.get("failure") or LOST)
+                closed = self._close(trial)
+                self.records.append(record or closed)
+                if record is None:
+                    self.remade.append(closed)
             self._order = event.order + 1
             self._before = float(event.detail.get("at", self._before))
         for rule in self.rules:

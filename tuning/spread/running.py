@@ -74,6 +74,7 @@ class SpreadRun:
 
     def _studies(self) -> Studies:
         studies = Studies(self.directory, self.epoch, self._live(), self.report, self._conclude, interval=INTERVAL_S)
+        studies.flush()  # records that had to be made again; a study's own record comes after its trials'
         for study in studies.studies:
             if study.finished:  # nothing left but its record
                 self._conclude(study)
@@ -105,7 +106,10 @@ class SpreadRun:
     def _live(self) -> list[LiveStudy]:
         """The unfinished studies, where their journals say they were."""
         names = accepted(self.directory, self.epoch)
-        ended = {record.study for record in read_parts(self.directory, of_kind(names, STUDIES), _ignore)}
+        # The plan holds what is left. An earlier owner's record of such a study is out of date: more trials are wanted
+        # now, or a part of its trials is damaged.
+        own = list(self.directory.list(self.epoch.records))
+        ended = {record.study for record in read_parts(self.directory, of_kind(own, STUDIES), _ignore)}
         trials: dict[str, dict[int, TrialRecord]] = {}
         for record in read_parts(self.directory, of_kind(names, TRIALS), _ignore):
             trials.setdefault(record.study, {})[record.trial] = record
@@ -162,4 +166,4 @@ def _family(config: Mapping[str, Any]) -> str:
 
 
 def _ignore(name: str, error: Exception) -> None:
-    """A damaged part costs its trials only: they are run again."""
+    """A damaged part costs nothing that the journal does not know."""

@@ -55,6 +55,7 @@ class Studies:
         self._writer = PartWriter(self.directory, self.epoch, DRIVER, self.report, interval=float("inf"))
         for study in self.studies:
             study.journal = self._events.append
+            self._writer.trials.extend(study.remade)
 
     @property
     def total(self) -> int:

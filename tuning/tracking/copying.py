@@ -135,9 +135,7 @@ class Copier:
                 chosen = self._best(complete)
             self._ship(store, chosen, studies, parents_of=trials)
             self._plan_models(studies)
-            for study in complete:
-                self._waiting.forget(study)
-            parts = list(self._batch)
+            parts = {*self._batch, *self._waiting.forget(complete)}
             self._batch.clear()
             self.progress.counted.clear()
             self.done.update(part for part in parts if not self._waiting.holds(part))
@@ -151,10 +149,8 @@ class Copier:
         """
         recorded = list(self._waiting.records)
         if recorded:
-            parts = {part for study in recorded for part in self._waiting.parts[study]}
             self._ship(self.store(), self._best(recorded), [], parents_of=[])
-            for study in recorded:
-                self._waiting.forget(study)
+            parts = self._waiting.forget(recorded)
             self.done.update(part for part in parts if not self._waiting.holds(part))
         if self._summary:
             write_summary(self.store(), self.directory, self.search)

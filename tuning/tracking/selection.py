@@ -85,11 +85,14 @@ class Waiting:
         """The studies whose trials are all here."""
         return [name for name, record in self.records.items() if len(self.trials[name]) >= record.trials]
 
-    def forget(self, study: str) -> None:
-        """Drop a study that is written."""
-        self.records.pop(study, None)
-        self.trials.pop(study, None)
-        self.parts.pop(study, None)
+    def forget(self, studies: Iterable[str]) -> set[str]:
+        """Drop studies that are written; the parts, from all batches, that held records of them."""
+        parts: set[str] = set()
+        for study in studies:
+            self.records.pop(study, None)
+            self.trials.pop(study, None)
+            parts |= self.parts.pop(study, set())
+        return parts
 
     def holds(self, part: str) -> bool:
         """True while a study waits for which this part has records."""
