@@ -52,11 +52,11 @@ def test_every_arm_of_the_run_does_what_is_its_own(undisturbed: Undisturbed) -> 
         assert any(trial["state"] == "'stopped'" for trial in own) != arm.endswith("pbt")
 
 
-def killed_at_random(folder: Path, kills: int, seed: int) -> dict[str, Any]:
+def killed_at_random(folder: Path, kills: int, life: int, seed: int) -> dict[str, Any]:
     """Work through a run in drivers, the first of which are killed; what `tests/drivers.py` says of it."""
     script = str(Path(__file__).with_name("drivers.py"))
     done = subprocess.run(
-        [sys.executable, script, "run", "definition.yaml", "--kill", str(seed), str(kills), "100"],
+        [sys.executable, script, "run", "definition.yaml", "--kill", str(seed), str(kills), str(life)],
         cwd=folder, env=environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
@@ -71,7 +71,7 @@ def test_drivers_killed_at_random_steps_and_writes(
     undisturbed: Undisturbed, tmp_path: Path, customers: int, kills: int
 ) -> None:
     write(tmp_path, customers)
-    answer = killed_at_random(tmp_path, kills, seed_of("drivers") if kills > 8 else 1)
+    answer = killed_at_random(tmp_path, kills, *((300, seed_of("drivers")) if kills > 8 else (100, 1)))
     result = RunResult(str(tmp_path / "run"))
     assert truth(result) == undisturbed(customers)
     assert duplicates(result) == []
