@@ -98,8 +98,8 @@ $ heavy/bin/python -m pytest tests/test_spaces_contract.py -k "ax or hebo or opt
 ```
 
 In real runs (three customers, `asha`, a conditional space of two families, points and scores to begin with) every
-algorithm but HEBO gave the same trials and scores on one and on two workers and with the customers in another order;
-HEBO was too slow to be seen so, and passes the contract.
+algorithm gave the same trials and scores on one and on two workers and with the customers in another order (HEBO after
+an interruption and a resume).
 
 Asking for an algorithm whose library is missing, or has a version known not to work, gives its sentence:
 
