@@ -44,5 +44,6 @@ def _rule(message: str) -> str:
 def nearest(word: str, valid: Iterable[str]) -> str:
     """The part of a message that names the nearest valid word, if one is near, and all of them."""
     valid = sorted(valid)
-    close = difflib.get_close_matches(word.lower(), valid, n=1)
+    begun = [name for name in valid if word and name.startswith(word.lower())]
+    close = begun or difflib.get_close_matches(word.lower(), valid, n=1)
     return f"{f'did you mean {close[0]!r}? ' if close else ''}valid: {', '.join(valid) or 'none'}"

@@ -34,7 +34,8 @@ def nearest(word: object, valid: list[str]) -> str:
     """`` (did you mean 'x'?)`` for the valid name nearest to a misspelt one, or nothing."""
     from difflib import get_close_matches
 
-    close = get_close_matches(str(word), valid, n=1, cutoff=0.5)
+    begun = [name for name in valid if word and name.startswith(str(word))]
+    close = begun or get_close_matches(str(word), valid, n=1, cutoff=0.5)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 

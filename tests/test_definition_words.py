@@ -26,6 +26,10 @@ BOTH = ["random", "optuna"]
         ({"save_models": "maybe"}, "save_models: must be true or false (got 'maybe')"),
         ({"split": {"test": 1.5}}, "split.test: must be below 1 (got 1.5)"),
         ({"limits": {"trial_seconds": "x"}}, "limits.trial_seconds: must be a number (got 'x')"),
+        (
+            {"mlflow": {"record_trials": "top3"}},
+            "mlflow.record_trials: 'top3' is none of all, none and top:K with a whole number K, such as top:5",
+        ),
         ({"mlflow": "perhaps"}, "mlflow: must be a mapping (got 'perhaps')"),
         ({"algorithm": "bayes"}, "algorithm: there is no algorithm 'bayes' (did you mean 'bayesopt'?)"),
         ({"algorithm": {"name": "optuna", "group": "x"}}, "algorithm: group: 'x' must be true or false"),

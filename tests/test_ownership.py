@@ -158,6 +158,7 @@ def test_whatever_an_old_owner_writes_is_never_read(tmp_path: Path) -> None:
     assert len(list(old.directory.list(old.epoch.records))) >= 2
     assert RunResult(old.directory).trial_records == []
     assert set(RunResult(old.directory).leaderboard()["reason"]) == {"not finished yet: resume the run"}
+    assert set(RunResult(old.directory).leaderboard()["trials"]) == {0}
     for shard in range(len(new.plan.shards)):
         work_shard(new.directory, new.epoch, shard, lambda _: None)
     new.lease.release()

@@ -83,6 +83,8 @@ def test_a_command_in_one_process_stops_says_how_to_go_on_and_ends_with_the_sign
     assert "Traceback" not in err
     assert out == ""
     directory = RunDirectory(str(run))
+    there = RunResult(directory)  # what is recorded of an unfinished study counts
+    assert there.leaderboard()["trials"].sum() == there.summary()["trials"] == len(there.trial_records)
     epoch = newest_epoch(directory)
     assert epoch is not None
     assert last_beat(directory, epoch).released

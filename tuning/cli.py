@@ -337,8 +337,9 @@ def _against_default(counts: dict[str, Any]) -> list[str]:
     if not compared:
         return []
     return [
-        f"On the hold-out {worse} of {compared} winners ({100 * worse / compared:.0f} %) are worse than the default "
-        "configuration; more rows, folds or `winner: one_standard_error` make that rarer."
+        f"On the hold-out {worse} of {compared} winners other than the default configuration "
+        f"({100 * worse / compared:.0f} %) are worse than it; more rows, folds or `winner: one_standard_error` make "
+        "that rarer."
     ]
 
 

@@ -51,7 +51,7 @@ def apply_prepare(prepare: Callable[..., Any], frame: pd.DataFrame) -> pd.DataFr
 
     try:
         prepared = prepare(frame)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise CustomerError(f"prepare failed: {type(error).__name__}: {error}") from error
     if not isinstance(prepared, pd.DataFrame):
         raise CustomerError(f"prepare gave back a {type(prepared).__name__}, a DataFrame is expected.")

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import difflib
+import os
+import re
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from tuning.storage import mask
+
+SERVERS = ("http", "https", "databricks", "databricks-uc", "uc")  # of MLflow's tracking URIs
+DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
+EXAMPLE = "sqlite:///mlflow.db"
 
 
 class Part(BaseModel):
@@ -148,8 +157,33 @@ class MLflowOptions(Part):
     enabled: bool = True
     tracking_uri: str | None = None
     experiment: str | None = None
-    record_trials: str = Field("all", pattern=r"^(all|none|top:[1-9][0-9]*)$")
+    record_trials: str = "all"
     record_models: Literal["auto", "all", "none"] = "auto"
+
+    @field_validator("record_trials")
+    @classmethod
+    def _record_trials(cls, value: str) -> str:
+        if not re.fullmatch(r"all|none|top:[1-9][0-9]{0,8}", value):
+            raise ValueError(f"{value!r} is none of all, none and top:K with a whole number K, such as top:5")
+        return value
+
+    def refusal(self) -> str | None:
+        """Why a copy can never come to the tracking URI, for what can be seen without asking anybody; else None."""
+        uri = self.tracking_uri if self.enabled else None
+        scheme = (uri or "").partition(":")[0].split("+")[0].lower()
+        if not uri or scheme in SERVERS:
+            return None
+        shown = f"mlflow.tracking_uri: {mask(uri)!r}"
+        if scheme in DATABASES:
+            in_memory = scheme == "sqlite" and not uri.partition("://")[2].partition("?")[0].partition("/")[2]
+            return f"{shown} is a database in memory; name a file, such as {EXAMPLE}" if in_memory else None
+        if scheme == "file" or "://" not in uri:
+            allowed = os.environ.get("MLFLOW_ALLOW_FILE_STORE", "").lower() in ("true", "1")
+            closed = f"{shown} is a folder, into which MLflow no longer writes; name a database, such as {EXAMPLE}"
+            return None if allowed else closed
+        if any(plugin.name == scheme for plugin in entry_points(group="mlflow.tracking_store")):
+            return None
+        return f"{shown}: MLflow knows no {scheme}://; it is one of {', '.join((*SERVERS, *DATABASES))}"
 
 
 class Limits(Part):

@@ -140,6 +140,9 @@ def make_plan(
         refusal = schedulers.check(definition.scheduler, definition.algorithm.name)
         if refusal:
             raise PlanError(refusal)
+    # A run that has begun is not held up by its copy.
+    if directory is None and (refusal := definition.mlflow.refusal()):
+        raise PlanError(refusal)
     found = list(customers) if customers is not None else find_customers(definition)
     slots = definition.slots or len(os.sched_getaffinity(0))
     notes: list[str] = list(_reading(definition, found))

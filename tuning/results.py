@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -77,6 +78,11 @@ class RunResult:
     def trial_records(self) -> list[TrialRecord]:
         """The records of all trials."""
         return read_parts(self.directory, of_kind(self._parts, TRIALS), self._damaged)
+
+    @cached_property
+    def _of_unfinished(self) -> Counter[str]:
+        """Recorded trials by customer; asked for only where a study has not come to its own record."""
+        return Counter(record.customer for record in self.trial_records)
 
     @cached_property
     def _settings(self) -> Settings:
@@ -158,7 +164,7 @@ class RunResult:
                 "status": NO_MODEL,
                 "reason": self.pending,
                 "metric": metric,
-                "trials": 0,
+                "trials": self._of_unfinished[customer],
             }
         return {
             "customer": customer,
@@ -180,6 +186,7 @@ class RunResult:
         """The run in figures, as `tuning run --output json` prints it."""
         by_customer = self._by_customer
         best = [best_study(records) for records in by_customer.values()]
+        unfinished = [self._of_unfinished[name] for name, records in by_customer.items() if best_study(records) is None]
         succeeded = sum(record is not None and record.status == OK for record in best)
         gains = [record.gain for record in best if record is not None and record.gain is not None and record.trial]
         return {
@@ -191,7 +198,7 @@ class RunResult:
             # Of the winners other than the default, on rows that the search never saw.
             "compared_with_default": len(gains),
             "worse_than_default": sum(gain < 0 for gain in gains),
-            "trials": sum(record.trials for record in self.study_records),
+            "trials": sum(record.trials for record in self.study_records) + sum(unfinished),
             "seconds": round(sum(record.seconds for record in self.study_records), 3),
         }
 

@@ -318,11 +318,10 @@ class _Run:
                 if kind_of(part) in (TRIALS, STUDIES):
                     writer.add(part)
         status = writer.close(self._closing_seconds, patience=MLFLOW_PATIENCE_SECONDS)
-        if status.pending or status.models_pending or status.rejected:
+        if status.missing:
             logger.warning(
-                "%d record parts and %d models are not in MLflow (%s); complete the copy with: tuning mlflow sync %s",
-                status.pending,
-                status.models_pending + status.rejected,
+                "the copy in MLflow is incomplete: %s are missing (%s); complete it with: tuning mlflow sync %s",
+                status.missing,
                 status.error or "no error was reported",
                 self.directory.shown,
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -223,7 +224,9 @@ class Trial:
                 step = Step(step.step, step.score, step.fold_scores, step.metrics)
         except StudyError:
             raise
-        except (Exception, SystemExit) as raised:  # sys.exit() in a user's function must not end the worker
+        except BaseException as raised:  # sys.exit(), or the panic of a Rust library: it must not end the worker
+            if is_ctrl_c(raised):
+                raise
             self.failure = " ".join(f"{type(raised).__name__}: {raised}".split())[:500]
             self.error = traceback.format_exc()
             return None
@@ -249,6 +252,11 @@ class Trial:
         self.get_state = self._inherited = None
         if self.saved is not None:
             self.saved.forget()
+
+
+def is_ctrl_c(raised: BaseException) -> bool:
+    """Whether somebody stops this process; on a worker, training has a thread of its own and raises that itself."""
+    return isinstance(raised, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
 class Snapshot:

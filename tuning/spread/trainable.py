@@ -26,6 +26,7 @@ from tuning.spread.sharing import fetch
 from tuning.spread.state import read_state, write_state
 from tuning.storage import RunDirectory
 from tuning.study import Study, worker_name
+from tuning.trials import is_ctrl_c
 from tuning.worker import Workshop, heed_sigterm, quiet
 
 CHECKPOINT_S = 5.0
@@ -57,7 +58,9 @@ def run_trial(
         try:
             with quiet():
                 found = next(steps, None)
-        except (Exception, SystemExit) as raised:
+        except BaseException as raised:
+            if is_ctrl_c(raised):
+                raise
             known = isinstance(raised, CustomerError | StudyError)
             reason = str(raised) if known else f"{type(raised).__name__}: {raised}"[:500]
             unusable = isinstance(raised, CustomerError)

@@ -59,13 +59,8 @@ def sync_command(run_dir: str, patience: float, output: str, **changes: Any) -> 
             f"{report.parts} record parts are in {report.where} ({report.seconds:.1f} s)."
         )
     if not report.complete:
-        missing = [
-            f"{status.pending} record parts" if status.pending else "",
-            f"{status.models_pending} models" if status.models_pending else "",
-            f"{status.rejected} runs or models that were refused" if status.rejected else "",
-        ]
         click.echo(
-            f"incomplete: {', '.join(text for text in missing if text) or 'unknown'} are not in {report.where}. "
+            f"incomplete: {status.missing or 'unknown'} are not in {report.where}. "
             f"{status.error or 'The writer ended without an error.'}\nRun the command again when that is "
             "repaired; what is copied stays.",
             err=True,

@@ -61,6 +61,16 @@ class CopyStatus:
     error: str | None = None
     healthy: bool = True
 
+    @property
+    def missing(self) -> str:
+        """What is not in MLflow, in words; empty when everything is. Models are counted when all else is copied."""
+        counts = {
+            "record parts": self.pending,
+            "models": self.models_pending,
+            "refused runs or models": self.rejected,
+        }
+        return ", ".join(f"{number} {what}" for what, number in counts.items() if number)
+
 
 def token_of(directory: RunDirectory) -> str:
     """The random name of the run's first owner: another run in the same folder has another one."""
