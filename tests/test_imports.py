@@ -66,6 +66,7 @@ ORDER = [
     "tuning.winner",
     "tuning.filing",
     "tuning.worker",
+    "tuning.quarantine",
     "tuning.flight",
     "tuning.guard",
     "tuning.packed",

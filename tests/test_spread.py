@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chaos import hazard, hazards, write_hazards
 from spread_workers import SPACE, STEPS, Workers, decisions, study, together
 
 from tuning import RunResult, TuneRunner
@@ -161,6 +162,26 @@ def test_a_killed_worker_costs_the_trial_the_steps_since_its_checkpoint(
     lost = next(record for record in records if record.attempt == 2)
     run = (tmp_path / f"steps-{lost.config['x']:.6f}").read_text().split()
     assert len(run) < 9 + 5  # 9 steps, and at most the one or two since the last checkpoint again
+
+
+@pytest.mark.ray
+def test_a_customer_whose_trial_ends_its_workers_is_quarantined_and_the_others_go_on(
+    ray_cluster: None, tmp_path: Path
+) -> None:
+    write_hazards(tmp_path / "data", 3, {1: "exit"})
+    runner = hazards(tmp_path / "data", objective=hazard, placement="spread", trials=12)
+    result = runner.run(str(tmp_path / "run"), progress=False)
+    board = result.leaderboard().set_index("customer")
+    assert dict(board["status"]) == {"c0000": "ok", "c0001": "quarantined", "c0002": "ok"}
+    assert dict(board["trials"])["c0000"] == dict(board["trials"])["c0002"] == 12
+    reason = board.loc["c0001", "reason"]
+    assert "has ended its worker 2 times" in reason
+    assert "Reproduce it with: TuneRunner(…, customers=['c0001']).run(in_process=True)" in reason
+    guilty = [r for r in result.trial_records if r.customer == "c0001" and r.state == "failed"]
+    assert [record.attempt for record in guilty] == [2]
+    assert guilty[0].reason.startswith("its worker died")
+    again = runner.run(str(tmp_path / "run"), resume=True, progress=False)
+    assert again.leaderboard()["status"].tolist() == board["status"].tolist()
 
 
 @pytest.mark.ray

@@ -22,14 +22,14 @@ from tuning.errors import CustomerError, StorageError
 from tuning.flight import CONCLUDING, LOADING, STARTING, Crash, Flight, counted, crashes
 from tuning.guard import Guard, Memory, allocated
 from tuning.parts import STUDIES, TRIALS, PartWriter, of_kind, read_parts, shard_parts
-from tuning.records import QUARANTINED, Record, TrialRecord, unique
+from tuning.quarantine import quarantine
+from tuning.records import Record, TrialRecord, unique
 from tuning.resume import carried
 from tuning.run import read_shard
 from tuning.steps import Step
 from tuning.storage import RunDirectory
 from tuning.study import Study
-from tuning.winner import Verdict
-from tuning.worker import Clock, Watch, Workshop, heed_sigterm, quiet, run_study, study_record, warm_up
+from tuning.worker import Watch, Workshop, heed_sigterm, quiet, run_study, warm_up
 
 Report = Callable[[dict[str, Any]], None]
 INTERVAL_S = 1.0  # between record parts
@@ -164,23 +164,10 @@ class Shard:
 
     def _quarantine(self, study: Study, crash: Crash) -> Record:
         times = self.counts[crash.position, crash.trial]
-        reason = (
-            f"{crash.where} has ended its worker {times} {'time' if times == 1 else 'times'}: {crash.cause}. "
-            f"Reproduce it with: {self._command(study)}"
+        known = self.known.get(study.id, [])
+        return quarantine(
+            self.workshop, study, known, what=crash.where, times=times, cause=crash.cause, error=crash.stack
         )
-        records = self.known.get(study.id, [])
-        return study_record(
-            self.workshop, study, records, QUARANTINED, Verdict(None, None, reason), Clock(), error=crash.stack or None
-        )
-
-    def _command(self, study: Study) -> str:
-        from shlex import quote
-
-        definition, customer = self.workshop.definition, study.customer.id
-        if callable(definition.objective) or not isinstance(definition.data, str | dict | list):
-            return f"TuneRunner(…, customers=[{customer!r}]).run(in_process=True)"
-        path = self.workshop.directory.display("definition.yaml")
-        return f"tuning run {quote(path)} --customer {quote(customer)} --in-process"
 
 
 def work_shard(

@@ -66,6 +66,8 @@ def tune_settings(slots: int) -> None:
     os.environ.update({name: value for name, value in TUNE_SETTINGS.items() if name not in os.environ})
     # Tune warns per shard that it finds no result files, which is as wanted; failures come back as exceptions.
     logging.getLogger("ray.tune").setLevel(logging.ERROR)
+    # Its list of trials that ended their workers says less than the leaderboard's reasons.
+    logging.getLogger("ray.tune.tune").setLevel(logging.CRITICAL)
     os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", str(max(2, slots)))
 
 

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+from tuning.spread.live import DEATHS
 from tuning.spread.studies import Studies
 
 _STUDIES: dict[str, Studies] = {}
@@ -86,8 +87,7 @@ def search_over(key: str) -> Any:
             pass  # the scheduler's side takes results in, it hears of them first
 
         def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
-            lost = "its worker was lost more often than it may be (or ran out of memory)" if error else None
-            studies_of(key).end(trial_id, lost)
+            studies_of(key).end(trial_id, f"its worker died: {DEATHS}" if error else None)
 
         def is_finished(self) -> bool:
             return self._stopped or studies_of(key).over
@@ -122,6 +122,9 @@ def scheduler_over(key: str) -> Any:
                 return str(TrialScheduler.CONTINUE)
             stop = studies_of(key).result(trial.trial_id, json.loads(result[REPORT]))
             return str(TrialScheduler.STOP if stop else TrialScheduler.CONTINUE)
+
+        def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
+            studies_of(key).died(trial.trial_id, trial.get_error() or "")
 
         def choose_trial_to_run(self, tune_controller: Any) -> Any:
             return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tuning.driving import STEP, same_config
@@ -18,11 +18,13 @@ from tuning.errors import StudyError
 from tuning.options import WarmStart
 from tuning.records import FAILED, FINISHED, STOPPED, StepRecord, TrialRecord
 from tuning.seeds import derive, trial_seed
+from tuning.spread.live_trial import LiveTrial
 from tuning.study import SCORE, Study, versions
 from tuning.warm_start import searcher_points
 
 SUGGEST, RESULT, SAVE, END, OVER = "suggest", "result", "save", "end", "over"
 NO_TRIAL = -1
+DEATHS = "a crash, a time limit or too much memory"
 LOST = ("why it failed stood in a record that is damaged or deleted", None)
 
 
@@ -35,39 +37,6 @@ class Event:
     kind: str
     trial: int
     detail: Mapping[str, Any]
-
-
-@dataclass(eq=False)
-class LiveTrial:
-    """A trial that has been suggested and has not ended, with what Ray's non-pausing schedulers look at."""
-
-    number: int
-    config: Mapping[str, Any]
-    suggested: int
-    started: float = 0.0
-    status: str = "PENDING"
-    scheduler: Any = None
-    steps: list[StepRecord] = field(default_factory=list)
-    folds: list[tuple[float, ...]] = field(default_factory=list)
-    last: dict[str, Any] = field(default_factory=dict)
-    full: int = 0
-    race: int = 0
-    prefix: bool = False
-    progress: bool = False
-    fit_seconds: float = 0.0
-    suggest_seconds: float = 0.0
-    ended: tuple[str, str] | None = None  # state and reason, when scheduler or rule ended it
-    failure: tuple[str, str | None] | None = None
-    checkpoint: str | None = None
-    attempt: int = 1
-    worker: str = ""
-
-    @property
-    def trial_id(self) -> str:
-        return f"{self.number:05d}"
-
-    def is_finished(self) -> bool:
-        return self.status in ("TERMINATED", "ERROR")
 
 
 class View:
@@ -115,6 +84,7 @@ class LiveStudy:
         self.records: list[TrialRecord] = []
         self.remade: list[TrialRecord] = []  # of those, the ones that `replay` had to make again; to be written
         self.failure: str | None = None
+        self.crashed: tuple[int, str | None] | None = None  # the trial that ended its workers, what Tune said of it
         self.ended = ""  # by which rule, before the budget was used up
         self._suggested = self._order = 0
         self._begun, self._before = time.monotonic(), 0.0  # seconds of earlier attempts
@@ -124,7 +94,8 @@ class LiveStudy:
     @property
     def over(self) -> bool:
         """Nothing will be suggested any more."""
-        done = self._exhausted or self._suggested >= self.trials or self.failure is not None or bool(self.ended)
+        spent = self._exhausted or self._suggested >= self.trials
+        done = spent or self.failure is not None or self.crashed is not None or bool(self.ended)
         return done and not self.waiting
 
     @property
@@ -178,15 +149,21 @@ class LiveStudy:
             self._note(SAVE, number, {"path": path})
 
     def end(self, number: int, lost: str | None = None) -> TrialRecord | None:
-        """A trial has ended, by itself, stopped, or (`lost`) because its worker was lost too often."""
+        """A trial has ended, by itself, stopped, or (`lost`) with its last worker: its study has ended then, too."""
         trial = self.live.pop(number, None)
         if trial is None:
             return None
         if lost is not None and trial.failure is None:
-            trial.failure = (lost, None)
+            trial.failure = (lost, trial.death)
+            self.crashed = (number, trial.death)
         record = self._close(trial)
-        self._note(END, trial.number, {"state": record.state, "failure": trial.failure and list(trial.failure)})
+        crashed = self.crashed and list(self.crashed)
+        failure = trial.failure and list(trial.failure)
+        self._note(END, trial.number, {"state": record.state, "failure": failure, "crashed": crashed})
         self.records.append(record)
+        if self.crashed is not None:
+            self.live.clear()
+            self.waiting.clear()
         return record
 
     def replay(self, events: Sequence[Event], records: Mapping[int, TrialRecord]) -> None:
@@ -225,6 +202,9 @@ class LiveStudy:
                 self.records.append(record or closed)
                 if record is None:
                     self.remade.append(closed)
+                if event.detail.get("crashed"):
+                    self.crashed = tuple(event.detail["crashed"])
+                    self.live.clear()
             self._order = event.order + 1
             self._before = float(event.detail.get("at", self._before))
         for rule in self.rules:

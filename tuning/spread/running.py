@@ -13,11 +13,12 @@ from tuning.epochs import Epoch
 from tuning.errors import StorageError, StudyError
 from tuning.parts import STUDIES, TRIALS, PartWriter, accepted, of_kind, read_parts
 from tuning.plan import Plan
+from tuning.quarantine import quarantine
 from tuning.records import StudyRecord, TrialRecord
 from tuning.run import Settings
 from tuning.spread.adapters import adapt, adapting, checkpoints_callback, scheduler_over, search_over
 from tuning.spread.journal import DRIVER, read_journal
-from tuning.spread.live import Event, LiveStudy
+from tuning.spread.live import DEATHS, Event, LiveStudy
 from tuning.spread.sharing import fetch, sharing, shelf
 from tuning.spread.state import FILE
 from tuning.spread.studies import Studies
@@ -28,7 +29,6 @@ from tuning.warm_start import of_customer
 from tuning.worker import Workshop, quiet, run_study, stopping_rules
 
 Report = Callable[[dict[str, Any]], None]
-LOST_WORKERS = 3  # per trial
 INTERVAL_S = 1.0  # between two parts of journal and records
 
 
@@ -98,7 +98,7 @@ class SpreadRun:
                 storage_path=self.directory.locate("tune"),
                 callbacks=[checkpoints_callback(adapters), *callbacks],
                 stop=stop,
-                failure_config=tune.FailureConfig(max_failures=LOST_WORKERS),
+                failure_config=tune.FailureConfig(max_failures=self.definition.limits.crashes_before_quarantine - 1),
                 verbose=0,
             ),
         )
@@ -148,12 +148,20 @@ class SpreadRun:
         workshop = Workshop.open(
             self.directory, self.epoch, settings, self.carried, at_hand=partial(fetch, self._shelf)
         )
-        with quiet():
-            found = run_study(workshop, study.study, study.records, trials=(), failure=study.failure, over=study.ended)
-            records = [*found]
         writer = PartWriter(self.directory, self.epoch, DRIVER, self.report, settle=workshop.filing.settle)
-        for group in records:
-            writer.add([record for record in group if isinstance(record, StudyRecord)])
+        if study.crashed is not None:
+            number, error = study.crashed
+            times = self.definition.limits.crashes_before_quarantine
+            what = f"trial {number}"
+            record = quarantine(workshop, study.study, study.records, what=what, times=times, cause=DEATHS, error=error)
+            writer.add([record])
+        else:
+            with quiet():
+                found = run_study(
+                    workshop, study.study, study.records, trials=(), failure=study.failure, over=study.ended
+                )
+                for group in [*found]:
+                    writer.add([record for record in group if isinstance(record, StudyRecord)])
         writer.flush()
 
 

@@ -16,7 +16,8 @@ from tuning.epochs import Epoch
 from tuning.errors import StudyError
 from tuning.parts import PartWriter
 from tuning.spread.journal import DRIVER, write_journal
-from tuning.spread.live import Event, LiveStudy, LiveTrial
+from tuning.spread.live import Event, LiveStudy
+from tuning.spread.live_trial import LiveTrial
 from tuning.storage import RunDirectory
 
 logger = logging.getLogger(__name__)
@@ -119,6 +120,12 @@ class Studies:
         study, number = self._trials[trial_id]
         if number in study.live:
             study.live[number].attempt += 1
+
+    def died(self, trial_id: str, error: str) -> None:
+        """A trial's worker has died for the last time; what Tune says of it."""
+        study, number = self._trials[trial_id]
+        if number in study.live:
+            study.live[number].death = error
 
     def end(self, trial_id: str, lost: str | None = None) -> None:
         """A trial has ended."""
