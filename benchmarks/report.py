@@ -35,6 +35,7 @@ def text(results: list[TierResult], scaled: dict[str, Any] | None) -> str:
         parts += [heading(result), table(result)]
         if result.search == FIXED:
             parts.append(goals(result))
+        parts += without_model(result)
         if result.skipped:
             parts.append("Skipped: " + "; ".join(result.skipped) + ".")
     if scaled:
@@ -76,6 +77,14 @@ def table(result: TierResult) -> str:
             f"| {value('startup'):.1f} | {value('finish'):.1f} | {value('score'):.4f} | {value('test_score'):.4f} |"
         )
     return "\n".join(lines)
+
+
+def without_model(result: TierResult) -> list[str]:
+    """Which contender left customers without any full-length trial: one scheduler for all of them does that."""
+    titles = {name: contender.title for name, contender in contenders().items()}
+    counts = {titles[name]: [run.details.get("without_model", 0) for run in runs] for name, runs in result.runs.items()}
+    found = [f"{title} {max(missing)}" for title, missing in counts.items() if any(missing)]
+    return [f"Customers without a single full-length trial: {'; '.join(found)}."] if found else []
 
 
 def goals(result: TierResult) -> str:

@@ -73,6 +73,7 @@ ORDER = [
     "tuning.progress",
     "tuning.results",
     "tuning.tracking",
+    "tuning.machines",
     "tuning.spread",
     "tuning.signals",
     "tuning.halting",

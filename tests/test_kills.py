@@ -144,6 +144,24 @@ def test_workers_of_ray_killed_at_random_lose_nothing(tmp_path: Path) -> None:
     assert 500 <= ran <= 500 + len(killed) * (round(1 / 0.05) + 2)
 
 
+def test_a_run_starts_its_own_ray_again_when_that_loses_its_only_machine(tmp_path: Path) -> None:
+    data, log = _customers(tmp_path, 10), tmp_path / "log"
+    definition = _write(tmp_path, 40, data=data, scheduler="fifo")
+    log.touch()
+    driver = command(tmp_path, "run", "definition.yaml", "--run-dir", "run", CHAOS_PAUSE="0.2", CHAOS_LOG=str(log))
+    try:
+        wait_for(lambda: driver.poll() is not None or len(parents_of(log)) >= 40, PATIENCE_S, "trials")
+        os.kill(int(parents_of(log)[-1]), signal.SIGKILL)  # Ray's process for the machine, above its workers
+        assert driver.wait(PATIENCE_S) == 0, (tmp_path / "err").read_text()
+    finally:
+        if driver.poll() is None:
+            os.killpg(driver.pid, signal.SIGKILL)
+    assert "no machine of the Ray cluster" in (tmp_path / "err").read_text()
+    result = RunResult(str(tmp_path / "run"))
+    assert duplicates(result) == []
+    assert truth(result) == _undisturbed(definition, tmp_path)
+
+
 def test_a_node_that_is_lost_and_one_that_is_gained_change_nothing(tmp_path: Path) -> None:
     """Nodes of `ray.cluster_utils.Cluster`, in a process of their own."""
     data = _customers(tmp_path, 10)

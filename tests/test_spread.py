@@ -84,6 +84,18 @@ def test_records_that_are_lost_are_made_again_from_the_journal(tmp_path: Path) -
     assert len(written) == 1
 
 
+def test_trials_that_a_damaged_journal_does_not_know_are_not_run_again(tmp_path: Path) -> None:
+    first = study("acme")
+    Workers(before := together(tmp_path, [first]), slots=3).work(60)
+    before.flush()
+    journal = read_journal(RunDirectory(str(tmp_path)), Epoch(1, "0001-a"), lambda name, error: None)["acme"]
+    second = study("acme")
+    second.replay(journal[: len(journal) // 2], {record.trial: record for record in first.records})
+    assert second.finished
+    assert "journal is damaged" in second.ended
+    assert {record.trial for record in first.records} == {record.trial for record in second.records}
+
+
 def test_a_study_whose_algorithm_fails_ends_alone_with_its_reason(tmp_path: Path) -> None:
     good, bad = study("good"), study("bad")
     calls = iter(range(100))

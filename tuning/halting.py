@@ -8,10 +8,10 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from tuning.lease import Lease
+from tuning.machines import Machines, error_text, worker_died
 from tuning.signals import Signals
 
 _HALTS: dict[str, Halt] = {}
@@ -31,7 +31,9 @@ class Halt:
     patience: int = 10
     broken: str = ""
     actors: dict[str, Any] = field(default_factory=dict)
+    machines: Machines = field(default_factory=Machines)
     failures: Counter[str] = field(default_factory=Counter)
+    idle: int = 0  # trials in a row whose workers could not even begin
 
     @property
     def interrupted(self) -> int:
@@ -52,6 +54,12 @@ class Halt:
         """A worker died, or could not even start."""
         self.failures[trial] += 1
         if self.failures[trial] > self.patience:
+            self.broken = error
+
+    def could_not_begin(self, error: str) -> None:
+        """A trial has ended because its worker could not begin: no fault of its study if others cannot."""
+        self.idle += 1
+        if self.idle > self.patience:
             self.broken = error
 
     def end_workers(self) -> None:
@@ -85,6 +93,12 @@ def wanted(key: str) -> bool:
     return key in _HALTS and _HALTS[key].wanted
 
 
+def look_for_machines(key: str) -> None:
+    """Raise `MachinesLostError` when Ray has none any more."""
+    if key in _HALTS:
+        _HALTS[key].machines.check()
+
+
 def note_worker(key: str, trial: Any, *, ended: bool = False) -> None:
     """Keep the handle of a trial's worker, or forget it."""
     if key in _HALTS:
@@ -98,6 +112,7 @@ def note_result(key: str, trial: Any) -> None:
     """A worker has reported something: it works."""
     if key in _HALTS:
         _HALTS[key].failures.pop(trial.trial_id, None)
+        _HALTS[key].idle = 0
 
 
 def note_failure(key: str, trial: Any) -> None:
@@ -106,19 +121,21 @@ def note_failure(key: str, trial: Any) -> None:
         _HALTS[key].failed(trial.trial_id, _told(trial))
 
 
+def note_end(key: str, trial: Any) -> None:
+    """Tune does not start a trial again."""
+    if key in _HALTS and not worker_died(error_text(trial)):
+        _HALTS[key].could_not_begin(_told(trial))
+
+
 def _told(trial: Any) -> str:
     """What an error file of Tune comes to in one line."""
-    try:
-        text = Path(trial.error_file).read_text(encoding="utf-8", errors="replace")
-    except (OSError, TypeError):
-        return "no reason is known"
-    lines = [line.strip() for line in text.splitlines()]
+    lines = [line.strip() for line in error_text(trial).splitlines()]
     errors = [line for line in lines if re.match(r"[A-Za-z_.]+(Error|Exception|Exit)\b", line)]
     return (errors or [line for line in lines if line] or ["no reason is known"])[-1][:500]
 
 
 def stopper(key: str) -> Any:
-    """A `ray.tune.Stopper` that stops all trials when the halt of a key wants it."""
+    """A `ray.tune.Stopper` that stops all trials when the halt of a key wants it; it raises `MachinesLostError`."""
     from ray import tune
 
     class Stopper(tune.Stopper):
@@ -126,6 +143,7 @@ def stopper(key: str) -> Any:
             return False
 
         def stop_all(self) -> bool:
+            look_for_machines(key)
             return wanted(key)
 
     return Stopper()
@@ -144,6 +162,9 @@ def workers_callback(key: str) -> Any:
 
         def on_trial_recover(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
             note_failure(key, trial)
+
+        def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+            note_end(key, trial)
 
         def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
             note_worker(key, trial, ended=True)

@@ -15,6 +15,7 @@ from tuning.definition_file import read_definition
 from tuning.epochs import newest_epoch
 from tuning.errors import RunError, RunInterrupted, RunOwnedError, StorageError, TuningError, signal_name
 from tuning.halting import Halt, halting, stopper, workers_callback
+from tuning.machines import Machines, any_alive
 from tuning.parts import STUDIES, TRIALS, accepted, kind_of
 from tuning.plan import PACKED, Plan, make_plan
 from tuning.progress import Listener, Progress, hand_on, listening, reports_callback
@@ -23,7 +24,7 @@ from tuning.run import frozen_definition
 from tuning.signals import Signals
 from tuning.starting import Begun, begin, go_on
 from tuning.storage import RunDirectory
-from tuning.tuner import build_tuner, check_room, in_memory, start_ray, tune_settings
+from tuning.tuner import build_tuner, check_room, in_memory, restart_ray, start_ray, tune_settings
 
 if TYPE_CHECKING:
     from tuning.spread.running import SpreadRun
@@ -145,6 +146,7 @@ class _Run:
         self.definition = begun.definition
         self.plan = begun.plan
         self._closing_seconds = MLFLOW_CLOSING_SECONDS
+        self._own_ray = False
 
     def execute(self, progress: bool, in_process: bool = False) -> RunResult:
         """Work until nothing is left; or until somebody wants it to stop, which is an error of its own."""
@@ -180,7 +182,7 @@ class _Run:
                 self._work_here(halt, listeners)
             elif self.plan.studies and not halt.wanted:
                 bar.says("starting Ray")
-                start_ray(self.plan.slots)
+                self._own_ray = start_ray(self.plan.slots)
                 check_room(need.to_ray() for need in dict.fromkeys(self.plan.resources))
                 halt.signals.order = halt.end_workers
                 bar.says("starting workers")
@@ -266,6 +268,10 @@ class _Run:
                 return
             left = RunResult(self.directory).unfinished
             fruitless = 0 if self._recorded() > before else fruitless + 1
+            if left and not any_alive():
+                halt.machines = Machines()
+                if self._own_ray:
+                    restart_ray(self.plan.slots)
             if left and fruitless and fruitless < FRUITLESS_ATTEMPTS:
                 time.sleep(PAUSE_S)
         if left and not halt.wanted:

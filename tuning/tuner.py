@@ -90,17 +90,17 @@ def in_memory(definition: Definition) -> Definition | None:
     return definition.model_copy(update={"data": None, "objective": Travelling(definition.objective)})
 
 
-def start_ray(slots: int) -> None:
-    """Use the Ray that is there (already connected, or RAY_ADDRESS), else start one on this machine."""
+def start_ray(slots: int) -> bool:
+    """Use the Ray that is there (already connected, or RAY_ADDRESS), else start one on this machine: True then."""
     import ray
 
     if ray.is_initialized():
-        return
+        return False
     with kept(), _quieted("ray"):
         try:
             if os.environ.get("RAY_ADDRESS"):
                 ray.init(log_to_driver=False, runtime_env={"env_vars": ONE_THREAD})
-                return
+                return False
             with _environment({**ONE_THREAD, **OWN_RAY}):
                 ray.init(
                     address="local",  # else a cluster that somebody else runs on this machine would be joined
@@ -110,10 +110,20 @@ def start_ray(slots: int) -> None:
                     logging_level=logging.ERROR,
                     configure_logging=False,
                 )
+            return True
         except BaseException:
             with contextlib.suppress(Exception):
                 ray.shutdown()  # of what has been started
             raise
+
+
+def restart_ray(slots: int) -> None:
+    """Leave a Ray of our own whose machine is gone, and start another one."""
+    import ray
+
+    with contextlib.suppress(Exception):
+        ray.shutdown()
+    start_ray(slots)
 
 
 def check_room(needs: Iterable[Mapping[str, float]]) -> None:

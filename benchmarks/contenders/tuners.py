@@ -77,10 +77,13 @@ def grid(scenario: Scenario) -> Outcome:
     by_customer: dict[str, list[Any]] = {}
     for result in results:
         by_customer.setdefault(result.metrics["customer"], []).append(result)
-    winners = {customer: _winner(scenario, customer, group) for customer, group in by_customer.items()}
+    # One ASHA over all customers stops every trial of a customer whose scores are low: such a one has no winner.
+    whole = {customer: group for customer, group in by_customer.items() if any(map(_full, group))}
+    winners = {customer: _winner(scenario, customer, group) for customer, group in whole.items()}
     events = sorted((result.metrics["ended"], 1) for result in results)
     warm = all_warm((result.metrics["ended"], result.metrics["worker"]) for result in results)
-    return Outcome(0.0, time.time(), events, warm, winners)
+    details = {"without_model": len(by_customer) - len(whole)}
+    return Outcome(0.0, time.time(), events, warm, winners, details)
 
 
 def _start_ray(scenario: Scenario) -> None:
@@ -111,9 +114,13 @@ def _points(scenario: Scenario, configurations: list[dict[str, Any]]) -> Any:
     return space
 
 
+def _full(result: Any) -> bool:
+    return bool(result.metrics.get("training_iteration") == FOLDS)
+
+
 def _winner(scenario: Scenario, customer: str, results: Iterable[Any]) -> tuple[float, float]:
     """(score, hold-out score) of the best full-length trial, fitted again."""
-    full = [result for result in results if result.metrics.get("training_iteration") == FOLDS]
+    full = [result for result in results if _full(result)]
     found = full[best([result.metrics["score"] for result in full])]
     point = found.config["pair"][1] if "pair" in found.config else found.config["point"]
     return found.metrics["score"], plain.conclude(scenario, plain.load(scenario, customer), point)

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+from tuning.machines import error_text
 from tuning.spread.live import DEATHS
 from tuning.spread.studies import Studies
 
@@ -124,7 +125,7 @@ def scheduler_over(key: str) -> Any:
             return str(TrialScheduler.STOP if stop else TrialScheduler.CONTINUE)
 
         def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
-            studies_of(key).died(trial.trial_id, trial.get_error() or "")
+            studies_of(key).died(trial.trial_id, error_text(trial))
 
         def choose_trial_to_run(self, tune_controller: Any) -> Any:
             return None

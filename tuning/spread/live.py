@@ -15,6 +15,7 @@ from typing import Any
 
 from tuning.driving import STEP, same_config
 from tuning.errors import StudyError
+from tuning.machines import worker_died
 from tuning.options import WarmStart
 from tuning.records import FAILED, FINISHED, STOPPED, StepRecord, TrialRecord
 from tuning.seeds import derive, trial_seed
@@ -25,6 +26,7 @@ from tuning.warm_start import searcher_points
 SUGGEST, RESULT, SAVE, END, OVER = "suggest", "result", "save", "end", "over"
 NO_TRIAL = -1
 DEATHS = "a crash, a time limit or too much memory"
+BROKEN = "a part of its journal is damaged or deleted: what is recorded counts, nothing more is tried"
 LOST = ("why it failed stood in a record that is damaged or deleted", None)
 
 
@@ -155,7 +157,10 @@ class LiveStudy:
             return None
         if lost is not None and trial.failure is None:
             trial.failure = (lost, trial.death)
-            self.crashed = (number, trial.death)
+            if worker_died(trial.death or ""):
+                self.crashed = (number, trial.death)
+            else:
+                trial.failure = (f"its worker could not work: {_last_line(trial.death)}", trial.death)
         record = self._close(trial)
         crashed = self.crashed and list(self.crashed)
         failure = trial.failure and list(trial.failure)
@@ -169,8 +174,9 @@ class LiveStudy:
     def replay(self, events: Sequence[Event], records: Mapping[int, TrialRecord]) -> None:
         """Do again what a journal says happened; trials without an end wait to be run again.
 
-        records: of the ended trials, by number. One that is missing (its part was not written, or is damaged or
-        deleted) is made again from the journal: running it again would come too late for what was suggested since.
+        records: of the ended trials, by number; with one that the journal does not know the study is over. One that is
+        missing (its part was not written, or is damaged or deleted) is made again from the journal: running it again
+        would come too late for what was suggested since.
         """
         for event in sorted(events, key=lambda event: event.order):
             if event.kind == SUGGEST:
@@ -209,6 +215,13 @@ class LiveStudy:
             self._before = float(event.detail.get("at", self._before))
         for rule in self.rules:
             rule.on_replay(self._before)
+        known = {record.trial for record in self.records}
+        beyond = [record for number, record in sorted(records.items()) if number not in known]
+        if beyond:
+            # The journal is written before the records: a part of it is gone. Its trials may not run again.
+            self.records += beyond
+            self.live.clear()
+            self.ended = BROKEN
         self.waiting = list(self.live.values())
 
     def _suggest(self) -> LiveTrial | None:
@@ -369,3 +382,7 @@ class LiveStudy:
 REPORTED = frozenset(
     {"step", "score", "seconds", "folds", "figures", "full", "race", "prefix", "progress", "fit_seconds", "worker"}
 )
+
+
+def _last_line(text: str | None) -> str:
+    return next((line.strip() for line in reversed((text or "").splitlines()) if line.strip()), "")[:500]
