@@ -11,6 +11,7 @@ from chaos import definition, duplicates, hazards, supervised, truth, write_cust
 from tuning import RunResult, TuneRunner
 from tuning.errors import RunError
 from tuning.guard import Guard, TrialTimeoutError
+from tuning.machines import worker_died
 from tuning.options import Limits
 from tuning.packed import Nodes, Watcher, work_shard
 from tuning.starting import Begun, begin
@@ -201,3 +202,20 @@ def _raising_once(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr("tuning.runner.reports_callback", callback)
     return keys
+
+
+@pytest.mark.parametrize(
+    ("text", "died"),
+    [
+        ("The actor died unexpectedly before finishing this task.\n\tclass_name: ImplicitFunc\n", True),
+        (
+            "Task was killed due to the node running low on memory.\nPID MEM(GB) COMMAND\n7 8.1 ray::ImplicitFunc\n",
+            True,
+        ),
+        ("", True),
+        ('Traceback (most recent call last):\n  File "a.py", line 1\nModuleNotFoundError: No module named x\n', False),
+        ('ray::ImplicitFunc.train() (pid=7)\n  File "a.py", line 1\nOSError: no space\n', False),
+    ],
+)
+def test_a_worker_that_died_is_told_from_one_that_could_not_begin(text: str, died: bool) -> None:
+    assert worker_died(text) is died

@@ -40,8 +40,8 @@ class Machines:
 
 def worker_died(text: str) -> bool:
     """Whether Tune's words on why a trial ended are of a process that died, and not of an exception in it (its code
-    could not be loaded, say): those come with a stack."""
-    return "Traceback (most recent call last)" not in text and "ray::" not in text
+    could not be loaded, say): those come with the lines of a stack."""
+    return '  File "' not in text
 
 
 def error_text(trial: Any) -> str:

@@ -186,7 +186,7 @@ class RunResult:
         """The run in figures, as `tuning run --output json` prints it."""
         by_customer = self._by_customer
         best = [best_study(records) for records in by_customer.values()]
-        unfinished = [self._of_unfinished[name] for name, records in by_customer.items() if best_study(records) is None]
+        unfinished = [self._of_unfinished[name] for name, one in zip(by_customer, best, strict=True) if one is None]
         succeeded = sum(record is not None and record.status == OK for record in best)
         gains = [record.gain for record in best if record is not None and record.gain is not None and record.trial]
         return {

@@ -25,13 +25,13 @@ def registry() -> dict[str, type[Algorithm]]:
     for module in iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
     found: dict[str, type[Algorithm]] = {}
-    unseen: list[type[Algorithm]] = [Algorithm]
+    unseen = Algorithm.__subclasses__()
     while unseen:
-        for kind in unseen.pop().__subclasses__():
-            unseen.append(kind)
-            name = kind.model_fields["name"].default
-            if name:
-                found[name] = kind
+        kind = unseen.pop()
+        unseen += kind.__subclasses__()
+        name = kind.model_fields["name"].default
+        if name:
+            found[name] = kind
     return dict(sorted(found.items()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -39,7 +40,7 @@ class Proposer(Protocol):
         """A point whose score is known from before this study; not a trial."""
 
 
-class Algorithm(BaseModel):
+class Algorithm(BaseModel, ABC):
     """A search algorithm and its options: a frozen value that can be compared, written to YAML and hashed.
 
     Subclasses set `name` as a literal with a default, add their options as fields, and implement `_proposer`.
@@ -159,8 +160,9 @@ class Algorithm(BaseModel):
         kind = RungSearcher if hasattr(proposer, "progress") else StudySearcher
         return kind(proposer, metric=metric, mode=mode, points=first)
 
+    @abstractmethod
     def _proposer(self, space: SearchSpace, mode: Mode, seed: int, trials: int | None) -> Proposer:
-        raise NotImplementedError
+        """What suggests and learns; the library is there by now."""
 
 
 def _inside(space: SearchSpace, point: Mapping[str, Any], path: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ time. The Gaussian process and CMA-ES need one fixed set of parameters: they see
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -136,7 +137,7 @@ def _from_optuna(parameter: Parameter, distribution: Any, value: Any) -> Any:
     return min(max(float(value), parameter.low), parameter.high)
 
 
-class _Study:
+class _Study(ABC):
     """An Optuna study in memory: trials go in and out of it, the subclasses decide how one is drawn."""
 
     def __init__(self, spec: Optuna, space: SearchSpace, mode: Mode, seed: int) -> None:
@@ -159,16 +160,17 @@ class _Study:
         self._ids: dict[int, int] = {}
         self._told = 0
 
+    @abstractmethod
     def _make_sampler(self, spec: Optuna, seed: int) -> Any:
-        raise NotImplementedError
+        """Optuna's sampler, with its own random state."""
 
+    @abstractmethod
     def _draw(self, trial_id: int) -> dict[str, Any]:
         """A configuration of the space, drawn for a trial and stored in it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _heeds(self, state: str) -> bool:
         """Whether the sampler takes trials that ended in this way into account."""
-        raise NotImplementedError
 
     def _ask(self) -> int:
         trial = self.study.ask()

@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,10 +204,7 @@ class BulkStore:
         rows.runs.append(self._run_row(run_uuid, run))
         rows.params += [(run_uuid, key, value) for key, value in run.params.items()]
         history: list[Row] = [
-            (run_uuid, key, step, when, value, False)
-            if isfinite(value)
-            else (run_uuid, key, step, when, *limits.stored(value))
-            for key, value, step, when in run.metrics
+            (run_uuid, key, step, when, *limits.stored(value)) for key, value, step, when in run.metrics
         ]
         rows.metrics += history
         rows.latest += _latest(history)
@@ -217,22 +213,24 @@ class BulkStore:
             rows.tags.append((run_uuid, PARENT_TAG, self.run_id(run.parent)))
 
     def _insert(self, connection: sqlalchemy.Connection, rows: _Rows) -> None:
-        insert(connection, self.runs, _RUN_COLUMNS, rows.runs, replace=("name", "status", "start_time", "end_time"))
-        insert(connection, self.params, _TEXT_COLUMNS, rows.params, replace=("value",))
-        insert(connection, self.metrics, _METRIC_COLUMNS, rows.metrics)
-        insert(connection, self.latest, _METRIC_COLUMNS, rows.latest, replace=_METRIC_COLUMNS[2:])
-        insert(connection, self.tags, _TEXT_COLUMNS, rows.tags, replace=("value",))
+        for table, columns, values, replace in self._by_table(rows):
+            insert(connection, table, columns, values, replace)
+
+    def _by_table(self, rows: _Rows) -> Iterator[tuple[sqlalchemy.Table, Sequence[str], list[Row], Sequence[str]]]:
+        """(table, columns, rows, columns that are overwritten), a run before what refers to it."""
+        yield self.runs, _RUN_COLUMNS, rows.runs, ("name", "status", "start_time", "end_time")
+        yield self.params, _TEXT_COLUMNS, rows.params, ("value",)
+        yield self.metrics, _METRIC_COLUMNS, rows.metrics, ()
+        yield self.latest, _METRIC_COLUMNS, rows.latest, _METRIC_COLUMNS[2:]
+        yield self.tags, _TEXT_COLUMNS, rows.tags, ("value",)
 
     def _copied(self, connection: sqlalchemy.Connection, rows: _Rows) -> bool:
         """Copy rows of runs that were not there a moment ago; False, and nothing done, when another writer has put
         one there meanwhile or a run has the same figure twice."""
         savepoint = connection.begin_nested()
         try:
-            copy(connection, self.runs, _RUN_COLUMNS, rows.runs)
-            copy(connection, self.params, _TEXT_COLUMNS, rows.params)
-            copy(connection, self.metrics, _METRIC_COLUMNS, rows.metrics)
-            copy(connection, self.latest, _METRIC_COLUMNS, rows.latest)
-            copy(connection, self.tags, _TEXT_COLUMNS, rows.tags)
+            for table, columns, values, _ in self._by_table(rows):
+                copy(connection, table, columns, values)
         except self.driver.IntegrityError:
             savepoint.rollback()
             return False

@@ -1,0 +1,280 @@
+"""Numbers that may vary: float and int, linear, log or in steps."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, ClassVar
+
+from search_spaces.errors import SpaceError
+from search_spaces.shared import Shared
+from search_spaces.values import UNSET, number, whole
+
+# Values of a grid that are still apart as positions in the unit interval, and whole numbers as floats: 15 digits.
+MOST = 10**15
+
+
+class _Numeric(Shared, ABC):
+    name: str
+    low: Any
+    high: Any
+    log: bool
+    step: Any
+    default: Any
+
+    def _check(self, read: Callable[[Any, str], Any]) -> None:
+        self._start(self.name)
+        for bound in ("low", "high"):
+            object.__setattr__(self, bound, read(getattr(self, bound), f"{self.name}.{bound}"))
+        if not isinstance(self.log, bool):
+            raise SpaceError(f"{self.log!r} must be true or false", path=f"{self.name}.log")
+        if self.low > self.high:
+            raise SpaceError(
+                f"low {self.low!r} is above high {self.high!r}; swap them",
+                path=f"{self.name}.low",
+            )
+        if not math.isfinite(self.high - self.low):
+            raise SpaceError(
+                f"from {self.low!r} to {self.high!r} is farther than a float goes (1.8e308); narrow the range, or use "
+                "a log scale",
+                path=f"{self.name}.high",
+            )
+        if self.log and self.low <= 0:
+            raise SpaceError(
+                f"{self.low!r} has no logarithm; a log scale needs low > 0 (for instance 1.0e-8), or drop log: true",
+                path=f"{self.name}.low",
+            )
+        if self.step is not None:
+            object.__setattr__(self, "step", read(self.step, f"{self.name}.step"))
+            self._check_step()
+        if self.default is UNSET:
+            middle = self.at(0.5)
+            short = read(f"{middle:.6g}", "") if self.size is None else middle
+            object.__setattr__(self, "default", short if self.contains(short) else middle)
+        else:
+            object.__setattr__(self, "default", read(self.default, f"{self.name}.default"))
+            self._check_default()
+
+    def _check_default(self) -> None:
+        if not self.low <= self.default <= self.high:
+            raise SpaceError(
+                f"{self.default!r} is outside {self.low!r} to {self.high!r}; widen the range or move it",
+                path=f"{self.name}.default",
+            )
+        if not self.contains(self.default):
+            raise SpaceError(
+                f"{self.default!r} is not on the steps of {self.step!r} from {self.low!r}; "
+                f"the nearest is {self.nearest(self.default)!r}",
+                path=f"{self.name}.default",
+            )
+
+    def _check_step(self) -> None:
+        if self.step <= 0:
+            raise SpaceError(f"{self.step!r} must be above 0", path=f"{self.name}.step")
+        if (self.high - self.low) / self.step > MOST:
+            raise SpaceError(
+                f"steps of {self.step!r} from {self.low!r} to {self.high!r} are more than {MOST:.0e} values, which no "
+                "algorithm tells from a continuum; leave step out",
+                path=f"{self.name}.step",
+            )
+        span = Decimal(repr(self.high)) - Decimal(repr(self.low))
+        step = Decimal(repr(self.step))
+        if span % step != 0:
+            below = Decimal(repr(self.low)) + span // step * step
+            raise SpaceError(
+                f"steps of {self.step!r} from {self.low!r} miss high {self.high!r}; use high {below} or "
+                f"{below + step}, or another step",
+                path=f"{self.name}.step",
+            )
+
+    @property
+    def single(self) -> bool:
+        """Whether there is only one value."""
+        return bool(self.low == self.high)
+
+    @property
+    @abstractmethod
+    def size(self) -> int | None:
+        """The number of values, or None for a continuum."""
+
+    @abstractmethod
+    def value(self, index: int) -> Any:
+        """The value at a place among those of an int or of a stepped float, from 0."""
+
+    def index(self, value: float) -> int:
+        """The place of the value nearest to a number, among those of an int or of a stepped float."""
+        size = self.size
+        assert size is not None
+        step = self.step if self.step is not None else 1
+        return min(max(round((value - self.low) / step), 0), size - 1)
+
+    def nearest(self, value: float) -> Any:
+        """The value nearest to a number, of an int or a stepped float."""
+        return self.value(self.index(value))
+
+    @abstractmethod
+    def contains(self, value: Any) -> bool:
+        """Whether it is one of the values."""
+
+    @abstractmethod
+    def at(self, u: float) -> Any:
+        """The value for a number of the half-open unit interval."""
+
+    def levels(self, count: int) -> list[Any]:
+        """`count` values evenly spaced in the parameter's scale, both ends included; one level: the default."""
+        if self.single:
+            return [self.low]
+        if self.size is not None and self.size <= count:
+            return [self.value(index) for index in range(self.size)]
+        if count == 1:
+            return [self.default]
+        values = [self._along(index / (count - 1)) for index in range(count)]
+        return list(dict.fromkeys(values))
+
+    def _along(self, fraction: float) -> Any:
+        """The value at a fraction of the way from low to high, both included."""
+        if self.log:
+            raw = math.exp(math.log(self.low) + fraction * (math.log(self.high) - math.log(self.low)))
+        else:
+            raw = self.low + fraction * (self.high - self.low)
+        raw = min(max(raw, self.low), self.high)
+        if self.size is not None:
+            return self.nearest(raw)
+        return self.low if fraction == 0 else self.high if fraction == 1 else raw
+
+    def _range(self) -> str:
+        text = f"{self.kind} {self.low!r} to {self.high!r}"
+        text += f", step {self.step!r}" if self.step is not None else ""
+        return text + (", log" if self.log else "")
+
+    def describe(self) -> str:
+        """One line without the name: the range, the scale and the default."""
+        return f"{self._range()}, default {self.default!r}"
+
+
+@dataclass(frozen=True)
+class Float(_Numeric):
+    """A real number from `low` to `high`, both included.
+
+    Args:
+        name: the key in a configuration.
+        low, high: the bounds.
+        log: spread evenly in the logarithm (for values whose order of magnitude matters).
+        step: only `low`, `low + step`, …; must divide the range.
+        default: the value of the default configuration; the middle of the scale if left out.
+        when: the condition under which the parameter exists, as in ``{"model": "ridge"}``.
+        why, source: a sentence on the range, and where it comes from.
+
+    Raises:
+        SpaceError: inverted bounds, a log scale with low <= 0, a step that misses `high`, a default outside.
+    """
+
+    kind: ClassVar[str] = "float"
+    name: str
+    low: float
+    high: float
+    log: bool = field(default=False, kw_only=True)
+    step: float | None = field(default=None, kw_only=True)
+    default: float = field(default=UNSET, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self._check(lambda value, path: float(number(value, path)))
+
+    @property
+    def size(self) -> int | None:
+        if self.single:
+            return 1
+        return None if self.step is None else round((self.high - self.low) / self.step) + 1
+
+    def value(self, index: int) -> float:
+        if self.step is None or index == 0:
+            return self.low
+        return float(Decimal(repr(self.low)) + index * Decimal(repr(self.step)))
+
+    def at(self, u: float) -> float:
+        """The value at `u` of the unit interval; 1 itself is the highest value."""
+        if self.single:
+            return self.low
+        if self.log:
+            low = math.log(self.low)
+            value = math.exp(low + u * (math.log(self.high) - low))
+        elif self.step is not None:
+            return self.value(min(int(u * self.size), self.size - 1))  # type: ignore[operator]
+        else:
+            value = self.low + u * (self.high - self.low)
+        value = min(max(value, self.low), self.high)
+        return value if self.step is None else self.nearest(value)
+
+    def position(self, value: float) -> float:
+        """Where a value lies in the unit interval [0, 1]: the inverse of `at`."""
+        if self.single:
+            return 0.5
+        if self.log:
+            low = math.log(self.low)
+            return min(max((math.log(value) - low) / (math.log(self.high) - low), 0.0), 1.0)
+        if self.step is not None:
+            return (self.index(value) + 0.5) / self.size  # type: ignore[operator]
+        return (value - self.low) / (self.high - self.low)
+
+    def contains(self, value: Any) -> bool:
+        """Whether a value is inside the bounds and on a step."""
+        if isinstance(value, bool) or not isinstance(value, int | float) or not self.low <= value <= self.high:
+            return False
+        return self.step is None or math.isclose(self.nearest(value), value, rel_tol=1e-9, abs_tol=1e-12 * self.step)
+
+
+@dataclass(frozen=True)
+class Int(_Numeric):
+    """A whole number from `low` to `high`, both included; arguments as in `Float`."""
+
+    kind: ClassVar[str] = "int"
+    name: str
+    low: int
+    high: int
+    log: bool = field(default=False, kw_only=True)
+    step: int | None = field(default=None, kw_only=True)
+    default: int = field(default=UNSET, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self._check(_countable)
+
+    @property
+    def size(self) -> int:
+        return (self.high - self.low) // (self.step or 1) + 1
+
+    def value(self, index: int) -> int:
+        return self.low + index * (self.step or 1)
+
+    def at(self, u: float) -> int:
+        """The value at `u` of the unit interval; 1 itself is the highest value."""
+        if self.log:
+            # Half a unit on either side, so that the end points get their share (as Optuna does).
+            low = math.log(self.low - 0.5)
+            return self.nearest(math.exp(low + u * (math.log(self.high + 0.5) - low)))
+        return self.value(min(int(u * self.size), self.size - 1))
+
+    def position(self, value: int) -> float:
+        """Where a value lies in the unit interval [0, 1]: the inverse of `at`."""
+        if self.log:
+            low = math.log(self.low - 0.5)
+            return (math.log(value) - low) / (math.log(self.high + 0.5) - low)
+        return (self.index(value) + 0.5) / self.size
+
+    def contains(self, value: Any) -> bool:
+        """Whether a value is whole, inside the bounds and on a step."""
+        if isinstance(value, bool) or not isinstance(value, int | float) or not self.low <= value <= self.high:
+            return False
+        return value == int(value) and (int(value) - self.low) % (self.step or 1) == 0
+
+
+def _countable(value: Any, path: str) -> int:
+    found = whole(value, path)
+    if abs(found) > MOST:
+        raise SpaceError(
+            f"{found!r} has more than 15 digits, which no algorithm can tell apart; use a float, or a smaller range",
+            path=path,
+        )
+    return found
