@@ -86,21 +86,23 @@ def _sample(root: int, usage: Usage) -> None:
         unseen += children.get(pid, ())
         if pid in found:
             _, command, seconds[pid], resident[pid] = found[pid]
-            usage.roles[pid] = "driver" if pid == root else _role(pid, command)
+            usage.roles[pid] = "driver" if pid == root else _role(pid, command, usage.roles.get(pid))
     usage.samples.append((time.time(), seconds, resident))
 
 
-def _role(pid: int, command: str) -> str:
-    """What a process is for; many are called python."""
+def _role(pid: int, command: str, before: str | None) -> str:
+    """What a process is for (many are called python); as before when it has ended and its parent has not noticed."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as stream:
             words = stream.read().split(b"\0")
     except OSError:
-        return command
+        words = []
     named = [word.decode(errors="replace") for word in words if word]
+    if not named:
+        return before or command
     if "-m" in named[:-1]:
         return named[named.index("-m") + 1]
-    return named[0][:15] if named and named[0].startswith("ray::") else command
+    return named[0][:15] if named[0].startswith("ray::") else command
 
 
 def _processes() -> Iterator[tuple[int, tuple[int, str, float, int]]]:

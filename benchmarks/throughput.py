@@ -1,6 +1,7 @@
 """How fast we are: every contender on the same customers and configurations, in one run, interleaved.
 
-    python -m benchmarks.throughput                       all tiers, both tables, scaling, plot (an hour)
+    python -m benchmarks.throughput                       all tiers, both tables, scaling (100 minutes on 2 cores)
+    python -m benchmarks.throughput --report DIR          the same, kept as tables, plot and every single figure
     python -m benchmarks.throughput --tier S --quick --output json      one tier, within four minutes
 
 Contenders run one at a time, each in a fresh process, in the order A B … B A. The last line with `--output json` is
@@ -26,6 +27,7 @@ from benchmarks.contenders import Contender, contenders
 from benchmarks.measure import Measured, TooShortError, measure, pure_fits
 from benchmarks.workload import FIXED, OWN, TIERS, Scenario, make_workload
 
+SCALED = "M"  # the tier that is run on one core, too
 QUICK_SECONDS = 225.0  # of the four minutes; what is left is for ending
 # Measured again on the way back; the slow two are measured once in a quick run.
 QUICK_ONCE = ("tuner_per_customer", "grid_tuner", "ours_bare")
@@ -123,15 +125,20 @@ class Size:
     seconds: float = float("inf")
 
 
-def sized(tier: str, quick: bool, customers: int | None, trials: int | None) -> Size:
-    """Full and quick sizes by tier; both can be scaled down."""
+def sized(tier: str, quick: bool, customers: int | None, trials: int | None, rounds: int | None) -> Size:
+    """Full and quick sizes by tier; both can be scaled. Where a trial is longer, fewer customers fill as much time."""
     if quick:
         count, slow_trials, pure = {"S": (120, 10, 4), "M": (12, 5, 2), "L": (4, 5, 1)}[tier]
         size = Size(customers=count, slow=2, slow_trials=slow_trials, pure_customers=pure, seconds=QUICK_SECONDS)
     else:
-        count = {"S": 200, "M": 200, "L": 60}[tier]
+        count = {"S": 200, "M": 100, "L": 30}[tier]
         size = Size(customers=count)
-    return replace(size, customers=customers or size.customers, trials=trials or size.trials)
+    return replace(
+        size,
+        customers=customers or size.customers,
+        trials=trials or size.trials,
+        rounds=rounds or size.rounds,
+    )
 
 
 def run_tier(
@@ -197,7 +204,7 @@ def given_to(contender: Contender, scenario: Scenario, size: Size) -> Scenario:
 def scaling(tier: str, size: Size, folder: Path, tell: Callable[[str], None]) -> dict[str, Any]:
     """Ours on one core and on two."""
     place = folder / f"{tier}-scaling"
-    everyone = make_workload(place, TIERS[tier], size.customers // 2, size.trials)
+    everyone = make_workload(place, TIERS[tier], size.customers, size.trials)
     ours = contenders()["ours"]
     seconds: dict[int, list[float]] = {1: [], 2: []}
     for cores in (1, 2, 2, 1):
@@ -205,7 +212,12 @@ def scaling(tier: str, size: Size, folder: Path, tell: Callable[[str], None]) ->
         seconds[cores].append(run.seconds)
         tell(f"{tier} on {cores}: {1000 * run.seconds:.2f} ms per trial")
     shutil.rmtree(place, ignore_errors=True)
-    return {"tier": tier, "speedup_1_to_2": round(median(seconds[1]) / median(seconds[2]), 3)}
+    return {
+        "tier": tier,
+        "customers": size.customers,
+        "seconds": seconds,
+        "speedup_1_to_2": round(median(seconds[1]) / median(seconds[2]), 3),
+    }
 
 
 @click.command(context_settings={"max_content_width": 110})
@@ -213,6 +225,7 @@ def scaling(tier: str, size: Size, folder: Path, tell: Callable[[str], None]) ->
 @click.option("--quick", is_flag=True, help="Fixed configurations only, fewer customers, within four minutes per tier.")
 @click.option("--customers", type=click.IntRange(2), help="Instead of the tier's own number.")
 @click.option("--trials", type=click.IntRange(2), help="Per customer.")
+@click.option("--rounds", type=click.IntRange(1), help="There, back, there …; 2 unless told.")
 @click.option("--contenders", "names", help="Only these, separated by commas.")
 @click.option("--cores", type=click.IntRange(1), default=2, show_default=True)
 @click.option("--folder", type=click.Path(path_type=Path), help="For the customers and runs; default: a temporary one.")
@@ -223,6 +236,7 @@ def main(
     quick: bool,
     customers: int | None,
     trials: int | None,
+    rounds: int | None,
     names: str | None,
     cores: int,
     folder: Path | None,
@@ -234,6 +248,12 @@ def main(
     def tell(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
+    from benchmarks import report as reporting
+
+    def keep() -> None:
+        if report is not None:  # as soon as there is something: what follows may take an hour
+            reporting.write(report, results, scaled)
+
     known = contenders()
     chosen = [known[name] for name in names.split(",")] if names else list(known.values())
     place = Path(tempfile.mkdtemp(prefix="throughput-", dir=folder))
@@ -241,20 +261,19 @@ def main(
     scaled: dict[str, Any] | None = None
     try:
         for tier in tiers or tuple(TIERS):
-            size = sized(tier, quick, customers, trials)
+            size = sized(tier, quick, customers, trials, rounds)
             results.append(run_tier(tier, size, FIXED, chosen, place, cores, tell))
+            keep()
             if not quick:
                 searching = [one for one in chosen if one.searches]
                 own = replace(size, customers=max(2, size.customers // 2))
                 results.append(run_tier(tier, own, OWN, searching, place, cores, tell))
-        if not quick and cores == 2:
-            scaled = scaling("M", sized("M", quick, customers, trials), place, tell)
+                keep()
+            if tier == SCALED and not quick and cores == 2 and "ours" in [one.name for one in chosen]:
+                scaled = scaling(tier, size, place, tell)
+                keep()
     finally:
         shutil.rmtree(place, ignore_errors=True)
-    from benchmarks import report as reporting
-
-    if report is not None:
-        reporting.write(report, results, scaled)
     if output == "text":
         print(reporting.text(results, scaled))
         return

@@ -17,7 +17,7 @@ from mlflow_records import RUN, by_name, runs_in, study, trial, write_part, writ
 from tuning.errors import DefinitionError, PlanError
 from tuning.storage import RunDirectory
 from tuning.tracking.identity import Search
-from tuning.tracking.process import PARTS_AT_ONCE, Loop
+from tuning.tracking.process import PARTS_AT_ONCE, REST, Loop
 from tuning.tracking.settings import Settings
 from tuning.tracking.sync import sync
 from tuning.tracking.writer import Writer
@@ -156,8 +156,9 @@ def test_importing_the_package_loads_neither_mlflow_nor_ray() -> None:
     assert answer.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("end", [{"close": 60}, {"hurry": True}], ids=lambda command: next(iter(command)))
 def test_the_copy_rests_between_batches_but_not_at_the_end(
-    directory: RunDirectory, mlflow_database: str, monkeypatch: pytest.MonkeyPatch
+    directory: RunDirectory, mlflow_database: str, monkeypatch: pytest.MonkeyPatch, end: dict[str, object]
 ) -> None:
     clock = 100.0
     monkeypatch.setattr("tuning.tracking.process.time", SimpleNamespace(monotonic=lambda: clock))
@@ -176,8 +177,8 @@ def test_the_copy_rests_between_batches_but_not_at_the_end(
         loop.copier.add(part)
     loop._step()
     assert written == ["a"]
-    assert loop._wait() == pytest.approx(2.0)
-    clock += 2.5
+    assert loop._wait() == pytest.approx(REST * 0.1)
+    clock += 2 * REST * 0.1
     assert loop._wait() == 0.0
     loop._step()
     assert written == ["a", "b"]
@@ -185,7 +186,7 @@ def test_the_copy_rests_between_batches_but_not_at_the_end(
         loop.copier.add(f"more-{number}")
     loop._step()
     assert len(written) == 3, "so many parts do not wait, the rest of them does"
-    loop._obey({"close": 60})
+    loop._obey(end)
     assert loop._wait() == 0.0
     loop._step()
     assert len(written) == 2 + PARTS_AT_ONCE

@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 FRUITLESS_ATTEMPTS = 3
 MLFLOW_CLOSING_SECONDS = 60.0
 MLFLOW_PATIENCE_SECONDS = 10.0  # with a store that fails; `tuning mlflow sync` has more
+NEARLY_ALL = 0.9  # of the trials are recorded: what is copied from then on, nobody has to wait for at the end
 WORKER_DEATHS = 8  # of a shard in a row, without anything recorded, beyond those that put a study aside
 PAUSE_S = 2.0  # before another attempt that follows a fruitless one; storage and nodes come back
 INTERRUPTED_CLOSING_SECONDS = 5.0
@@ -177,6 +178,7 @@ class _Run:
         listeners: list[Listener] = [bar]
         if tracking is not None:
             listeners.append(lambda result: tracking.add(result["part"]) if "part" in result else None)
+            listeners.append(lambda _: tracking.hurry() if bar.done_trials >= NEARLY_ALL * self.plan.trials else None)
         try:
             if in_process:
                 self._work_here(halt, listeners)

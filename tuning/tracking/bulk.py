@@ -68,7 +68,7 @@ class BulkStore:
     A run is there completely or not at all.
     """
 
-    batch = 2000
+    batch = 5000
     niceness = 0
 
     def __init__(self, tracking_uri: str, search: Search, artifacts: str | None) -> None:

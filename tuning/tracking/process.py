@@ -4,7 +4,7 @@ A process of its own, because MLflow's and Alembic's imports, logging set-up, en
 seconds-long calls have no place in the process that drives a search, and because a call that hangs can be
 ended only with its process. When the input closes, the driver is gone and so is this process.
 
-Lines in: settings, then {"add": part}, {"artifacts": [[file, folder], …]} and {"close": seconds}.
+Lines in: settings, then {"add": part}, {"hurry": true} and {"close": seconds}.
 Lines out: {"done": [parts], "trials": n, …} after every change.
 """
 
@@ -29,7 +29,7 @@ NICENESS = 10  # when all cores are busy with fits, the copy waits
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 5.0
 SETTLE_AFTER_S = 2 * REQUEST_TIMEOUT_S
 REST = 20  # times as long as a batch took, before the next one: small batches cost several times as much per run
-LONGEST_REST_S = 5.0
+LONGEST_REST_S = 2.0
 PARTS_AT_ONCE = 20  # are a batch, however long the rest still is
 
 
@@ -97,6 +97,7 @@ class Loop:
         self.prepared = False
         self.pause = self.retry_at = self.rest_until = 0.0
         self.settle_at: float | None = None
+        self.hurried = False
 
     def run(self) -> None:
         while True:
@@ -156,7 +157,9 @@ class Loop:
         return None
 
     def _rested(self) -> bool:
-        if self.deadline is not None or self.failing_since is not None or self.copier.queued >= PARTS_AT_ONCE:
+        if self.hurried or self.deadline is not None or self.failing_since is not None:
+            return True
+        if self.copier.queued >= PARTS_AT_ONCE:
             return True
         return time.monotonic() >= self.rest_until
 
@@ -195,6 +198,7 @@ class Loop:
         if "add" in command:
             self.copier.add(command["add"])
             self.reported.discard(command["add"])
+        self.hurried = self.hurried or "hurry" in command
         if "close" in command:
             self.deadline = time.monotonic() + float(command["close"])
             self.patience = float(command.get("patience", math.inf))

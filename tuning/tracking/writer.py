@@ -71,7 +71,7 @@ class Writer:
         self._status = CopyStatus()
         self._earlier = CopyStatus()  # what children that died had written
         self._child: subprocess.Popen[str] | None = None
-        self._closing = self._killed = False
+        self._closing = self._killed = self._hurried = False
         self._ends = 0.0  # by the monotonic clock, once closing
         self._patience = math.inf
         self._thread: threading.Thread | None = None
@@ -89,6 +89,13 @@ class Writer:
             if part not in self._known and not self._closing:
                 self._known[part] = None
                 self._send({"add": part})
+
+    def hurry(self) -> None:
+        """Copy without rests from now on: the end is near, and what is left then somebody waits for."""
+        with self._lock:
+            if not self._hurried:
+                self._hurried = True
+                self._send({"hurry": True})
 
     def summary(self, summary: Summary, contents: Mapping[str, bytes] | None = None) -> None:
         """Make or replace the search's summary run when the writer is closed.
@@ -203,6 +210,8 @@ class Writer:
                 process_group=0,  # Ctrl-C is for the driver, which then closes the child in order
             )
             self._outbox = [{"add": part} for part in self._known if part not in self._done]
+            if self._hurried:
+                self._outbox.append({"hurry": True})
             if self._closing:
                 self._outbox.append(self._farewell())
         feeder = threading.Thread(target=self._feed, args=(child,), name="mlflow-writer-feed", daemon=True)
