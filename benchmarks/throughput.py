@@ -1,6 +1,6 @@
 """How fast we are: every contender on the same customers and configurations, in one run, interleaved.
 
-    python -m benchmarks.throughput                       all tiers, both tables, scaling (100 minutes on 2 cores)
+    python -m benchmarks.throughput                       all tiers, both tables, scaling (90 minutes on 2 cores)
     python -m benchmarks.throughput --report DIR          the same, kept as tables, plot and every single figure
     python -m benchmarks.throughput --tier S --quick --output json      one tier, within four minutes
 
@@ -131,7 +131,7 @@ def sized(tier: str, quick: bool, customers: int | None, trials: int | None, rou
         count, slow_trials, pure = {"S": (120, 10, 4), "M": (12, 5, 2), "L": (4, 5, 1)}[tier]
         size = Size(customers=count, slow=2, slow_trials=slow_trials, pure_customers=pure, seconds=QUICK_SECONDS)
     else:
-        count = {"S": 200, "M": 100, "L": 30}[tier]
+        count = {"S": 200, "M": 100, "L": 24}[tier]
         size = Size(customers=count)
     return replace(
         size,
