@@ -1,0 +1,185 @@
+"""What SQLite itself takes for the rows of a tier's trials: the least that any writer of MLflow's tables can reach.
+
+    python -m benchmarks.sqlite_floor --customers 1000
+
+A search is run and its records are copied once as always; the statements of that copy are kept, and played again with
+Python's sqlite3 into the same empty database: nothing is read, decoded or made meanwhile. CPU time per trial; every
+variant changes one thing, and all are played in turn, several times.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+
+from benchmarks.workload import ONE_THREAD, TIERS, Scenario, definition, make_workload
+
+
+@dataclass(frozen=True)
+class Insert:
+    """One statement with its rows; `None` in a list of these is the beginning of a transaction."""
+
+    table: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    replace: tuple[str, ...]
+    key: tuple[str, ...]
+
+    def statement(self) -> str:
+        action = "NOTHING"
+        if self.replace:
+            action = "UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in self.replace)
+        places = ", ".join("?" * len(self.columns))
+        return (
+            f"INSERT INTO {self.table} ({', '.join(self.columns)}) VALUES ({places}) "
+            f"ON CONFLICT ({', '.join(self.key)}) DO {action}"
+        )
+
+
+@dataclass(frozen=True)
+class Variant:
+    """pragmas: before the first row. transactions: one for so many of the copy's. by_key: rows sorted by their key.
+
+    indexed: whether the tables keep the indexes that are no primary keys.
+    """
+
+    pragmas: tuple[str, ...] = ()
+    transactions: int = 1
+    by_key: bool = False
+    indexed: bool = True
+
+
+VARIANTS = {
+    "as it is": Variant(),
+    "one transaction": Variant(transactions=10**9),
+    "rows sorted by key": Variant(by_key=True),
+    "pages of 16 KB": Variant(pragmas=("page_size = 16384",)),
+    "write-ahead log": Variant(pragmas=("journal_mode = wal",)),
+    "only primary keys": Variant(indexed=False),
+}
+
+
+def recorded(folder: Path, tier: str, customers: int, trials: int) -> tuple[Path, list[Insert | None], int, float]:
+    """(empty database, the copy's statements, trials, core-seconds of the whole copy) of a search in `folder`."""
+    from tuning import TuneRunner
+    from tuning.epochs import newest_epoch
+    from tuning.parts import accepted
+    from tuning.storage import RunDirectory
+    from tuning.tracking import bulk
+    from tuning.tracking.copying import Copier
+    from tuning.tracking.identity import Search
+    from tuning.tracking.selection import Selection
+    from tuning.tracking.store import open_store
+
+    ids = make_workload(folder / "work", TIERS[tier], customers, trials)
+    scenario = Scenario(tier, str(folder / "work"), ids, trials)
+    wanted = definition(scenario, mlflow=False, save_models=False)
+    run = TuneRunner(wanted).run(str(folder / "run"), progress=False).directory.uri
+    directory, search = RunDirectory(run), Search("floor", "run")
+    uri = f"sqlite:///{folder / 'copy.db'}"
+    copier = Copier(directory, search, Selection(None), lambda: open_store(uri, search, str(folder / "mlruns")), 0)
+    epoch = newest_epoch(directory)
+    assert epoch is not None
+    for part in sorted(accepted(directory, epoch), key=lambda part: part.rsplit("-", 2)[1]):  # as they were written
+        copier.add(part)
+    copier.store()
+    shutil.copy(folder / "copy.db", folder / "empty.db")
+    kept: list[Insert | None] = []
+    insert, write = bulk.insert, bulk.BulkStore._write
+
+    def keeping(connection: Any, table: Any, columns: Sequence[str], rows: Sequence[Any], replace: Any = ()) -> None:
+        key = tuple(column.name for column in table.primary_key.columns)
+        kept.append(Insert(table.name, tuple(columns), tuple(rows), tuple(replace), key))
+        insert(connection, table, columns, rows, replace)
+
+    def beginning(store: Any, connection: Any, runs: Any) -> None:
+        kept.append(None)
+        write(store, connection, runs)
+
+    before = time.process_time()
+    with patched(bulk, "insert", keeping), patched(bulk.BulkStore, "_write", beginning):
+        while not copier.idle:
+            copier.work()
+        copier.finish()
+    return folder / "empty.db", kept, copier.progress.trials, time.process_time() - before
+
+
+@contextlib.contextmanager
+def patched(owner: Any, name: str, value: Any) -> Iterator[None]:
+    original = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)
+
+
+def play(empty: Path, statements: Sequence[Insert | None], variant: Variant) -> float:
+    """Core-seconds for all statements, commits included."""
+    path = empty.with_name("played.db")
+    shutil.copy(empty, path)
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute(f"PRAGMA cache_size = -{64 * 1024}")
+    for pragma in variant.pragmas:
+        connection.execute(f"PRAGMA {pragma}")
+    connection.execute("VACUUM")  # a page size holds from then on
+    if not variant.indexed:
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL").fetchall()
+        for (name,) in names:
+            connection.execute(f"DROP INDEX {name}")
+    begun = 0
+    before = time.process_time()
+    for statement in statements:
+        if statement is None:
+            if begun % variant.transactions == 0:
+                if begun:
+                    connection.execute("COMMIT")
+                connection.execute("BEGIN")
+            begun += 1
+            continue
+        rows: Sequence[Any] = statement.rows
+        if variant.by_key:
+            places = [statement.columns.index(name) for name in statement.key]
+            rows = sorted(rows, key=lambda row: [row[place] for place in places])
+        connection.executemany(statement.statement(), rows)
+    connection.execute("COMMIT")
+    used = time.process_time() - before
+    connection.close()
+    for file in path.parent.glob("played.db*"):
+        file.unlink()
+    return used
+
+
+@click.command()
+@click.option("--tier", type=click.Choice(sorted(TIERS)), default="S", show_default=True)
+@click.option("--customers", type=click.IntRange(2), default=1000, show_default=True)
+@click.option("--trials", type=click.IntRange(2), default=20, show_default=True)
+@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True)
+def main(tier: str, customers: int, trials: int, rounds: int) -> None:
+    """Print core-ms per trial of each variant, the medians over the rounds."""
+    os.environ.update(ONE_THREAD)
+    with tempfile.TemporaryDirectory(prefix="sqlite-floor-") as name:
+        empty, statements, count, copied = recorded(Path(name), tier, customers, trials)
+        used: dict[str, list[float]] = {title: [] for title in VARIANTS}
+        for _ in range(rounds):
+            for title, variant in VARIANTS.items():
+                used[title].append(play(empty, statements, variant))
+    rows = sum(len(statement.rows) for statement in statements if statement is not None)
+    print(f"{count} trials, {rows / count:.1f} rows per trial; the whole copy: {1000 * copied / count:.3f} core-ms")
+    for title, seconds in used.items():
+        print(f"{title:<22}{1000 * median(seconds) / count:.3f} core-ms per trial")
+
+
+if __name__ == "__main__":
+    main()
