@@ -38,9 +38,10 @@ chaos: install
 	$(BIN)/python -m pytest -m chaos -rP
 
 bench: install
-	$(BIN)/python -m benchmarks.throughput
+	$(BIN)/python -m benchmarks.throughput --report benchmarks/out
+	$(BIN)/python -m benchmarks.sqlite_floor
 	$(BIN)/python -m benchmarks.search_cost
 	$(BIN)/python -m benchmarks.mlflow_cost
 
 clean:
-	rm -rf $(VENV) demo runs
+	rm -rf $(VENV) demo runs benchmarks/out

@@ -274,6 +274,8 @@ def main(
                 keep()
     finally:
         shutil.rmtree(place, ignore_errors=True)
+    if report is not None:
+        tell(f"written: {report}/results.md, results.json and results.png")
     if output == "text":
         print(reporting.text(results, scaled))
         return
