@@ -131,8 +131,8 @@ def sized(tier: str, quick: bool, customers: int | None, trials: int | None, rou
         count, slow_trials, pure = {"S": (120, 10, 4), "M": (12, 5, 2), "L": (4, 5, 1)}[tier]
         size = Size(customers=count, slow=2, slow_trials=slow_trials, pure_customers=pure, seconds=QUICK_SECONDS)
     else:
-        count = {"S": 200, "M": 100, "L": 24}[tier]
-        size = Size(customers=count)
+        count, pure = {"S": (200, 10), "M": (100, 10), "L": (24, 4)}[tier]
+        size = Size(customers=count, pure_customers=pure)
     return replace(
         size,
         customers=customers or size.customers,
