@@ -2,8 +2,8 @@
 
     python -m benchmarks.sqlite_floor --customers 1000
 
-A search is run and its records are copied once as always; the statements of that copy are kept, and played again with
-Python's sqlite3 into the same empty database: nothing is read, decoded or made meanwhile. CPU time per trial; every
+A search is run and its records are copied once as always; the statements of that copy are kept, and played again
+into the same empty database: nothing is read, decoded or made meanwhile. CPU time per trial; every
 variant changes one thing, and all are played in turn, several times.
 """
 
@@ -15,11 +15,12 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 import click
 
@@ -28,23 +29,12 @@ from benchmarks.workload import ONE_THREAD, TIERS, Scenario, definition, make_wo
 
 @dataclass(frozen=True)
 class Insert:
-    """One statement with its rows; `None` in a list of these is the beginning of a transaction."""
+    """One call of `tuning.tracking.inserting.insert`; `None` in a list of these is the beginning of a transaction."""
 
-    table: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    replace: tuple[str, ...]
-    key: tuple[str, ...]
-
-    def statement(self) -> str:
-        action = "NOTHING"
-        if self.replace:
-            action = "UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in self.replace)
-        places = ", ".join("?" * len(self.columns))
-        return (
-            f"INSERT INTO {self.table} ({', '.join(self.columns)}) VALUES ({places}) "
-            f"ON CONFLICT ({', '.join(self.key)}) DO {action}"
-        )
+    table: Any
+    columns: Sequence[str]
+    rows: Sequence[tuple[Any, ...]]
+    replace: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -100,8 +90,7 @@ def recorded(folder: Path, tier: str, customers: int, trials: int) -> tuple[Path
     insert, write = bulk.insert, bulk.BulkStore._write
 
     def keeping(connection: Any, table: Any, columns: Sequence[str], rows: Sequence[Any], replace: Any = ()) -> None:
-        key = tuple(column.name for column in table.primary_key.columns)
-        kept.append(Insert(table.name, tuple(columns), tuple(rows), tuple(replace), key))
+        kept.append(Insert(table, columns, rows, replace))
         insert(connection, table, columns, rows, replace)
 
     def beginning(store: Any, connection: Any, runs: Any) -> None:
@@ -109,58 +98,48 @@ def recorded(folder: Path, tier: str, customers: int, trials: int) -> tuple[Path
         write(store, connection, runs)
 
     before = time.process_time()
-    with patched(bulk, "insert", keeping), patched(bulk.BulkStore, "_write", beginning):
+    with patch.object(bulk, "insert", keeping), patch.object(bulk.BulkStore, "_write", beginning):
         while not copier.idle:
             copier.work()
         copier.finish()
     return folder / "empty.db", kept, copier.progress.trials, time.process_time() - before
 
 
-@contextlib.contextmanager
-def patched(owner: Any, name: str, value: Any) -> Iterator[None]:
-    original = getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
-
-
 def sorted_by_key(statement: Insert) -> Insert:
     """The same rows, in the order of the primary key's index."""
-    places = [statement.columns.index(name) for name in statement.key]
-    return replace(statement, rows=tuple(sorted(statement.rows, key=lambda row: [row[place] for place in places])))
+    places = [statement.columns.index(column.name) for column in statement.table.primary_key.columns]
+    return replace(statement, rows=sorted(statement.rows, key=lambda row: [row[place] for place in places]))
 
 
 def play(empty: Path, statements: Sequence[Insert | None], variant: Variant) -> float:
     """Core-seconds for all statements, commits included."""
+    from tuning.tracking.database import engine_for
+    from tuning.tracking.inserting import insert
+
     path = empty.with_name("played.db")
     shutil.copy(empty, path)
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute(f"PRAGMA cache_size = -{64 * 1024}")
-    for pragma in variant.pragmas:
-        connection.execute(f"PRAGMA {pragma}")
-    connection.execute("VACUUM")  # a page size holds from then on
-    if not variant.indexed:
-        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL").fetchall()
-        for (name,) in names:
-            connection.execute(f"DROP INDEX {name}")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        for pragma in variant.pragmas:
+            raw.execute(f"PRAGMA {pragma}")
+        raw.execute("VACUUM")  # a page size holds from then on
+        if not variant.indexed:
+            for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND sql > ''").fetchall():
+                raw.execute(f"DROP INDEX {name}")
     if variant.by_key:
         statements = [statement and sorted_by_key(statement) for statement in statements]
-    begun = 0
-    before = time.process_time()
-    for statement in statements:
-        if statement is None:
-            if begun % variant.transactions == 0:
-                if begun:
-                    connection.execute("COMMIT")
-                connection.execute("BEGIN")
-            begun += 1
-            continue
-        connection.executemany(statement.statement(), statement.rows)
-    connection.execute("COMMIT")
-    used = time.process_time() - before
-    connection.close()
+    engine, begun = engine_for(f"sqlite:///{path}"), 0
+    with engine.connect() as connection:
+        before = time.process_time()
+        for statement in statements:
+            if statement is None:
+                begun += 1
+                if begun % variant.transactions == 0:
+                    connection.commit()
+                continue
+            insert(connection, statement.table, statement.columns, statement.rows, statement.replace)
+        connection.commit()
+        used = time.process_time() - before
+    engine.dispose()
     for file in path.parent.glob("played.db*"):
         file.unlink()
     return used

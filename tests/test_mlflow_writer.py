@@ -17,7 +17,7 @@ from mlflow_records import RUN, by_name, runs_in, study, trial, write_part, writ
 from tuning.errors import DefinitionError, PlanError
 from tuning.storage import RunDirectory
 from tuning.tracking.identity import Search
-from tuning.tracking.process import PARTS_AT_ONCE, REST, Loop
+from tuning.tracking.process import PARTS_AT_ONCE, Loop
 from tuning.tracking.settings import Settings
 from tuning.tracking.sync import sync
 from tuning.tracking.writer import Writer
@@ -177,8 +177,8 @@ def test_the_copy_rests_between_batches_but_not_at_the_end(
         loop.copier.add(part)
     loop._step()
     assert written == ["a"]
-    assert loop._wait() == pytest.approx(REST * 0.1)
-    clock += 2 * REST * 0.1
+    assert loop._wait() == pytest.approx(2.0)
+    clock += 2.5
     assert loop._wait() == 0.0
     loop._step()
     assert written == ["a", "b"]

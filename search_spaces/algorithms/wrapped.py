@@ -8,6 +8,7 @@ does not exist is left out of the configuration, and `losses` says so.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -50,6 +51,7 @@ class _Wrapped(Algorithm):
             for key, parameter in varying(space).items()
         }
 
+    @abstractmethod
     def make(
         self,
         domains: dict[str, Any],
@@ -59,7 +61,6 @@ class _Wrapped(Algorithm):
         history: History,
     ) -> Any:
         """The library's searcher. What it cannot be told later it may take from the history."""
-        raise NotImplementedError
 
     def feed(self, searcher: Any, point: dict[str, Any]) -> bool:
         """Make `searcher.suggest` answer this point next; False where it cannot be told."""
