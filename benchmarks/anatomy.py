@@ -27,22 +27,22 @@ from benchmarks.workload import ONE_THREAD, OWN, TIERS, Scenario, definition, ma
 
 # part → the functions that it consists of
 PARTS = {
-    "read the file": ("tuning.loading:Loader.read",),
-    "split, find columns": ("tuning.evaluation:study_data",),
-    "encode": ("tuning.evaluation:StudyData.folds", "tuning.evaluation:StudyData.whole"),
-    "fit": ("tuning.trials:Trial.pull",),
-    "score": ("tuning.metrics:Metric.score",),
+    "read the file": ("tuning.data.loading:Loader.read",),
+    "split, find columns": ("tuning.evaluation.study_data:study_data",),
+    "encode": ("tuning.evaluation.study_data:StudyData.folds", "tuning.evaluation.study_data:StudyData.whole"),
+    "fit": ("tuning.study.trial:Trial.pull",),
+    "score": ("tuning.evaluation.metrics:Metric.score",),
     "sampler": (
         "search_spaces.searcher:StudySearcher.suggest",
         "search_spaces.searcher:StudySearcher.on_trial_complete",
         "search_spaces.algorithms.base:Algorithm.build",
     ),
-    "scheduler": ("tuning.driving:Drive.consult",),
-    "refit the winner": ("tuning.worker:conclude",),
-    "save the model": ("tuning.models.saving:CustomerModel.save",),
-    "encode records": ("tuning.parts:encode",),
-    "write files": ("tuning.storage:RunDirectory.write",),
-    "records and loop": ("tuning.worker:run_study", "tuning.packed:work_shard"),
+    "scheduler": ("tuning.study.loop:Drive.consult",),
+    "refit the winner": ("tuning.execution.study_run:conclude",),
+    "save the model": ("tuning.models.customer_model:CustomerModel.save",),
+    "encode records": ("tuning.records.parts:encode",),
+    "write files": ("tuning.storage.run_directory:RunDirectory.write",),
+    "records and loop": ("tuning.execution.study_run:run_study", "tuning.execution.packed:work_shard"),
 }
 
 
@@ -125,8 +125,8 @@ def _resumed(generator: Any, part: str, watch: Stopwatch) -> Iterator[Any]:
 
 def dissect(tier: str, customers: int, trials: int, search: str, folder: Path) -> tuple[Stopwatch, float]:
     """The parts of a worker that is warm already, and the CPU seconds of its other threads."""
-    from tuning import packed
-    from tuning.starting import begin
+    from tuning.execution import packed
+    from tuning.runs.begin import begin
 
     ids = make_workload(folder / "work", TIERS[tier], customers, trials)
     scenario = Scenario(tier, str(folder / "work"), ids, trials, search, 1)

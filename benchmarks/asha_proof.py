@@ -22,10 +22,10 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 import schedulers
 from benchmarks.proofs import interval, write_section
 from search_spaces import algorithms, presets
-from tuning.driving import Drive
-from tuning.evaluation import full_steps, prepare_data, train
-from tuning.metrics import Metric
-from tuning.trials import FinishedTrial
+from tuning.evaluation.metrics import Metric
+from tuning.evaluation.study_data import full_steps, prepare_data, train
+from tuning.study.loop import Drive
+from tuning.study.trial import FinishedTrial
 
 TRIALS = 30
 FACTOR = 3

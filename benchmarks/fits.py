@@ -51,10 +51,10 @@ def prepared_loop(scenario: Scenario) -> Callable[[], int]:
     import pandas as pd
 
     from benchmarks.workload import FOLDS, TARGET, TEST
-    from tuning.evaluation import prepare_data
-    from tuning.metrics import Metric
-    from tuning.models import family as find_family
-    from tuning.packed import quiet
+    from tuning.evaluation.metrics import Metric
+    from tuning.evaluation.study_data import prepare_data
+    from tuning.execution.packed import quiet
+    from tuning.models.registry import family as find_family
 
     tier, lists = scenario.shape, scenario.configurations()
     data = {

@@ -32,7 +32,7 @@ def search(folder: str, customers: int, trials: int, cores: int) -> dict[str, An
     import pandas as pd
 
     from tuning import RunResult, TuneRunner
-    from tuning.parts import TRIALS, accepted, of_kind
+    from tuning.records.parts import TRIALS, accepted, of_kind
 
     table = pd.DataFrame({"customer": [f"c{number:06d}" for number in range(customers)], "value": 1.0})
     runner = TuneRunner(

@@ -179,10 +179,10 @@ def model(folder: Path, template: Path, count: int) -> float:
     import pandas as pd
     from mlflow_records import study, write_part
 
-    from tuning.evaluation import prepare_data
-    from tuning.models import family as find_family
-    from tuning.models.saving import CustomerModel
-    from tuning.storage import RunDirectory
+    from tuning.evaluation.study_data import prepare_data
+    from tuning.models.customer_model import CustomerModel
+    from tuning.models.registry import family as find_family
+    from tuning.storage.run_directory import RunDirectory
 
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(300, 8)), columns=[f"x{n}" for n in range(8)])
@@ -216,8 +216,8 @@ def outage(folder: Path) -> float:
     from faulty_proxy import FaultyProxy
     from mlflow_records import write_part
 
-    from tuning.storage import RunDirectory
-    from tuning.tracking.writer import Writer
+    from tuning.storage.run_directory import RunDirectory
+    from tuning.tracking.copy.writer import Writer
 
     directory = RunDirectory(str(folder / "outage"))
     parts = [write_part(directory, f"trials-{n}", *records_of(n, 1)) for n in range(500)]
@@ -253,9 +253,9 @@ def copying(place: Path, trials: int) -> float:
     """Core-seconds of the child that copies a run with parts of ten customers."""
     from mlflow_records import write_part
 
-    from tuning.storage import RunDirectory
-    from tuning.tracking.summary import Summary
-    from tuning.tracking.writer import Writer
+    from tuning.storage.run_directory import RunDirectory
+    from tuning.tracking.copy.writer import Writer
+    from tuning.tracking.summary.summary import Summary
 
     directory = RunDirectory(str(place))
     shutil.rmtree(place, ignore_errors=True)
@@ -286,7 +286,7 @@ def ours(place: Path, uri: str, trials: int) -> float:
     """Parts on disk into a store, by the one class that the live writer and `tuning mlflow sync` use."""
     from mlflow_records import write_part
 
-    from tuning.storage import RunDirectory
+    from tuning.storage.run_directory import RunDirectory
 
     directory = RunDirectory(str(place))
     studies = max(1, trials // PER_STUDY)
@@ -311,10 +311,10 @@ def ours(place: Path, uri: str, trials: int) -> float:
 
 
 def copier_of(directory: Any, uri: str, most_models: int | None = 0) -> Any:
-    from tuning.tracking.copying import Copier
+    from tuning.tracking.copy.copier import Copier
     from tuning.tracking.identity import Search
     from tuning.tracking.selection import Selection
-    from tuning.tracking.store import open_store
+    from tuning.tracking.stores.store import open_store
 
     search = Search("cost", "run")
     artifacts = None if uri.startswith("http") else directory.path("mlruns")
@@ -324,7 +324,7 @@ def copier_of(directory: Any, uri: str, most_models: int | None = 0) -> Any:
 def records_of(study: int, trials: int) -> Iterator[Any]:
     from mlflow_records import trial
 
-    from tuning.records import StepRecord
+    from tuning.records.schema import StepRecord
 
     rng = random.Random(study)
     for number in range(trials):
@@ -351,7 +351,7 @@ def config_of(number: int) -> dict[str, Any]:
 
 
 def new_database(path: Path) -> Path:
-    from tuning.tracking.database import prepare
+    from tuning.tracking.stores.database import prepare
 
     prepare(f"sqlite:///{path}")
     return path

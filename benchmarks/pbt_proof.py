@@ -24,13 +24,13 @@ from sklearn.preprocessing import StandardScaler
 import schedulers
 from benchmarks.proofs import interval, write_section
 from search_spaces import Float, Int, SearchSpace, algorithms
-from tuning.driving import Drive
 from tuning.models.base import Matrix
-from tuning.models.mlp import MLPFamily
-from tuning.mutations import mutations
+from tuning.models.families.mlp import MLPFamily
+from tuning.preprocessing.task import MULTICLASS, Task
 from tuning.steps import Step
-from tuning.task import MULTICLASS, Task
-from tuning.trials import FinishedTrial
+from tuning.study.loop import Drive
+from tuning.study.mutations import mutations
+from tuning.study.trial import FinishedTrial
 
 TRIALS, EPOCHS = 17, 20  # trial 0 is the default configuration and stands outside of the population
 TASK = Task(MULTICLASS, tuple(range(10)))

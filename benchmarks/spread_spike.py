@@ -45,7 +45,7 @@ def climb(config: Mapping[str, Any], weight: float, done: int) -> Iterator[tuple
 def build(scheduler: str, level: float, seed: int) -> Study:
     import schedulers
     from search_spaces import Float, SearchSpace, algorithms
-    from tuning.mutations import mutations
+    from tuning.study.mutations import mutations
 
     space = SearchSpace([Float("x", 0, 1, default=0.5), Float("y", 0, 1, default=0.5)])
     algorithm = algorithms.parse("bohb" if scheduler == "bohb" else "random")
@@ -64,8 +64,8 @@ def build(scheduler: str, level: float, seed: int) -> Study:
 
 def packed(scheduler: str) -> float:
     """Seconds for the same two studies in process."""
-    from tuning.driving import Drive
     from tuning.steps import Step
+    from tuning.study.loop import Drive
 
     def start(config: Mapping[str, Any], _number: int, state: Any) -> Iterator[Step]:
         done, weight = state or (0, 0.0)

@@ -29,7 +29,7 @@ from benchmarks.workload import ONE_THREAD, TIERS, Scenario, definition, make_wo
 
 @dataclass(frozen=True)
 class Insert:
-    """One call of `tuning.tracking.inserting.insert`; `None` in a list of these is the beginning of a transaction."""
+    """One call of `bulk_insert.insert`; `None` in a list of these is the beginning of a transaction."""
 
     table: Any
     columns: Sequence[str]
@@ -64,14 +64,14 @@ VARIANTS = {
 def recorded(folder: Path, tier: str, customers: int, trials: int) -> tuple[Path, list[Insert | None], int, float]:
     """(empty database, the copy's statements, trials, core-seconds of the whole copy) of a search in `folder`."""
     from tuning import TuneRunner
-    from tuning.epochs import newest_epoch
-    from tuning.parts import accepted
-    from tuning.storage import RunDirectory
-    from tuning.tracking import bulk
-    from tuning.tracking.copying import Copier
+    from tuning.records.ownership import newest_epoch
+    from tuning.records.parts import accepted
+    from tuning.storage.run_directory import RunDirectory
+    from tuning.tracking.copy.copier import Copier
     from tuning.tracking.identity import Search
     from tuning.tracking.selection import Selection
-    from tuning.tracking.store import open_store
+    from tuning.tracking.stores import sql_store
+    from tuning.tracking.stores.store import open_store
 
     ids = make_workload(folder / "work", TIERS[tier], customers, trials)
     scenario = Scenario(tier, str(folder / "work"), ids, trials)
@@ -87,7 +87,7 @@ def recorded(folder: Path, tier: str, customers: int, trials: int) -> tuple[Path
     copier.store()
     shutil.copy(folder / "copy.db", folder / "empty.db")
     kept: list[Insert | None] = []
-    insert, write = bulk.insert, bulk.BulkStore._write
+    insert, write = sql_store.insert, sql_store.BulkStore._write
 
     def keeping(connection: Any, table: Any, columns: Sequence[str], rows: Sequence[Any], replace: Any = ()) -> None:
         kept.append(Insert(table, columns, rows, replace))
@@ -98,7 +98,7 @@ def recorded(folder: Path, tier: str, customers: int, trials: int) -> tuple[Path
         write(store, connection, runs)
 
     before = time.process_time()
-    with patch.object(bulk, "insert", keeping), patch.object(bulk.BulkStore, "_write", beginning):
+    with patch.object(sql_store, "insert", keeping), patch.object(sql_store.BulkStore, "_write", beginning):
         while not copier.idle:
             copier.work()
         copier.finish()
@@ -113,8 +113,8 @@ def sorted_by_key(statement: Insert) -> Insert:
 
 def play(empty: Path, statements: Sequence[Insert | None], variant: Variant) -> float:
     """Core-seconds for all statements, commits included."""
-    from tuning.tracking.database import engine_for
-    from tuning.tracking.inserting import insert
+    from tuning.tracking.stores.bulk_insert import insert
+    from tuning.tracking.stores.database import engine_for
 
     path = empty.with_name("played.db")
     shutil.copy(empty, path)

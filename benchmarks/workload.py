@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from search_spaces import SearchSpace
-    from tuning.definition import Definition
+    from tuning.definition.definition import Definition
 
 TARGET = "y"
 TEST, FOLDS = 0.2, 3
@@ -99,7 +99,7 @@ class Scenario:
 
 def definition(scenario: Scenario, **options: Any) -> Definition:
     """Our definition of a scenario."""
-    from tuning.definition import define
+    from tuning.definition.definition import define
 
     tier = scenario.shape
     search = (
@@ -151,7 +151,7 @@ def _write_customer(path: Path, tier: Tier, rng: np.random.Generator) -> None:
 
 def draw_configurations(scenario: Scenario) -> dict[str, list[dict[str, Any]]]:
     """What our own random search will suggest, study by study, so that everybody can be given the same."""
-    from tuning.plan import make_plan
+    from tuning.planning.plan import make_plan
 
     plan = make_plan(definition(scenario))
     drawn = {}

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from tuning import RunResult, TuneRunner
-from tuning.storage import RunDirectory
+from tuning.storage.run_directory import RunDirectory
 
 # What may differ between two executions of the same search: times, places, and how often it was tried.
 TIMES = {
@@ -105,7 +105,7 @@ def _without_times(row: dict[str, Any]) -> dict[str, Any]:
 
 def duplicates(result: RunResult) -> list[Any]:
     """Keys that stand in more than one accepted part."""
-    from tuning.parts import TRIALS, accepted, of_kind, read_part
+    from tuning.records.parts import TRIALS, accepted, of_kind, read_part
 
     names = of_kind(accepted(result.directory, result.epoch), TRIALS)
     counts = Counter(record.key for name in names for record in read_part(result.directory, name))
@@ -152,7 +152,7 @@ def crashing(monkeypatch: Any, after: int, when: str = "after", only: str = "") 
 
 def _half_written(directory: RunDirectory, name: str, data: bytes) -> None:
     """What a process that ends within a write leaves behind: half of a temporary file."""
-    from tuning.storage import TEMPORARY
+    from tuning.storage.run_directory import TEMPORARY
 
     path = Path(directory.path(name))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -230,7 +230,7 @@ def supervised(runner: TuneRunner, run: str, *options: str) -> dict[str, Any]:
     """Begin a run and let `tests/supervisor.py` work through it; gives what that prints."""
     import json
 
-    from tuning.starting import begin, go_on
+    from tuning.runs.begin import begin, go_on
 
     begun = go_on(RunDirectory(run)) if Path(run).exists() else begin(runner.definition, run)
     begun.lease.release()

@@ -46,7 +46,7 @@ def ray_cluster() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def migrated_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A new MLflow database, made once per session because it takes seconds: copy it, never write to it."""
-    from tuning.tracking.database import prepare
+    from tuning.tracking.stores.database import prepare
 
     path = tmp_path_factory.mktemp("mlflow") / "template.db"
     prepare(f"sqlite:///{path}")

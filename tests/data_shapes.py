@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tuning.customers import Customer, find_customers
-from tuning.definition import Definition, define
-from tuning.loading import Loader
-from tuning.partition import partition
-from tuning.plan import make_plan, make_shards
-from tuning.storage import RunDirectory
+from tuning.data.customers import Customer, find_customers
+from tuning.data.loading import Loader
+from tuning.data.partition import partition
+from tuning.definition.definition import Definition, define
+from tuning.planning.plan import make_plan, make_shards
+from tuning.storage.run_directory import RunDirectory
 
 
 def definition(data: Any, **fields: Any) -> Definition:

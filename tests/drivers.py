@@ -133,8 +133,8 @@ def work(definition: Mapping[str, Any], run: str) -> None:
 def recorded(run: str) -> dict[Any, float]:
     """When each recorded trial began."""
     from tuning import RunResult
-    from tuning.epochs import newest_epoch
-    from tuning.storage import RunDirectory
+    from tuning.records.ownership import newest_epoch
+    from tuning.storage.run_directory import RunDirectory
 
     if newest_epoch(RunDirectory(run)) is None:
         return {}

@@ -11,10 +11,10 @@ from typing import Any
 from chaos import environment, hazard, hazards, write_hazards
 
 from tuning import RunResult
-from tuning.flight import crashes
-from tuning.packed import Nodes, work_shard
-from tuning.starting import begin
-from tuning.storage import RunDirectory
+from tuning.execution.crash_log import crashes
+from tuning.execution.packed import Nodes, work_shard
+from tuning.runs.begin import begin
+from tuning.storage.run_directory import RunDirectory
 
 MORE = 2**31  # bytes that a hungry trial takes
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tuning.records import FINISHED, OK, Record, StepRecord, StudyRecord, TrialRecord, encode
-from tuning.storage import RunDirectory
+from tuning.records.schema import FINISHED, OK, Record, StepRecord, StudyRecord, TrialRecord, encode
+from tuning.storage.run_directory import RunDirectory
 
 RUN = "weekly-20261120"
 STARTED = 1_795_000_000.25

@@ -43,7 +43,7 @@ def _wait(pipe: int) -> None:
 def _child(action: Callable[[], object]) -> int:
     """A fork that does this; it ends with 0, with 1 when it was refused, with 2 after any other failure."""
     from tuning.errors import RunOwnedError
-    from tuning.study import worker_name
+    from tuning.study.study import worker_name
 
     child = os.fork()
     if child:
@@ -70,9 +70,9 @@ def _resume(run: str, **changes: int) -> None:
 
 def race(run: str, rounds: int) -> None:
     """Each round has one winner, who owns the newest epoch."""
-    from tuning.epochs import newest_claimed
-    from tuning.run import frozen_definition
-    from tuning.storage import RunDirectory
+    from tuning.records.ownership import newest_claimed
+    from tuning.runs.plan_file import frozen_definition
+    from tuning.storage.run_directory import RunDirectory
 
     directory = RunDirectory(run)
     trials = frozen_definition(directory).trials
@@ -120,7 +120,7 @@ def main() -> None:
 
     from chaos import tuner_of
 
-    from tuning import lease
+    from tuning.records import lease
 
     with TemporaryDirectory() as folder:  # load what a run needs once, for all forks
         tuner_of(objective, trials=4).run(f"{folder}/run", progress=False, in_process=True)

@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from tuning.s3 import client
-from tuning.storage import RunDirectory
+from tuning.storage.run_directory import RunDirectory
+from tuning.storage.s3 import client
 
 KEY, SECRET = "test-id", "test-secret"  # moto takes any
 REGION = "us-east-1"
@@ -52,7 +52,7 @@ class S3Server:
         self._patch = pytest.MonkeyPatch()
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             self._patch.delenv(name)
-        # boto3's own patience; ours, in tuning.faults, is what tests look at. (pyarrow's: see `impatient`.)
+        # boto3's own patience; ours, in tuning.storage.retrying, is what tests look at. (pyarrow's: see `impatient`.)
         environment = {"MAX_ATTEMPTS": "1", "ACCESS_KEY_ID": KEY, "SECRET_ACCESS_KEY": SECRET}
         environment |= {"DEFAULT_REGION": REGION, "EC2_METADATA_DISABLED": "true"}
         for name, value in environment.items():

@@ -9,9 +9,9 @@ from typing import Any
 from ray.tune.search import Searcher
 
 import schedulers
-from tuning.driving import Drive
 from tuning.steps import Step
-from tuning.trials import FinishedTrial
+from tuning.study.loop import Drive
+from tuning.study.trial import FinishedTrial
 
 STEPS = 9
 #: Trials of a study. Each exploit of pb2 fits Gaussian processes and costs some tenths of a second.

@@ -8,12 +8,12 @@ from typing import Any
 import schedulers
 from schedulers import stopping
 from search_spaces import Float, SearchSpace, algorithms
-from tuning.customers import Customer
-from tuning.epochs import Epoch
-from tuning.spread.live import LiveStudy
-from tuning.spread.studies import Studies
-from tuning.storage import RunDirectory
-from tuning.study import Study
+from tuning.data.customers import Customer
+from tuning.execution.spread.live import LiveStudy
+from tuning.execution.spread.studies import Studies
+from tuning.records.ownership import Epoch
+from tuning.storage.run_directory import RunDirectory
+from tuning.study.study import Study
 
 SPACE = SearchSpace([Float("x", -5, 5, default=4.0)])
 STEPS = 9

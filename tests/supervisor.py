@@ -30,11 +30,11 @@ MOST_STARTS = 2000
 
 
 def main() -> None:
-    from tuning import guard
-    from tuning.epochs import newest_epoch
-    from tuning.run import read_plan, read_shard
-    from tuning.storage import RunDirectory
-    from tuning.worker import Workshop, warm_up
+    from tuning.execution import limits
+    from tuning.execution.study_run import Workshop, warm_up
+    from tuning.records.ownership import newest_epoch
+    from tuning.runs.plan_file import read_plan, read_shard
+    from tuning.storage.run_directory import RunDirectory
 
     parser = argparse.ArgumentParser()
     parser.add_argument("run")
@@ -60,7 +60,7 @@ def main() -> None:
             workshop.data(studies[0].customer)
             warm_up(workshop, studies[0])
             break
-    guard.FIRST_S = 0.0  # children are warm
+    limits.FIRST_S = 0.0  # children are warm
     ends: list[int] = []
     for shard in range(settings.shards):
         while len(ends) < MOST_STARTS:
@@ -87,9 +87,9 @@ def _begun(pipe: int) -> int:
 
 def work(uri: str, shard: int, interval: int) -> None:
     """A child's life; never returns."""
-    from tuning.epochs import newest_epoch
-    from tuning.packed import Nodes, WornOutError, work_shard
-    from tuning.storage import RunDirectory
+    from tuning.execution.packed import Nodes, WornOutError, work_shard
+    from tuning.records.ownership import newest_epoch
+    from tuning.storage.run_directory import RunDirectory
 
     directory = RunDirectory(uri)
     epoch = newest_epoch(directory)
@@ -119,7 +119,7 @@ def watch_trials(pipe: int, life: Life) -> None:
 
 def watch_writes(life: Life) -> None:
     """Count the moments before and after every file of the run."""
-    from tuning.storage import RunDirectory
+    from tuning.storage.run_directory import RunDirectory
 
     write = RunDirectory.write
 
@@ -136,7 +136,7 @@ def count_time_in_trials(life: Life) -> None:
     import time
     from types import SimpleNamespace
 
-    from tuning import parts
+    from tuning.records import parts
 
     parts.time = SimpleNamespace(monotonic=lambda: float(life.trials), time_ns=time.time_ns)  # type: ignore[assignment]
 

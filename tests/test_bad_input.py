@@ -15,8 +15,8 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from tuning import RunResult, TuneRunner
-from tuning.columns import Column
 from tuning.errors import DataError
+from tuning.preprocessing.columns import Column
 
 QUICK = {"algorithm": "random", "scheduler": "fifo", "trials": 2, "mlflow": False, "slots": 1, "search_space": "ridge"}
 

@@ -11,7 +11,7 @@ import pytest
 from make_customers import make_customer
 
 from tuning import TuneRunner
-from tuning.evaluation import StudyData
+from tuning.evaluation.study_data import StudyData
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_the_search_is_the_same_without_caches_and_shortcuts(
     fast = outcome(customers, tmp_path / "fast", target, models)
     monkeypatch.setattr(StudyData, "folds", forgetful(StudyData.folds))
     monkeypatch.setattr(StudyData, "whole", forgetful(StudyData.whole))
-    monkeypatch.setattr("tuning.metrics.quick_score", lambda *_: None)
+    monkeypatch.setattr("tuning.evaluation.metrics.quick_score", lambda *_: None)
     slow = outcome(customers, tmp_path / "slow", target, models)
     assert slow[0] == fast[0]
     assert slow[1] == pytest.approx(fast[1], rel=1e-12)

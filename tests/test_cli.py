@@ -14,8 +14,8 @@ import yaml
 from click.testing import CliRunner, Result
 from make_customers import make_customer
 
-from tuning.cli import main
-from tuning.definition_file import read_definition
+from tuning.cli.main import main
+from tuning.definition.yaml_file import read_definition
 
 FAST = ("--quiet", "--in-process", "--set", "mlflow=false", "--set", "search_space=logistic", "--set", "trials=2")
 
@@ -290,7 +290,7 @@ def test_an_output_that_cannot_be_written_is_said(customers: Path, finished: Pat
 
 def test_help_names_every_command_and_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from click.testing import CliRunner; from tuning.cli import main; "
+        "import sys; from click.testing import CliRunner; from tuning.cli.main import main; "
         "print(CliRunner().invoke(main, ['--help']).output); "
         "print([m for m in ('ray', 'mlflow', 'sklearn', 'optuna', 'pandas', 'numpy', 'pyarrow', 'pydantic', 'yaml') "
         "if m in sys.modules])"
@@ -317,7 +317,7 @@ def test_every_command_has_help(name: str) -> None:
 
 def test_planning_loads_neither_ray_nor_mlflow(definition: Path) -> None:
     code = (
-        "import sys; from click.testing import CliRunner; from tuning.cli import main; "
+        "import sys; from click.testing import CliRunner; from tuning.cli.main import main; "
         f"answer = CliRunner().invoke(main, ['plan', {str(definition)!r}]); assert answer.exit_code == 0; "
         "print([m for m in ('ray', 'mlflow', 'xgboost', 'optuna') if m in sys.modules])"
     )

@@ -11,7 +11,7 @@ import pytest
 from compare_curves import curves
 
 from tuning.compare import Curves, analyse
-from tuning.compare.anytime import anytime
+from tuning.compare.analysis.anytime import anytime
 from tuning.errors import DataError
 
 SMALL = pd.DataFrame(

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from tuning.compare.random_search import expected_best, quantile_of_best
+from tuning.compare.analysis.random_search import expected_best, quantile_of_best
 
 LOSSES = np.random.default_rng(0).gamma(2.0, size=300)
 

@@ -15,11 +15,11 @@ import pytest
 
 from search_spaces import Choice, Float, Int, SearchSpace
 from tuning.compare import analyse
-from tuning.compare.replaying import compare_on_table, replay
-from tuning.compare.simulation import NO_START, Problem, simulate
-from tuning.compare.tabular import Table
+from tuning.compare.tabular.replay import compare_on_table, replay
+from tuning.compare.tabular.simulation import NO_START, Problem, simulate
+from tuning.compare.tabular.table import Table
+from tuning.definition.methods import Method, parse_method, parse_methods
 from tuning.errors import DataError, PlanError
-from tuning.methods import Method, parse_method, parse_methods
 
 
 def grid(tasks: int = 6, steps: int = 1, seed: int = 0) -> pd.DataFrame:

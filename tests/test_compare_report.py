@@ -14,7 +14,7 @@ import pytest
 from compare_curves import curves
 
 from tuning.compare import Comparison, analyse
-from tuning.report import Page, Points, Section, Table, Text
+from tuning.reporting.html import Page, Points, Section, Table, Text
 
 EVIL = "<script>alert('x')</script> & \"Co\""
 

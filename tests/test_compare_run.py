@@ -14,12 +14,12 @@ from click.testing import CliRunner
 from compare_curves import curves
 
 from tuning import RunResult
-from tuning.cli import main
+from tuning.cli.main import main
 from tuning.compare import Table, compare, comparison_of, replay, tabulate
 from tuning.compare.run import MOST_TRIALS
-from tuning.definition import define
+from tuning.definition.definition import define
 from tuning.errors import DefinitionError, PlanError, RunError
-from tuning.plan import make_plan
+from tuning.planning.plan import make_plan
 
 SPACE = {
     "x": {"type": "float", "low": 0, "high": 1, "default": 0.9},

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from tuning.compare import analyse
-from tuning.compare.power import fewest_tasks, frequency, power
-from tuning.compare.statistics import (
+from tuning.compare.analysis.power import fewest_tasks, frequency, power
+from tuning.compare.analysis.statistics import (
     bootstrap,
     cliques,
     counts,

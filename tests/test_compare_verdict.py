@@ -10,7 +10,7 @@ import pytest
 from compare_curves import curves
 
 from tuning.compare import analyse
-from tuning.compare.null_check import null_check
+from tuning.compare.analysis.null_check import null_check
 from tuning.errors import DataError, PlanError
 
 
@@ -166,7 +166,7 @@ def test_a_method_against_itself_rejects_at_the_nominal_rate() -> None:
 
 def test_a_procedure_that_finds_luck_is_caught() -> None:
     # Seeds that differ systematically, counted as if trials were tasks, are what a broken set-up looks like.
-    from tuning.compare.null_check import NullCheck
+    from tuning.compare.analysis.null_check import NullCheck
 
     broken = NullCheck("random", 200, 31, 0.05, 1e-7)
     assert not broken.passed

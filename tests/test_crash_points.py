@@ -26,10 +26,11 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from tuning import RunResult, TuneRunner, lease
-from tuning.epochs import newest_epoch
+from tuning import RunResult, TuneRunner
 from tuning.errors import StorageError
-from tuning.storage import TEMPORARY, RunDirectory
+from tuning.records import lease
+from tuning.records.ownership import newest_epoch
+from tuning.storage.run_directory import TEMPORARY, RunDirectory
 
 pytestmark = pytest.mark.chaos
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,31 +48,37 @@ def some(steps: int, every: int) -> list[Any]:
 
 HERE = "this file, by the scenario"
 WRITERS = {
-    ("tuning/epochs.py", "claim"): HERE,
-    ("tuning/lease.py", "_beat"): HERE,
-    ("tuning/partition.py", "_write"): HERE,
-    ("tuning/code.py", "copy_into"): HERE,
-    ("tuning/model_list.py", "write"): HERE,
-    ("tuning/run.py", "freeze"): HERE,
-    ("tuning/run.py", "write_plan"): HERE,
-    ("tuning/resume.py", "carry"): HERE,
-    ("tuning/models/saving.py", "save"): HERE,
-    ("tuning/parts.py", "flush"): HERE,
-    ("tuning/runner.py", "_end"): HERE,
-    ("tuning/spread/journal.py", "write_journal"): "test_spread.py: test_a_resumed_driver_takes_the_same_decisions",
-    ("tuning/flight.py", "__init__"): "test_storage_runs.py: test_a_worker_that_dies_is_known_and_its_study_put_aside",
+    ("tuning/records/ownership.py", "claim"): HERE,
+    ("tuning/records/lease.py", "_beat"): HERE,
+    ("tuning/data/partition.py", "_write"): HERE,
+    ("tuning/user_code.py", "copy_into"): HERE,
+    ("tuning/models/entries.py", "write"): HERE,
+    ("tuning/runs/plan_file.py", "freeze"): HERE,
+    ("tuning/runs/plan_file.py", "write_plan"): HERE,
+    ("tuning/runs/resume.py", "carry"): HERE,
+    ("tuning/models/customer_model.py", "save"): HERE,
+    ("tuning/records/parts.py", "flush"): HERE,
+    ("tuning/driver/runner.py", "_end"): HERE,
+    (
+        "tuning/execution/spread/journal.py",
+        "write_journal",
+    ): "test_spread.py: test_a_resumed_driver_takes_the_same_decisions",
+    (
+        "tuning/execution/crash_log.py",
+        "__init__",
+    ): "test_storage_runs.py: test_a_worker_that_dies_is_known_and_its_study_put_aside",
     ("tuning/compare/run.py", "keep"): "made from the records again by `tuning compare RUN`",
-    ("tuning/tracking/summary.py", "save_summary"): "a copy for MLflow: test_mlflow_outage.py",
+    ("tuning/tracking/summary/summary.py", "save_summary"): "a copy for MLflow: test_mlflow_outage.py",
 }
 
 
 @pytest.fixture(autouse=True)
 def _steps_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same steps in the same order each time: no beats in between, each trial a part, one thread that writes."""
-    monkeypatch.setattr("tuning.lease.BEAT_S", 1e6)
-    monkeypatch.setattr("tuning.packed.INTERVAL_S", 0.0)
-    monkeypatch.setattr("tuning.filing.THREADS", 1)
-    monkeypatch.setattr("tuning.faults.FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("tuning.records.lease.BEAT_S", 1e6)
+    monkeypatch.setattr("tuning.execution.packed.INTERVAL_S", 0.0)
+    monkeypatch.setattr("tuning.storage.background.THREADS", 1)
+    monkeypatch.setattr("tuning.storage.retrying.FIRST_PAUSE_S", 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -259,11 +266,11 @@ def at_write(monkeypatch: pytest.MonkeyPatch, number: int, happens: Callable[...
 
         return write
 
-    from tuning import storage
+    from tuning.storage import run_directory
 
     with monkeypatch.context() as patch:
-        patch.setattr(storage, "_place", watched(storage._place))
-        patch.setattr(storage, "_place_new", watched(storage._place_new))
+        patch.setattr(run_directory, "_place", watched(run_directory._place))
+        patch.setattr(run_directory, "_place_new", watched(run_directory._place_new))
         yield
 
 

@@ -18,10 +18,11 @@ BUFFER, CHUNK = 16, 4  # MiB
 DIVIDE = f"""
 import sys
 import pandas, pyarrow.dataset, pyarrow.parquet
-from tuning import partition, reading
-from tuning.customers import find_customers
-from tuning.definition import define
-from tuning.storage import RunDirectory
+from tuning.data import partition
+from tuning.data import reading
+from tuning.data.customers import find_customers
+from tuning.definition.definition import define
+from tuning.storage.run_directory import RunDirectory
 
 def peak():
     with open("/proc/self/status") as status:  # ru_maxrss would begin with that of the process that started this one

@@ -14,12 +14,12 @@ from data_shapes import check, definition, rows_of, trips
 from s3_server import SECRET, Bucket
 
 from tuning import RunResult, TuneRunner
-from tuning import partition as partition_module
-from tuning.cli import main
-from tuning.customers import find_customers
-from tuning.definition import define
+from tuning.cli.main import main
+from tuning.data import partition as partition_module
+from tuning.data.customers import find_customers
+from tuning.definition.definition import define
 from tuning.errors import DataError
-from tuning.plan import make_plan
+from tuning.planning.plan import make_plan
 
 QUICK = {"search_space": "ridge", "algorithm": "random", "scheduler": "fifo", "trials": 2, "mlflow": False, "slots": 2}
 

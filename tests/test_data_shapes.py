@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from data_shapes import check, definition, rows_of, trips
 
-from tuning import keyed
-from tuning import partition as partition_module
-from tuning.customers import find_customers
-from tuning.definition import define
-from tuning.definition_file import read_definition
+from tuning.data import keyed_tables
+from tuning.data import partition as partition_module
+from tuning.data.customers import find_customers
+from tuning.data.loading import Loader, push_down
+from tuning.definition.definition import define
+from tuning.definition.yaml_file import read_definition
 from tuning.errors import DataError, DefinitionError
-from tuning.loading import Loader, push_down
-from tuning.plan import make_plan, make_shards
+from tuning.planning.plan import make_plan, make_shards
 
 
 def test_files_are_customers_named_by_their_path(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_keyed_table_is_divided_by_its_key(kind: str, tmp_path: Path, monkeypa
 def test_a_parquet_table_in_another_order_is_partitioned_once_and_an_ordered_one_read_in_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keyed, "IN_PLACE_BYTES", 1000)
+    monkeypatch.setattr(keyed_tables, "IN_PLACE_BYTES", 1000)
     table = trips(4000, zones=40)
     ordered = table.sort_values("zone", kind="stable", ignore_index=True)
     for name, rows in (("mixed", table), ("ordered", ordered)):
@@ -106,7 +106,7 @@ def test_a_parquet_table_in_another_order_is_partitioned_once_and_an_ordered_one
 def test_a_shard_reads_its_part_of_an_ordered_table_in_one_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keyed, "IN_PLACE_BYTES", 1000)
+    monkeypatch.setattr(keyed_tables, "IN_PLACE_BYTES", 1000)
     table = trips(4000, zones=400).sort_values("zone", kind="stable", ignore_index=True)
     pq.write_table(pa.Table.from_pandas(table, preserve_index=False), tmp_path / "t.parquet", row_group_size=50)
     made = definition(tmp_path / "t.parquet", by="zone")

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from tuning.cli import main
-from tuning.results import RunResult
+from tuning.cli.main import main
+from tuning.runs.results import RunResult
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tuning.definition import define
-from tuning.definition_file import load_yaml
+from tuning.definition.definition import define
+from tuning.definition.yaml_file import load_yaml
 from tuning.errors import DefinitionError
 
 GIVEN: dict[str, Any] = {"data": "x", "target": "y"}

@@ -12,10 +12,10 @@ import pytest
 from ray.tune.search import Searcher
 
 import schedulers
-from tuning.driving import Drive, ReplayError
 from tuning.errors import StudyError
 from tuning.steps import Step
-from tuning.trials import EarlierTrial, FinishedTrial
+from tuning.study.loop import Drive, ReplayError
+from tuning.study.trial import EarlierTrial, FinishedTrial
 
 
 class Hill(Searcher):  # type: ignore[misc]

@@ -10,12 +10,12 @@ import pytest
 
 import schedulers
 from search_spaces import Choice, Constant, Float, Int, SearchSpace, algorithms, presets
-from tuning.customers import Customer
-from tuning.models import families
+from tuning.data.customers import Customer
 from tuning.models.base import SteppedFamily
-from tuning.mutations import longest, mutations
+from tuning.models.registry import families
 from tuning.steps import Step
-from tuning.study import Study, StudyLoop, Training
+from tuning.study.mutations import longest, mutations
+from tuning.study.study import Study, StudyLoop, Training
 
 
 def names(found: schedulers.Mutations) -> list[str]:

@@ -10,11 +10,11 @@ import pytest
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from tuning.columns import DATE, NUMBER, TEXT, Column, read_columns, to_raw
-from tuning.encoding import MAX_CATEGORIES, Encoder
 from tuning.errors import CustomerError
-from tuning.evaluation import prepare_data
-from tuning.models import family
+from tuning.evaluation.study_data import prepare_data
+from tuning.models.registry import family
+from tuning.preprocessing.columns import DATE, NUMBER, TEXT, Column, read_columns, to_raw
+from tuning.preprocessing.encoding import MAX_CATEGORIES, Encoder
 
 
 def messy(rows: int = 200, seed: int = 0, texts: int = 5) -> pd.DataFrame:

@@ -12,16 +12,16 @@ import pandas as pd
 import pytest
 from sklearn.metrics import fbeta_score, make_scorer, mean_absolute_error
 
-from tuning.definition import define
+from tuning.definition.definition import define
 from tuning.errors import CustomerError, DefinitionError, PlanError
-from tuning.evaluation import keep_scorable_folds, prepare_data, study_data, train
-from tuning.metrics import Metric, resolve_metric
-from tuning.models import family
-from tuning.plan import make_plan
-from tuning.records import FINISHED, StepRecord, TrialRecord
-from tuning.splitting import Split, split_rows
-from tuning.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task, guess_task
-from tuning.winner import choose, standard_error
+from tuning.evaluation.metrics import Metric, resolve_metric
+from tuning.evaluation.study_data import keep_scorable_folds, prepare_data, study_data, train
+from tuning.evaluation.winner import choose, standard_error
+from tuning.models.registry import family
+from tuning.planning.plan import make_plan
+from tuning.preprocessing.splitting import Split, split_rows
+from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task, guess_task
+from tuning.records.schema import FINISHED, StepRecord, TrialRecord
 
 
 def table(rows: int = 300, seed: int = 0) -> pd.DataFrame:

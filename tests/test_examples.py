@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from forest_sweep import TARGET, sweep
 
 from tuning import RunResult
-from tuning.cli import main
+from tuning.cli.main import main
 
 pytestmark = pytest.mark.timeout(300)  # each starts workers, which takes a while on a busy machine
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"

@@ -11,8 +11,8 @@ from chaos import definition, write_customers
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import StorageError
-from tuning.filing import MOST_PENDING, Filing
-from tuning.storage import RunDirectory
+from tuning.storage.background import MOST_PENDING, Filing
+from tuning.storage.run_directory import RunDirectory
 
 
 def test_writing_returns_before_the_file_is_there_and_settling_after(
@@ -63,7 +63,7 @@ def test_a_study_is_recorded_after_its_model(tmp_path: Path, monkeypatch: pytest
         done.append(name)
 
     monkeypatch.setattr(RunDirectory, "write", noted)
-    monkeypatch.setattr("tuning.packed.INTERVAL_S", 0.0)
+    monkeypatch.setattr("tuning.execution.packed.INTERVAL_S", 0.0)
     runner = TuneRunner(**definition(tmp_path / "customers"))
     result = runner.run(str(tmp_path / "run"), progress=False, in_process=True)
     parts = [position for position, name in enumerate(done) if "/studies-" in name]

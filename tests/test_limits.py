@@ -9,12 +9,12 @@ import pytest
 from chaos import definition, duplicates, hazards, supervised, truth, write_customers, write_hazards
 
 from tuning import RunResult, TuneRunner
+from tuning.definition.options import Limits
 from tuning.errors import RunError
-from tuning.guard import Guard, TrialTimeoutError
-from tuning.machines import worker_died
-from tuning.options import Limits
-from tuning.packed import Nodes, Watcher, work_shard
-from tuning.starting import Begun, begin
+from tuning.execution.cluster import worker_died
+from tuning.execution.limits import Guard, TrialTimeoutError
+from tuning.execution.packed import Nodes, Watcher, work_shard
+from tuning.runs.begin import Begun, begin
 from tuning.steps import Step
 
 QUIET = {"progress": False}
@@ -25,7 +25,7 @@ class _Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        monkeypatch.setattr("tuning.guard.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("tuning.execution.limits.time.monotonic", lambda: self.now)
 
 
 def test_a_study_proposes_nothing_more_after_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,10 +103,10 @@ class _Tuners:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, work: list[int | None]) -> None:
         self.work, self.built, self.done = work, 0, 0
-        monkeypatch.setattr("tuning.runner.start_ray", lambda slots: None)
-        monkeypatch.setattr("tuning.runner.check_room", lambda needs: None)
-        monkeypatch.setattr("tuning.runner.build_tuner", self.build)
-        monkeypatch.setattr("tuning.runner.PAUSE_S", 0.0)
+        monkeypatch.setattr("tuning.driver.runner.start_ray", lambda slots: None)
+        monkeypatch.setattr("tuning.driver.runner.check_room", lambda needs: None)
+        monkeypatch.setattr("tuning.driver.runner.build_tuner", self.build)
+        monkeypatch.setattr("tuning.driver.runner.PAUSE_S", 0.0)
 
     def build(self, begun: Begun, attempt: int, callbacks: Any, stop: Any) -> _Tuners:
         self.built += 1
@@ -185,7 +185,7 @@ def test_a_real_tuner_that_a_callback_ends_is_followed_by_another_one(
 
 def _raising_once(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Let the first Tuner's callback raise at its first result; gives the keys of all callbacks made."""
-    from tuning import progress
+    from tuning.driver import progress
 
     keys: list[str] = []
 
@@ -200,7 +200,7 @@ def _raising_once(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             made.on_trial_result = raises
         return made
 
-    monkeypatch.setattr("tuning.runner.reports_callback", callback)
+    monkeypatch.setattr("tuning.driver.runner.reports_callback", callback)
     return keys
 
 

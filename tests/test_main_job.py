@@ -12,9 +12,9 @@ import pytest
 from make_customers import write_customers
 
 from tuning import RunResult, TuneRunner
-from tuning.cli import table
+from tuning.cli.main import table
 from tuning.errors import RunError
-from tuning.tracking.sync import sync_run
+from tuning.tracking.copy.sync import sync_run
 
 TRIALS = 5
 TROUBLED = {

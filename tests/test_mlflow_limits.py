@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from mlflow.entities import Metric, Param, RunTag
 from mlflow.utils import validation
 
-from tuning.tracking import limits
-from tuning.tracking.batches import batches
+from tuning.tracking import mlflow_limits
 from tuning.tracking.identity import Search, experiment_name
-from tuning.tracking.inserting import copy_text
+from tuning.tracking.stores.batches import batches
+from tuning.tracking.stores.bulk_insert import copy_text
 
 names = st.one_of(
     st.text(max_size=40), st.sampled_from(["..", ".", "/", "a//b", "a/../b", "x" * 300, "ä/ö", "a:b", "\0"])
@@ -25,7 +25,7 @@ names = st.one_of(
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(names, st.one_of(st.text(max_size=20), st.floats(), st.none(), st.booleans()), max_size=8))
 def test_every_name_is_accepted_and_no_two_become_one(config: dict[str, object]) -> None:
-    params = limits.params(config)
+    params = mlflow_limits.params(config)
     assert len(params) == len(config)
     validation._validate_batch_log_data(
         [Metric(key, 1.0, 1, 0) for key in params],
@@ -39,7 +39,7 @@ def test_every_name_is_accepted_and_no_two_become_one(config: dict[str, object])
 
 def test_nested_values_get_dotted_names() -> None:
     config = {"model": {"depth": 3, "sizes": [1, 2], "none": {}}, "on": True, "rate": 1e-05, "nothing": None}
-    assert limits.params(config) == {
+    assert mlflow_limits.params(config) == {
         "model.depth": "3",
         "model.sizes": "[1, 2]",
         "model.none": "{}",
@@ -50,14 +50,14 @@ def test_nested_values_get_dotted_names() -> None:
 
 
 def test_names_that_would_fall_together_stay_apart() -> None:
-    params = limits.params({"P(x)": 1, "P[x]": 2, "a" * 400: 3, "a" * 399 + "b": 4})
+    params = mlflow_limits.params({"P(x)": 1, "P[x]": 2, "a" * 400: 3, "a" * 399 + "b": 4})
     assert sorted(params.values()) == ["1", "2", "3", "4"]
     assert "P_x_" in params
 
 
 def test_long_values_are_cut_where_mlflow_would_refuse_them() -> None:
-    assert len(limits.params({"text": "x" * 10_000})["text"]) == validation.MAX_PARAM_VAL_LENGTH
-    assert len(limits.text("x" * 10_000, limits.TAG_LIMIT)) <= validation.MAX_TAG_VAL_LENGTH
+    assert len(mlflow_limits.params({"text": "x" * 10_000})["text"]) == validation.MAX_PARAM_VAL_LENGTH
+    assert len(mlflow_limits.text("x" * 10_000, mlflow_limits.TAG_LIMIT)) <= validation.MAX_TAG_VAL_LENGTH
     assert len(experiment_name("e" * 1000)) <= 250
     assert experiment_name("e" * 1000) != experiment_name("e" * 999)
 
@@ -67,7 +67,7 @@ def test_numbers_are_stored_as_mlflow_stores_them() -> None:
 
     for value in (1.5, math.nan, math.inf, -math.inf, 0.0, -1e-300):
         is_nan, number = SqlAlchemyStore.sanitize_metric_value(None, value)
-        assert limits.stored(value) == (number, is_nan)
+        assert mlflow_limits.stored(value) == (number, is_nan)
 
 
 @settings(max_examples=12, deadline=None)

@@ -13,18 +13,18 @@ from mlflow.tracking import MlflowClient
 from mlflow_records import RUN, by_name, study, trial, write_part
 from test_models_contract import CASES, data_of, make_frame
 
-from tuning.models import families
 from tuning.models.base import SteppedFamily
-from tuning.models.saving import CustomerModel
-from tuning.storage import RunDirectory
-from tuning.tracking import store
-from tuning.tracking.copying import Copier
+from tuning.models.customer_model import CustomerModel
+from tuning.models.registry import families
+from tuning.storage.run_directory import RunDirectory
+from tuning.tracking.copy.copier import Copier
+from tuning.tracking.copy.sync import sync
+from tuning.tracking.copy.writer import Writer
 from tuning.tracking.identity import Search
 from tuning.tracking.models import ModelLogger, requirements
 from tuning.tracking.selection import Selection, most_models
-from tuning.tracking.summary import Summary, save_summary
-from tuning.tracking.sync import sync
-from tuning.tracking.writer import Writer
+from tuning.tracking.stores import store
+from tuning.tracking.summary.summary import Summary, save_summary
 
 pytestmark = pytest.mark.mlflow
 SEARCH = Search("churn", RUN)

@@ -12,9 +12,9 @@ from faulty_proxy import FAULTS, FaultyProxy
 from mlflow_records import RUN, by_name, runs_in, study, trial, until, write_part, write_parts
 from mlflow_server import MlflowServer
 
-from tuning.storage import RunDirectory
-from tuning.tracking.sync import sync
-from tuning.tracking.writer import Writer
+from tuning.storage.run_directory import RunDirectory
+from tuning.tracking.copy.sync import sync
+from tuning.tracking.copy.writer import Writer
 
 pytestmark = pytest.mark.mlflow
 

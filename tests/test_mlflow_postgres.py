@@ -11,15 +11,15 @@ import pytest
 from mlflow_records import RUN, by_name, study, trial, until, write_part, write_parts
 from postgres_server import PostgresServer, missing
 
-from tuning.records import StepRecord
-from tuning.storage import RunDirectory
-from tuning.tracking import store
-from tuning.tracking.bulk import BulkStore
-from tuning.tracking.copying import Copier
-from tuning.tracking.database import client, usable_uri
+from tuning.records.schema import StepRecord
+from tuning.storage.run_directory import RunDirectory
+from tuning.tracking.copy.copier import Copier
+from tuning.tracking.copy.writer import Writer
 from tuning.tracking.identity import Search
 from tuning.tracking.selection import Selection
-from tuning.tracking.writer import Writer
+from tuning.tracking.stores import store
+from tuning.tracking.stores.database import client, usable_uri
+from tuning.tracking.stores.sql_store import BulkStore
 
 REASON = missing()
 pytestmark = [pytest.mark.mlflow, pytest.mark.skipif(REASON is not None, reason=str(REASON))]

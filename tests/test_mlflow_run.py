@@ -15,8 +15,8 @@ from mlflow.tracking import MlflowClient
 from mlflow_records import by_name, runs_in
 
 from tuning import RunResult, TuneRunner
-from tuning.cli import main
-from tuning.tracking.template import cache_file
+from tuning.cli.main import main
+from tuning.tracking.stores.template import cache_file
 
 pytestmark = pytest.mark.mlflow
 CUSTOMERS = ("customer-01", "customer-02", "customer-loyal")

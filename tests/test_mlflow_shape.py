@@ -12,14 +12,14 @@ import pytest
 from mlflow import MlflowClient
 from mlflow_records import RUN, STARTED, by_name, study, trial, write_part
 
-from tuning.records import FAILED, NO_MODEL, QUARANTINED, STOPPED, Record, StepRecord
-from tuning.storage import RunDirectory
-from tuning.tracking import bulk, store
-from tuning.tracking.client import ClientStore
-from tuning.tracking.copying import Copier
-from tuning.tracking.database import client
+from tuning.records.schema import FAILED, NO_MODEL, QUARANTINED, STOPPED, Record, StepRecord
+from tuning.storage.run_directory import RunDirectory
+from tuning.tracking.copy.copier import Copier
 from tuning.tracking.identity import Search
 from tuning.tracking.selection import Selection
+from tuning.tracking.stores import sql_store, store
+from tuning.tracking.stores.client_store import ClientStore
+from tuning.tracking.stores.database import client
 
 pytestmark = pytest.mark.mlflow
 SEARCH = Search("churn", RUN)
@@ -31,7 +31,7 @@ Copy = Callable[..., Copier]
 def copy(request: pytest.FixtureRequest, mlflow_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
     """Copies records, each list as one part, by either kind of store; both must give the same."""
     if request.param == "client":
-        monkeypatch.setattr(bulk, "TESTED_REVISIONS", frozenset())
+        monkeypatch.setattr(sql_store, "TESTED_REVISIONS", frozenset())
     directory = RunDirectory(str(tmp_path / "run"))
 
     def run(*parts: list[Record], record_trials: str = "all") -> Copier:
@@ -248,14 +248,14 @@ def test_either_store_completes_what_the_other_began(
     third = write_part(directory, "c", study("acme", 4))
 
     def copy_with(revisions: frozenset[str], *parts: str, run: str = RUN) -> None:
-        monkeypatch.setattr(bulk, "TESTED_REVISIONS", revisions)
+        monkeypatch.setattr(sql_store, "TESTED_REVISIONS", revisions)
         opened = store.open_store(mlflow_database, Search("churn", run), str(tmp_path / "mlruns"))
         copier = Copier(directory, Search("churn", run), Selection(None), lambda: opened)
         for part in parts:
             copier.add(part)
         copier.work()
 
-    known = bulk.TESTED_REVISIONS
+    known = sql_store.TESTED_REVISIONS
     copy_with(frozenset(), first)
     copy_with(known, first, second, third)
     assert len(by_name(mlflow_database)) == 5
@@ -273,7 +273,7 @@ def test_a_run_that_mlflow_refuses_is_told_and_keeps_nobody_back(
     opened = store.open_store(mlflow_database, SEARCH, None)
     copier = Copier(directory, SEARCH, Selection(None), lambda: opened)
     bad = trial("acme", 1, steps=[StepRecord(2**64, 0.5)])  # does not fit into a database's integer
-    monkeypatch.setattr("tuning.tracking.copying.decode", lambda _: [trial("acme", 0), bad, trial("acme", 2)])
+    monkeypatch.setattr("tuning.tracking.copy.copier.decode", lambda _: [trial("acme", 0), bad, trial("acme", 2)])
     copier.add(write_part(directory, "a", trial("acme", 0)))
     copier.work()
     assert copier.progress.rejected == 1

@@ -11,15 +11,15 @@ import pytest
 from mlflow_records import write_parts
 from sqlalchemy import Table
 
-from tuning.storage import RunDirectory
-from tuning.tracking import tables, template
-from tuning.tracking.bulk import TESTED_REVISIONS, BulkStore
-from tuning.tracking.database import client, database_file, prepare, revision
+from tuning.storage.run_directory import RunDirectory
+from tuning.tracking.copy.sync import sync
 from tuning.tracking.identity import Search, experiment_name
 from tuning.tracking.settings import default_artifacts, default_tracking_uri, how_to_look, tracking_uri_of
-from tuning.tracking.store import open_store
-from tuning.tracking.summary import SUMMARY_FILE, Summary, save_summary
-from tuning.tracking.sync import sync
+from tuning.tracking.stores import tables, template
+from tuning.tracking.stores.database import client, database_file, prepare, revision
+from tuning.tracking.stores.sql_store import TESTED_REVISIONS, BulkStore
+from tuning.tracking.stores.store import open_store
+from tuning.tracking.summary.summary import SUMMARY_FILE, Summary, save_summary
 
 MODELS = {
     "SqlExperiment": tables.EXPERIMENTS,
@@ -105,11 +105,11 @@ def test_copying_into_a_known_database_imports_no_mlflow(mlflow_database: str, t
     """Its imports cost two seconds of CPU beside the fits."""
     code = """
 import sys
-from tuning.storage import RunDirectory
-from tuning.tracking.copying import Copier
+from tuning.storage.run_directory import RunDirectory
+from tuning.tracking.copy.copier import Copier
 from tuning.tracking.identity import Search
 from tuning.tracking.selection import Selection
-from tuning.tracking.store import open_store
+from tuning.tracking.stores.store import open_store
 directory, search = RunDirectory(sys.argv[2]), Search("churn", "run")
 copier = Copier(directory, search, Selection(None), lambda: open_store(sys.argv[1], search, sys.argv[2] + "/files"))
 for part in sys.argv[3:]:

@@ -15,12 +15,12 @@ import pytest
 from mlflow_records import RUN, by_name, runs_in, study, trial, write_part, write_parts
 
 from tuning.errors import DefinitionError, PlanError
-from tuning.storage import RunDirectory
+from tuning.storage.run_directory import RunDirectory
+from tuning.tracking.copy.process import PARTS_AT_ONCE, Loop
+from tuning.tracking.copy.sync import sync
+from tuning.tracking.copy.writer import Writer
 from tuning.tracking.identity import Search
-from tuning.tracking.process import PARTS_AT_ONCE, Loop
 from tuning.tracking.settings import Settings
-from tuning.tracking.sync import sync
-from tuning.tracking.writer import Writer
 
 pytestmark = pytest.mark.mlflow
 SEARCH = Search("churn", RUN)
@@ -102,8 +102,8 @@ def test_the_child_ends_with_its_driver(directory: RunDirectory, mlflow_database
     script = tmp_path / "driver.py"
     script.write_text(
         "import os, signal, sys\n"
-        "from tuning.storage import RunDirectory\n"
-        "from tuning.tracking.writer import Writer\n"
+        "from tuning.storage.run_directory import RunDirectory\n"
+        "from tuning.tracking.copy.writer import Writer\n"
         "writer = Writer(RunDirectory(sys.argv[1]), sys.argv[2], 'churn', 'r')\n"
         "writer.start()\n"
         "while writer._child is None: pass\n"
@@ -148,7 +148,7 @@ def test_wrong_settings_are_refused_at_once(directory: RunDirectory) -> None:
 
 def test_importing_the_package_loads_neither_mlflow_nor_ray() -> None:
     code = (
-        "import sys, tuning.tracking, tuning.tracking.writer, tuning.tracking.sync; "
+        "import sys, tuning.tracking, tuning.tracking.copy.writer, tuning.tracking.copy.sync; "
         "print([m for m in ('mlflow', 'ray', 'sqlalchemy', 'pandas') if m in sys.modules])"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -161,7 +161,7 @@ def test_the_copy_rests_between_batches_but_not_at_the_end(
     directory: RunDirectory, mlflow_database: str, monkeypatch: pytest.MonkeyPatch, end: dict[str, object]
 ) -> None:
     clock = 100.0
-    monkeypatch.setattr("tuning.tracking.process.time", SimpleNamespace(monotonic=lambda: clock))
+    monkeypatch.setattr("tuning.tracking.copy.process.time", SimpleNamespace(monotonic=lambda: clock))
     settings = Settings(directory.uri, mlflow_database, "churn", RUN)
     loop = Loop(settings, queue.SimpleQueue(), io.StringIO())
     loop.prepared = True

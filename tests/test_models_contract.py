@@ -15,13 +15,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tuning.evaluation import StudyData, full_steps, prepare_data, train
-from tuning.metrics import DEFAULT_METRIC, Metric
-from tuning.models import families
+from tuning.evaluation.metrics import DEFAULT_METRIC, Metric
+from tuning.evaluation.study_data import StudyData, full_steps, prepare_data, train
 from tuning.models.base import Matrix, Stage, SteppedFamily
-from tuning.models.saving import CustomerModel
-from tuning.storage import RunDirectory
-from tuning.task import BINARY, MULTICLASS, REGRESSION, TASKS, Prediction, Task
+from tuning.models.customer_model import CustomerModel
+from tuning.models.registry import families
+from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, Prediction, Task
+from tuning.storage.run_directory import RunDirectory
 
 CASES = [(name, task) for name, family in sorted(families().items()) for task in TASKS if task in family.tasks]
 STEPPED = [(name, task) for name, task in CASES if isinstance(families()[name], SteppedFamily)]
@@ -262,8 +262,8 @@ def test_every_family_survives_saving_and_loading_in_a_fresh_process(tmp_path: P
 LOADER = """
 import json, pathlib, sys
 import pandas as pd
-from tuning.models.saving import load_model
-from tuning.storage import RunDirectory
+from tuning.models.customer_model import load_model
+from tuning.storage.run_directory import RunDirectory
 folder = pathlib.Path(sys.argv[1])
 different = []
 for name, expected in json.loads((folder / "expected.json").read_text()).items():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tuning.models import families
 from tuning.models.base import Family, SteppedFamily
+from tuning.models.registry import families
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "models.md"
 ENCODINGS = {"onehot": "indicators, filled", "ordinal": "native"}

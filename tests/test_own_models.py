@@ -20,15 +20,15 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 
 from tuning import TuneRunner
-from tuning.definition import define
+from tuning.definition.definition import define
 from tuning.errors import DefinitionError, PlanError, RunError
-from tuning.evaluation import prepare_data, train
-from tuning.metrics import Metric
-from tuning.model_list import Stored, freeze_models, own_families, parse_models, same_models
-from tuning.model_space import check_configurations, check_models, members, space_of
+from tuning.evaluation.metrics import Metric
+from tuning.evaluation.study_data import prepare_data, train
+from tuning.models.entries import Stored, freeze_models, own_families, parse_models, same_models
 from tuning.models.own import OwnFamily
-from tuning.storage import RunDirectory
-from tuning.task import BINARY, MULTICLASS, REGRESSION
+from tuning.planning.model_space import check_configurations, check_models, members, space_of
+from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION
+from tuning.storage.run_directory import RunDirectory
 
 
 def names(models: Any) -> list[str]:
@@ -237,7 +237,8 @@ def test_a_pipeline_by_column_names_gets_the_columns_themselves(tmp_path: Path) 
     assert np.corrcoef(expected, fresh["y"])[0, 1] > 0.99
     fresh.to_parquet(tmp_path / "fresh.parquet")
     code = (
-        "import sys, json, pandas as pd; from tuning.results import RunResult; from tuning.storage import RunDirectory;"
+        "import sys, json, pandas as pd; from tuning.runs.results import RunResult; "
+        "from tuning.storage.run_directory import RunDirectory;"
         "m = RunResult(RunDirectory(sys.argv[1])).model('bolt');"
         "print(json.dumps([float(v) for v in m.predict(pd.read_parquet(sys.argv[2]))]))"
     )

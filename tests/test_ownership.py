@@ -12,12 +12,12 @@ import pytest
 from chaos import definition, truth, tuner_of, valley, wait_for, write_customers
 
 from tuning import RunResult, TuneRunner
-from tuning.epochs import Epoch, Owner, claim, newest_claimed, newest_epoch, this_process
 from tuning.errors import RunOwnedError
-from tuning.lease import BEAT_S, DEAD_AFTER_S, Beat, Lease, last_beat, make_sure_dead
-from tuning.packed import work_shard
-from tuning.starting import begin, go_on
-from tuning.storage import RunDirectory
+from tuning.execution.packed import work_shard
+from tuning.records.lease import BEAT_S, DEAD_AFTER_S, Beat, Lease, last_beat, make_sure_dead
+from tuning.records.ownership import Epoch, Owner, claim, newest_claimed, newest_epoch, this_process
+from tuning.runs.begin import begin, go_on
+from tuning.storage.run_directory import RunDirectory
 
 ELSEWHERE = Owner(host="elsewhere", pid=4711)
 QUIET = {"progress": False, "in_process": True}

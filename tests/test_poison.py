@@ -11,8 +11,8 @@ import yaml
 from chaos import POISON, POISONED_FILES, SPACE, command, figure, truth, write_hazards
 
 from tuning import RunResult
-from tuning.flight import Crash, crashes
-from tuning.run import read_plan
+from tuning.execution.crash_log import Crash, crashes
+from tuning.runs.plan_file import read_plan
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.ray, pytest.mark.timeout(3600)]
 KINDS = (*POISON, *POISONED_FILES)

@@ -30,7 +30,7 @@ def test_a_promise_names_tests_that_are_there(promise: str, tests: str) -> None:
 
 def test_the_number_of_workers_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More workers are more shards: other neighbours, another order. Beside each other they run in test_crashes.py."""
-    monkeypatch.setattr("tuning.sharding.SHARDS_PER_SLOT", 1)
+    monkeypatch.setattr("tuning.data.balancing.SHARDS_PER_SLOT", 1)
     write_customers(tmp_path / "data", 5)
     found = []
     for slots in (1, 2, 5):

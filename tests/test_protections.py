@@ -73,7 +73,7 @@ def loaded(self: Any, name: str, content: bytes) -> Any:
 
 
 def put(uri: str, path: str, data: bytes) -> None:
-    from tuning.s3 import client
+    from tuning.storage.s3 import client
 
     bucket, _, key = path.partition("/")
     client(uri).put_object(Bucket=bucket, Key=key, Body=data)
@@ -84,15 +84,15 @@ def as_if_damaged(self: Any, name: str, done: str, error: OSError) -> OSError:
 
 
 def written_over(patch: Patch) -> None:
-    from tuning.storage import RunDirectory
+    from tuning.storage.run_directory import RunDirectory
 
     patch.setattr(RunDirectory, "claim", RunDirectory.write)
 
 
 def live_forever(patch: Patch) -> None:
-    from tuning.lease import Beat
+    from tuning.records.lease import Beat
 
-    patch.setattr("tuning.lease.last_beat", lambda directory, epoch: Beat())
+    patch.setattr("tuning.records.lease.last_beat", lambda directory, epoch: Beat())
 
 
 def open_path(self: Any, name: str) -> str:
@@ -313,7 +313,7 @@ def test_without_quarantine_poison_ends_one_worker_after_the_other(tmp_path: Pat
     result = lone_workers(tmp_path / "on", "exit")
     assert result is not None
     assert set(result.leaderboard()["status"]) == {"quarantined"}
-    off = "import tuning.packed; tuning.packed.Shard._condemned = lambda self, position: None"
+    off = "import tuning.execution.packed; tuning.execution.packed.Shard._condemned = lambda self, position: None"
     result = lone_workers(tmp_path / "off", "exit", off)
     assert result is not None
     assert result.study_records == []

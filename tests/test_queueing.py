@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tuning.queueing import next_shard, shard_queue
+from tuning.execution.shard_queue import next_shard, shard_queue
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import get_scorer
 
-from tuning.metrics import Metric, _Rows, _shim_classes
-from tuning.quick_scores import CLASSIFICATION, REGRESSION, quick_score
-from tuning.task import BINARY, MULTICLASS, Prediction, Task
-from tuning.task import REGRESSION as NUMBERS
+from tuning.evaluation.fast_scores import CLASSIFICATION, REGRESSION, quick_score
+from tuning.evaluation.metrics import Metric, _Rows, _shim_classes
+from tuning.preprocessing.task import BINARY, MULTICLASS, Prediction, Task
+from tuning.preprocessing.task import REGRESSION as NUMBERS
 
 
 def by_scikit_learn(name: str, y: np.ndarray, prediction: Prediction, task: Task) -> float:

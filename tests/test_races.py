@@ -12,7 +12,7 @@ import pytest
 from chaos import SPACE, duplicates, environment, figure, truth
 
 from tuning import RunResult, TuneRunner
-from tuning.starting import begin
+from tuning.runs.begin import begin
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
 

@@ -46,7 +46,7 @@ def test_console_blocks_run(folder: Path) -> None:
     ours = [command for command in commands if command.startswith("tuning ")]
     assert len(ours) == 4
     for command in ours:
-        code = "import sys; from tuning.cli import main; sys.argv[0] = 'tuning'; main()"
+        code = "import sys; from tuning.cli.main import main; sys.argv[0] = 'tuning'; main()"
         done = subprocess.run(
             [sys.executable, "-c", code, *shlex.split(command)[1:]], capture_output=True, text=True, check=False
         )
@@ -67,7 +67,7 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_every_key_of_a_definition_is_listed() -> None:
-    from tuning.definition import Definition
+    from tuning.definition.definition import Definition
 
     table = TEXT.split("## The definition")[1].split("\n\nAn unknown key")[0]
     listed = set(re.findall(r"`([a-z_]+)`", table.replace("`{", "{")))

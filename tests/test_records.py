@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tuning.parts import part_name, read_part
-from tuning.records import (
+from tuning.records.parts import part_name, read_part
+from tuning.records.schema import (
     StepRecord,
     StudyRecord,
     TrialRecord,
@@ -20,7 +20,7 @@ from tuning.records import (
     trial_schema,
     unique,
 )
-from tuning.storage import RunDirectory
+from tuning.storage.run_directory import RunDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
 

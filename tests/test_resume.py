@@ -25,9 +25,9 @@ from chaos import (
 )
 
 from tuning import RunResult, TuneRunner
-from tuning.epochs import newest_epoch
 from tuning.errors import RunError
-from tuning.parts import TRIALS, of_kind
+from tuning.records.ownership import newest_epoch
+from tuning.records.parts import TRIALS, of_kind
 
 QUIET = {"progress": False, "in_process": True}
 
@@ -65,7 +65,7 @@ def test_recorded_trials_are_replayed_not_run(tmp_path: Path, monkeypatch: pytes
     log = tmp_path / "ran"
     runner = tuner_of(counted(log), algorithm="optuna", trials=25)
     # Every trial becomes a part of its own, so that a crash leaves some of them behind.
-    monkeypatch.setattr("tuning.packed.INTERVAL_S", 0.0)
+    monkeypatch.setattr("tuning.execution.packed.INTERVAL_S", 0.0)
     with crashing(monkeypatch, 15, only="records/"), pytest.raises(Crash):
         runner.run(str(tmp_path / "run"), **QUIET)
     result = runner.run(str(tmp_path / "run"), resume=True, **QUIET)

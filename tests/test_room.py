@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from tuning import TuneRunner
+from tuning.driver.tuner import check_room
 from tuning.errors import PlanError
-from tuning.tuner import check_room
 
 
 @pytest.mark.ray

@@ -14,9 +14,9 @@ import pytest
 from schedulers_contract import STEPS, Chance, build, climb, count, study, summary
 
 import schedulers
-from tuning.driving import Drive
 from tuning.steps import Step
-from tuning.trials import FinishedTrial
+from tuning.study.loop import Drive
+from tuning.study.trial import FinishedTrial
 
 ALL = schedulers.names()
 HOOKS = ("on_trial_add", "on_trial_result", "on_trial_complete", "on_trial_remove", "on_trial_error")

@@ -14,13 +14,13 @@ import pytest
 
 import schedulers
 from search_spaces import Choice, Constant, Float, Int, SearchSpace, algorithms
-from tuning.customers import Customer
-from tuning.evaluation import full_steps, prepare_data, train
-from tuning.metrics import Metric
-from tuning.models import family as find_family
+from tuning.data.customers import Customer
+from tuning.evaluation.metrics import Metric
+from tuning.evaluation.study_data import full_steps, prepare_data, train
+from tuning.evaluation.winner import conclude, stages_of
 from tuning.models.base import SteppedFamily
-from tuning.study import Study, StudyLoop, Training
-from tuning.winner import conclude, stages_of
+from tuning.models.registry import family as find_family
+from tuning.study.study import Study, StudyLoop, Training
 
 SPACE = SearchSpace(
     [

@@ -13,7 +13,7 @@ from schedulers_contract import MUTATIONS, STEPS, Chance, build, climb, study
 import schedulers
 from tuning.errors import StudyError
 from tuning.steps import Step
-from tuning.trials import FinishedTrial
+from tuning.study.trial import FinishedTrial
 
 POPULATION = ["pbt", "pb2"]
 

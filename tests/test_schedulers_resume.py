@@ -98,7 +98,7 @@ def test_a_driver_that_dies_while_it_records(
     algorithm: str,
     when: str,
 ) -> None:
-    monkeypatch.setattr("tuning.packed.INTERVAL_S", 0.0)
+    monkeypatch.setattr("tuning.execution.packed.INTERVAL_S", 0.0)
     run = str(tmp_path / "run")
     for after in (1, 2):  # and the one that goes on dies too
         with crashing(monkeypatch, after, when, only="records/"), pytest.raises(Crash):
@@ -114,7 +114,7 @@ def test_a_population_of_models_goes_on_and_its_winner_predicts(
     write_customers(tmp_path / "data", 2)
     more = {"search_space": "sgd", "scheduler": "pbt", "algorithm": "random", "trials": 9, "seed": 4}
     populated = TuneRunner(**definition(tmp_path / "data", **more))
-    monkeypatch.setattr("tuning.packed.INTERVAL_S", 0.0)
+    monkeypatch.setattr("tuning.execution.packed.INTERVAL_S", 0.0)
     with crashing(monkeypatch, 2, "before", only="records/"), pytest.raises(Crash):
         populated.run(str(tmp_path / "run"), **QUIET)
     result = populated.run(str(tmp_path / "run"), resume=True, **QUIET)

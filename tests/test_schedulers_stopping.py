@@ -11,7 +11,7 @@ from schedulers_contract import STEPS, Chance, climb, study
 import schedulers
 from schedulers import stopping
 from tuning.steps import Step
-from tuning.trials import EarlierTrial
+from tuning.study.trial import EarlierTrial
 
 
 def rules(**options: Any) -> list[Any]:

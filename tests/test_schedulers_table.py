@@ -12,12 +12,12 @@ import pytest
 import schedulers
 from schedulers.compatibility import option_table, rule_table, scheduler_table
 from search_spaces import Choice, Constant, Float, Int, SearchSpace, SpaceError, algorithms
-from tuning.definition import define
-from tuning.driving import Drive
+from tuning.definition.definition import define
 from tuning.errors import PlanError
-from tuning.mutations import mutations
-from tuning.plan import make_plan
+from tuning.planning.plan import make_plan
 from tuning.steps import Step
+from tuning.study.loop import Drive
+from tuning.study.mutations import mutations
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "schedulers.md"
 SPACE = SearchSpace([Float("x", 0.0, 1.0), Int("n", 1, 8), Choice("kind", ["a", "b"])])

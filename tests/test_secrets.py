@@ -9,9 +9,9 @@ import pytest
 from chaos import definition, write_customers
 
 from tuning import TuneRunner
-from tuning.definition import define
+from tuning.definition.definition import define
 from tuning.errors import TuningError
-from tuning.storage import mask, mask_in
+from tuning.storage.run_directory import mask, mask_in
 
 QUIET = {"progress": False, "in_process": True}
 CANARY = "a-password-that-nobody-may-see"

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from search_spaces import SpaceError
 from tuning import RunResult, TuneRunner
-from tuning.definition_file import load_yaml, read_definition
+from tuning.definition.yaml_file import load_yaml, read_definition
 from tuning.errors import DefinitionError, RunError, StorageError, TuningError
-from tuning.models.saving import load_model, load_skops
-from tuning.storage import RunDirectory, slug
+from tuning.models.customer_model import load_model, load_skops
+from tuning.storage.run_directory import RunDirectory, slug
 
 ROOT = Path(__file__).resolve().parent.parent
 QUIET = {"progress": False, "in_process": True}
@@ -175,11 +175,17 @@ def test_what_ray_would_execute_is_refused(space: dict[str, Any], tmp_path: Path
 
 # Where code is run that came as data, and why that is right. Everything else is refused by the test below.
 ALLOWED = {
-    ("tuning/code.py", "exec_module"): "the user's own file, named in the definition and copied into the run",
+    ("tuning/user_code.py", "exec_module"): "the user's own file, named in the definition and copied into the run",
     ("tuning/models/own.py", "cloudpickle.loads"): "with allow_pickle=True only, after its digest was checked",
-    ("tuning/model_list.py", "cloudpickle.loads"): "an estimator that this run wrote, by the digest in its plan",
-    ("tuning/spread/state.py", "pickle.loads"): "a state that this run wrote: below its own folder, by its digest",
-    ("tuning/objective.py", "cloudpickle.loads"): "within what Ray has just unpickled: the caller's own function",
+    ("tuning/models/entries.py", "cloudpickle.loads"): "an estimator that this run wrote, by the digest in its plan",
+    (
+        "tuning/execution/spread/state.py",
+        "pickle.loads",
+    ): "a state that this run wrote: below its own folder, by its digest",
+    (
+        "tuning/evaluation/objective.py",
+        "cloudpickle.loads",
+    ): "within what Ray has just unpickled: the caller's own function",
     ("search_spaces/searcher.py", "cloudpickle.load"): "Ray's interface of a Searcher; no run of ours calls it",
 }
 EVALUATING = {
@@ -320,7 +326,7 @@ def test_a_model_is_checked_before_it_is_looked_at(run: Path, tmp_path: Path) ->
 
 
 def test_a_spread_trials_state_is_only_read_where_this_run_wrote_it(tmp_path: Path) -> None:
-    from tuning.spread.state import FILE, read_state, write_state
+    from tuning.execution.spread.state import FILE, read_state, write_state
 
     directory = RunDirectory(str(tmp_path / "run"))
     for name in ("run/tune/a", "run/models/a", "elsewhere/tune/a"):

@@ -15,10 +15,10 @@ import pytest
 import yaml
 from chaos import definition, environment, seed_of, wait_for, write_customers
 
-from tuning.epochs import newest_epoch
-from tuning.lease import last_beat
-from tuning.progress import Progress
-from tuning.storage import RunDirectory
+from tuning.driver.progress import Progress
+from tuning.records.lease import last_beat
+from tuning.records.ownership import newest_epoch
+from tuning.storage.run_directory import RunDirectory
 
 pytestmark = [pytest.mark.chaos, pytest.mark.ray, pytest.mark.timeout(400)]
 STARTING_RAY = "starting Ray"

@@ -13,14 +13,14 @@ from chaos import hazard, hazards, write_hazards
 from spread_workers import SPACE, STEPS, Workers, decisions, study, together
 
 from tuning import RunResult, TuneRunner
-from tuning.definition import define
-from tuning.epochs import Epoch
+from tuning.definition.definition import define
 from tuning.errors import PlanError
-from tuning.plan import make_plan
-from tuning.records import TrialRecord
-from tuning.spread.journal import read_journal
+from tuning.execution.spread.journal import read_journal
+from tuning.planning.plan import make_plan
+from tuning.records.ownership import Epoch
+from tuning.records.schema import TrialRecord
 from tuning.steps import Step
-from tuning.storage import RunDirectory
+from tuning.storage.run_directory import RunDirectory
 
 
 def test_an_easy_and_a_hard_customer_take_the_decisions_they_take_alone(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_the_plan_refuses_to_spread_what_pauses_and_says_where_it_runs() -> None
 def test_a_killed_worker_costs_the_trial_the_steps_since_its_checkpoint(
     ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tuning.spread.running.CHECKPOINT_S", 0.0)
+    monkeypatch.setattr("tuning.execution.spread.running.CHECKPOINT_S", 0.0)
 
     folder = str(tmp_path)
 

@@ -18,14 +18,14 @@ from spread_workers import SPACE
 import schedulers
 from search_spaces import algorithms
 from tuning import RunResult, TuneRunner
-from tuning.customers import Customer
-from tuning.spread.journal import read_journal
-from tuning.spread.live import SAVE, LiveStudy
-from tuning.spread.sharing import fetch, sharing
-from tuning.spread.state import FILE, read_state
+from tuning.data.customers import Customer
+from tuning.execution.spread.journal import read_journal
+from tuning.execution.spread.live import SAVE, LiveStudy
+from tuning.execution.spread.sharing import fetch, sharing
+from tuning.execution.spread.state import FILE, read_state
 from tuning.steps import Step
-from tuning.storage import RunDirectory
-from tuning.study import Study
+from tuning.storage.run_directory import RunDirectory
+from tuning.study.study import Study
 
 pytestmark = pytest.mark.ray
 STEPS = 9
@@ -83,8 +83,8 @@ def runner_of(objective: Any, **more: Any) -> TuneRunner:
 def test_trials_of_a_driver_that_died_go_on_from_their_checkpoints(
     ray_cluster: None, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    monkeypatch.setattr("tuning.spread.running.CHECKPOINT_S", 0.0)
-    monkeypatch.setattr("tuning.spread.running.INTERVAL_S", 0.0)
+    monkeypatch.setattr("tuning.execution.spread.running.CHECKPOINT_S", 0.0)
+    monkeypatch.setattr("tuning.execution.spread.running.INTERVAL_S", 0.0)
     run = str(tmp_path / "run") if where == "local" else bucket.uri("runs/weekly", credentials=True)
     runner = runner_of(objective_with_log(str(tmp_path / "steps")))
     with crashing(monkeypatch, 9, only="journal"), pytest.raises(Crash):
@@ -113,7 +113,7 @@ def test_trials_of_a_driver_that_died_go_on_from_their_checkpoints(
 def test_a_finished_study_goes_on_with_more_trials_and_gets_lost_records_back(
     ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tuning.spread.running.INTERVAL_S", 0.0)  # parts of a trial each
+    monkeypatch.setattr("tuning.execution.spread.running.INTERVAL_S", 0.0)  # parts of a trial each
     more: dict[str, Any] = {"algorithm": "optuna", "slots": 1}
     objective, run = objective_with_log(str(tmp_path / "steps")), str(tmp_path / "run")
     first = runner_of(objective, trials=12, **more).run(run, progress=False)
@@ -201,7 +201,7 @@ def test_workers_have_a_frames_rows_from_the_object_store_and_never_read_the_fil
             yield shelf
 
     run = tmp_path / "run"
-    monkeypatch.setattr("tuning.spread.running.sharing", moved)
+    monkeypatch.setattr("tuning.execution.spread.running.sharing", moved)
     result = runner_of(mean_of_levels(), **FRAMES[kind], trials=4).run(str(run), progress=False)
     assert {record.state for record in result.trial_records} == {"finished"}
     assert [record.status for record in result.study_records] == ["ok", "ok"]
@@ -218,7 +218,7 @@ def test_rows_that_the_object_store_has_lost_are_read_from_the_file(
         assert [fetch(shelf, file) for file in files] == [None] * len(files) != []
         yield shelf
 
-    monkeypatch.setattr("tuning.spread.running.sharing", losing)
+    monkeypatch.setattr("tuning.execution.spread.running.sharing", losing)
     result = runner_of(mean_of_levels(), **FRAMES["by"], trials=2).run(str(tmp_path / "run"), progress=False)
     assert {record.state for record in result.trial_records} == {"finished"}
     assert {record.status for record in result.study_records} == {"ok"}
@@ -227,7 +227,7 @@ def test_rows_that_the_object_store_has_lost_are_read_from_the_file(
 def test_a_resume_needs_neither_the_frame_nor_its_object(
     ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tuning.spread.running.INTERVAL_S", 0.0)
+    monkeypatch.setattr("tuning.execution.spread.running.INTERVAL_S", 0.0)
     run = str(tmp_path / "run")
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "y"]).assign(shop=["a", "b"] * 30)

@@ -10,10 +10,10 @@ import pytest
 from spread_workers import STEPS, Workers, decisions, study, together
 
 from schedulers import stopping
-from tuning.epochs import Epoch
-from tuning.spread.journal import read_journal
-from tuning.spread.live import LiveStudy
-from tuning.storage import RunDirectory
+from tuning.execution.spread.journal import read_journal
+from tuning.execution.spread.live import LiveStudy
+from tuning.records.ownership import Epoch
+from tuning.storage.run_directory import RunDirectory
 
 RULES: list[dict[str, Any]] = [
     {"target": 1.0},

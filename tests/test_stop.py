@@ -10,10 +10,10 @@ import pytest
 
 from search_spaces import Float, SearchSpace
 from tuning import TuneRunner
-from tuning.definition import define
+from tuning.definition.definition import define
 from tuning.errors import DefinitionError
-from tuning.plan import make_plan
-from tuning.tracking.runs import Search, of_study, of_trial
+from tuning.planning.plan import make_plan
+from tuning.tracking.tracked_runs import Search, of_study, of_trial
 
 FIELDS = {
     "objective": lambda config: (config["x"] - 1) ** 2,
@@ -67,7 +67,7 @@ def test_the_reasons_are_tags_in_mlflow(tmp_path: Path) -> None:
 
 
 def test_a_trial_of_an_objective_ends_on_its_plateau_with_its_last_step(tmp_path: Path) -> None:
-    """Packed here; spread, the same step and reason come from `tuning.spread.live`."""
+    """Packed here; spread, the same step and reason come from `tuning.execution.spread.live`."""
 
     def objective(config: dict[str, Any]) -> Iterator[float]:
         yield from (config["x"] + loss for loss in (3.0, 2.0, 1.0, 1.0, 1.5, 1.5, 0.0))

@@ -17,11 +17,11 @@ import yaml
 from chaos import SPACE, definition, environment, truth, tuner_of, valley, wait_for, write_customers
 
 from tuning import RunResult, TuneRunner
-from tuning.epochs import claim, newest_claimed, newest_epoch
+from tuning.driver.signals import Signals
 from tuning.errors import RunError, RunInterrupted, RunOwnedError
-from tuning.lease import last_beat
-from tuning.signals import Signals
-from tuning.storage import RunDirectory
+from tuning.records.lease import last_beat
+from tuning.records.ownership import claim, newest_claimed, newest_epoch
+from tuning.storage.run_directory import RunDirectory
 
 pytestmark = pytest.mark.chaos
 QUIET = {"progress": False, "in_process": True}
@@ -154,8 +154,8 @@ def test_the_second_signal_ends_it_at_once(ray_cluster: None, tmp_path: Path) ->
 def test_workers_that_die_before_their_first_line_are_not_started_for_ever(
     ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tuning.runner.WORKER_DEATHS", 0)
-    monkeypatch.setattr("tuning.tuner.Travelling", lambda function: function)  # so that Ray passes it by name
+    monkeypatch.setattr("tuning.driver.runner.WORKER_DEATHS", 0)
+    monkeypatch.setattr("tuning.driver.tuner.Travelling", lambda function: function)  # so that Ray passes it by name
     runner = tuner_of(_slow, trials=2, limits={"crashes_before_quarantine": 1})
     with pytest.raises(RunError, match=r"again and again .*ModuleNotFoundError: No module named 'test_stopping'"):
         runner.run(str(tmp_path / "run"), progress=False)
@@ -179,7 +179,7 @@ def test_the_first_signal_is_a_wish_the_second_an_order_and_the_third_an_excepti
 def test_a_used_up_budget_leaves_reasons_and_the_rest_for_a_resume(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tuning.packed.INTERVAL_S", 0.1)
+    monkeypatch.setattr("tuning.execution.packed.INTERVAL_S", 0.1)
     run = str(tmp_path / "run")
     runner = tuner_of(_slow, trials=60, limits={"run_seconds": 0.5})
     result = runner.run(run, **QUIET)
@@ -195,8 +195,8 @@ def test_a_used_up_budget_leaves_reasons_and_the_rest_for_a_resume(
 
 
 def test_an_owner_that_was_replaced_stops_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuning.lease.BEAT_S", 0.02)
-    monkeypatch.setattr("tuning.packed.INTERVAL_S", 0.1)
+    monkeypatch.setattr("tuning.records.lease.BEAT_S", 0.02)
+    monkeypatch.setattr("tuning.execution.packed.INTERVAL_S", 0.1)
     run = tmp_path / "run"
     directory = RunDirectory(str(run))
 

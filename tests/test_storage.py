@@ -13,10 +13,10 @@ import pytest
 from chaos import Crash
 from s3_server import SECRET, Bucket, S3Server, impatient
 
-from tuning import faults
-from tuning.epochs import claim, newest_claimed
 from tuning.errors import RunOwnedError, StorageError
-from tuning.storage import RunDirectory
+from tuning.records.ownership import claim, newest_claimed
+from tuning.storage import retrying
+from tuning.storage.run_directory import RunDirectory
 
 
 @pytest.fixture(params=["local", "s3"])
@@ -33,7 +33,7 @@ def directory(request: pytest.FixtureRequest, tmp_path: Path) -> RunDirectory:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No pauses between attempts."""
-    monkeypatch.setattr(faults, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(retrying, "FIRST_PAUSE_S", 0.0)
     return
 
 
@@ -135,7 +135,7 @@ def test_one_that_lasts_ends_after_a_few_attempts_and_says_so(bucket: Bucket, qu
             ),
         ):
             action()
-        assert len(failed) == faults.ATTEMPTS
+        assert len(failed) == retrying.ATTEMPTS
     with bucket.server.failing(lambda _: True, 503), pytest.raises(StorageError, match="could not be listed"):
         list(directory.list("records"))
     with bucket.server.failing(lambda _: True, 503), pytest.raises(StorageError, match="could not be read"):

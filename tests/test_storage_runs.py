@@ -11,13 +11,14 @@ from chaos import Crash, crashing, definition, duplicates, truth, write_customer
 from lone_worker import lone_workers
 from s3_server import SECRET, Bucket, S3Server, impatient
 
-from tuning import RunResult, TuneRunner, faults
-from tuning.cli import main
-from tuning.epochs import claim, epoch_file, newest_epoch
+from tuning import RunResult, TuneRunner
+from tuning.cli.main import main
 from tuning.errors import RunError, RunOwnedError, StorageError
-from tuning.parts import TRIALS, of_kind
-from tuning.starting import begin
-from tuning.storage import RunDirectory
+from tuning.records.ownership import claim, epoch_file, newest_epoch
+from tuning.records.parts import TRIALS, of_kind
+from tuning.runs.begin import begin
+from tuning.storage import retrying
+from tuning.storage.run_directory import RunDirectory
 
 QUIET = {"progress": False, "in_process": True}
 
@@ -113,7 +114,7 @@ def test_a_storage_that_refuses_is_no_damage_and_no_success(
     finished: str, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, prefix: str
 ) -> None:
     """What cannot be read now is not given up: it may hold records, which must not run again."""
-    monkeypatch.setattr(faults, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(retrying, "FIRST_PAUSE_S", 0.0)
     directory = impatient(RunDirectory(finished))
     claimed = epoch_file(2)
     for status in (503, 403):
@@ -125,7 +126,7 @@ def test_a_storage_that_refuses_is_no_damage_and_no_success(
 
 
 def go_on_with(directory: RunDirectory) -> None:
-    from tuning.starting import go_on
+    from tuning.runs.begin import go_on
 
     go_on(directory).lease.release()
 
@@ -141,7 +142,7 @@ def test_a_worker_that_dies_is_known_and_its_study_put_aside(bucket: Bucket, tmp
 
 
 def test_a_spread_trials_state_comes_back(bucket: Bucket, tmp_path: Path) -> None:
-    from tuning.spread.state import FILE, read_state, write_state
+    from tuning.execution.spread.state import FILE, read_state, write_state
 
     write_state(str(tmp_path), {"state": [1, 2]})
     bucket.put(f"run/tune/trial/checkpoint_1/{FILE}", (tmp_path / FILE).read_bytes())
@@ -155,7 +156,7 @@ def test_a_spread_trials_state_comes_back(bucket: Bucket, tmp_path: Path) -> Non
 def test_spread_records_that_cannot_be_written_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from types import SimpleNamespace
 
-    from tuning.spread.running import SpreadRun
+    from tuning.execution.spread.running import SpreadRun
 
     full = SimpleNamespace(
         studies=[], close=lambda: None, broken="StorageError: x could not be written: the disk is full"

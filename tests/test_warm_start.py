@@ -10,10 +10,10 @@ import pytest
 
 from search_spaces import Float, Int, SearchSpace
 from tuning import RunResult, TuneRunner
-from tuning.definition import define
+from tuning.definition.definition import define
+from tuning.definition.options import WarmStart
 from tuning.errors import DefinitionError, PlanError
-from tuning.options import WarmStart
-from tuning.warm_start import of_customer, searcher_points
+from tuning.study.warm_start import of_customer, searcher_points
 
 SPACE = SearchSpace([Float("x", -10, 10, default=0.0), Int("n", 1, 8, default=1)])
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tuning.results import RunResult
-    from tuning.runner import TuneRunner
+    from tuning.driver.runner import TuneRunner
+    from tuning.runs.results import RunResult
 
 __all__ = ["RunResult", "TuneRunner"]
-_HOMES = {"TuneRunner": "tuning.runner", "RunResult": "tuning.results"}
+_HOMES = {"TuneRunner": "tuning.driver.runner", "RunResult": "tuning.runs.results"}
 
 
 def __getattr__(name: str) -> Any:

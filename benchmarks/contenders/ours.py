@@ -28,7 +28,7 @@ def bare(scenario: Scenario) -> Outcome:
 
 
 def _run(scenario: Scenario, **options: Any) -> Outcome:
-    from tuning.runner import TuneRunner
+    from tuning.driver.runner import TuneRunner
 
     folder = f"{scenario.folder}/runs/{time.time_ns()}"
     runner = TuneRunner(definition(scenario, **options))

@@ -1,7 +1,7 @@
 """Comparing search algorithms, so that the answer can be believed.
 
-Everything is computed from one table of curves (`tuning.compare.curves`), wherever it comes from: a run of this
-program, a replay of recorded evaluations, or somebody else's experiment. Importing this package loads nothing
+Everything is computed from one table of curves (`tuning.compare.analysis.curves`), wherever it comes from: a run of
+this program, a replay of recorded evaluations, or somebody else's experiment. Importing this package loads nothing
 heavy; its names are loaded when they are used.
 """
 
@@ -11,23 +11,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tuning.compare.analysis.curves import Curves
     from tuning.compare.comparison import Comparison, analyse
-    from tuning.compare.curves import Curves
-    from tuning.compare.replaying import compare_on_table, replay
     from tuning.compare.run import compare, comparison_of
-    from tuning.compare.tabular import Table
-    from tuning.compare.tabulating import tabulate
+    from tuning.compare.tabular.replay import compare_on_table, replay
+    from tuning.compare.tabular.table import Table
+    from tuning.compare.tabular.tabulate import tabulate
 
 _HOME = {
     "Comparison": "tuning.compare.comparison",
-    "Curves": "tuning.compare.curves",
-    "Table": "tuning.compare.tabular",
+    "Curves": "tuning.compare.analysis.curves",
+    "Table": "tuning.compare.tabular.table",
     "analyse": "tuning.compare.comparison",
     "compare": "tuning.compare.run",
-    "compare_on_table": "tuning.compare.replaying",
+    "compare_on_table": "tuning.compare.tabular.replay",
     "comparison_of": "tuning.compare.run",
-    "replay": "tuning.compare.replaying",
-    "tabulate": "tuning.compare.tabulating",
+    "replay": "tuning.compare.tabular.replay",
+    "tabulate": "tuning.compare.tabular.tabulate",
 }
 
 __all__ = [

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tuning.compare.anytime import MATCH, Anytime, anytime
-from tuning.compare.blocks import TASK, Blocks, blocks
-from tuning.compare.curves import CURVE, Curves
-from tuning.compare.hold_out import HoldOut, hold_out
-from tuning.compare.null_check import NullCheck, null_check
-from tuning.compare.pairs import Pair, Pairs
-from tuning.compare.recommendation import Recommendation, recommend
-from tuning.compare.statistics import Friedman, friedman, smallest_p
+from tuning.compare.analysis.anytime import MATCH, Anytime, anytime
+from tuning.compare.analysis.blocks import TASK, Blocks, blocks
+from tuning.compare.analysis.curves import CURVE, Curves
+from tuning.compare.analysis.hold_out import HoldOut, hold_out
+from tuning.compare.analysis.null_check import NullCheck, null_check
+from tuning.compare.analysis.pairs import Pair, Pairs
+from tuning.compare.analysis.recommendation import Recommendation, recommend
+from tuning.compare.analysis.statistics import Friedman, friedman, smallest_p
 from tuning.errors import DataError, PlanError
-from tuning.records import FAILED
+from tuning.records.schema import FAILED
 
 if TYPE_CHECKING:
-    from tuning.compare.plots import Plots
+    from tuning.compare.report.plots import Plots
 
 SCHEMA_VERSION = 1
 # Two per cent of the way from a typical random configuration to the best.
@@ -123,13 +123,13 @@ class Comparison:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know before believing the figures."""
-        from tuning.compare.notes import notes
+        from tuning.compare.analysis.notes import notes
 
         return notes(self)
 
     def table(self) -> pd.DataFrame:
         """One row per method, best first; see docs/compare.md for the columns."""
-        from tuning.compare.tables import summary
+        from tuning.compare.report.tables import summary
 
         return summary(self)
 
@@ -141,7 +141,7 @@ class Comparison:
     @property
     def plot(self) -> Plots:
         """Plots as methods, each returning a matplotlib figure: `comparison.plot.regret()`, …"""
-        from tuning.compare.plots import Plots
+        from tuning.compare.report.plots import Plots
 
         return Plots(self)
 
@@ -192,13 +192,13 @@ class Comparison:
 
     def text(self) -> str:
         """The report for a terminal."""
-        from tuning.compare.tables import text
+        from tuning.compare.report.tables import text
 
         return text(self)
 
     def save(self, path: str | Path) -> Path:
         """Write the report as one self-contained HTML page that needs no network."""
-        from tuning.compare.page import page
+        from tuning.compare.report.page import page
 
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -229,8 +229,8 @@ def analyse(
 ) -> Comparison:
     """Compare methods from their curves.
 
-    curves: a `Curves`, or a frame as documented in `tuning.compare.curves`. baseline: the method that the others
-    are tested against, named before looking at results (default: the best, at the price of a stricter
+    curves: a `Curves`, or a frame as documented in `tuning.compare.analysis.curves`. baseline: the method that the
+    others are tested against, named before looking at results (default: the best, at the price of a stricter
     correction). axis: the budget that the verdict is on. alpha: level of all tests. margin: normalised regret
     below which a difference does not matter in practice. bounds: scores that mean regret 0 and 1 per task.
     unequal: "match" or "refuse" unequal numbers of trials. noun: what a task is called. random_search: per task,

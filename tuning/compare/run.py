@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tuning.compare.analysis.curves import Curves
 from tuning.compare.comparison import Comparison, analyse
-from tuning.compare.curves import Curves
 from tuning.compare.studies import curves_of, hold_out_of, options_of
-from tuning.definition import Definition, define
-from tuning.definition_file import read_definition
+from tuning.definition.definition import Definition, define
+from tuning.definition.methods import Method
+from tuning.definition.yaml_file import read_definition
+from tuning.driver.runner import TuneRunner
 from tuning.errors import DefinitionError
-from tuning.methods import Method
-from tuning.results import RunResult
-from tuning.runner import TuneRunner
-from tuning.storage import RunDirectory
+from tuning.runs.results import RunResult
+from tuning.storage.run_directory import RunDirectory
 
 CUSTOMER = "customer"
 CURVES, PAGE = "curves.parquet", "comparison.html"
@@ -104,7 +104,7 @@ def comparison_of(run_dir: str | RunDirectory | RunResult, **options: Any) -> Co
 
 def keep(result: RunResult) -> Comparison:
     """The comparison of a run, its curves and its page kept in the run directory."""
-    from tuning.compare.page import page
+    from tuning.compare.report.page import page
 
     found = comparison_of(result)
     sink = io.BytesIO()

@@ -8,12 +8,12 @@ from typing import Any
 
 import pandas as pd
 
+from tuning.definition.methods import CompareOptions, Method
 from tuning.errors import RunError
-from tuning.methods import CompareOptions, Method
-from tuning.plan import compared_id
-from tuning.records import FAILED, OK, StudyRecord, TrialRecord
-from tuning.results import RunResult
-from tuning.run import frozen_definition
+from tuning.planning.plan import compared_id
+from tuning.records.schema import FAILED, OK, StudyRecord, TrialRecord
+from tuning.runs.plan_file import frozen_definition
+from tuning.runs.results import RunResult
 
 
 def options_of(result: RunResult) -> CompareOptions:

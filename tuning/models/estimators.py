@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tuning.models.base import Family, Matrix
-from tuning.task import Prediction, Task
+from tuning.preprocessing.task import Prediction, Task
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,7 +14,7 @@ from typing import Any
 from tuning.errors import DefinitionError, RunError
 from tuning.models.base import ANY_TASK, CLASSIFICATION, FRAME, Family, Matrix
 from tuning.models.estimators import constant, one_thread, single_class, sklearn_seed
-from tuning.task import REGRESSION, Prediction, Task
+from tuning.preprocessing.task import REGRESSION, Prediction, Task
 
 BY_COLUMN_NAME = ("ColumnTransformer", "TableVectorizer")
 THREADS = ("n_jobs", "nthread", "num_threads", "thread_count")
@@ -100,7 +100,7 @@ class OwnFamily(Family):
         return all(_root(value) in ("sklearn", "builtins", "numpy") for value in (estimator, *values))
 
     def save(self, model: Any) -> tuple[str, bytes]:
-        from tuning.models.saving import dump_skops
+        from tuning.models.customer_model import dump_skops
 
         try:
             return "model.skops", dump_skops(model)

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tuning.tracking import limits
+from tuning.tracking import mlflow_limits
 
 EXPERIMENT_NAME_LIMIT = 250  # MLflow validates 500, its database column holds 256
 
@@ -52,7 +52,7 @@ def _digest(*parts: str | None) -> str:
 
 def experiment_name(name: str) -> str:
     """The name as MLflow's database can hold it; a longer one keeps its start and ends with a digest."""
-    name = limits.text(name, len(name)).strip() or "unnamed"
+    name = mlflow_limits.text(name, len(name)).strip() or "unnamed"
     if len(name) <= EXPERIMENT_NAME_LIMIT:
         return name
     return f"{name[: EXPERIMENT_NAME_LIMIT - 13]}-{_digest(name)[:12]}"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from tuning.models.saving import CustomerModel
+    from tuning.models.customer_model import CustomerModel
 
 
 ALLOW_PICKLE = "TUNING_ALLOW_PICKLE"
@@ -32,8 +32,8 @@ class Predictor:
 
 
 def _load_pyfunc(path: str) -> Predictor:
-    from tuning.models.saving import load_model
-    from tuning.storage import RunDirectory
+    from tuning.models.customer_model import load_model
+    from tuning.storage.run_directory import RunDirectory
 
     folder = Path(path)
     allow_pickle = os.environ.get(ALLOW_PICKLE, "").lower() in ("1", "true")

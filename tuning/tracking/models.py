@@ -11,13 +11,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from tuning.models.saving import describe_model
-from tuning.records import OK, StudyRecord
-from tuning.storage import RunDirectory, slug
-from tuning.tracking import limits
+from tuning.models.customer_model import describe_model
+from tuning.records.schema import OK, StudyRecord
+from tuning.storage.run_directory import RunDirectory, slug
+from tuning.tracking import mlflow_limits
 from tuning.tracking.identity import Search
-from tuning.tracking.runs import CUSTOMER_TAG, KEY_TAG, PREFIX, RUN_TAG, SEARCH_TAG
-from tuning.tracking.store import Store
+from tuning.tracking.stores.store import Store
+from tuning.tracking.tracked_runs import CUSTOMER_TAG, KEY_TAG, PREFIX, RUN_TAG, SEARCH_TAG
 
 PACKAGES = ("tuning-service", "scikit-learn", "skops", "numpy", "pandas", "pyarrow")
 OF_FAMILY = {"xgboost": "xgboost", "lightgbm": "lightgbm"}
@@ -65,7 +65,7 @@ class ModelLogger:
             name=slug(record.customer),
             source_run_id=run_id,
             tags=self._tags(record, key),
-            params=limits.params({"family": record.family, **(record.config or {})}),
+            params=mlflow_limits.params({"family": record.family, **(record.config or {})}),
             model_type=description["task"],
         )
         with tempfile.TemporaryDirectory() as folder:

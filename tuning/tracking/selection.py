@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tuning.errors import DefinitionError
-from tuning.records import FINISHED, Record, StudyRecord, TrialRecord
+from tuning.records.schema import FINISHED, Record, StudyRecord, TrialRecord
 
 AUTO_MODELS = 100
 

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from tuning.epochs import epoch_file
 from tuning.errors import PlanError
-from tuning.storage import RunDirectory, is_uri, mask
+from tuning.records.ownership import epoch_file
+from tuning.storage.run_directory import RunDirectory, is_uri, mask
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 DATABASE = "mlflow.db"

@@ -1,0 +1,1 @@
+"""Commands, options, output and exit codes."""

@@ -1,0 +1,37 @@
+"""`tuning init`: a starter definition from a look at the data."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+
+@click.command()
+@click.argument("data", metavar="DATA")
+@click.option("--target", metavar="COLUMN", help="The column to predict.")
+@click.option("--by", multiple=True, metavar="COLUMN", help="Key column(s) of one table: each value is a customer.")
+@click.option("--output", type=click.Path(dir_okay=False), help="Write to this file (default: print it).")
+@click.option("--force", is_flag=True, help="Replace the file when it is there.")
+def init(data: str, target: str | None, by: tuple[str, ...], output: str | None, force: bool) -> None:
+    """Write a commented definition for DATA (a file, folder or pattern), with what was guessed and why.
+
+    \b
+    tuning init 'customers/*.csv' --target churned > churn.yaml
+    tuning plan churn.yaml
+    """
+    from tuning.cli.starter import starter
+    from tuning.errors import DefinitionError
+
+    if output is not None and os.path.exists(output) and not force:
+        raise DefinitionError(f"{output!r} is there already; choose another --output, or replace it with --force.")
+    text = starter(data, target, by, os.path.dirname(os.path.abspath(output)) if output is not None else os.getcwd())
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        with open(output, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise DefinitionError(f"--output: {output!r} cannot be written: {error.strerror}.") from error
+    click.echo(f"{output} is written; next: tuning plan {output}", err=True)

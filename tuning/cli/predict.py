@@ -1,0 +1,48 @@
+"""`tuning predict`: a customer's model on new rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@click.command()
+@click.argument("run_dir", metavar="RUN")
+@click.option("--customer", metavar="ID", help="Whose model; without it rows of a keyed table go to their own.")
+@click.option("--data", required=True, metavar="FILE", help="CSV or Parquet with the columns of the training data.")
+@click.option("--output", metavar="FILE", help="CSV or Parquet file to write (default: CSV on stdout).")
+@click.option("--allow-pickle", is_flag=True, help="Also load a model saved with cloudpickle, which runs its code.")
+def predict(run_dir: str, customer: str | None, data: str, output: str | None, allow_pickle: bool) -> None:
+    """Predict the rows of FILE with the models of the run in folder RUN.
+
+    The answer is the rows with a column `prediction`, and one of probabilities per class where the model has them.
+    """
+    from tuning.runs.prediction import predict_file
+    from tuning.runs.results import RunResult
+
+    predicted, without = predict_file(RunResult(run_dir), data, customer, allow_pickle=allow_pickle)
+    _write(predicted, output)
+    for name, reason in without.items():
+        click.echo(f"no prediction for customer {name!r}: {reason}", err=True)
+    if without:
+        raise SystemExit(3 if predicted["prediction"].notna().any() else 4)
+
+
+def _write(frame: pd.DataFrame, output: str | None) -> None:
+    if output is None:
+        click.echo(frame.to_csv(index=False), nl=False)
+        return
+    from tuning.data.reading import write_frame
+    from tuning.errors import DataError
+    from tuning.storage.run_directory import mask
+
+    if output.lower().endswith((".xlsx", ".xls", ".json", ".feather")):
+        raise DataError(f"--output: {output!r} is neither CSV nor Parquet; end it in .csv, .csv.gz or .parquet.")
+    try:
+        write_frame(frame, output)
+    except (OSError, ValueError) as error:
+        raise DataError(f"--output: {mask(output)!r} cannot be written: {error}.") from error

@@ -1,0 +1,43 @@
+"""`tuning validate`: whether a definition and its data can be searched, before anything runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from tuning.cli.main import EXIT_NONE, EXIT_SOME, definition_options, read
+
+
+@click.command()
+@definition_options
+@click.option("--first", type=click.IntRange(min=0), default=100, show_default=True, help="Read so many customers.")
+@click.option("--all", "everybody", is_flag=True, help="Read the rows of every customer.")
+@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def validate(definition: str, first: int, everybody: bool, output: str, **options: Any) -> None:
+    """Check DEFINITION and its data; nothing is trained.
+
+    Reads the rows of some customers (the first by id) as a run would, and says which ones would get no model.
+    Exit codes: 0 fine, 2 the definition or the data as a whole is wrong, 3 some customers would get no model,
+    4 none would.
+    """
+    from tuning.planning.plan import make_plan
+    from tuning.planning.validation import check_customers
+
+    made = make_plan(read(definition, **options))
+    chosen = made.studies if everybody else made.studies[:first]
+    refused = check_customers(made, [study.customer for study in chosen])
+    if output == "json":
+        click.echo(json.dumps({**made.to_dict(), "checked": len(chosen), "without_model": refused}, ensure_ascii=False))
+    else:
+        for customer, reason in refused.items():
+            click.echo(f"{customer!r}: {reason}")
+        click.echo(
+            f"the definition is valid: {len(made.studies)} customers, {made.task or 'an objective'}, {made.metric}; "
+            f"of {len(chosen)} looked at {len(refused)} would get no model",
+            err=True,
+        )
+    if refused:
+        sys.exit(EXIT_NONE if len(refused) == len(made.studies) else EXIT_SOME)

@@ -1,0 +1,1 @@
+"""What recorded curves say about search algorithms, and how sure that is."""

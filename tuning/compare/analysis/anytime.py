@@ -1,0 +1,249 @@
+"""Any-time performance: how good the best trial so far is, over a budget of trials, steps or seconds.
+
+Scores of different tasks are made comparable as *normalised regret* (Bayesmark's scale, docs/scoring.rst of
+uber/bayesmark): 0 is the best score known for the task, 1 the median of single random configurations.
+Incumbents of a task are compared up to the budget that every method spent there; a search that ended earlier
+keeps its incumbent. Where a method has no finished trial yet, or none at all, it counts as worst.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from tuning.compare.analysis.curves import AXES, CURVE, Curves
+from tuning.compare.analysis.statistics import TIE_DECIMALS
+from tuning.errors import DataError
+
+POINTS = 100
+MATCH, REFUSE = "match", "refuse"
+
+
+@dataclass(frozen=True)
+class Anytime:
+    """Normalised regret over the budget of one axis; arrays are method x task x point of the budget.
+
+    budget: per task, in units of the axis. share: the points, as shares of the budget, ending with 1.
+    seeds: per method and task, the regret of each seed (seed x point). regret: their mean, what is ranked and
+    tested. clipped: the same with every seed clipped to [0, 1], what is averaged over tasks, so that one
+    diverged score cannot decide. scale: per task, the loss that is one unit of regret. notes: what was matched, in
+    sentences.
+    """
+
+    axis: str
+    methods: tuple[str, ...]
+    tasks: tuple[str, ...]
+    budget: np.ndarray
+    share: np.ndarray
+    seeds: tuple[tuple[np.ndarray, ...], ...]
+    scale: np.ndarray
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def regret(self) -> np.ndarray:
+        return np.round(self._seed_mean(clip=False), TIE_DECIMALS)
+
+    @cached_property
+    def clipped(self) -> np.ndarray:
+        return self._seed_mean(clip=True)
+
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """Rank of each method on each task, 1 is best, ties share their mean."""
+        return np.asarray(stats.rankdata(self.regret, axis=0))
+
+    @cached_property
+    def mean_regret(self) -> np.ndarray:
+        """Method x point: clipped regret, averaged over tasks."""
+        return np.asarray(self.clipped.mean(axis=1))
+
+    @cached_property
+    def mean_rank(self) -> np.ndarray:
+        """Method x point."""
+        return np.asarray(self.ranks.mean(axis=1))
+
+    @cached_property
+    def area(self) -> np.ndarray:
+        """Per method, the mean of `mean_regret` over the budget (area under the curve)."""
+        edges = np.diff(self.share, prepend=0.0)
+        return np.asarray(self.mean_regret @ edges)
+
+    def _seed_mean(self, clip: bool) -> np.ndarray:
+        return np.array(
+            [[(np.clip(seeds, 0, 1) if clip else seeds).mean(axis=0) for seeds in row] for row in self.seeds]
+        )
+
+    def band(self, values: np.ndarray, level: float = 0.95, resamples: int = 500) -> tuple[np.ndarray, np.ndarray]:
+        """Bootstrap interval over tasks of the mean of `values` (method x task x point); two arrays, method x point."""
+        count = values.shape[1]
+        draws = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=resamples) / count
+        means = np.einsum("rt,mtg->rmg", draws, values, optimize=True)
+        low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        return low, high
+
+    def frame(self) -> pd.DataFrame:
+        """Columns method, share, budget (mean over tasks), regret, rank."""
+        methods = np.repeat(self.methods, len(self.share))
+        return pd.DataFrame(
+            {
+                "method": methods,
+                "share": np.tile(self.share, len(self.methods)),
+                self.axis: np.tile(self.share * self.budget.mean(), len(self.methods)),
+                "regret": self.mean_regret.ravel(),
+                "rank": self.mean_rank.ravel(),
+            }
+        )
+
+
+def anytime(curves: Curves, axis: str = "trials", bounds: pd.DataFrame | None = None, unequal: str = MATCH) -> Anytime:
+    """Regret over the budget of an axis.
+
+    axis: trials, steps or seconds; must be one of `curves.axes`.
+    bounds: optional table with columns task, best and reference (scores that mean regret 0 and 1), such as a
+        complete table's optimum and median; default: see `default_bounds`.
+    unequal: "match" cuts every method to the smallest budget of a task and says so, "refuse" raises when the
+        numbers of trials differ. Steps and seconds always differ and are always matched.
+
+    Raises:
+        DataError: the axis has no figures, bounds do not fit, or budgets differ and are refused.
+    """
+    if axis not in curves.axes:
+        known = f"it has {', '.join(curves.axes)}" if axis in AXES else f"axes are {', '.join(AXES)}"
+        raise DataError(f"The curves table has no figures for the axis {axis!r}; {known}.")
+    column = {"trials": "trial"}.get(axis, axis)
+    positions, losses = _arrays(curves, column)
+    budget, notes = _budgets(curves, axis, positions, losses, unequal)
+    share = _points(axis, budget)
+    best, scale = _scales(curves, bounds)
+    seeds = []
+    for m in range(len(curves.methods)):
+        row = []
+        for t in range(len(curves.tasks)):
+            found = [
+                _at(x, loss, share * budget[t]) for x, loss in zip(positions[m][t], losses[m][t], strict=True)
+            ] or [np.full(len(share), np.inf)]
+            row.append((np.array(found) - best[t]) / scale[t])
+        seeds.append(row)
+    return Anytime(axis, curves.methods, curves.tasks, budget, share, _worst_for_missing(seeds), scale, tuple(notes))
+
+
+def default_bounds(curves: Curves) -> pd.DataFrame:
+    """Columns task, best, reference (as losses): the best score seen, and the median of single random configurations.
+
+    Random configurations are the trials of a method called `random…`; without one the first ten trials of all
+    methods; where the table holds best-so-far curves, their first points.
+    """
+    done = curves.frame[curves.frame["loss"].notna()]
+    best = done.groupby("task")["loss"].min()
+    named = done["method"].str.split(r"[+#@ ]", regex=True).str[0].str.lower() == "random"
+    pool = done[named] if named.any() else done[done["trial"] <= 10]
+    rises = done.groupby([*CURVE], sort=False)["loss"].diff() > 0
+    only_incumbents = ~rises.groupby(done["task"]).any()
+    first = done.groupby([*CURVE], sort=False).head(1).groupby("task")["loss"].median()
+    reference = pool.groupby("task")["loss"].median().reindex(best.index).fillna(first)
+    reference = reference.where(~only_incumbents.reindex(best.index), first)
+    return pd.DataFrame({"task": best.index, "best": best.to_numpy(), "reference": reference.to_numpy()})
+
+
+def _arrays(curves: Curves, column: str) -> tuple[list[list[list[np.ndarray]]], list[list[list[np.ndarray]]]]:
+    """Positions on the axis and incumbent losses of every curve, as nested lists method, task, seed."""
+    frame = curves.frame
+    method_of = {name: index for index, name in enumerate(curves.methods)}
+    task_of = {name: index for index, name in enumerate(curves.tasks)}
+    positions: list[list[list[np.ndarray]]] = [[[] for _ in curves.tasks] for _ in curves.methods]
+    losses: list[list[list[np.ndarray]]] = [[[] for _ in curves.tasks] for _ in curves.methods]
+    keys = frame[CURVE].to_numpy()
+    starts = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]).any(axis=1)])
+    x_all, loss_all = frame[column].to_numpy(float), frame["loss"].to_numpy(float)
+    for start, end in zip(starts, [*starts[1:], len(frame)], strict=True):
+        m, t = method_of[keys[start][0]], task_of[keys[start][1]]
+        positions[m][t].append(x_all[start:end])
+        losses[m][t].append(np.fmin.accumulate(loss_all[start:end]))
+    return positions, losses
+
+
+def _budgets(
+    curves: Curves,
+    axis: str,
+    positions: list[list[list[np.ndarray]]],
+    losses: list[list[list[np.ndarray]]],
+    unequal: str,
+) -> tuple[np.ndarray, list[str]]:
+    """Per task what every method could spend: the least over methods of the median over seeds."""
+    spent = np.full((len(curves.methods), len(curves.tasks)), np.nan)
+    for m, row in enumerate(positions):
+        for t, runs in enumerate(row):
+            ends = [x[-1] for x, loss in zip(runs, losses[m][t], strict=True) if not np.isnan(loss[-1])]
+            if ends:
+                spent[m, t] = np.floor(np.median(ends)) if axis == "trials" else np.median(ends)
+    least, most = np.nanmin(spent, axis=0), np.nanmax(spent, axis=0)
+    notes = []
+    if axis == "trials" and (most > least).any():
+        worst = int(np.argmax(most / least))
+        short = curves.methods[int(np.nanargmin(spent[:, worst]))]
+        sentence = (
+            f"Unequal numbers of trials on {int((most > least).sum())} of {len(least)} tasks: on "
+            f"{curves.tasks[worst]!r} {short} has {least[worst]:.0f}, the longest {most[worst]:.0f}"
+        )
+        if unequal == REFUSE:
+            raise DataError(f"{sentence}. Run them with the same budget, or allow unequal budgets to be matched.")
+        notes.append(f"{sentence}. Every method is judged at the number that all of them reached.")
+    return np.maximum(least, np.finfo(float).tiny), notes
+
+
+def _points(axis: str, budget: np.ndarray) -> np.ndarray:
+    trials = int(budget.max())
+    if axis == "trials" and (budget == trials).all() and trials <= 2 * POINTS:
+        return np.arange(1, trials + 1) / trials
+    return np.arange(1, POINTS + 1) / POINTS
+
+
+def _at(x: np.ndarray, loss: np.ndarray, budget: np.ndarray) -> np.ndarray:
+    """Incumbent loss at each budget; infinite before the first finished trial."""
+    index = np.searchsorted(x, budget * (1 + 1e-12), side="right") - 1
+    found = np.where(index >= 0, loss[np.maximum(index, 0)], np.inf)
+    return np.where(np.isnan(found), np.inf, found)
+
+
+def _scales(curves: Curves, bounds: pd.DataFrame | None) -> tuple[np.ndarray, np.ndarray]:
+    """Per task the loss that is regret 0, and how much loss is regret 1."""
+    done = curves.frame[curves.frame["loss"].notna()].groupby("task")["loss"].agg(["min", "max"])
+    done = done.reindex(list(curves.tasks))
+    if bounds is None:
+        limits = default_bounds(curves).set_index("task").reindex(list(curves.tasks))
+    else:
+        limits = _given_bounds(curves, bounds)
+    best = np.fmin(limits["best"].to_numpy(float), done["min"].to_numpy(float))
+    scale = limits["reference"].to_numpy(float) - best
+    # The median configuration is already the best: measure by the worst one seen; all equal: everything is a tie.
+    scale = np.where(scale > 0, scale, done["max"].to_numpy(float) - best)
+    return best, np.where(scale > 0, scale, 1.0)
+
+
+def _given_bounds(curves: Curves, bounds: pd.DataFrame) -> pd.DataFrame:
+    missing = {"task", "best", "reference"} - set(bounds.columns)
+    if missing:
+        raise DataError(f"bounds has no column {', '.join(sorted(missing))}; it needs task, best and reference.")
+    limits = bounds.assign(task=bounds["task"].astype(str)).set_index("task")[["best", "reference"]]
+    if not limits.index.is_unique:
+        raise DataError("bounds names a task twice.")
+    limits = limits.reindex(list(curves.tasks))
+    if limits.isna().any().any():
+        raise DataError(f"bounds has no figures for task {limits.index[limits.isna().any(axis=1)][0]!r}.")
+    mode = curves.frame.drop_duplicates("task").set_index("task")["mode"].reindex(list(curves.tasks))
+    return limits.mul(np.where(mode == "max", -1.0, 1.0), axis=0)
+
+
+def _worst_for_missing(seeds: list[list[np.ndarray]]) -> tuple[tuple[np.ndarray, ...], ...]:
+    """Replace what is not there by the worst regret on that task at that budget, and at least 1."""
+    filled: list[list[np.ndarray]] = [[] for _ in seeds]
+    for t in range(len(seeds[0])):
+        stacked = np.concatenate([row[t] for row in seeds])
+        worst = np.where(np.isfinite(stacked), stacked, 1.0).max(axis=0, initial=1.0)
+        for m, row in enumerate(seeds):
+            filled[m].append(np.where(np.isfinite(row[t]), row[t], worst))
+    return tuple(tuple(row) for row in filled)

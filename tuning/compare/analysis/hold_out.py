@@ -1,0 +1,69 @@
+"""The same comparison on rows that no search has seen: the winners' hold-out scores.
+
+A search that fits the folds better need not give better models; both answers belong side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from tuning.compare.analysis.anytime import Anytime
+from tuning.compare.analysis.statistics import TIE_DECIMALS, Counts, SignedRank, counts, wilcoxon
+
+
+@dataclass(frozen=True)
+class HoldOut:
+    """methods x tasks: the mean over seeds of the winners' hold-out loss, on the task's scale of regret.
+
+    A search without a winner counts as worst on its task.
+    """
+
+    methods: tuple[str, ...]
+    losses: np.ndarray
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """Mean rank of each method."""
+        return np.asarray(stats.rankdata(self.losses, axis=0).mean(axis=1))
+
+    def against(self, method: str, reference: str) -> tuple[Counts, SignedRank]:
+        """Wins, ties and losses of a method, and the uncorrected test."""
+        differences = self.losses[self.methods.index(method)] - self.losses[self.methods.index(reference)]
+        return counts(np.round(differences, TIE_DECIMALS)), wilcoxon(differences)
+
+    def sentence(self, reference: str, noun: str) -> str:
+        """The mean ranks, and every method against the reference."""
+        order = np.argsort(self.ranks, kind="stable")
+        ranks = ", ".join(f"{self.methods[index]} {self.ranks[index]:.2f}" for index in order)
+        pairs = []
+        for name in self.methods:
+            if name != reference:
+                found, test = self.against(name, reference)
+                pairs.append(f"{name} better on {found.wins}, worse on {found.losses} (p = {test.p:.2g}, uncorrected)")
+        return (
+            f"On hold-out rows that no search has seen, {self.losses.shape[1]} {noun}s: mean ranks {ranks}. "
+            f"Against {reference}: {'; '.join(pairs)}."
+        )
+
+
+def hold_out(frame: pd.DataFrame, result: Anytime) -> HoldOut | None:
+    """From columns method, task, seed, score, mode: the hold-out score of every search's winner, missing without one.
+
+    None with one task, or when no search has a score.
+    """
+    scored = frame[frame["score"].notna() & frame["task"].isin(result.tasks)]
+    if scored.empty or len(result.tasks) < 2:
+        return None
+    loss = scored["score"].where(scored["mode"] == "min", -scored["score"])
+    scale = dict(zip(result.tasks, result.scale, strict=True))
+    loss = loss / scored["task"].map(scale).astype(float)
+    worst = loss.groupby(scored["task"]).max()
+    wanted = frame[frame["task"].isin(worst.index)]
+    filled = loss.reindex(wanted.index).fillna(wanted["task"].map(worst))
+    table = filled.groupby([wanted["method"], wanted["task"]]).mean().unstack()
+    table = table.reindex(index=list(result.methods)).fillna(worst)
+    return HoldOut(result.methods, table.to_numpy(float))

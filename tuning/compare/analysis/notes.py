@@ -1,0 +1,98 @@
+"""What must be said beside the figures: what was matched, left out or failed, and what cannot be concluded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from tuning.compare.analysis.blocks import SEED
+from tuning.compare.analysis.power import fewest_tasks
+from tuning.compare.analysis.statistics import smallest_p
+
+if TYPE_CHECKING:
+    from tuning.compare.comparison import Comparison
+
+SHOWN = 5
+
+
+def notes(comparison: Comparison) -> tuple[str, ...]:
+    """Sentences, the most important first."""
+    return (
+        *_size(comparison),
+        *_failures(comparison),
+        *_identical(comparison),
+        *comparison.final.notes,
+        *_checks(comparison),
+    )
+
+
+def _size(comparison: Comparison) -> list[str]:
+    found, noun = [], comparison.noun
+    count, alpha = comparison.blocks.count, comparison.pairs.alpha
+    if comparison.blocks.unit == SEED:
+        found.append(
+            f"One {noun}: nothing can be concluded about other {noun}s. The tests below compare {count} seeds and hold "
+            f"for this {noun} alone."
+        )
+    if comparison.seeds == 1:
+        found.append(
+            f"One seed: every figure of a single {noun} includes the luck of one search, and the A/A check is not "
+            "possible. Use 5 seeds or more."
+        )
+    family = comparison.pairs.family
+    if smallest_p(count) * family > alpha:
+        unit = "seed" if comparison.blocks.unit == SEED else noun
+        how = f"the smallest possible p is {smallest_p(count):.3g}"
+        how += f", times {family} for as many comparisons" if family > 1 else ""
+        way_out = " Fewer algorithms, or a named baseline, need fewer." if family > 1 else ""
+        found.append(
+            f"{count} {unit if count == 1 else unit + 's'}: no difference can be significant at {alpha:g} ({how}); "
+            f"it takes at least {fewest_tasks(alpha / family)} {unit}s.{way_out}"
+        )
+    return found
+
+
+def _failures(comparison: Comparison) -> list[str]:
+    failures, noun = comparison.failures, comparison.noun
+    total = len(comparison.final.tasks)
+    found = [
+        f"{method} failed on {len(tasks)} of {total} {noun}s and counts as worst there: {_some(tasks)}."
+        for method, tasks in failures.tasks.items()
+    ]
+    found += [
+        f"{count} further {'search' if count == 1 else 'searches'} of {method} finished no trial and "
+        f"{'counts' if count == 1 else 'count'} as worst of their {noun} and seed."
+        for method, count in failures.seeds.items()
+    ]
+    if failures.trials:
+        counts = ", ".join(f"{method} {count}" for method, count in failures.trials.items())
+        found.append(f"Failed trials: {counts}.")
+    if failures.everywhere:
+        found.append(f"Left out, since every algorithm failed there: {_some(failures.everywhere)}.")
+    return found
+
+
+def _identical(comparison: Comparison) -> list[str]:
+    """Methods whose every trial is the same, as when a model-based one never leaves its random start."""
+    groups: dict[bytes, list[str]] = {}
+    for method, frame in comparison.curves.frame.groupby("method", sort=False):
+        if len(frame) > 1:
+            key = pd.util.hash_pandas_object(frame[["task", "seed", "trial", "score"]], index=False)
+            groups.setdefault(key.to_numpy().tobytes(), []).append(str(method))
+    return [
+        f"{', '.join(names[:-1])} and {names[-1]} have the same score in every single trial: they tried the same "
+        "configurations. A model-based algorithm starts at random; give it more trials, or a shorter start."
+        for names in groups.values()
+        if len(names) > 1
+    ]
+
+
+def _checks(comparison: Comparison) -> list[str]:
+    found = [] if comparison.hold_out is None else [comparison.hold_out.sentence(comparison.reference, comparison.noun)]
+    return found if comparison.null_check is None else [*found, comparison.null_check.sentence()]
+
+
+def _some(names: tuple[str, ...]) -> str:
+    shown = ", ".join(repr(name) for name in names[:SHOWN])
+    return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"

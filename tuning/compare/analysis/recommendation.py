@@ -1,0 +1,129 @@
+"""Which algorithm to use, and how sure that is, in one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tuning.compare.analysis.blocks import SEED
+from tuning.compare.analysis.pairs import BETTER, SAME, WORSE, Pair
+
+if TYPE_CHECKING:
+    from tuning.compare.comparison import Comparison
+
+# A cheaper method is worth a change from here on.
+WORTHWHILE_SAVING = 0.9
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """algorithm: to use; None when the data cannot tell. decided: whether a test or an equivalence stands behind it.
+    cost_ratio: its cost over that of the best-ranked method with the same score, where that is the reason.
+    """
+
+    algorithm: str | None
+    decided: bool
+    sentence: str
+    cost_ratio: float | None = None
+
+
+def recommend(comparison: Comparison) -> Recommendation:
+    """The recommendation from the tests, the intervals and the costs.
+
+    The best-ranked method, unless one with the same score (the interval of the difference lies within the margin)
+    is clearly cheaper. With a baseline, only a method that is significantly better replaces it. When nothing is
+    significant and nothing is the same, no algorithm is named, and the power says what would settle it.
+    """
+    best = _best(comparison)
+    against_best = [comparison.pairs.pair(name, best) for name in comparison.order if name != best]
+    cheaper = [pair for pair in against_best if pair.verdict == SAME and _saves(pair)]
+    cheaper = [pair for pair in cheaper if not _beaten(comparison, pair.method)]
+    pick = min(cheaper, key=lambda pair: pair.cost.value if pair.cost else 1.0).method if cheaper else best
+    others = [name for name in comparison.order if name != pick]
+    saved = [pair for pair in (comparison.pairs.pair(pick, name) for name in others) if _saves(pair)]
+    saved = [pair for pair in saved if pair.verdict == SAME]
+    if saved or any(pair.verdict == WORSE for pair in against_best):
+        beaten = {pair.reference for pair in saved}
+        rest = [comparison.pairs.pair(name, pick) for name in others if name not in beaten]
+        ratio = saved[0].cost.value if saved and saved[0].cost else None
+        clauses = [*_savings(saved), *_rest(comparison, rest)]
+        return Recommendation(pick, True, _only_here(comparison, f"Use {pick}: {'; '.join(clauses)}."), ratio)
+    if comparison.baseline is not None and comparison.baseline == best:
+        rival = min(against_best, key=lambda pair: pair.difference.value)
+        sentence = f"Stay with {best}: nothing is proven better{_power(comparison, rival, ' (', ')')}."
+        return Recommendation(best, False, _only_here(comparison, sentence))
+    if all(pair.verdict == SAME for pair in against_best):
+        names = _names([best, *(pair.method for pair in against_best)])
+        sentence = f"It does not matter: {names} reach the same score, none at a clearly lower cost."
+        return Recommendation(best, True, _only_here(comparison, sentence))
+    runner_up = against_best[0]
+    sentence = f"The data cannot tell which is best{_power(comparison, runner_up)}."
+    return Recommendation(None, False, _only_here(comparison, sentence))
+
+
+def _best(comparison: Comparison) -> str:
+    """The best-ranked method that no other is proven better than; with a baseline only if it is proven better."""
+    candidates = list(comparison.order)
+    if comparison.baseline is not None:
+        proven = [pair.method for pair in comparison.comparisons if pair.verdict == BETTER]
+        candidates = proven or [comparison.baseline]
+    return next((name for name in candidates if not _beaten(comparison, name)), candidates[0])
+
+
+def _beaten(comparison: Comparison, name: str) -> bool:
+    """Whether any method is significantly better; ranks, which count customers, and the test may disagree."""
+    return any(comparison.pairs.pair(other, name).verdict == BETTER for other in comparison.order if other != name)
+
+
+def _savings(pairs: list[Pair]) -> list[str]:
+    """Of the best-ranked method with the same score at a higher cost, and who else is like it."""
+    if not pairs or pairs[0].cost is None:
+        return []
+    first, *others = pairs
+    more = f" (and as {_names([pair.reference for pair in others])}, which cost more too)" if others else ""
+    return [f"same score as {first.reference} at {pairs[0].cost.value:.0%} of the cost{more}"]
+
+
+def _rest(comparison: Comparison, pairs: list[Pair]) -> list[str]:
+    """What to say of the others, relative to the recommended method."""
+    clauses = []
+    for pair in pairs:
+        if pair.verdict == WORSE:
+            counts = pair.counts
+            of = counts.wins + counts.ties + counts.losses
+            clauses.append(f"{pair.method} is worse on {counts.losses} of {of} {_noun(comparison, of)} ({_p(pair.p)})")
+    same = [pair.method for pair in pairs if pair.verdict == SAME]
+    if same:
+        clauses.append(f"{_names(same)} {'reaches' if len(same) == 1 else 'reach'} the same score for no less cost")
+    unclear = [pair for pair in pairs if pair.verdict not in (WORSE, SAME, BETTER)]
+    if unclear:
+        names = _names([pair.method for pair in unclear])
+        clauses.append(f"{names} cannot be told apart from it{_power(comparison, unclear[0], ' (', ')')}")
+    return clauses
+
+
+def _power(comparison: Comparison, pair: Pair, before: str = ": ", after: str = "") -> str:
+    return f"{before}{pair.power.sentence(_noun(comparison, pair.power.tasks))}{after}"
+
+
+def _only_here(comparison: Comparison, sentence: str) -> str:
+    if comparison.blocks.unit != SEED:
+        return sentence
+    return f"On this one {comparison.noun} only: {sentence[0].lower()}{sentence[1:]}"
+
+
+def _noun(comparison: Comparison, count: int) -> str:
+    noun = "seed" if comparison.blocks.unit == SEED else comparison.noun
+    return noun if count == 1 else f"{noun}s"
+
+
+def _saves(pair: Pair) -> bool:
+    return pair.cost is not None and pair.cost.value <= WORTHWHILE_SAVING and not pair.cost.high >= 1
+
+
+def _names(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _p(p: float) -> str:
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"

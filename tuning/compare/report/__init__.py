@@ -1,0 +1,1 @@
+"""What a comparison shows: tables, plots, a page."""

@@ -1,0 +1,1 @@
+"""Comparisons on recorded evaluations of a complete grid."""

@@ -1,0 +1,133 @@
+"""Searching recorded evaluations again, in simulated time: 20 seeds cost seconds.
+
+The searchers, the schedulers and their driver are those of a real run; only the training is a look-up. Seconds
+are the recorded ones of the evaluation plus the measured ones of the sampler.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tuning.compare.comparison import Comparison, analyse
+from tuning.compare.tabular.simulation import DEFAULT_FIRST, STARTS, Problem, simulate
+from tuning.compare.tabular.table import Evaluations, Table
+from tuning.definition.methods import Method, parse_methods
+from tuning.errors import PlanError
+from tuning.records.schema import canonical
+from tuning.seeds import derive
+
+
+def replay(
+    table: Table,
+    algorithms: str | Iterable[str | Mapping[str, Any] | Method],
+    seeds: int = 10,
+    trials: int | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
+    start: str = DEFAULT_FIRST,
+    workers: int = 1,
+) -> pd.DataFrame:
+    """The curves of every method on every task of a table, with `seeds` repetitions.
+
+    algorithms: see `parse_methods`. trials: per search (default: 50, or no limit where `seconds` are given).
+    seconds: simulated, per search; the trial that crosses the limit still counts. seed: of everything random.
+    start: "default" tries the default configuration first, as every study does, so that all methods start at the
+    same point; "none" starts with the sampler's own. workers: processes.
+
+    Raises:
+        PlanError: fewer than two methods, or a budget or start that makes no sense.
+    """
+    methods = parse_methods(algorithms)
+    for method in methods:
+        if method.scheduler.mutates:
+            raise PlanError(
+                f"{method.label}: {method.scheduler.name} changes configurations in the middle of a trial, which a "
+                "table does not hold; compare it on the data itself."
+            )
+    if seeds < 1 or (trials is not None and trials < 1) or (seconds is not None and not seconds > 0):
+        raise PlanError(f"seeds, trials and seconds must be above 0 (got {seeds}, {trials}, {seconds}).")
+    if start not in STARTS:
+        raise PlanError(f"start is {start!r}; it must be one of {', '.join(STARTS)}.")
+    limit = trials if trials is not None else 50 if seconds is None else 100 * len(table.configs)
+    arguments = (table, limit, seconds if seconds is not None else math.inf, seed, start)
+    jobs = [(method, task, number) for method in methods for task in table.tasks for number in range(seeds)]
+    if workers > 1:
+        from joblib import Parallel, delayed
+
+        chunks = [jobs[first::workers] for first in range(workers)]
+        done = Parallel(n_jobs=workers)(delayed(_searches)(chunk, *arguments) for chunk in chunks)
+        frames = [frame for part in done for frame in part]
+        place = {method.label: position for position, method in enumerate(methods)}
+        frames.sort(key=lambda frame: place[frame["method"].iloc[0]])
+    else:
+        frames = _searches(jobs, *arguments)
+    return pd.concat(frames, ignore_index=True)
+
+
+def compare_on_table(
+    table: Table,
+    algorithms: str | Iterable[str | Mapping[str, Any] | Method],
+    seeds: int = 10,
+    trials: int | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
+    start: str = DEFAULT_FIRST,
+    workers: int = 1,
+    **options: Any,
+) -> Comparison:
+    """`replay`, then `analyse` with the table's optimum and median as bounds and its exact random search.
+
+    options: those of `analyse`.
+    """
+    curves = replay(table, algorithms, seeds, trials, seconds, seed, start, workers)
+    options.setdefault("axis", "trials" if seconds is None else "seconds")
+    bounds = table.bounds()
+    exact = exact_random_regret(table, bounds, int(curves["trial"].max()), start)
+    return analyse(curves, bounds=bounds, random_search=exact, **options)
+
+
+def exact_random_regret(table: Table, bounds: pd.DataFrame, trials: int, start: str) -> dict[str, np.ndarray]:
+    """Per task the normalised regret of random search's exact expectation after 1, 2, … trials."""
+    counts = np.arange(1, trials + 1)
+    first = table.levels.grid.default() if start == DEFAULT_FIRST else None
+    limits = zip(bounds["task"], bounds["best"].to_numpy(float), bounds["reference"].to_numpy(float), strict=True)
+    found = {}
+    for task, best, reference in limits:
+        if best != reference:
+            found[task] = (table.random_search(task, counts, first) - best) / (reference - best)
+    return found
+
+
+def _searches(
+    jobs: Sequence[tuple[Method, str, int]], table: Table, trials: int, seconds: float, seed: int, start: str
+) -> list[pd.DataFrame]:
+    frames = []
+    for method, task, number in jobs:
+        replicates = table.evaluations[task]
+        # Paired: the same task and repetition start every method from the same seed; a twin differs on purpose.
+        own = derive(seed, "replay", task, number, *([method.twin] if method.twin else []))
+        problem = _problem(table, replicates[number % len(replicates)], table.modes[task])
+        curve = simulate(problem, method, trials, own, seconds, start)
+        frames.append(curve.assign(method=method.label, task=task, seed=number, mode=table.modes[task]))
+    return frames
+
+
+def _problem(table: Table, evaluations: Evaluations, mode: str) -> Problem:
+    def evaluate(config: Mapping[str, Any]) -> Iterator[tuple[float, float]]:
+        row = table.row[canonical(config)]
+        last = int(evaluations.counts[row])
+        return zip(evaluations.scores[row, :last].tolist(), evaluations.seconds[row, :last].tolist(), strict=True)
+
+    return Problem(
+        space=table.levels.grid,
+        evaluate=evaluate,
+        mode=mode,
+        max_steps=lambda family: table.max_steps[family],
+        family=table.family,
+        best_prefix=lambda config: bool(evaluations.best_step[table.row[canonical(config)]]),
+    )

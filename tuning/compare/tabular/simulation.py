@@ -1,0 +1,129 @@
+"""One search in simulated time: real searcher and scheduler, training that costs what somebody says it costs."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from search_spaces import SearchSpace
+from tuning.definition.methods import Method
+from tuning.errors import StudyError
+from tuning.records.schema import FAILED
+from tuning.seeds import derive
+from tuning.steps import Step
+from tuning.study.loop import Drive, last_counts, one_family
+
+DEFAULT_FIRST, NO_START = "default", "none"
+STARTS = (DEFAULT_FIRST, NO_START)
+
+#: A configuration's steps as (score, simulated seconds of this step); raise to fail.
+Evaluate = Callable[[Mapping[str, Any]], Iterable[tuple[float, float]]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is searched: a space, and what training a configuration gives and costs.
+
+    mode: "max" or "min". max_steps: of a full trial of a family. family, best_prefix: as in `tuning.study.loop.Drive`.
+    """
+
+    space: SearchSpace
+    evaluate: Evaluate
+    mode: str
+    max_steps: Callable[[str], int] = field(default=lambda _family: 1)
+    family: Callable[[Mapping[str, Any]], str] = one_family
+    best_prefix: Callable[[Mapping[str, Any]], bool] = last_counts
+
+
+def simulate(
+    problem: Problem, method: Method, trials: int, seed: int, seconds: float = math.inf, start: str = DEFAULT_FIRST
+) -> pd.DataFrame:
+    """One search: columns trial, score, steps, seconds, state of a curves table.
+
+    seconds: simulated, the measured ones of the searcher included; the trial that crosses the limit still counts.
+    start: "default" tries the default configuration first and to its end, as every study does; "none" does not.
+    A searcher or scheduler that raises keeps what it had and ends in a failed trial.
+    """
+    clock = _Clock()
+    with_default = start == DEFAULT_FIRST
+    drive = Drive(
+        _Timed(method, problem, trials, seed, clock, with_default),
+        lambda family: method.scheduler.build(
+            metric="score",
+            mode=problem.mode,
+            max_steps=problem.max_steps(family),
+            seed=derive(seed, "scheduler", family),
+        ),
+        lambda config, _number, _state: clock.run(problem.evaluate(config)),
+        trials=trials,
+        metric="score",
+        mode=problem.mode,
+        family=problem.family,
+        best_prefix=problem.best_prefix,
+        protect=frozenset({0} if with_default else ()),
+    )
+    rows: list[tuple[Any, ...]] = []
+    try:
+        for trial in drive:
+            score = math.nan if trial.score is None else trial.score
+            rows.append((len(rows) + 1, score, clock.steps, clock.seconds, trial.state))
+            if clock.seconds >= seconds:
+                break
+    except StudyError:
+        rows.append((len(rows) + 1, math.nan, clock.steps, clock.seconds, FAILED))
+    finally:
+        drive.close()
+    return pd.DataFrame(rows, columns=["trial", "score", "steps", "seconds", "state"])
+
+
+class _Clock:
+    """What the search has cost so far."""
+
+    def __init__(self) -> None:
+        self.steps, self.seconds = 0, 0.0
+
+    def run(self, steps: Iterable[tuple[float, float]]) -> Iterator[Step]:
+        for number, (score, seconds) in enumerate(steps, 1):
+            self.steps += 1
+            self.seconds += seconds
+            yield Step(number, score)
+
+
+class _Timed:
+    """A searcher whose own time is added to the clock."""
+
+    def __init__(
+        self, method: Method, problem: Problem, trials: int, seed: int, clock: _Clock, with_default: bool
+    ) -> None:
+        self._clock = clock
+        before = time.perf_counter()
+        self._searcher = method.algorithm.build(
+            problem.space,
+            metric="score",
+            mode=problem.mode,
+            seed=seed,
+            trials=trials,
+            points=[problem.space.default()] if with_default else [],
+        )
+        clock.seconds += time.perf_counter() - before
+
+    def suggest(self, trial_id: str) -> Any:
+        before = time.perf_counter()
+        found = self._searcher.suggest(trial_id)
+        self._clock.seconds += time.perf_counter() - before
+        return found
+
+    def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
+        before = time.perf_counter()
+        self._searcher.on_trial_result(trial_id, result)
+        self._clock.seconds += time.perf_counter() - before
+
+    def on_trial_complete(self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False) -> None:
+        before = time.perf_counter()
+        self._searcher.on_trial_complete(trial_id, result=result, error=error)
+        self._clock.seconds += time.perf_counter() - before

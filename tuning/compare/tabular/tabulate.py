@@ -1,0 +1,109 @@
+"""Evaluating a complete grid of every customer on the engine, into a table that searches are replayed on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from search_spaces import SearchSpace, SpaceError
+from tuning.compare.tabular.table import Table
+from tuning.definition.definition import Definition, define
+from tuning.driver.runner import TuneRunner
+from tuning.errors import PlanError, RunError
+from tuning.planning.plan import make_plan
+from tuning.records.schema import FINISHED, TrialRecord, canonical
+from tuning.runs.results import RunResult
+
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Tabulated:
+    """A table, and what was left out of it."""
+
+    table: Table
+    notes: tuple[str, ...]
+
+
+def tabulate(
+    definition: Definition,
+    levels: int | Mapping[str, int] = 5,
+    limit: int = 10_000,
+    run_dir: str | None = None,
+    resume: bool = False,
+    progress: bool = True,
+    in_process: bool = False,
+) -> Tabulated:
+    """Run the grid of a definition's search space on every customer, every trial to its end.
+
+    levels: values per float or int (choices have all of theirs), for all or by name. limit: refuse a larger grid.
+    run_dir, resume, progress, in_process: as in `TuneRunner.run`.
+
+    Raises:
+        PlanError: the grid is too large. RunError: no customer has a complete grid.
+    """
+    grid = {"name": "grid", "levels": dict(levels) if isinstance(levels, Mapping) else levels, "limit": limit}
+    given = {name: getattr(definition, name) for name in definition.model_fields_set}
+    fixed = {"algorithm": grid, "scheduler": "fifo", "placement": "packed", "save_models": False, "compare": None}
+    made = define({**given, **fixed})
+    space = make_plan(made).space
+    try:
+        size = made.algorithm.size(space)
+    except SpaceError as error:
+        raise PlanError(str(error)) from error
+    # The default configuration comes first in every study, whether it is on the grid or not.
+    made = define({**given, **fixed, "trials": size + 1})
+    result = TuneRunner(made).run(run_dir, progress=progress, in_process=in_process, resume=resume)
+    return _table(result, space, made.algorithm.levels)
+
+
+def _table(result: RunResult, space: SearchSpace, levels: int | Mapping[str, int]) -> Tabulated:
+    """The table of a grid run; customers without a complete grid are left out and named."""
+    wanted = {canonical(config) for config in space.grid(levels)}
+    rows: dict[str, list[dict[str, Any]]] = {}
+    seen: dict[str, set[str]] = {}
+    for record in result.trial_records:
+        text = canonical(record.config)
+        if text in wanted:
+            seen.setdefault(record.customer, set()).add(text)
+            rows.setdefault(record.customer, []).extend(_rows(record, text))
+    complete = [customer for customer in rows if len(seen[customer]) == len(wanted)]
+    left_out = sorted({record.customer for record in result.study_records} - set(complete))
+    if not complete:
+        raise RunError(f"{result.directory.shown} has no customer with a complete grid: resume the run.")
+    frame = pd.DataFrame([row for customer in complete for row in rows[customer]])
+    notes = [f"Left out, without a complete grid: {_some(left_out)}."] if left_out else []
+    return Tabulated(Table.from_frame(frame, space=space), tuple(notes))
+
+
+def _rows(record: TrialRecord, text: str) -> list[dict[str, Any]]:
+    """One row per step, and for a failed trial one more without score."""
+    shared = {"task": record.customer, "config": text, "mode": record.mode, "best_step": _best_prefix(record)}
+    rows: list[dict[str, Any]] = []
+    before = 0.0
+    for number, step in enumerate(record.steps, 1):
+        rows.append({**shared, "step": number, "score": step.score, "seconds": step.seconds - before})
+        before = step.seconds
+    rest = max(0.0, record.seconds - before)
+    if record.state != FINISHED:
+        rows.append({**shared, "step": len(rows) + 1, "score": math.nan, "seconds": rest})
+    elif rows:
+        rows[-1]["seconds"] += rest
+    return rows
+
+
+def _best_prefix(record: TrialRecord) -> bool:
+    """Whether the trial's best step counts: where a family's every prefix is a model of its own."""
+    from tuning.models.base import SteppedFamily
+    from tuning.models.registry import families
+
+    return isinstance(families().get(str(record.config.get("model", ""))), SteppedFamily)
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:SHOWN])
+    return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"

@@ -1,0 +1,1 @@
+"""Who the customers are, and where and how their rows are read."""

@@ -1,0 +1,227 @@
+"""Tables whose key columns say whose row it is: which customers they hold, and where each one's rows are.
+
+Only key columns are read here, and of Parquet row group by row group. A Parquet table is read in place when that
+costs little: it is small, or its rows are ordered by customer so that a worker's customers are in few row groups. Any
+other table (CSV, Parquet in another order, a frame in memory) is partitioned once, see `tuning.data.partition`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tuning.data.files import File, file_ids, find_files, is_glob
+from tuning.data.keys import (
+    Key,
+    check_columns,
+    customer_id,
+    hive_values,
+    key_table,
+    key_text,
+    plain_column,
+    written_as_floats,
+)
+from tuning.data.reading import explained, is_parquet, open_parquet, read_chunks, read_schema
+from tuning.errors import CustomerError, DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+IN_PLACE_BYTES = 1 << 26  # a Parquet table up to this size is read by every worker, whatever its order
+IN_PLACE_PASSES = 2.0  # of a larger one: how often it may be read in all
+MERGE_ROWS = 4_000_000
+
+
+@dataclass(frozen=True)
+class Table:
+    """One keyed table: its files, or a frame in memory. prefix: of its customers' ids, when each file is a table."""
+
+    number: int
+    files: tuple[File, ...] = ()
+    frame: Any = None
+    prefix: str = ""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        if self.frame is not None:
+            return int(self.frame.memory_usage(deep=False).sum())
+        return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One customer of a table. first, last: the blocks (row groups, chunks) between which its rows are."""
+
+    id: str
+    key: Key
+    rows: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Index:
+    """A table's customers. blocks: the file of each block; sizes: its bytes. unordered: reading in place costs more."""
+
+    table: Table
+    entries: tuple[Entry, ...]
+    blocks: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    def files(self, entry: Entry) -> tuple[str, ...]:
+        """The files in which an entry's rows are (one or more of them)."""
+        first, last = self.blocks[entry.first], self.blocks[entry.last]
+        return tuple(file.path for file in self.table.files[first : last + 1])
+
+    def passes(self, shards: int) -> float:
+        """How often the table's bytes would be read in all, by that many shards of consecutive customers."""
+        rows, total = 0, sum(entry.rows for entry in self.entries)
+        spans: dict[int, tuple[int, int]] = {}
+        for entry in sorted(self.entries, key=lambda entry: (entry.first, entry.last)):
+            shard = rows * shards // max(1, total)
+            low, high = spans.get(shard, (entry.first, entry.last))
+            spans[shard] = (min(low, entry.first), max(high, entry.last))
+            rows += entry.rows
+        read = sum(sum(self.sizes[low : high + 1]) for low, high in spans.values())
+        return read / max(1, sum(self.sizes))
+
+    def in_place(self, shards: int) -> bool:
+        """Whether workers read the table where it is."""
+        if self.table.frame is not None or not all(is_parquet(file.path) for file in self.table.files):
+            return False
+        return self.table.size <= IN_PLACE_BYTES or self.passes(shards) <= IN_PLACE_PASSES
+
+    @property
+    def in_order(self) -> bool:
+        """Whether consecutive customers are in consecutive blocks, so that it matters which ones share a worker."""
+        return self.table.size > IN_PLACE_BYTES
+
+
+def find_tables(data: Any, by: Sequence[str]) -> list[Table]:
+    """The keyed tables of a definition's data: each file of a glob is one, a folder or a list of files is one.
+
+    Files whose folders spell out all keys (`zone=141/…`) are parts of one table, however they were found.
+    """
+    import pandas as pd
+
+    if isinstance(data, pd.DataFrame):
+        return [Table(0, frame=data)]
+    files = find_files(data)
+    spelled = all(set(by) <= set(hive_values(file.path)) for file in files)
+    if is_glob(data) and len(files) > 1 and not spelled:
+        names = file_ids(files)
+        return [
+            Table(number, (file,), prefix=f"{name}/")
+            for number, (file, name) in enumerate(zip(files, names, strict=True))
+        ]
+    return [Table(0, tuple(files))]
+
+
+def index(table: Table, by: Sequence[str], csv: Mapping[str, Any]) -> Index:
+    """Read a table's key columns: its customers, how many rows each has, and between which blocks they are."""
+    try:
+        counts, blocks, sizes = _count(table, by, csv)
+    except CustomerError as error:
+        raise DataError(f"data: {error}") from error
+    columns = [counts.column(name).to_pylist() for name in _positions(by)]
+    keys: list[Key] = [tuple(map(key_text, values)) for values in zip(*columns, strict=True)]
+    shorten = written_as_floats(keys)
+    found: dict[str, Entry] = {}
+    figures = [counts.column(name).to_pylist() for name in ("n", "first", "last")]
+    for key, rows, first, last in zip(keys, *figures, strict=True):
+        name = table.prefix + customer_id(key, shorten)
+        known = found.get(name)
+        if known is not None:  # the same value in two types, or NaN beside null
+            rows, first, last = known.rows + rows, min(known.first, first), max(known.last, last)
+        found[name] = Entry(name, key, rows, first, last)
+    return Index(table, tuple(found[name] for name in sorted(found)), blocks, sizes)
+
+
+def _count(
+    table: Table, by: Sequence[str], csv: Mapping[str, Any]
+) -> tuple[pa.Table, tuple[int, ...], tuple[int, ...]]:
+    blocks: list[int] = []
+    sizes: list[int] = []
+    parts: list[pa.Table] = []
+    waiting = 0
+    for number, size, part in _blocks(table, by, csv):
+        parts.append(_counted(part, by, len(blocks)))
+        blocks.append(number)
+        sizes.append(size)
+        waiting += parts[-1].num_rows
+        if waiting > MERGE_ROWS:
+            parts = [_merged(parts, by)]
+            waiting = 0
+    return _merged(parts, by), tuple(blocks), tuple(sizes)
+
+
+def _blocks(table: Table, by: Sequence[str], csv: Mapping[str, Any]) -> Iterator[tuple[int, int, pa.Table]]:
+    """(file, bytes, key columns) of each row group of Parquet and of each chunk of CSV, in order."""
+    if table.frame is not None:
+        check_columns(by, list(map(str, table.frame.columns)))
+        yield 0, table.size, key_table(table.frame, by)
+        return
+    for number, file in enumerate(table.files):
+        outside = hive_values(file.path)
+        inside = [name for name in by if name not in outside]
+        check_columns(by, [*read_schema(file.path, csv), *outside])
+        if is_parquet(file.path):
+            with explained(file.path, csv), open_parquet(file.path, streamed=True) as opened:
+                for group in range(opened.metadata.num_row_groups):
+                    meta = opened.metadata.row_group(group)
+                    rows = opened.read_row_group(group, columns=inside) if inside else None
+                    yield number, meta.total_byte_size, _with_outside(rows, meta.num_rows, outside, by)
+        else:
+            for frame in read_chunks(file.path, csv, columns=inside or None, text=inside):
+                rows = key_table(frame, inside) if inside else None
+                yield number, file.size, _with_outside(rows, len(frame), outside, by)
+
+
+def _with_outside(rows: pa.Table | None, count: int, outside: Mapping[str, str | None], by: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
+
+    columns = [pa.array([outside[name]] * count, pa.string()) if name in outside else rows.column(name) for name in by]  # type: ignore[union-attr]
+    return pa.table(columns, names=list(by))
+
+
+def _counted(part: pa.Table, by: Sequence[str], block: int) -> pa.Table:
+    """The keys of a block with their number of rows; columns are key columns by position, `n`, `first`, `last`."""
+    import pyarrow as pa
+
+    names = _positions(by)
+    plain = pa.table([plain_column(part.column(name)) for name in by], names=names)
+    try:
+        counts = plain.group_by(names, use_threads=False).aggregate([([], "count_all")])
+    except pa.ArrowNotImplementedError as error:
+        kinds = ", ".join(f"{name!r} is {part.schema.field(name).type}" for name in by)
+        raise DataError(f"by: {kinds}; key columns hold numbers, text, dates or booleans.") from error
+    here = pa.array([block] * counts.num_rows, pa.int64())
+    columns = [*(counts.column(name) for name in names), counts.column("count_all"), here, here]
+    return pa.table(columns, names=[*names, "n", "first", "last"])
+
+
+def _merged(parts: list[pa.Table], by: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
+
+    names = _positions(by)
+    try:
+        together = pa.concat_tables(parts, promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # a key that is a number in one file and text in another
+        together = pa.concat_tables([_as_text(part, names) for part in parts])
+    merged = together.group_by(names, use_threads=False).aggregate([("n", "sum"), ("first", "min"), ("last", "max")])
+    return merged.select([*names, "n_sum", "first_min", "last_max"]).rename_columns([*names, "n", "first", "last"])
+
+
+def _as_text(part: pa.Table, names: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
+
+    for position, name in enumerate(names):
+        values = [key_text(value) for value in part.column(name).to_pylist()]
+        part = part.set_column(position, name, pa.array(values, pa.string()))
+    return part
+
+
+def _positions(by: Sequence[str]) -> list[str]:
+    return [str(position) for position in range(len(by))]

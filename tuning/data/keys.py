@@ -1,0 +1,134 @@
+"""The values of key columns as text: what makes a customer of a row, and what that customer is called."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import unquote
+
+from tuning.errors import DataError
+from tuning.preprocessing.columns import name_list
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+
+Key: TypeAlias = tuple[str | None, ...]
+
+MISSING = "(missing)"
+HIVE_MISSING = "__HIVE_DEFAULT_PARTITION__"
+
+
+def row_keys(table: pa.Table, by: Sequence[str]) -> tuple[np.ndarray, list[Key]]:
+    """(code of each row, keys): the key of row i is `keys[codes[i]]`; keys are in order of appearance."""
+    import numpy as np
+
+    codes = np.zeros(table.num_rows, dtype=np.int64)
+    columns: list[tuple[np.ndarray, list[str | None]]] = []
+    for name in by:
+        encoded = plain_column(table.column(name)).combine_chunks().dictionary_encode()
+        if hasattr(encoded, "combine_chunks"):
+            encoded = encoded.combine_chunks()
+        texts = [key_text(value) for value in encoded.dictionary.to_pylist()] + [None]
+        known = {text: position for position, text in reversed(list(enumerate(texts)))}
+        canonical = np.array([known[text] for text in texts])
+        column = canonical[encoded.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)]
+        columns.append((column, texts))
+        codes = codes * len(texts) + column
+    unique, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty(len(unique), dtype=np.int64)
+    rank[order] = np.arange(len(unique))
+    keys = [tuple(texts[column[row]] for column, texts in columns) for row in first[order]]
+    return rank[inverse], keys
+
+
+def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A key column without dictionary encoding; empty text is missing (CSV knows no difference)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        column = pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column).cast(pa.string())
+    return column
+
+
+def key_table(frame: pd.DataFrame, by: Sequence[str]) -> pa.Table:
+    """Key columns of a frame in Arrow's types; a column of mixed types is taken as text."""
+    import pyarrow as pa
+
+    columns = []
+    for name in by:
+        try:
+            columns.append(pa.array(frame[name], from_pandas=True))
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            columns.append(pa.array([key_text(value) for value in frame[name]], pa.string()))
+    return pa.table(columns, names=list(by))
+
+
+def key_text(value: Any) -> str | None:
+    """A key value as text, None when it is missing: null, NaN, or empty."""
+    return None if value is None or value != value else text_of(value) or None
+
+
+def text_of(value: Any) -> str:
+    """A key value as text, the same whatever type a file stores it in: 141, 141.0 and "141" are one customer."""
+    if isinstance(value, str):
+        return value
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else repr(value)
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(" ").removesuffix(" 00:00:00")
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return str(value)
+
+
+def customer_id(key: Key, shorten: bool = False) -> str:
+    """A customer's name: the key's parts joined by `/`; two keys never share one.
+
+    shorten: whole numbers written with a decimal point (what pandas makes of a key column with gaps) lose it.
+    """
+    return "/".join(_part(text, len(key) > 1, shorten) for text in key)
+
+
+def _part(text: str | None, several: bool, shorten: bool) -> str:
+    if text is None:
+        return MISSING
+    if shorten and re.fullmatch(r"-?\d+\.0", text):
+        return text[:-2]
+    if text == MISSING or text.startswith('"') or (several and "/" in text):
+        return json.dumps(text, ensure_ascii=False)
+    return text
+
+
+def written_as_floats(keys: Sequence[Key]) -> bool:
+    """True when every part of every key is a whole number with a decimal point: `141.0`."""
+    parts = [text for key in keys for text in key if text is not None]
+    return bool(parts) and all(re.fullmatch(r"-?\d+\.0", text) for text in parts)
+
+
+def hive_values(path: str) -> dict[str, str | None]:
+    """The columns that a path spells out, as in `…/zone=141/part-0.parquet`."""
+    found: dict[str, str | None] = {}
+    for segment in path.split("/")[:-1]:
+        name, equals, value = segment.partition("=")
+        if equals and name:
+            found[unquote(name)] = None if value == HIVE_MISSING else unquote(value)
+    return found
+
+
+def check_columns(by: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse key columns that are not there."""
+    absent = [name for name in by if name not in names]
+    if absent:
+        shown = name_list(names)
+        raise DataError(f"by: the column {', '.join(map(repr, absent))} is not in the data; there are {shown}.")

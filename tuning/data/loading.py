@@ -1,0 +1,209 @@
+"""Reading customers' rows in a worker: a file at a time, or a worker's share of a keyed table in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tuning.data.customers import Customer
+from tuning.data.keys import Key, hive_values, row_keys
+from tuning.data.partition import with_columns
+from tuning.data.reading import check_names, explained, located, read_frame, short
+from tuning.errors import CustomerError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    from tuning.definition.definition import Definition
+
+
+def read_always(path: str) -> None:
+    """No file is at hand."""
+
+
+class Loader:
+    """Gives customers their rows.
+
+    customers: those that will be asked for; another one is read alone, and not kept. The rows of a keyed table are
+    read once for all of them, with their keys pushed down into Parquet, when the first one is asked for; a customer
+    that is over `limits.max_rows` is left out there and never costs the others memory. at_hand: the content of a file
+    where that is in memory already, else None.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        customers: Iterable[Customer],
+        at_hand: Callable[[str], pa.Table | None] = read_always,
+    ) -> None:
+        self.definition, self.at_hand = definition, at_hand
+        self._shares = _shares(customers)
+        self._read: dict[int, _Share | CustomerError] = {}
+
+    def read(self, customer: Customer) -> pd.DataFrame:
+        """A customer's rows; `CustomerError` says why they cannot be read."""
+        limits = self.definition.limits
+        if customer.rows is not None and customer.rows > limits.max_rows:
+            raise CustomerError(f"{customer.rows} rows, more than limits.max_rows: {limits.max_rows}.")
+        if customer.key is None:
+            if (table := self.at_hand(customer.files[0])) is not None:
+                check_names(table.column_names, short(customer.files[0]), limits.max_columns)
+                return table.to_pandas(use_threads=False)
+            return read_frame(
+                customer.files[0],
+                self.definition.csv_options,
+                max_rows=limits.max_rows,
+                max_columns=limits.max_columns,
+            )
+        if customer.id not in self._shares:
+            return _Share(self.definition, [customer], self.at_hand).rows(customer.key)
+        return self._share(self._shares[customer.id]).rows(customer.key)
+
+    def _share(self, customers: list[Customer]) -> _Share:
+        """The rows of all customers that are read together, read now or earlier."""
+        number = id(customers)
+        if number not in self._read:
+            try:
+                self._read[number] = _Share(self.definition, customers, self.at_hand)
+            except CustomerError as error:
+                self._read[number] = error
+        share = self._read[number]
+        if isinstance(share, CustomerError):
+            raise share
+        return share
+
+
+def _shares(customers: Iterable[Customer]) -> dict[str, list[Customer]]:
+    """Keyed customers by id → all those that have files in common with them, directly or through others."""
+    shares: dict[str, list[Customer]] = {}
+    of_file: dict[str, list[Customer]] = {}
+    for customer in customers:
+        if customer.key is None:
+            continue
+        joined = list(
+            {id(share): share for file in customer.files if (share := of_file.get(file)) is not None}.values()
+        )
+        share = joined[0] if joined else []
+        share.append(customer)
+        for other in joined[1:]:
+            share.extend(other)
+        for member in share if len(joined) > 1 else (customer,):
+            shares[member.id] = share
+            of_file.update(dict.fromkeys(member.files, share))
+    return shares
+
+
+class _Share:
+    """Rows of several customers, ordered by customer."""
+
+    def __init__(
+        self, definition: Definition, customers: Sequence[Customer], at_hand: Callable[[str], pa.Table | None]
+    ) -> None:
+        import numpy as np
+
+        wanted = [customer for customer in customers if (customer.rows or 0) <= definition.limits.max_rows]
+        files = list(dict.fromkeys(file for customer in wanted for file in customer.files))
+        table = _together([_of_file(file, definition, wanted, at_hand(file)) for file in files])
+        codes, keys = row_keys(table, definition.by)
+        order = np.argsort(codes, kind="stable")
+        bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
+        self._frame = table.take(order).to_pandas(use_threads=False)
+        self._ranges = {key: (int(bounds[code]), int(bounds[code + 1])) for code, key in enumerate(keys)}
+
+    def rows(self, key: Key) -> pd.DataFrame:
+        start, end = self._ranges.get(key, (0, 0))
+        return self._frame.iloc[start:end]
+
+
+def _of_file(
+    path: str, definition: Definition, customers: Sequence[Customer], at_hand: pa.Table | None = None
+) -> pa.Table:
+    """These customers' rows of a file, and few others."""
+    import pyarrow.dataset as ds
+
+    outside = hive_values(path)
+    with explained(path, {}):
+        dataset = ds.dataset(at_hand) if at_hand is not None else _dataset(path)
+        check_names(dataset.schema.names, short(path), definition.limits.max_columns)
+        keys = [customer.key for customer in customers if path in customer.files and customer.key is not None]
+        table = dataset.to_table(
+            columns=definition.needed_of(dataset.schema.names),
+            filter=push_down(dataset.schema, definition.by, keys),
+            use_threads=False,
+        )
+    return with_columns(table, outside)
+
+
+def read_table(path: str) -> pa.Table:
+    """All rows of a Parquet file; `CustomerError` says why they cannot be read."""
+    with explained(path, {}):
+        return _dataset(path).to_table(use_threads=False)
+
+
+def _dataset(path: str) -> ds.Dataset:
+    import pyarrow.dataset as ds
+
+    filesystem, inner = located(path)
+    return ds.dataset(inner, filesystem=filesystem, format="parquet")
+
+
+def push_down(schema: pa.Schema, by: Sequence[str], keys: Sequence[Key]) -> ds.Expression | None:
+    """A filter that lets all rows of the keys pass, and few others; None where the types allow none."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    found: ds.Expression | None = None
+    for position, name in enumerate(by):
+        if schema.get_field_index(name) < 0:
+            continue
+        kind = schema.field(name).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            continue  # text and number round trips are exact for these; others are selected after reading
+        texts = {key[position] for key in keys}
+        try:
+            values = pa.array(sorted(text for text in texts if text is not None), pa.string()).cast(kind)
+        except pa.ArrowInvalid:
+            continue
+        here = ds.field(name)
+        part = here.isin(values)
+        if None in texts:
+            part = part | here.is_null()
+            part = part | (here == "") if _is_text(kind) else part
+        found = part if found is None else found & part
+    return found
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _together(tables: list[pa.Table]) -> pa.Table:
+    """One table of several; a column that is a number in one and text in another becomes text."""
+    import pyarrow as pa
+
+    if len(tables) == 1:
+        return tables[0]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        kinds: dict[str, set[Any]] = {}
+        for table in tables:
+            for field in table.schema:
+                kinds.setdefault(field.name, set()).add(field.type)
+        mixed = [name for name, types in kinds.items() if len(types) > 1]
+        return pa.concat_tables([_as_text(table, mixed) for table in tables], promote_options="permissive")
+
+
+def _as_text(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
+
+    for name in names:
+        position = table.schema.get_field_index(name)
+        if position >= 0:
+            table = table.set_column(position, name, table.column(name).cast(pa.string()))
+    return table

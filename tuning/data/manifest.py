@@ -1,0 +1,104 @@
+"""A manifest: a file that names customers one by one, where each one's rows are, and what it wants otherwise.
+
+YAML or JSON holds a mapping of id to path, or of id to `{path, search_space, trials, resources}`. CSV or Parquet has
+one row per customer with the columns `customer` and, as needed, `path`, `search_space` (a preset's name), `trials`,
+`cpus`, `gpus`, `memory_gb`. Relative paths are meant from the manifest's folder. Without paths a manifest only says
+what is otherwise for customers that the definition's `data` finds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tuning.data.reading import located, plain, read_frame
+from tuning.errors import CustomerError, DataError, DefinitionError
+from tuning.storage.run_directory import is_uri, mask
+
+if TYPE_CHECKING:
+    from tuning.definition.definition import CustomerOptions
+
+CUSTOMER = "customer"
+RESOURCES = ("cpus", "gpus", "memory_gb")
+
+
+def read_manifest(path: str) -> dict[str, CustomerOptions]:
+    """The entries of a manifest by customer id; `DataError` names the entry that is wrong."""
+    shown = mask(path)
+    entries = _documents(path) if plain(path).lower().endswith((".yaml", ".yml", ".json")) else _rows(path)
+    if not entries:
+        raise DataError(f"manifest: {shown} names no customer.")
+    return {name: _options(name, value, path) for name, value in entries.items()}
+
+
+def _beside(manifest: str, path: str) -> str:
+    """A relative path meant from the manifest's folder; on object storage with the options of the manifest's URI."""
+    if not is_uri(manifest):
+        return f"{Path(manifest).resolve().parent}/{path}"
+    address = plain(manifest)
+    return f"{address.rpartition('/')[0]}/{path}{manifest[len(address) :]}"
+
+
+def _documents(path: str) -> Mapping[str, Any]:
+    from tuning.definition.yaml_file import load_yaml
+
+    filesystem, inner = located(path)
+    try:
+        with filesystem.open_input_stream(inner) as stream:
+            text = stream.read().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"manifest: {mask(path)!r} cannot be read: {error}.") from error
+    try:
+        return {str(name): value for name, value in load_yaml(text, f"the manifest {mask(path)}").items()}
+    except DefinitionError as error:
+        raise DataError(str(error)) from error
+
+
+def _rows(path: str) -> Mapping[str, Any]:
+    try:
+        frame = read_frame(path, {}, text=(CUSTOMER, "path", "search_space"))
+    except CustomerError as error:
+        raise DataError(f"manifest: {error}") from error
+    if CUSTOMER not in frame.columns:
+        raise DataError(f"manifest: {mask(path)!r} has no column {CUSTOMER!r}; there are {', '.join(frame.columns)}.")
+    known = {CUSTOMER, "path", "search_space", "trials", *RESOURCES}
+    strangers = [name for name in frame.columns if name not in known]
+    if strangers:
+        raise DataError(f"manifest: unknown column {strangers[0]!r}. Allowed: {', '.join(sorted(known))}.")
+    doubled = frame[CUSTOMER][frame[CUSTOMER].duplicated()]
+    if len(doubled):
+        raise DataError(f"manifest: two rows name the customer {doubled.iloc[0]!r}; keep one.")
+    entries: dict[str, Any] = {}
+    for row in frame.to_dict("records"):
+        given = {str(name): _item(value) for name, value in row.items() if value == value and value not in (None, "")}
+        resources = {name: given.pop(name) for name in RESOURCES if name in given}
+        name = str(given.pop(CUSTOMER, ""))
+        if not name:
+            raise DataError(f"manifest: row {len(entries) + 1} has no {CUSTOMER}.")
+        entries[name] = {**given, **({"resources": resources} if resources else {})}
+    return entries
+
+
+def _item(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)  # a column of whole numbers with gaps
+    return value.item() if hasattr(value, "item") else value
+
+
+def _options(name: str, value: Any, manifest: str) -> CustomerOptions:
+    from tuning.definition.definition import customer_options
+
+    given = {"path": value} if isinstance(value, str) else value
+    if not isinstance(given, Mapping):
+        raise DataError(
+            f"manifest: customer {name!r} is {value!r}; a path or a mapping of path and options is expected."
+        )
+    try:
+        options = customer_options(given)
+    except DefinitionError as error:
+        raise DataError(f"manifest: customer {name!r}: {error}") from error
+    if options.path is None or is_uri(options.path) or os.path.isabs(os.path.expanduser(options.path)):
+        return options
+    return options.model_copy(update={"path": _beside(manifest, options.path)})

@@ -1,0 +1,107 @@
+"""A definition as a file: YAML read safely, paths meant from the file's folder, values overridden from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tuning.definition.definition import Definition, define
+from tuning.errors import DefinitionError
+
+MAX_YAML_BYTES = 4_000_000
+
+
+def load_yaml(text: str, where: str = "the definition") -> dict[str, Any]:
+    """YAML as plain values, see `search_spaces.yaml_text`; tags, aliases and keys given twice are refused."""
+    from search_spaces import SpaceError
+    from search_spaces.yaml_text import parse_yaml
+
+    if len(text) > MAX_YAML_BYTES:
+        raise DefinitionError(f"{where} has {len(text)} characters, more than {MAX_YAML_BYTES}.")
+    try:
+        values = parse_yaml(text, where)
+    except SpaceError as error:
+        raise DefinitionError(f"{error}.") from error
+    if not isinstance(values, dict):
+        raise DefinitionError(f"{where} must be a mapping of keys to values, it is {type(values).__name__}.")
+    return values
+
+
+def read_definition(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Definition:
+    """A definition from a YAML file; relative data paths and `prepare` files are meant from the file's folder."""
+    source = Path(path)
+    try:
+        text = source.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DefinitionError(f"{str(path)!r} cannot be read: {error}.") from error
+    values = load_yaml(text, str(path))
+    folder = source.resolve().parent
+    values = {key: _from_folder(key, value, folder) for key, value in values.items()}
+    if "name" not in values:
+        values["name"] = re.sub(r"[^A-Za-z0-9 ._-]+", "-", source.stem).strip(" ._-")[:100] or "search"
+    return define(merged(values, overrides or {}))
+
+
+# What stands for a mapping when it is written short: `algorithm: optuna`, `split: time`.
+SHORT_FOR = {"algorithm": "name", "scheduler": "name", "split": "type"}
+
+
+def merged(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with overrides in their place; mappings are merged key by key, lists and all else are replaced."""
+    result = dict(values)
+    for key, value in overrides.items():
+        before = result.get(key)
+        if isinstance(before, str) and isinstance(value, Mapping) and key in SHORT_FOR:
+            before = {SHORT_FOR[key]: before}
+        # Another name means other options.
+        renamed = (
+            isinstance(before, Mapping)
+            and isinstance(value, Mapping)
+            and key in SHORT_FOR
+            and (value.get(SHORT_FOR[key], before.get(SHORT_FOR[key])) != before.get(SHORT_FOR[key]))
+        )
+        together = isinstance(before, Mapping) and isinstance(value, Mapping) and not renamed and key != "data"
+        result[key] = merged(before, value) if together else value  # type: ignore[arg-type]  # mypy: both are mappings
+    return result
+
+
+def _from_folder(key: str, value: Any, folder: Path) -> Any:
+    if key in ("data", "storage", "manifest") and isinstance(value, str) and value:
+        return _absolute(value, folder)
+    if key == "data" and isinstance(value, list):
+        return [_absolute(item, folder) if isinstance(item, str) else item for item in value]
+    if key == "data" and isinstance(value, dict):
+        return {name: _entry_from(item, folder) for name, item in value.items()}
+    if key == "models":
+        return _models_from(value, folder)
+    if key in ("prepare", "metric") and isinstance(value, str) and value.partition(":")[0].endswith(".py"):
+        file, _, function = value.partition(":")
+        return f"{_absolute(file, folder)}:{function}"
+    return value
+
+
+def _models_from(value: Any, folder: Path) -> Any:
+    """`models` with their `file.py:factory` meant from a folder."""
+    if isinstance(value, str):
+        return _from_folder("prepare", value, folder)
+    if isinstance(value, list):
+        return [_models_from(item, folder) for item in value]
+    if isinstance(value, dict):
+        return {name: _models_from(item, folder) if _is_path(name, value) else item for name, item in value.items()}
+    return value
+
+
+def _is_path(name: str, entry: dict[str, Any]) -> bool:
+    return name == "estimator" or "estimator" not in entry
+
+
+def _entry_from(item: Any, folder: Path) -> Any:
+    if isinstance(item, dict) and isinstance(item.get("path"), str):
+        return {**item, "path": _absolute(item["path"], folder)}
+    return _absolute(item, folder) if isinstance(item, str) else item
+
+
+def _absolute(path: str, folder: Path) -> str:
+    return path if "://" in path or Path(path).expanduser().is_absolute() else str(folder / path)

@@ -1,0 +1,1 @@
+"""This process: Ray, the Tuner, signals, budgets, progress."""

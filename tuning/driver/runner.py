@@ -1,0 +1,354 @@
+"""`TuneRunner`: from a definition to a `tune.Tuner`, and through it to results, whatever happens on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tuning.definition.definition import Definition, define
+from tuning.definition.yaml_file import read_definition
+from tuning.driver.halt import Halt, halting, stopper, workers_callback
+from tuning.driver.progress import Listener, Progress, hand_on, listening, reports_callback
+from tuning.driver.signals import Signals
+from tuning.driver.tuner import build_tuner, check_room, in_memory, restart_ray, start_ray, tune_settings
+from tuning.errors import RunError, RunInterrupted, RunOwnedError, StorageError, TuningError, signal_name
+from tuning.execution.cluster import Machines, any_alive
+from tuning.planning.plan import PACKED, Plan, make_plan
+from tuning.records.ownership import newest_epoch
+from tuning.records.parts import STUDIES, TRIALS, accepted, kind_of
+from tuning.runs.begin import Begun, begin, go_on
+from tuning.runs.plan_file import frozen_definition
+from tuning.runs.results import USED_UP, RunResult
+from tuning.storage.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    from tuning.execution.spread.running import SpreadRun
+    from tuning.tracking.copy.writer import Writer
+
+logger = logging.getLogger(__name__)
+
+FRUITLESS_ATTEMPTS = 3
+MLFLOW_CLOSING_SECONDS = 60.0
+MLFLOW_PATIENCE_SECONDS = 10.0  # with a store that fails; `tuning mlflow sync` has more
+NEARLY_ALL = 0.9  # of the trials are recorded: what is copied from then on, nobody has to wait for at the end
+WORKER_DEATHS = 8  # of a shard in a row, without anything recorded, beyond those that put a study aside
+PAUSE_S = 2.0  # before another attempt that follows a fruitless one; storage and nodes come back
+INTERRUPTED_CLOSING_SECONDS = 5.0
+
+
+class TuneRunner:
+    """Searches the best model for every customer of a definition.
+
+    >>> runner = TuneRunner(data="customers/*.csv", target="churned", trials=40)   # doctest: +SKIP
+    >>> runner.plan()      # what would run, where, at what cost
+    >>> result = runner.run()
+    >>> result.leaderboard()
+
+    fields: those of `tuning.definition.definition.Definition`; the same as the keys of a YAML file.
+    """
+
+    def __init__(self, definition: Definition | None = None, **fields: Any) -> None:
+        if definition is not None and fields:
+            definition = define({**{name: getattr(definition, name) for name in definition.model_fields_set}, **fields})
+        self.definition = definition if definition is not None else define(fields)
+
+    @classmethod
+    def from_yaml(cls, path: str | Path, **overrides: Any) -> TuneRunner:
+        """A runner for a YAML definition; `overrides` replace its keys."""
+        return cls(read_definition(path, overrides))
+
+    def plan(self) -> Plan:
+        """What would run; imports neither Ray nor MLflow."""
+        return make_plan(self.definition)
+
+    def tuner(self, run_dir: str | None = None) -> Any:
+        """The `tune.Tuner` that the definition maps to, over a new run directory: of shards when it is packed, of
+        trials when it is spread.
+
+        Its `fit()` records everything there; `RunResult(run_dir)` reads it. `run()` adds the progress line, MLflow,
+        and going on after a crash of Tune itself.
+        """
+        begun = begin(self.definition, run_dir)
+        begun.lease.release()  # nobody here watches over what the caller does with it
+        start_ray(begun.plan.slots)
+        return (
+            build_tuner(begun, 0) if begun.plan.placement == PACKED else _spread(begun, lambda _: None).lasting_tuner()
+        )
+
+    def run(
+        self, run_dir: str | None = None, *, progress: bool = True, in_process: bool = False, resume: bool = False
+    ) -> RunResult:
+        """Search until every study has ended.
+
+        run_dir: of the run; default `<storage>/<name>-<time>`. resume: go on with the run in `run_dir` when there is
+        one; this definition may add trials or customers to it. in_process: without Ray, one study after the other in
+        this process, so that a debugger stops in your own code.
+        """
+        if resume and run_dir is None:
+            raise RunError("resume needs run_dir, the folder of the run to go on with.")
+
+        def start() -> Begun:
+            if resume and run_dir is not None:
+                return go_on(RunDirectory(run_dir), self.definition)
+            return begin(self.definition, run_dir)
+
+        return _run(start, run_dir, progress, in_process)
+
+    @staticmethod
+    def resume(run_dir: str, *, progress: bool = True, in_process: bool = False, **changes: Any) -> RunResult:
+        """Go on with a run from its records: finished studies are skipped, unfinished ones replayed.
+
+        in_process: as in `run`. changes: fields of the definition that a resume may change, such as `trials=80`.
+        """
+        directory = RunDirectory(run_dir)
+        definition = None
+        if changes:
+            frozen = frozen_definition(directory)
+            fields = {name: getattr(frozen, name) for name in frozen.model_fields_set}
+            definition = define({**fields, **{name: _within(frozen, name, value) for name, value in changes.items()}})
+        return _run(lambda: go_on(directory, definition), run_dir, progress, in_process)
+
+
+def _run(start: Callable[[], Begun], run_dir: str | None, progress: bool, in_process: bool) -> RunResult:
+    """Begin a run and work it through; signals are heard from its first moment to its last."""
+    with Signals(at_once=True) as signals:
+        try:
+            begun = start()
+        except BaseException:
+            if not signals.received:
+                raise
+            # A module of C that was just being loaded makes an ImportError of it.
+            raise RunInterrupted(signals.last, _too_early(signals.last, run_dir)) from None
+        signals.at_once = False
+        return _Run(begun, signals).execute(progress, in_process)
+
+
+def _too_early(number: int, run_dir: str | None) -> str:
+    """What to say when a signal came before anything was tried."""
+    text = f"stopped by {signal_name(number)} before the first trial"
+    with contextlib.suppress(Exception):
+        if run_dir is not None and newest_epoch(directory := RunDirectory(run_dir)) is not None:
+            return f"{text}. Go on with: tuning resume {directory.shown}"
+    return f"{text}; nothing is recorded, begin again."
+
+
+class _Run:
+    """A run that has begun, and is worked through here."""
+
+    def __init__(self, begun: Begun, signals: Signals) -> None:
+        self.signals = signals
+        self.begun = begun
+        self.directory = begun.directory
+        self.definition = begun.definition
+        self.plan = begun.plan
+        self._closing_seconds = MLFLOW_CLOSING_SECONDS
+        self._own_ray = False
+
+    def execute(self, progress: bool, in_process: bool = False) -> RunResult:
+        """Work until nothing is left; or until somebody wants it to stop, which is an error of its own."""
+        bar = Progress(self.plan.trials, len(self.plan.studies), shown=progress)
+        try:
+            with contextlib.ExitStack() as stack:
+                lease = stack.enter_context(self.begun.lease)
+                tracking = self._tracking(stack)
+                patience = WORKER_DEATHS + self.definition.limits.crashes_before_quarantine
+                halt = Halt(lease, self.signals, self._seconds_left(), patience)
+                started = time.time()
+                self._work(halt, stack.enter_context(bar), tracking, in_process)
+                result = self._end(halt)
+                if tracking is not None:
+                    from tuning.tracking.summary.overview import overview
+
+                    tracking.summary(*overview(result, self.plan.to_dict(), started, time.time()))
+                return result
+        except TuningError:
+            raise
+        except BaseException:
+            if not self.signals.received:
+                raise
+            # What Ray makes of the second signal is not our exception any more.
+            raise self._interrupted(self.signals.last, bar) from None
+
+    def _work(self, halt: Halt, bar: Progress, tracking: Writer | None, in_process: bool) -> None:
+        listeners: list[Listener] = [bar]
+        if tracking is not None:
+            listeners.append(lambda result: tracking.add(result["part"]) if "part" in result else None)
+            listeners.append(lambda _: tracking.hurry() if bar.done_trials >= NEARLY_ALL * self.plan.trials else None)
+        try:
+            if in_process:
+                self._work_here(halt, listeners)
+            elif self.plan.studies and not halt.wanted:
+                bar.says("starting Ray")
+                self._own_ray = start_ray(self.plan.slots)
+                check_room(need.to_ray() for need in dict.fromkeys(self.plan.resources))
+                halt.signals.order = halt.end_workers
+                bar.says("starting workers")
+                with listening(*listeners) as key, halting(halt) as halt_key:
+                    self._fit_until_done(halt, bar, (key, halt_key))
+        except KeyboardInterrupt:
+            self._closing_seconds = 0.0
+            halt.end_workers()
+            raise
+
+    def _end(self, halt: Halt) -> RunResult:
+        """What came of it; an error when it ended before its time for somebody else's reason."""
+        if halt.lease.taken_by:
+            raise RunOwnedError(
+                f"{self.directory.shown} was taken over by {halt.lease.taken_by}, which believed this process dead. "
+                "What was recorded until then counts; this process has stopped."
+            )
+        if halt.broken:
+            raise RunError(
+                f"workers end again and again before they have recorded anything: {halt.broken}. What is recorded is "
+                f"kept; when the reason is gone, go on with: tuning resume {self.directory.shown}"
+            )
+        result = RunResult(self.directory)
+        if halt.used_up:
+            result.pending = USED_UP.format(limit=self.definition.limits.run_seconds)
+        self.directory.write("leaderboard.csv", result.leaderboard().to_csv(index=False).encode())
+        if halt.interrupted:
+            self._closing_seconds = INTERRUPTED_CLOSING_SECONDS
+            raise RunInterrupted(halt.interrupted)
+        if halt.used_up and result.unfinished:
+            logger.warning(
+                "limits.run_seconds: %g is used up with %d studies unfinished; go on with: tuning resume %s "
+                "--set limits.run_seconds=…",
+                self.definition.limits.run_seconds,
+                result.unfinished,
+                self.directory.shown,
+            )
+        return result
+
+    def _seconds_left(self) -> float | None:
+        limit = self.definition.limits.run_seconds
+        return None if limit is None else max(0.0, limit - self.begun.epoch.seconds)
+
+    def _interrupted(self, number: int, bar: Progress) -> RunInterrupted:
+        return RunInterrupted(
+            number,
+            f"stopped by {signal_name(number)}; {bar.done_trials} of {self.plan.trials} trials and "
+            f"{bar.done_studies} of {len(self.plan.studies)} studies are recorded. "
+            f"Go on with: tuning resume {self.directory.shown}",
+        )
+
+    def _work_here(self, halt: Halt, listeners: Sequence[Listener]) -> None:
+        from tuning.execution.packed import work_shard
+
+        def report(result: dict[str, Any]) -> None:
+            for listener in listeners:
+                listener(result)
+            if halt.wanted:
+                raise _EnoughError
+
+        with contextlib.suppress(_EnoughError):
+            for shard in range(len(self.plan.shards)):
+                work_shard(self.directory, self.begun.epoch, shard, report, definition=in_memory(self.definition))
+
+    def _fit_until_done(self, halt: Halt, bar: Progress, keys: tuple[str, str]) -> None:
+        """Tuners until nothing is left; one that raises is followed by another one while there is progress."""
+        fruitless, attempt, failure = 0, 0, ""
+        left = len(self.plan.studies)
+        while left and fruitless < FRUITLESS_ATTEMPTS and not halt.wanted:
+            before, attempt = self._recorded(), attempt + 1
+            try:
+                # Tune announces itself on stdout whatever its verbosity; stdout is for our data.
+                with contextlib.redirect_stdout(io.StringIO()):
+                    self._fit(attempt, *keys)
+            except StorageError:
+                raise
+            except Exception as error:
+                # One trial ended by Ray's memory monitor, or any exception in a callback, ends a whole Tuner.
+                failure = f"{type(error).__name__}: {error}"
+                logger.warning("Tune ended with %s; going on from the records", failure)
+            halt.end_workers()
+            if halt.wanted:
+                return
+            left = RunResult(self.directory).unfinished
+            fruitless = 0 if self._recorded() > before else fruitless + 1
+            if left and not any_alive():
+                halt.machines = Machines()
+                if self._own_ray:
+                    restart_ray(self.plan.slots)
+            if left and fruitless and fruitless < FRUITLESS_ATTEMPTS:
+                time.sleep(PAUSE_S)
+        if left and not halt.wanted:
+            reasons = "; ".join(dict.fromkeys([*bar.errors, failure])).strip("; ") or "no reason was reported"
+            raise RunError(
+                f"{left} of {len(self.plan.studies)} studies could not be finished in {FRUITLESS_ATTEMPTS} attempts "
+                f"without progress: {reasons}. Everything recorded is kept; go on with: tuning resume "
+                f"{self.directory.shown}"
+            )
+
+    def _fit(self, attempt: int, key: str, halt_key: str) -> None:
+        callbacks = [reports_callback(key), workers_callback(halt_key)]
+        if self.plan.placement == PACKED:
+            build_tuner(self.begun, attempt, callbacks, stopper(halt_key)).fit()
+            return
+        spread = _spread(self.begun, lambda result: hand_on(key, result))
+        with spread.tuner(attempt, callbacks, stopper(halt_key)) as tuner:
+            tuner.fit()
+
+    def _recorded(self) -> int:
+        """How many parts this owner's workers have written."""
+        return len(list(self.directory.list(self.begun.epoch.records)))
+
+    def _tracking(self, stack: contextlib.ExitStack) -> Writer | None:
+        """The background writer of the copy in MLflow, closed with the stack; None when it is switched off."""
+        options = self.definition.mlflow
+        if not options.enabled:
+            return None
+        from tuning.tracking.copy.writer import Writer
+        from tuning.tracking.settings import tracking_uri_of
+
+        writer = Writer(
+            self.directory,
+            tracking_uri_of(self.directory, options.tracking_uri),
+            options.experiment or self.definition.name,
+            self.begun.run,
+            options.record_trials,
+            options.record_models,
+        )
+        writer.start()
+        for part in self.begun.epoch.accepts:
+            if kind_of(part) in (TRIALS, STUDIES):
+                writer.add(part)
+        stack.callback(self._close_tracking, writer)
+        return writer
+
+    def _close_tracking(self, writer: Writer) -> None:
+        with contextlib.suppress(StorageError):  # reports can get lost with a worker; parts cannot
+            for part in accepted(self.directory, self.begun.epoch):
+                if kind_of(part) in (TRIALS, STUDIES):
+                    writer.add(part)
+        status = writer.close(self._closing_seconds, patience=MLFLOW_PATIENCE_SECONDS)
+        if status.missing:
+            logger.warning(
+                "the copy in MLflow is incomplete: %s are missing (%s); complete it with: tuning mlflow sync %s",
+                status.missing,
+                status.error or "no error was reported",
+                self.directory.shown,
+            )
+
+
+def _spread(begun: Begun, report: Callable[[dict[str, Any]], None]) -> SpreadRun:
+    """The spread studies of a run; report: told of every part that is written."""
+    from tuning.execution.spread.running import SpreadRun
+
+    tune_settings(begun.plan.slots)
+    carried = in_memory(begun.definition)
+    return SpreadRun(begun.directory, begun.epoch, begun.plan, begun.run, begun.definition, carried, report)
+
+
+def _within(definition: Definition, name: str, value: Any) -> Any:
+    """A change of some of a part's fields, such as `limits`, together with its other fields as they are."""
+    part: Any = getattr(definition, name, None)
+    return {**part.model_dump(), **value} if isinstance(value, Mapping) and hasattr(part, "model_dump") else value
+
+
+class _EnoughError(Exception):
+    """The run wants to stop; leaves a worker in this process."""

@@ -1,0 +1,170 @@
+"""The `tune.Tuner` of a run, and the Ray that it runs on."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tuning.definition.definition import Definition
+from tuning.driver.signals import kept
+from tuning.errors import PlanError
+from tuning.evaluation.objective import Travelling
+from tuning.execution.shard_queue import shard_queue
+from tuning.runs.begin import Begun
+from tuning.storage.run_directory import slug
+
+logger = logging.getLogger(__name__)
+
+# One thread per slot: fits of a few milliseconds lose by more, and slots would fight for the cores. Libraries read
+# these when they are loaded, so they must be in the environment before a worker starts.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+# A place for a worker that died is looked for again after so many milliseconds at most; Ray's default is a second.
+OWN_RAY = {"RAY_gcs_create_placement_group_retry_max_interval_ms": "200"}
+TUNE_SETTINGS = {
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # CSV, JSON and TensorBoard files per shard tell nobody anything
+    "TUNE_GLOBAL_CHECKPOINT_S": "300",  # the records are the truth; Ray's own snapshot is a convenience
+    "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # tuning/driver/signals.py has it
+    "TUNE_WARN_THRESHOLD_S": "30",
+    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",  # a worker that died is started again; what it means is in the records
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
+}
+
+
+def build_tuner(begun: Begun, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Any:
+    """The Tuner over all shards of a run; workers skip what is recorded already."""
+    from ray import tune
+
+    from tuning.execution.packed import packed_trainable
+
+    slots = begun.plan.slots
+    tune_settings(slots)
+    name = f"packed_{slug(begun.run).replace('-', '_')}"
+    epoch = replace(begun.epoch, accepts=())  # the long list of accepted parts stays here
+    trainable = packed_trainable(begun.directory.uri, epoch, name, in_memory(begun.definition), max(1.0, slots / 8))
+    return tune.Tuner(
+        tune.with_resources(trainable, shard_resources([each.to_ray() for each in begun.plan.resources])),
+        param_space={"shard": tune.grid_search(list(range(len(begun.plan.shards))))},
+        tune_config=tune.TuneConfig(reuse_actors=True, max_concurrent_trials=slots, scheduler=shard_queue(slots)),
+        run_config=tune.RunConfig(
+            name=f"{begun.epoch.folder}-{attempt}",
+            storage_path=begun.directory.locate("tune"),
+            callbacks=list(callbacks) or None,
+            stop=stop,
+            failure_config=tune.FailureConfig(max_failures=-1),
+            verbose=0,
+        ),
+    )
+
+
+def tune_settings(slots: int) -> None:
+    """Set what of Tune is set by environment variables, where the user has not done so."""
+    os.environ.update({name: value for name, value in TUNE_SETTINGS.items() if name not in os.environ})
+    # Tune warns per shard that it finds no result files, which is as wanted; failures come back as exceptions.
+    logging.getLogger("ray.tune").setLevel(logging.ERROR)
+    # Its list of trials that ended their workers says less than the leaderboard's reasons.
+    logging.getLogger("ray.tune.tune").setLevel(logging.CRITICAL)
+    os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", str(max(2, slots)))
+
+
+def shard_resources(needs: Sequence[Mapping[str, float]]) -> Any:
+    """What `tune.with_resources` takes: one answer for all shards, or a function of the shard."""
+    from ray import tune
+
+    if all(need == needs[0] for need in needs):
+        return dict(needs[0]) if needs else {"cpu": 1}
+    # Bundles of a placement group spell out what the keys of the dictionary form abbreviate.
+    long = {"cpu": "CPU", "gpu": "GPU", "memory": "memory"}
+    bundles = [{long[name]: amount for name, amount in need.items()} for need in needs]
+    return lambda config: tune.PlacementGroupFactory([bundles[config["shard"]]])
+
+
+def in_memory(definition: Definition) -> Definition | None:
+    """The definition with what cannot be written down, a function; None when workers read all of it from the run."""
+    if not callable(definition.objective):
+        return None
+    return definition.model_copy(update={"data": None, "objective": Travelling(definition.objective)})
+
+
+def start_ray(slots: int) -> bool:
+    """Use the Ray that is there (already connected, or RAY_ADDRESS), else start one on this machine: True then."""
+    import ray
+
+    if ray.is_initialized():
+        return False
+    with kept(), _quieted("ray"):
+        try:
+            if os.environ.get("RAY_ADDRESS"):
+                ray.init(log_to_driver=False, runtime_env={"env_vars": ONE_THREAD})
+                return False
+            with _environment({**ONE_THREAD, **OWN_RAY}):
+                ray.init(
+                    address="local",  # else a cluster that somebody else runs on this machine would be joined
+                    num_cpus=slots,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    configure_logging=False,
+                )
+            return True
+        except BaseException:
+            with contextlib.suppress(Exception):
+                ray.shutdown()  # of what has been started
+            raise
+
+
+def restart_ray(slots: int) -> None:
+    """Leave a Ray of our own whose machine is gone, and start another one."""
+    import ray
+
+    with contextlib.suppress(Exception):
+        ray.shutdown()
+    start_ray(slots)
+
+
+def check_room(needs: Iterable[Mapping[str, float]]) -> None:
+    """`PlanError` when no machine has what a worker takes: Ray would wait for one without an end or a word.
+
+    needs: as `Resources.to_ray` gives them. A cluster named by RAY_ADDRESS may grow, so there it is a warning.
+    """
+    import ray
+
+    names = {"cpu": "CPU", "gpu": "GPU", "memory": "memory"}
+    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    for need in needs:
+        if not machines or any(all(has.get(names[n], 0) >= need[n] for n in need) for has in machines):
+            continue
+        wanted = ", ".join(f"{amount:g} {names[name]}" for name, amount in need.items())
+        most = ", ".join(f"{max(has.get(names[name], 0) for has in machines):g} {names[name]}" for name in need)
+        message = f"resources: a trial takes {wanted}, but no machine has that (at most {most}); ask for less."
+        if not os.environ.get("RAY_ADDRESS"):
+            raise PlanError(message)
+        logger.warning("%s It waits for a machine to join the cluster.", message)
+
+
+@contextlib.contextmanager
+def _quieted(name: str) -> Iterator[None]:
+    """Only errors of a logger meanwhile; Ray's words on its tokens would stand in the middle of the progress line."""
+    loud = logging.getLogger(name)
+    before = loud.level
+    loud.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        loud.setLevel(before)
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Environment variables for the time of a call, where they are not set already."""
+    added = {name: value for name, value in values.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]

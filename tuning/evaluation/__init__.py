@@ -1,0 +1,1 @@
+"""What a configuration is worth on one customer, and who wins."""

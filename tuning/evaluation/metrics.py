@@ -1,0 +1,265 @@
+"""The metric of a search: scikit-learn's scorers by name, or a user's own function."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from tuning.errors import DefinitionError
+from tuning.evaluation.fast_scores import quick_score
+from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
+
+if TYPE_CHECKING:
+    import numpy as np
+
+DEFAULT_METRIC = {
+    REGRESSION: "neg_root_mean_squared_error",
+    BINARY: "roc_auc",
+    MULTICLASS: "neg_log_loss",
+}
+# What people write in place of scikit-learn's names.
+ALIASES = {
+    "mae": "neg_mean_absolute_error",
+    "mean_absolute_error": "neg_mean_absolute_error",
+    "mse": "neg_mean_squared_error",
+    "mean_squared_error": "neg_mean_squared_error",
+    "rmse": "neg_root_mean_squared_error",
+    "root_mean_squared_error": "neg_root_mean_squared_error",
+    "mape": "neg_mean_absolute_percentage_error",
+    "log_loss": "neg_log_loss",
+    "auc": "roc_auc",
+}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric by name; greater is always better, as with scikit-learn's scorers.
+
+    name: a scorer's name (`roc_auc`, `neg_mean_absolute_error`, …), or what a user's function is called.
+    function: the user's own, called as `function(y_true, y_pred)` with numbers or the data's class labels; with
+    probabilities (of the positive class in binary classification, else (n, classes)) when it has an attribute
+    `needs_proba = True`; with `sample_weight` when it takes that and rows are weighted. One that takes
+    `(estimator, X, y)`, such as what `sklearn.metrics.make_scorer` returns, is called as a scorer.
+    """
+
+    name: str
+    task: Task
+    function: Callable[..., Any] | None = None
+
+    def score(self, y: np.ndarray, prediction: Prediction, weight: np.ndarray | None = None) -> float:
+        """The score of a prediction for true values (numbers, or class codes), rows counting by their weight."""
+        if self.function is not None:
+            return self._own(self.function, y, prediction, weight)
+        if weight is None:
+            quick = quick_score(self.name, y, prediction, self.task)
+            if quick is not None:
+                return quick
+        shim = _shim_classes()[self.task.classification](prediction, len(self.task.classes))
+        extra = {} if weight is None else {"sample_weight": weight}
+        return float(_scorer(self.name)(shim, _Rows(len(y)), y, **extra))
+
+    def _own(
+        self, function: Callable[..., Any], y: np.ndarray, prediction: Prediction, weight: np.ndarray | None
+    ) -> float:
+        import numpy as np
+
+        wanted = _parameters(function)
+        extra = {"sample_weight": weight} if weight is not None and "sample_weight" in wanted else {}
+        truth, values = y, prediction.values
+        if self.task.classification:
+            labels = np.asarray(self.task.classes)
+            truth, values = labels[y], labels[values]
+        if wanted[:1] == ("estimator",):
+            shim = _shim_classes()[self.task.classification](prediction, len(self.task.classes), self.task.classes)
+            return float(function(shim, _Rows(len(y)), truth, **extra))
+        if getattr(function, "needs_proba", False):
+            if prediction.proba is None:
+                raise ValueError(f"this model has no probabilities, which {self.name} needs")
+            values = prediction.proba[:, 1] if self.task.kind == BINARY else prediction.proba
+        return float(function(truth, values, **extra))
+
+    def defined_for(self, y: np.ndarray) -> bool:
+        """Whether some prediction for these rows has a score; a user's function is taken to know."""
+        import numpy as np
+
+        if self.function is not None:
+            return True
+        proba = None
+        if self.task.classification:
+            classes = len(self.task.classes)
+            proba = np.full((len(y), classes), 0.1 / classes)
+            proba[np.arange(len(y)), y] += 0.9
+        try:
+            return math.isfinite(self.score(y, Prediction(values=y, proba=proba)))
+        except ValueError:
+            return False
+
+
+@cache
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # a built-in function without a signature
+        return ()
+
+
+@cache
+def _scorer(name: str) -> Any:
+    from sklearn.metrics import get_scorer
+
+    return get_scorer(name)
+
+
+@cache
+def user_function(name: str) -> Callable[..., Any]:
+    """The object named by `package.module:attribute`."""
+    module, _, attribute = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise DefinitionError(
+            f"{name!r} cannot be imported: {error}. Write it as package.module:function, importable on every worker."
+        ) from error
+    return found
+
+
+def resolve_metric(name: str | None, task: str, weighted: bool = False) -> str:
+    """The scorer's name: the task's default when None, an alias resolved, an unknown or unfit one refused.
+
+    weighted: it has to take sample weights.
+    """
+    if name is None:
+        return DEFAULT_METRIC[task]
+    from sklearn.metrics import get_scorer_names
+
+    resolved = ALIASES.get(name, name)
+    known = get_scorer_names()
+    if resolved not in known:
+        near = difflib.get_close_matches(name, [*known, *ALIASES], n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise DefinitionError(
+            f"metric: {name!r} is not a scikit-learn scorer.{hint} "
+            "Any name of sklearn.metrics.get_scorer_names() or package.module:function is allowed."
+        )
+    _check_fits(resolved, task, weighted)
+    return resolved
+
+
+def _check_fits(name: str, task: str, weighted: bool) -> None:
+    """Try the scorer once on a tiny made-up example of the task; what it refuses there it refuses everywhere."""
+    import numpy as np
+
+    if task == REGRESSION:
+        y = np.array([1.0, 2.0, 3.0])
+        example, kind = Prediction(values=np.array([1.1, 1.9, 3.2])), Task(REGRESSION)
+    else:
+        classes = 2 if task == BINARY else 3
+        y = np.arange(6) % classes
+        proba = np.full((6, classes), 0.2 / (classes - 1))
+        proba[np.arange(6), y] = 0.8
+        example, kind = Prediction(values=y, proba=proba), Task(task, tuple(range(classes)))
+    try:
+        _check_labels(name, y, example, kind)
+        Metric(name, kind).score(y, example, np.ones(len(y)) if weighted else None)
+    except TypeError as error:
+        raise DefinitionError(
+            f"metric: {name!r} takes no sample weights; remove `weight`, or choose another metric."
+        ) from error
+    except Exception as error:
+        raise DefinitionError(
+            f"metric: {name!r} does not fit {task}: {error}. The default for {task} is {DEFAULT_METRIC[task]!r}."
+        ) from error
+
+
+def _check_labels(name: str, y: np.ndarray, example: Prediction, task: Task) -> None:
+    """A metric of numbers takes class codes for numbers without a word, one of labels takes numbers for labels; text
+    tells which one it is.
+    """
+    import numpy as np
+
+    labels = np.array(["a", "b", "c"])[: len(task.classes) or 3]
+    codes = y if task.classification else np.arange(3)
+    said = example if task.classification else Prediction(values=codes)
+    shim = _shim_classes()[task.classification](said, len(labels), labels)
+    try:
+        _scorer(name)(shim, _Rows(len(codes)), labels[codes])
+        of_labels = True
+    except (ValueError, TypeError) as error:
+        of_labels = "pos_label" in str(error)  # which class is the positive one is asked for labels only
+    if of_labels != task.classification:
+        raise ValueError(
+            "it is a metric of numbers, and the target holds classes"
+            if task.classification
+            else "it is a metric of labels, and the target holds numbers"
+        )
+
+
+def needs_probabilities(name: str, task: str) -> bool:
+    """Whether a classifier without probabilities cannot be scored by a metric."""
+    import numpy as np
+
+    if ":" in name:
+        in_file = name.partition(":")[0].endswith(".py")
+        return not in_file and bool(getattr(user_function(name), "needs_proba", False))
+    classes = 2 if task == BINARY else 3
+    y = np.arange(6) % classes
+    decision = y - 0.5 if classes == 2 else np.eye(3)[y]
+    try:
+        Metric(name, Task(task, tuple(range(classes)))).score(y, Prediction(values=y, decision=decision))
+    except ValueError:
+        return True
+    return False
+
+
+class _Rows:
+    """Stands where a scorer expects X: only its length is ever looked at."""
+
+    def __init__(self, rows: int) -> None:
+        self.shape = (rows, 1)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+
+@cache
+def _shim_classes() -> dict[bool, Any]:
+    """Estimators that answer a scorer with predictions made earlier, so that scorers keep their public API."""
+    import numpy as np
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+    class Predicted(BaseEstimator):
+        def __init__(self, prediction: Any = None, classes: int = 0, labels: Any = None) -> None:
+            self.prediction, self.classes, self.labels = prediction, classes, labels
+            self.classes_ = np.arange(classes) if labels is None else np.asarray(labels)
+
+        def __sklearn_is_fitted__(self) -> bool:
+            return True
+
+        def predict(self, X: Any) -> Any:
+            values = self.prediction.values
+            return values if self.labels is None or not self.classes else self.classes_[values]
+
+    class PredictedNumbers(RegressorMixin, Predicted):
+        pass
+
+    class PredictedClasses(ClassifierMixin, Predicted):
+        def predict_proba(self, X: Any) -> Any:
+            if self.prediction.proba is None:
+                raise ValueError("this model has no probabilities; choose a metric of predicted classes")
+            return self.prediction.proba
+
+        def decision_function(self, X: Any) -> Any:
+            if self.prediction.decision is not None:
+                return self.prediction.decision
+            proba = self.predict_proba(X)
+            return proba[:, 1] if self.classes == 2 else proba
+
+    return {False: PredictedNumbers, True: PredictedClasses}

@@ -1,0 +1,113 @@
+"""A user's own function or generator as training code.
+
+A function `objective(config)` returns a number, or a dict that holds the metric. A generator function yields one
+of them per step, and is closed when the scheduler stops the trial. An objective may also take `data` (the
+customer's frame, when the definition has data), `seed`, and `state`: what the `get_state` of a yielded
+`tuning.steps.Step` returned, when a trial goes on from another one's (population-based training), else None.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from numbers import Real
+from typing import Any
+
+from tuning.errors import DefinitionError, StudyError
+from tuning.evaluation.metrics import user_function
+from tuning.steps import Step
+
+OFFERED = ("config", "data", "seed", "state")
+
+
+def resolve_objective(objective: Any) -> Callable[..., Any]:
+    """The callable itself, or the one named by `package.module:function`."""
+    found = user_function(objective) if isinstance(objective, str) else objective
+    if not callable(found):
+        raise DefinitionError(f"objective: {objective!r} is not a function.")
+    return found
+
+
+class Travelling:
+    """A function on its way to workers, which find its module where this process has found it.
+
+    Ray passes a function of an imported module by name, and a worker that cannot import the module dies without a
+    word. What arrives calls the function, or raises a `StudyError` with the reason.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.__wrapped__ = function  # inspect.signature goes through it
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        import cloudpickle
+
+        places = [os.path.abspath(place) for place in sys.path if not place or os.path.isdir(place)]
+        return _arrived, (cloudpickle.dumps(self.function), places)
+
+
+def _arrived(content: bytes, places: list[str]) -> Travelling:
+    import cloudpickle
+
+    sys.path += [place for place in places if place not in sys.path and os.path.isdir(place)]
+    try:
+        found: Callable[..., Any] = cloudpickle.loads(content)
+    except Exception as error:
+        reason = f"the objective cannot be loaded in a worker: {type(error).__name__}: {error}."
+
+        def found(config: Any) -> Any:  # noqa: ARG001  # objectives are called by their arguments' names
+            raise StudyError(f"{reason} Install its package there, or define it in the script or notebook itself.")
+
+    return Travelling(found)  # Tune's registry unpacks and packs it once more on the way
+
+
+def takes_state(objective: Any) -> bool:
+    """Whether its trials can go on from another one's state; True also where that cannot be seen from here."""
+    try:
+        parameters = inspect.signature(resolve_objective(objective)).parameters
+    except Exception:  # the user's module may be on the workers only
+        return True
+    return "state" in parameters
+
+
+def steps_of(
+    objective: Callable[..., Any],
+    config: Mapping[str, Any],
+    metric: str,
+    seed: int,
+    data: Any = None,
+    state: Any = None,
+) -> Iterator[Step]:
+    """The steps of one trial of an objective."""
+    offered = {"config": dict(config), "data": data, "seed": seed, "state": state}
+    wanted = inspect.signature(objective).parameters
+    answer = objective(
+        **{name: offered[name] for name in OFFERED if name in wanted} or {next(iter(wanted)): dict(config)}
+    )
+    if not inspect.isgenerator(answer):
+        yield _step(1, answer, metric)
+        return
+    with_close = answer
+    try:
+        for number, value in enumerate(with_close, start=1):
+            yield _step(number, value, metric)
+    finally:
+        with_close.close()
+
+
+def _step(number: int, value: Any, metric: str) -> Step:
+    if isinstance(value, Step):
+        return value
+    if isinstance(value, Real):
+        return Step(number, float(value))
+    if isinstance(value, Mapping):
+        if metric not in value:
+            raise DefinitionError(f"objective: reported {sorted(value)} without the metric {metric!r}.")
+        figures = {name: float(figure) for name, figure in value.items() if isinstance(figure, Real)}
+        return Step(number, figures.pop(metric), metrics=figures)
+    raise DefinitionError(f"objective: reported a {type(value).__name__}; a number or a dict of numbers is expected.")

@@ -1,0 +1,275 @@
+"""One customer's data made ready once, and the scoring of a configuration on it, step by step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tuning.errors import CustomerError
+from tuning.evaluation.metrics import Metric
+from tuning.models.base import FRAME, Family, Matrix, SteppedFamily
+from tuning.models.registry import family as find_family
+from tuning.preprocessing.columns import Column, Raw, all_columns, name_list, read_columns
+from tuning.preprocessing.encoding import Encoder
+from tuning.preprocessing.roles import class_weights, encode_target, read_groups, read_moments, read_weights
+from tuning.preprocessing.splitting import AUTO, GROUP, Split, split_rows
+from tuning.preprocessing.task import Task
+from tuning.seeds import derive
+from tuning.steps import Step
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from tuning.definition.definition import Definition
+
+MODEL = "model"  # the parameter of a search space that names the family
+EXAMPLE_ROWS = 5
+
+
+@dataclass
+class StudyData:
+    """One customer's rows, split, with everything that trials share: built once, reused by every trial.
+
+    Encodings are fitted inside each fold, once per (fold, preprocessing). weight: of rows, for fitting and scoring.
+    class_weight: "balanced" or label to weight, for fitting. notes: what was left out, and why. own: the
+    families of the user's own models, by name. example: a few rows as they came, to show with the model what it takes.
+    """
+
+    task: Task
+    columns: tuple[Column, ...]
+    raw: Raw
+    y: np.ndarray
+    split: Split
+    weight: np.ndarray | None = None
+    class_weight: Any = None
+    notes: tuple[str, ...] = ()
+    own: Mapping[str, Family] = field(default_factory=dict)
+    example: pd.DataFrame | None = None
+    _folds: dict[tuple[str, bool], list[tuple[Matrix, Matrix]]] = field(default_factory=dict)
+    _whole: dict[tuple[str, bool], tuple[Encoder, Matrix, Matrix]] = field(default_factory=dict)
+
+    def family(self, name: str) -> Family:
+        """An own model's family, or the built-in one of that name."""
+        return self.own.get(name) or find_family(name)
+
+    def columns_of(self, family: Family) -> tuple[Column, ...]:
+        """The columns that a family's models look at."""
+        if family.encoding == FRAME and self.raw.frame is not None:
+            return all_columns(self.raw.frame)
+        return self.columns
+
+    def folds(self, family: Family) -> list[tuple[Matrix, Matrix]]:
+        """(train, valid) of each fold, encoded as the family wants it."""
+        key = family.preprocessing
+        if key not in self._folds:
+            search = self.split.search
+            self._folds[key] = [
+                self._encoded(key, search[train], search[valid])[1:] for train, valid in self.split.folds
+            ]
+        return self._folds[key]
+
+    def whole(self, family: Family) -> tuple[Encoder, Matrix, Matrix]:
+        """(encoder, search rows, hold-out rows) for the final fit."""
+        key = family.preprocessing
+        if key not in self._whole:
+            self._whole[key] = self._encoded(key, self.split.search, self.split.test)
+        return self._whole[key]
+
+    def _encoded(self, key: tuple[str, bool], train: np.ndarray, other: np.ndarray) -> tuple[Encoder, Matrix, Matrix]:
+        """Rows to learn from and rows to score, encoded with what the former teach."""
+        import sklearn
+
+        rows = self.raw.rows(train)
+        weight = None if self.weight is None else self.weight[other]
+        # Numbers are finite or missing already, parameters are ours; scikit-learn's checks cost as much as its work.
+        with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
+            encoder = Encoder(*key).fit(rows)
+            categorical = encoder.categorical(self.raw)
+            return (
+                encoder,
+                Matrix(encoder.transform(rows), self.y[train], self._fit_weight(train), categorical),
+                Matrix(encoder.transform(self.raw.rows(other)), self.y[other], weight, categorical),
+            )
+
+    def _fit_weight(self, rows: np.ndarray) -> np.ndarray | None:
+        """Sample weights times class weights; what is balanced is the rows that are learned from."""
+        weight = None if self.weight is None else self.weight[rows]
+        if self.class_weight is None or not self.task.classification:
+            return weight
+        by_class = class_weights(self.class_weight, self.y[rows], self.task)[self.y[rows]]
+        return by_class if weight is None else weight * by_class
+
+
+def study_data(
+    frame: pd.DataFrame, definition: Definition, task: str, customer: str, own: Mapping[str, Family] | None = None
+) -> StudyData:
+    """One customer's rows as the definition wants them; `CustomerError` says why they cannot be used."""
+    assert definition.target is not None
+    split = definition.split
+    return prepare_data(
+        frame,
+        target=definition.target,
+        task=task,
+        seed=derive(definition.seed, "data", customer),
+        features=definition.features,
+        drop=definition.not_features,
+        test_size=split.test,
+        folds=split.folds,
+        min_rows=definition.min_rows,
+        kind=split.kind,
+        along=split.group if split.kind == GROUP else split.column,
+        weight=definition.weight,
+        class_weight=definition.class_weight,
+        own=own,
+    )
+
+
+def prepare_data(
+    frame: pd.DataFrame,
+    *,
+    target: str,
+    task: str,
+    seed: int,
+    features: tuple[str, ...] | None = None,
+    drop: tuple[str, ...] = (),
+    test_size: float = 0.2,
+    folds: int = 3,
+    min_rows: int = 4,
+    kind: str = AUTO,
+    along: str | None = None,
+    weight: str | None = None,
+    class_weight: Any = None,
+    own: Mapping[str, Family] | None = None,
+) -> StudyData:
+    """Check and split one customer's frame; `CustomerError` says what is wrong with it.
+
+    Rows without a target are left out. kind, along: how rows are split, and the column of groups or moments.
+    weight: column of sample weights. class_weight: "balanced" or label to weight.
+    """
+    import numpy as np
+
+    for role, name in (("target", target), ("split column", along), ("weight", weight)):
+        if name is not None and name not in frame.columns:
+            shown = name_list(frame.columns)
+            raise CustomerError(f"the {role} {name!r} is not among the columns: {shown}.{_one_column_hint(frame)}")
+    known = frame[target].notna().to_numpy()
+    if not known.all():
+        frame = frame[known]
+    if len(frame) < min_rows:
+        raise CustomerError(f"{len(frame)} rows with a target, fewer than min_rows: {min_rows}.")
+    y, found = encode_target(frame[target], task)
+    names = [name for name in (features or frame.columns) if name != target and name not in drop]
+    absent = [name for name in names if name not in frame.columns]
+    if absent:
+        raise CustomerError(f"the features {', '.join(map(repr, absent))} are not among the columns.")
+    split = split_rows(
+        y,
+        classification=found.classification,
+        test_size=test_size,
+        folds=folds,
+        seed=seed,
+        kind=kind,
+        along=None if along is None else (read_groups if kind == GROUP else read_moments)(frame[along]),
+    )
+    columns, raw, left_out = read_columns(frame, names, split.search, chosen=features is not None)
+    if not columns:
+        raise CustomerError(f"no usable feature: {'; '.join(left_out[:5]) or 'there is no other column'}.")
+    if any(family.encoding == FRAME for family in (own or {}).values()):
+        raw = replace(raw, frame=frame[names])
+    return StudyData(
+        task=found,
+        columns=columns,
+        raw=raw,
+        y=np.asarray(y),
+        split=split,
+        weight=None if weight is None else read_weights(frame[weight]),
+        class_weight=class_weight,
+        notes=(f"left out: {', '.join(left_out)}",) if left_out else (),
+        own=own or {},
+        example=frame[:EXAMPLE_ROWS][[column.name for column in columns]],
+    )
+
+
+def keep_scorable_folds(data: StudyData, metric: Metric) -> StudyData:
+    """Without the folds in which the metric is undefined whatever a model says; none left is a `CustomerError`.
+
+    The ROC curve of rows of one class, for example: that says nothing about a configuration, and the other folds do.
+    """
+    folds = data.split.folds
+    kept = tuple(pair for pair in folds if metric.defined_for(data.y[data.split.search[pair[1]]]))
+    if len(kept) == len(folds):
+        return data
+    if not kept:
+        raise CustomerError(
+            f"{metric.name} is not defined in any of the {len(folds)} folds: their rows are too few, or of one class. "
+            "Choose another metric or split."
+        )
+    note = f"{metric.name} is not defined in {len(folds) - len(kept)} of {len(folds)} folds, which are left out"
+    return replace(data, split=replace(data.split, folds=kept), notes=(*data.notes, note))
+
+
+def _one_column_hint(frame: pd.DataFrame) -> str:
+    """A file with another separator is read as one column."""
+    if len(frame.columns) != 1:
+        return ""
+    found = [sep for sep in (";", "\t", "|") if sep in str(frame.columns[0])]
+    return f" The fields seem to be separated by {found[0]!r}: set `csv: {{sep: {found[0]!r}}}`." if found else ""
+
+
+def train(config: Mapping[str, Any], data: StudyData, metric: Metric, seed: int, state: Any = None) -> Iterator[Step]:
+    """The generator of one trial's steps for a built-in family.
+
+    Stepped families advance all folds in lockstep and are scored at every step; for the others step k is
+    fold k, and the score the mean of the folds so far.
+    """
+    family = data.family(config[MODEL])
+    params = {name: value for name, value in config.items() if name != MODEL}
+    folds = data.folds(family)
+    if isinstance(family, SteppedFamily):
+        yield from _train_stepped(family, params, folds, data.task, metric, seed, state)
+        return
+    scores: list[float] = []
+    for number, (rows, unseen) in enumerate(folds, start=1):
+        model = family.fit(params, rows, data.task, seed)
+        scores.append(metric.score(unseen.y, family.predict(model, unseen, data.task), unseen.weight))
+        yield Step(number, math.fsum(scores) / number, tuple(scores))
+
+
+def _train_stepped(
+    family: SteppedFamily,
+    params: Mapping[str, Any],
+    folds: list[tuple[Matrix, Matrix]],
+    task: Task,
+    metric: Metric,
+    seed: int,
+    state: Any,
+) -> Iterator[Step]:
+    states = state["folds"] if state else [None] * len(folds)
+    done = state["step"] if state else 0
+    growing = [
+        family.grow(params, rows, unseen, task, seed, before)
+        for (rows, unseen), before in zip(folds, states, strict=True)
+    ]
+    for number, together in enumerate(zip(*growing, strict=True), start=done + 1):
+        scores = tuple(
+            metric.score(unseen.y, prediction, unseen.weight)
+            for (_, unseen), (prediction, _) in zip(folds, together, strict=True)
+        )
+        getters = [get_state for _, get_state in together]
+        yield Step(number, math.fsum(scores) / len(scores), scores, get_state=partial(_state, number, getters))
+
+
+def _state(step: int, getters: list[Callable[[], Any]]) -> dict[str, Any]:
+    """What goes on from here; to be asked for before the next step is."""
+    return {"step": step, "folds": [get() for get in getters]}
+
+
+def full_steps(config: Mapping[str, Any], data: StudyData) -> int:
+    """How many steps a trial with this configuration has when nobody stops it."""
+    family = data.family(config[MODEL])
+    params = {name: value for name, value in config.items() if name != MODEL}
+    return family.steps(params) if isinstance(family, SteppedFamily) else len(data.split.folds)

@@ -1,0 +1,184 @@
+"""Choosing a study's winner from its records, refitting it, and scoring it once on the hold-out rows.
+
+Only a trial with its full budget can win. The default configuration (trial 0) is scored beside it, so that the
+gain over doing nothing is always known; it is kept when nothing is better on cross-validation.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tuning.models.base import Stage, SteppedFamily
+from tuning.models.customer_model import CustomerModel
+from tuning.records.schema import FAILED, FINISHED, STOPPED, TrialRecord
+from tuning.seeds import trial_seed
+
+if TYPE_CHECKING:
+    from tuning.evaluation.metrics import Metric
+    from tuning.evaluation.study_data import StudyData
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A study's winner, or the reason why there is none; scores in the metric's own direction."""
+
+    winner: TrialRecord | None
+    default: TrialRecord | None
+    reason: str = ""
+    test_score: float | None = None
+    default_test_score: float | None = None
+    model: CustomerModel | None = None
+    notes: str | None = None
+
+    @property
+    def gain(self) -> float | None:
+        """Winner's hold-out score minus the default's; positive is better whatever the direction."""
+        if self.winner is None or self.test_score is None or self.default_test_score is None:
+            return None
+        difference = self.test_score - self.default_test_score
+        return difference if self.winner.mode == "max" else -difference
+
+    @property
+    def cv_error(self) -> float | None:
+        """Standard error of the winner's score over the folds."""
+        return None if self.winner is None else standard_error(self.winner.fold_scores)
+
+
+def choose(records: Sequence[TrialRecord], simple_first: Sequence[str] | None = None) -> Verdict:
+    """The winner by score alone; of equal ones the earliest, so the default when nothing is better.
+
+    simple_first: families in the order of the search space, for the rule of one standard error (Breiman et al.,
+    Classification and Regression Trees, 1984, section 3.4.3): of the trials whose score is within one standard error
+    (over the folds) of the best one's, the simplest. That is the family named first, then the one with fewer steps
+    (rounds, trees, epochs), then the earliest, the default being the first of all.
+    """
+    eligible = [record for record in records if record.state == FINISHED and record.score is not None]
+    default = next((record for record in eligible if record.trial == 0), None)
+    if not eligible:
+        return Verdict(None, default, reason=_why_none(records))
+    sign = 1.0 if eligible[0].mode == "max" else -1.0
+    winner = max(eligible, key=lambda record: (sign * (record.score or 0.0), -record.trial))
+    if simple_first is not None:
+        least = sign * (winner.score or 0.0) - (standard_error(winner.fold_scores) or 0.0)
+        within = [record for record in eligible if sign * (record.score or 0.0) >= least]
+        winner = min(within, key=lambda record: _simplicity(record, simple_first))
+    return Verdict(winner, default)
+
+
+def standard_error(scores: Sequence[float]) -> float | None:
+    """Of the mean of fold scores; None of a single one."""
+    if len(scores) < 2:
+        return None
+    mean = math.fsum(scores) / len(scores)
+    variance = math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1)
+    return math.sqrt(variance / len(scores))
+
+
+def _simplicity(record: TrialRecord, simple_first: Sequence[str]) -> tuple[int, int, int]:
+    family = record.family
+    rank = simple_first.index(family) if family in simple_first else len(simple_first)
+    return (rank, record.best_step or 0, record.trial)
+
+
+def conclude(
+    records: Sequence[TrialRecord],
+    data: StudyData,
+    metric: Metric,
+    customer: str,
+    simple_first: Sequence[str] | None = None,
+) -> Verdict:
+    """Choose (see `choose`), refit on all rows of the search, score on the hold-out."""
+    verdict = choose(records, simple_first)
+    if verdict.winner is None:
+        return verdict
+    model, test_score, note = _refit(verdict.winner, data, metric, customer)
+    default_score: float | None = None
+    if verdict.default is not None:
+        same = verdict.default.trial == verdict.winner.trial
+        default_score = test_score if same else _refit(verdict.default, data, metric, customer)[1]
+    return Verdict(
+        verdict.winner,
+        verdict.default,
+        test_score=test_score,
+        default_test_score=default_score,
+        model=model,
+        notes="; ".join(filter(None, (note, _way(verdict.winner), *data.notes))) or None,
+    )
+
+
+def _refit(
+    record: TrialRecord, data: StudyData, metric: Metric, customer: str
+) -> tuple[CustomerModel, float | None, str | None]:
+    family = data.family(record.family)
+    encoder, rows, unseen = data.whole(family)
+    if isinstance(family, SteppedFamily) and (stages := stages_of(record)):
+        fitted = family.fit_stages(stages, rows, data.task)
+    else:
+        fitted = family.fit(parameters(record.config), rows, data.task, record.seed, steps=record.best_step)
+    own = data.own.get(record.family)
+    columns = data.columns_of(family)
+    model = CustomerModel(customer, family.name, data.task, columns, encoder, fitted, own, data.example)
+    score: float | None = None
+    note = None
+    try:
+        score = metric.score(unseen.y, family.predict(fitted, unseen, data.task), unseen.weight)
+    except ValueError as error:
+        note = f"the hold-out ({len(unseen.y)} rows) cannot be scored: {error}"
+    if score is not None and not math.isfinite(score):
+        score, note = None, f"{metric.name} is not defined on the hold-out ({len(unseen.y)} rows)"
+    return model, score, note
+
+
+def stages_of(record: TrialRecord) -> list[Stage]:
+    """The way of a population-based trial to its best step; empty when its configuration never changed.
+
+    Up to an exploit the donor trained, with its own seed: `lineage` names it, and each entry of `schedule` but the
+    last ends with one.
+    """
+    schedule = json.loads(record.schedule or "[]")
+    donors = [exploit["donor"] for exploit in json.loads(record.lineage or "[]")]
+    seeds = [*(trial_seed(record.study_seed, donor) for donor in donors), record.seed]
+    last = record.best_step or len(record.steps)
+    ends = [*(begin for begin, _ in schedule[1:]), last]
+    stages: list[Stage] = []
+    for (_, config), seed, end in zip(schedule, seeds, ends, strict=True) if schedule else ():
+        steps = min(end, last)
+        if steps > (stages[-1].steps if stages else 0):
+            stages.append(Stage(parameters(config), seed, steps))
+    return stages
+
+
+def _way(record: TrialRecord) -> str:
+    stages = stages_of(record)
+    return f"the winner was refitted along the {len(stages)} stages of its schedule" if len(stages) > 1 else ""
+
+
+def parameters(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration without the name of its family."""
+    return {name: value for name, value in config.items() if name != "model"}
+
+
+def _why_none(records: Sequence[TrialRecord]) -> str:
+    if not records:
+        return "no trial was run."
+    states = Counter(record.state for record in records)
+    parts = [f"{states[state]} {state}" for state in (FAILED, STOPPED) if states[state]]
+    reasons = Counter(record.reason for record in records if record.state == FAILED)
+    most = f"; most often: {reasons.most_common(1)[0][0]}" if reasons else ""
+    return f"none of {len(records)} trials finished ({', '.join(parts)}){most}"
+
+
+def params_text(config: Mapping[str, Any] | None) -> str:
+    """A configuration as a short line for tables."""
+    if config is None:
+        return ""
+    return ", ".join(
+        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in config.items()
+        if name != "model"
+    )

@@ -1,0 +1,1 @@
+"""What happens on a worker, packed or spread, and what a crash costs."""

@@ -1,0 +1,171 @@
+"""Which trial a worker is in, kept where it outlives the worker: how a crash is put down to the trial that caused it.
+
+A few bytes in a memory-mapped file cost a microsecond per trial, and the kernel keeps them when the process dies
+without a word (segmentation fault, `os._exit`, SIGKILL, out of memory). Beside it lies a text file for what Python's
+`faulthandler` writes in its last moment. A worker that ends in order removes both.
+
+Below a local run directory they lie in `flights/`. With object storage they lie in the node's temporary folder, and a
+small object in `flights/` says on which node and where.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import re
+import socket
+import struct
+import tempfile
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tuning.records.ownership import Epoch
+from tuning.storage.run_directory import RunDirectory
+
+FOLDER = "flights"
+STATE = struct.Struct("<qq")  # position of the study in its shard, number of the trial
+SIZE = 4096
+STARTING, LOADING, CONCLUDING = (
+    -1,
+    -1,
+    -2,
+)  # position before the first study; trials before the first and behind the last
+STACK_CHARACTERS = 6000
+Fetch = Callable[[str, str], bytes | None]
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a worker is, or was: host and node (as Ray names it), and the file of its flight on that host."""
+
+    host: str
+    pid: int
+    node: str
+    path: str
+
+    @property
+    def stack(self) -> str:
+        """The file for the last words."""
+        return f"{self.path}.txt"
+
+
+@dataclass(frozen=True)
+class Crash:
+    """A worker that ended in the middle: in which study of its shard, which trial, and its last words."""
+
+    position: int
+    trial: int
+    stack: str = ""
+
+    @property
+    def where(self) -> str:
+        if self.trial == LOADING:
+            return "reading its data"
+        return "the final fits" if self.trial == CONCLUDING else f"trial {self.trial}"
+
+    @property
+    def cause(self) -> str:
+        """What is known of how the process ended, as part of a sentence."""
+        if self.stack.startswith("Timeout"):
+            return "it ran longer than its time limit"
+        if "Fatal Python error: " in self.stack:
+            return self.stack.split("Fatal Python error: ", 1)[1].splitlines()[0].strip().lower()
+        return "its process ended without a trace (killed from outside, out of memory, or an exit in native code)"
+
+
+class Flight:
+    """Says where its worker is; a context manager that leaves nothing behind when it is left in order."""
+
+    def __init__(self, directory: RunDirectory, epoch: Epoch, shard: int, node: str = "") -> None:
+        self._directory = directory
+        self._name = f"{_prefix(epoch, shard)}{uuid.uuid4().hex[:12]}"
+        if directory.local:
+            folder = Path(directory.path(self._name)).parent
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        else:  # a new folder: one with a name that others can guess could be somebody else's
+            folder = Path(tempfile.mkdtemp(prefix=f"tuning-{epoch.folder}-"))
+        path = folder / self._name.rsplit("/", 1)[-1]
+        self.site = Site(socket.gethostname(), os.getpid(), node, str(path))
+        header = json.dumps(asdict(self.site)).encode()
+        content = STATE.pack(STARTING, LOADING) + header
+        with open(path, "xb+") as file:  # written in full, so that the mapping can never hit a full disk
+            file.write(content.ljust(SIZE, b"\0"))
+            file.flush()
+            self._map = mmap.mmap(file.fileno(), SIZE)
+        self.stack = open(self.site.stack, "w+b", buffering=0)  # noqa: SIM115  # faulthandler writes to it to the end
+        if not directory.local:
+            directory.write(self._name, header)
+
+    def __enter__(self) -> Flight:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._map.close()
+        self.stack.close()
+        Path(self.site.stack).unlink(missing_ok=True)
+        Path(self.site.path).unlink(missing_ok=True)
+        if not self._directory.local:
+            Path(self.site.path).parent.rmdir()
+            self._directory.remove(self._name)
+
+    def at(self, position: int, trial: int = LOADING) -> None:
+        """The worker turns to a study of its shard, or to a trial of it."""
+        STATE.pack_into(self._map, 0, position, trial)
+
+
+def crashes(
+    directory: RunDirectory,
+    epoch: Epoch,
+    shard: int,
+    *,
+    fetch: Fetch = lambda *_: None,
+    lost: Callable[[str], bool] = lambda _: False,
+) -> list[Crash]:
+    """The workers that ended in the middle of a shard, in this epoch.
+
+    fetch: gives a file of another node, None when that cannot be had. lost: whether a node is gone; what ended with
+    its node is nobody's fault.
+    """
+    found = []
+    for name in directory.list(f"{FOLDER}/{epoch.folder}"):
+        if not name.startswith(_prefix(epoch, shard)) or name.endswith(".txt"):
+            continue
+        try:
+            content = directory.read(name)
+        except OSError:
+            continue
+        site = Site(**json.loads(content[STATE.size if directory.local else 0 :].rstrip(b"\0")))
+        if lost(site.node):
+            continue
+        state = content if directory.local else _look(site, site.path, fetch)
+        if state is not None:
+            position, trial = STATE.unpack_from(state)
+            found.append(Crash(position, trial, _last_words(_look(site, site.stack, fetch) or b"")))
+    return found
+
+
+def counted(found: list[Crash]) -> Counter[tuple[int, int]]:
+    """How often each trial, as (position of the study, trial), has ended its worker."""
+    return Counter((crash.position, crash.trial) for crash in found)
+
+
+def _last_words(written: bytes) -> str:
+    """What faulthandler wrote, of several threads the one that was in a study."""
+    text = written.decode(errors="replace").partition("\nExtension modules:")[0]
+    head, *threads = re.split(r"^(?=(?:Current thread|Thread) )", text, flags=re.MULTILINE)
+    mine = [thread for thread in threads if "tuning/execution/study_run.py" in thread.replace(os.sep, "/")]
+    return (head + "".join(mine or threads)).strip()[:STACK_CHARACTERS]
+
+
+def _prefix(epoch: Epoch, shard: int) -> str:
+    return f"{FOLDER}/{epoch.folder}/s{shard:05d}-"
+
+
+def _look(site: Site, path: str, fetch: Fetch) -> bytes | None:
+    if site.host == socket.gethostname() and os.path.exists(path):
+        return Path(path).read_bytes()
+    return fetch(site.node, path)

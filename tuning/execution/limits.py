@@ -1,0 +1,179 @@
+"""Limits of time and memory that hold while C code has the interpreter.
+
+A thread that watches never gets to run then. So time is limited by `faulthandler.dump_traceback_later(exit=True)`,
+whose watchdog is a thread in C that writes the Python stack and ends the process; memory by `RLIMIT_DATA`, which turns
+an allocation too many into an ordinary `MemoryError` before the node's own killer looks at the worker. (RLIMIT_AS would
+count shared memory, of which an idle Ray worker has gigabytes mapped.)
+
+A trial that reports steps is not ended like this but fails at its next step; the watchdog leaves it a quarter more.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+from tuning.definition.definition import Limits
+from tuning.errors import StudyError
+from tuning.steps import Step
+
+MORE = 1.25  # a hard limit's share of the soft one
+LEEWAY_S = 1.0
+FIRST_S = 10.0  # more for the first study in a process whose libraries could not be loaded beforehand
+LAZY = 0.1  # of a limit: so much later may the watchdog bite, which saves setting it for every short trial
+SHARE = 0.8  # of the memory that is free, for all slots of a node together
+LEAST_MEMORY = 512 * 2**20
+RECYCLE = 0.6  # of its memory limit that a worker may keep between two studies before it makes place for a new one
+
+
+class TrialTimeoutError(Exception):
+    """A trial took longer than `limits.trial_seconds`."""
+
+
+class Guard:
+    """Watches over one worker's studies; a context manager.
+
+    stack: a file with a descriptor, where the watchdog writes before it ends the process. warm: whether everything
+    that studies need is loaded already; from the second study of a process on it is, whatever the shard.
+    """
+
+    _studies = 0  # of this process
+
+    def __init__(self, limits: Limits, stack: IO[bytes], warm: bool = True) -> None:
+        self.limits = limits
+        self._grace = 0.0 if warm else FIRST_S
+        self._stack = stack
+        self._study_until = self._armed_until = float("inf")
+        self._study_started = 0.0
+
+    def __enter__(self) -> Guard:
+        faulthandler.enable(file=self._stack, all_threads=False)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        faulthandler.cancel_dump_traceback_later()
+        faulthandler.enable(file=sys.__stderr__ or sys.stderr)
+
+    def study(self) -> None:
+        """A study begins."""
+        Guard._studies += 1
+        if Guard._studies > 1:
+            self._grace = 0.0
+        self._study_started = time.monotonic()
+        self._study_until = self._study_started + self._hard(self.limits.study_seconds)
+
+    def part(self) -> None:
+        """A part of a study begins that has the trial's limit: reading the data, a trial, the final fits."""
+        now = time.monotonic()
+        wanted = min(now + self._hard(self.limits.trial_seconds), self._study_until)
+        if wanted == float("inf"):
+            return
+        late = wanted + LAZY * (wanted - now)
+        if not wanted <= self._armed_until <= late:  # else it is set to a moment that serves this part too
+            self._armed_until = late if wanted < self._study_until else wanted
+            faulthandler.dump_traceback_later(max(0.05, self._armed_until - now), exit=True, file=self._stack)
+
+    def pause(self) -> None:
+        """What follows is not the customer's doing: writing records, waiting for the driver."""
+        if self._armed_until != float("inf"):
+            self._armed_until = float("inf")
+            faulthandler.cancel_dump_traceback_later()
+
+    def over(self) -> str:
+        """Why the study should propose no further trial; empty while it may."""
+        limit = self.limits.study_seconds
+        if limit is not None and time.monotonic() - self._study_started > limit + self._grace:
+            return f"it took longer than limits.study_seconds: {limit:g}"
+        return ""
+
+    def steps(self, start: Callable[..., Iterable[Step]], *, paused: bool) -> Callable[..., Iterable[Step]]:
+        """Training code that ends a trial at its limit, where it reports a step.
+
+        paused: trials take turns, so that the limit holds for each step and the study's for all of them.
+        """
+        limit = self.limits.trial_seconds
+        if limit is None and not (paused and self.limits.study_seconds):
+            return start
+
+        def watched(*arguments: object) -> Iterator[Step]:
+            began = time.monotonic()
+            for step in start(*arguments):
+                if paused:
+                    self.part()
+                    if reason := self.over():
+                        raise StudyError(reason)
+                elif limit is not None and time.monotonic() - began > limit + self._grace:
+                    raise TrialTimeoutError(f"it took longer than limits.trial_seconds: {limit:g}")
+                yield step
+
+        return watched
+
+    def _hard(self, limit: float | None) -> float:
+        return float("inf") if limit is None else limit * MORE + LEEWAY_S + self._grace
+
+
+class Memory:
+    """A limit on what this process may allocate beyond what it had when it first came here; a context manager.
+
+    gigabytes: None is the free memory's share of one of `slots` workers. shared: bytes on top that all studies share.
+    """
+
+    def __init__(self, gigabytes: float | None, slots: int, shared: int = 0) -> None:
+        self._base = _allocated_at_first() + max(0, shared)
+        self.limit = int(gigabytes * 2**30) if gigabytes is not None else max(LEAST_MEMORY, _fair_share(slots))
+        self._before = resource.getrlimit(resource.RLIMIT_DATA)
+
+    def __enter__(self) -> Memory:
+        soft, hard = self._base + self.limit, self._before[1]
+        if _allocated_at_first() and (hard == resource.RLIM_INFINITY or soft < hard):
+            resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        resource.setrlimit(resource.RLIMIT_DATA, self._before)
+
+    @property
+    def worn_out(self) -> bool:
+        """True when earlier studies left so much behind that a later one would fail for it."""
+        return bool(_allocated_at_first()) and allocated() - self._base > RECYCLE * self.limit
+
+
+def allocated() -> int:
+    """Bytes of private writable memory of this process, what RLIMIT_DATA counts; 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+@cache
+def _allocated_at_first() -> int:
+    return allocated()
+
+
+def _fair_share(slots: int) -> int:
+    return int(SHARE * _free() / max(1, slots))
+
+
+def _free() -> int:
+    """Bytes that can still be had on this machine, or in this container."""
+    free = 2**62
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError):
+        pass
+    try:
+        group = Path("/sys/fs/cgroup")
+        most = (group / "memory.max").read_text().strip()
+        if most != "max":
+            free = min(free, int(most) - int((group / "memory.current").read_text()))
+    except (OSError, ValueError):
+        pass
+    return free

@@ -1,0 +1,285 @@
+"""Placement "packed": a worker goes through a shard of studies in process.
+
+A customer is loaded once; its folds and encodings are made once. Finished trials are written as a record part
+first and reported second. The work is a plain function, `work_shard`; `packed_trainable` wraps it for Tune.
+
+A worker that dies is started again by Tune. It reads what is recorded of its shard, and from the flights of those
+before it which trial each of them died in: the studies concerned come last and alone, every trial written at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tuning.definition.definition import Definition
+from tuning.errors import CustomerError, StorageError
+from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, Flight, counted, crashes
+from tuning.execution.limits import Guard, Memory, allocated
+from tuning.execution.quarantine import quarantine
+from tuning.execution.study_run import Watch, Workshop, heed_sigterm, quiet, run_study, warm_up
+from tuning.records.ownership import Epoch
+from tuning.records.parts import STUDIES, TRIALS, PartWriter, of_kind, read_parts, shard_parts
+from tuning.records.schema import Record, TrialRecord, unique
+from tuning.runs.plan_file import read_shard
+from tuning.runs.resume import carried
+from tuning.steps import Step
+from tuning.storage.run_directory import RunDirectory
+from tuning.study.study import Study
+
+Report = Callable[[dict[str, Any]], None]
+INTERVAL_S = 1.0  # between record parts
+FALSE_STARTS = 5  # of a shard's workers, before its first study
+
+
+class WornOutError(Exception):
+    """The worker has grown too large for another study; a new process goes on."""
+
+
+@dataclass
+class Nodes:
+    """What a worker can know of the cluster.
+
+    name: of its own node. slots: how many workers share that. fetch: a file from another node, None when that cannot
+    be had. lost: whether a node is gone.
+    """
+
+    name: str = ""
+    slots: int = 1
+    fetch: Callable[[str, str], bytes | None] = lambda *_: None
+    lost: Callable[[str], bool] = lambda _: False
+
+
+@dataclass
+class Watcher(Watch):
+    """Notes where the worker is and sets its limits."""
+
+    flight: Flight
+    guard: Guard
+    position: int = STARTING
+
+    def study(self, position: int) -> None:
+        """The study at this position of the shard begins."""
+        self.position = position
+        self.guard.study()
+
+    def loading(self) -> None:
+        self._turn(LOADING)
+
+    def trial(self, number: int) -> None:
+        self._turn(number)
+
+    def concluding(self) -> None:
+        self._turn(CONCLUDING)
+
+    def _turn(self, trial: int) -> None:
+        self.flight.at(self.position, trial)
+        self.guard.part()
+
+    def saving(self) -> None:
+        self.guard.pause()
+
+    def steps(self, start: Callable[..., Iterable[Step]], *, paused: bool) -> Callable[..., Iterable[Step]]:
+        return self.guard.steps(start, paused=paused)
+
+    def over(self) -> str:
+        return self.guard.over()
+
+
+@dataclass
+class Shard:
+    """One attempt at a shard.
+
+    left: positions of the studies to run, in that order. known: recorded trials by study. found: how earlier workers
+    ended.
+    """
+
+    workshop: Workshop
+    studies: Sequence[Study]
+    left: Sequence[int]
+    writer: PartWriter
+    known: dict[str, list[TrialRecord]]
+    found: list[Crash] = field(default_factory=list)
+
+    @property
+    def counts(self) -> Counter[tuple[int, int]]:
+        return counted(self.found)
+
+    def read_together(self) -> None:
+        """Read what several customers have in common; that is no one's time and memory in particular."""
+        for position in self.left:
+            customer = self.studies[position].customer
+            if customer.key is not None:
+                with suppress(CustomerError):
+                    self.workshop.loader.read(customer)
+
+    def work(self, watcher: Watcher | None = None, memory: Memory | None = None) -> None:
+        """Run all unfinished studies: those that a worker died in come last, and every trial is written at once."""
+        suspects = {crash.position for crash in self.found}
+        for position in self.left:
+            study = self.studies[position]
+            if position in suspects:
+                self._write(watcher)
+                self.writer.interval = 0.0
+                if (crash := self._condemned(position)) is not None:
+                    self.writer.add([self._quarantine(study, crash)])
+                    continue
+            if memory is not None and memory.worn_out:
+                self._write(watcher)
+                raise WornOutError
+            self._study(position, study, watcher)
+        self._write(watcher)
+
+    def _study(self, position: int, study: Study, watcher: Watcher | None) -> None:
+        if watcher is not None:
+            watcher.study(position)
+        for records in run_study(self.workshop, study, self.known.get(study.id, []), watch=watcher):
+            self.writer.add(self._with_attempts(position, records))
+            if self.writer.due:
+                self._write(watcher)
+
+    def _write(self, watcher: Watcher | None) -> None:
+        if watcher is not None:
+            watcher.saving()
+        self.writer.flush()
+
+    def _with_attempts(self, position: int, records: list[Record]) -> list[Record]:
+        if not self.found:
+            return records
+        counts = self.counts
+        return [
+            replace(record, attempt=1 + counts[position, record.trial]) if isinstance(record, TrialRecord) else record
+            for record in records
+        ]
+
+    def _condemned(self, position: int) -> Crash | None:
+        """The last crash of a study one of whose trials has ended its worker too often."""
+        limit = self.workshop.definition.limits.crashes_before_quarantine
+        keys = [key for key, count in self.counts.items() if key[0] == position and count >= limit]
+        return next((crash for crash in reversed(self.found) if (crash.position, crash.trial) in keys), None)
+
+    def _quarantine(self, study: Study, crash: Crash) -> Record:
+        times = self.counts[crash.position, crash.trial]
+        known = self.known.get(study.id, [])
+        return quarantine(
+            self.workshop, study, known, what=crash.where, times=times, cause=crash.cause, error=crash.stack
+        )
+
+
+def work_shard(
+    directory: RunDirectory,
+    epoch: Epoch,
+    shard: int,
+    report: Report,
+    *,
+    definition: Definition | None = None,
+    interval: float | None = None,
+    nodes: Nodes | None = None,
+) -> None:
+    """Run all unfinished studies of a shard and record them.
+
+    definition: the user's own object where it holds what cannot be written down (a function), else the frozen one.
+    interval: seconds between record parts, default `INTERVAL_S`. nodes: with None nothing is limited and nothing
+    noted for the case of a crash, as when somebody debugs in this process.
+    """
+    settings, studies = read_shard(directory, epoch, shard)
+    known, finished = recorded(directory, epoch, shard)
+    found = [] if nodes is None else crashes(directory, epoch, shard, fetch=nodes.fetch, lost=nodes.lost)
+    suspects = {crash.position for crash in found}
+    order = sorted(range(len(studies)), key=lambda position: position in suspects)
+    left = [position for position in order if studies[position].id not in finished]
+    workshop = Workshop.open(directory, epoch, settings, definition, [studies[position] for position in left])
+    every = INTERVAL_S if interval is None else interval
+    writer = PartWriter(directory, epoch, shard, report, every, workshop.filing.settle)
+    work = Shard(workshop, studies, left, writer, known, found)
+    with ExitStack() as stack:
+        stack.enter_context(quiet())
+        stack.push(writer.rescue)
+        if nodes is None:
+            work.work()
+            return
+        if (starts := sum(crash.position == STARTING for crash in found)) >= FALSE_STARTS:
+            raise StorageError(
+                f"the worker of shard {shard} died {starts} times before its first study: {found[-1].cause}"
+            )
+        limits = workshop.definition.limits
+        flight = stack.enter_context(Flight(directory, epoch, shard, nodes.name))
+        before = allocated()
+        work.read_together()
+        memory = stack.enter_context(Memory(limits.memory_gb, nodes.slots, allocated() - before))
+        timed = limits.trial_seconds is not None or limits.study_seconds is not None
+        warm = not (timed and left) or warm_up(workshop, studies[left[0]])
+        guard = stack.enter_context(Guard(limits, flight.stack, warm))
+        work.work(Watcher(flight, guard), memory)
+
+
+def recorded(directory: RunDirectory, epoch: Epoch, shard: int) -> tuple[dict[str, list[TrialRecord]], set[str]]:
+    """What is known of a shard from before: trials by study, and the ids of finished studies."""
+    names = shard_parts(directory, epoch, shard)
+    trials = carried(directory, epoch, shard) + read_parts(directory, of_kind(names, TRIALS), damaged=ignore)
+    by_study: dict[str, list[TrialRecord]] = {}
+    for record in unique(trials):
+        by_study.setdefault(record.study, []).append(record)
+    finished = {record.study for record in read_parts(directory, of_kind(names, STUDIES), damaged=ignore)}
+    return by_study, finished
+
+
+def ignore(name: str, error: Exception) -> None:
+    """A damaged part costs its trials only: they are run again."""
+
+
+def packed_trainable(uri: str, epoch: Epoch, name: str, definition: Definition | None, interval: float) -> Any:
+    """The Tune trainable; its name carries the run, because Ray keeps trainables by name within a job.
+
+    It never raises: Tune would start it again for ever. What went wrong is reported, and the shard ends.
+    """
+
+    def trainable(config: dict[str, Any]) -> None:
+        from ray import tune
+
+        heed_sigterm()
+        directory, shard = RunDirectory(uri), config["shard"]
+        try:
+            work_shard(
+                directory, epoch, shard, tune.report, definition=definition, interval=interval, nodes=ray_nodes()
+            )
+        except WornOutError:
+            os._exit(0)  # Tune starts another process for what is left
+        except Exception as error:
+            tune.report({"error": f"{type(error).__name__}: {error}"})
+
+    trainable.__name__ = name
+    return trainable
+
+
+def ray_nodes() -> Nodes:
+    """The cluster as a worker sees it."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    def read(path: str) -> bytes | None:
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except OSError:
+            return None
+
+    def fetch(node: str, path: str) -> bytes | None:
+        strategy = NodeAffinitySchedulingStrategy(node, soft=False)
+        task = ray.remote(read).options(num_cpus=0, scheduling_strategy=strategy, max_retries=0)
+        try:
+            content: bytes | None = ray.get(task.remote(path), timeout=30)
+        except Exception:  # the node is going away
+            return None
+        return content
+
+    def lost(node: str) -> bool:
+        return node not in {each["NodeID"] for each in ray.nodes() if each["Alive"]}
+
+    name = ray.get_runtime_context().get_node_id()
+    cpus = next((each["Resources"].get("CPU", 1) for each in ray.nodes() if each["NodeID"] == name), 1)
+    return Nodes(name, int(cpus), fetch, lost)

@@ -1,0 +1,150 @@
+"""Tune's interfaces over many studies: one `SearchAlgorithm`, one `TrialScheduler`, one `Callback`.
+
+Tune pickles all three when a Tuner is made (and never needs the copy: the records are the truth), so they hold a key
+and look the studies up. `SearchAlgorithm` and not `Searcher`, because Tune wraps a searcher in a generator with one
+sample count and one id scheme for all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from tuning.execution.cluster import error_text
+from tuning.execution.spread.live import DEATHS
+from tuning.execution.spread.studies import Studies
+
+_STUDIES: dict[str, Studies] = {}
+REPORT = "report"  # the key of a worker's report that holds the step, as JSON: Tune flattens nested results
+
+
+def adapt(studies: Studies) -> str:
+    """Make studies known to adapters until this process ends; gives the key."""
+    key = uuid.uuid4().hex
+    _STUDIES[key] = studies
+    return key
+
+
+@contextlib.contextmanager
+def adapting(studies: Studies) -> Iterator[str]:
+    """Make studies known to adapters for the time of a run; gives the key."""
+    key = adapt(studies)
+    try:
+        yield key
+    finally:
+        del _STUDIES[key]
+
+
+def studies_of(key: str) -> Studies:
+    """The studies of a key; a module's function, so that pickled adapters refer to it by name."""
+    return _STUDIES[key]
+
+
+def search_over(key: str) -> Any:
+    """A `SearchAlgorithm` that asks each study's own searcher."""
+    from ray.tune.experiment.config_parser import _create_trial_from_spec, _make_parser
+    from ray.tune.search.search_algorithm import SearchAlgorithm
+
+    class StudiesSearch(SearchAlgorithm):
+        metric = None  # else Tune demands it in every result
+
+        def __init__(self) -> None:
+            self._spec: dict[str, Any] = {}
+            self._stopped = False
+
+        @property
+        def total_samples(self) -> int:
+            return studies_of(key).total
+
+        def set_search_properties(self, metric: Any, mode: Any, config: Any, **spec: Any) -> bool:
+            return True
+
+        def add_configurations(self, experiments: Any) -> None:
+            self._spec = dict(experiments[0].spec if isinstance(experiments, list) else experiments.spec)
+
+        def next_trial(self) -> Any:
+            found = None if self._stopped else studies_of(key).next()
+            if found is None:
+                return None
+            trial_id, study, trial = found
+            config = {
+                "study": study.study.id,
+                "trial": trial.number,
+                "config": dict(trial.config),
+                "checkpoint": trial.checkpoint,
+            }
+            return _create_trial_from_spec(
+                {**self._spec, "config": config},
+                _make_parser(),
+                evaluated_params={},
+                experiment_tag=trial_id,
+                trial_id=trial_id,
+            )
+
+        def on_trial_result(self, trial_id: str, result: Any) -> None:
+            pass  # the scheduler's side takes results in, it hears of them first
+
+        def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
+            studies_of(key).end(trial_id, f"its worker died: {DEATHS}" if error else None)
+
+        def is_finished(self) -> bool:
+            return self._stopped or studies_of(key).over
+
+        def set_finished(self) -> None:
+            self._stopped = True  # the run is to end; trials under way go on from the journal later
+
+        def has_checkpoint(self, dirpath: str) -> bool:
+            return False
+
+        def save_to_dir(self, dirpath: str, **kwargs: Any) -> None:
+            pass  # the journal is what is kept
+
+        def restore_from_dir(self, dirpath: str) -> None:
+            pass
+
+    return StudiesSearch()
+
+
+def scheduler_over(key: str) -> Any:
+    """A `TrialScheduler` that asks each study's own scheduler; Tune starts pending trials by itself."""
+    from ray.tune.schedulers import FIFOScheduler, TrialScheduler
+
+    class StudiesScheduler(FIFOScheduler):
+        _supports_buffered_results = False
+
+        def set_search_properties(self, metric: Any, mode: Any, **spec: Any) -> bool:
+            return True
+
+        def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+            if REPORT not in result:
+                return str(TrialScheduler.CONTINUE)
+            stop = studies_of(key).result(trial.trial_id, json.loads(result[REPORT]))
+            return str(TrialScheduler.STOP if stop else TrialScheduler.CONTINUE)
+
+        def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
+            studies_of(key).died(trial.trial_id, error_text(trial))
+
+        def choose_trial_to_run(self, tune_controller: Any) -> Any:
+            return None
+
+    return StudiesScheduler()
+
+
+def checkpoints_callback(key: str) -> Any:
+    """A `Callback` that tells studies of checkpoints and of trials that start again."""
+    from ray import tune
+
+    class Checkpoints(tune.Callback):
+        def on_checkpoint(self, iteration: int, trials: Any, trial: Any, checkpoint: Any, **info: Any) -> None:
+            studies_of(key).saved(trial.trial_id, str(checkpoint.path))
+
+        def on_trial_recover(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+            studies_of(key).lost(trial.trial_id)
+
+        def on_experiment_end(self, trials: Any, **info: Any) -> None:
+            studies_of(key).flush()
+
+    return Checkpoints()

@@ -1,0 +1,177 @@
+"""Running the spread studies of a run: from its plan to a `tune.Tuner`, and each study's record when it ends."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from tuning.definition.definition import Definition
+from tuning.errors import StorageError, StudyError
+from tuning.execution.quarantine import quarantine
+from tuning.execution.spread.adapters import adapt, adapting, checkpoints_callback, scheduler_over, search_over
+from tuning.execution.spread.journal import DRIVER, read_journal
+from tuning.execution.spread.live import DEATHS, Event, LiveStudy
+from tuning.execution.spread.sharing import fetch, sharing, shelf
+from tuning.execution.spread.state import FILE
+from tuning.execution.spread.studies import Studies
+from tuning.execution.spread.trainable import CHECKPOINT_S, spread_trainable
+from tuning.execution.study_run import Workshop, quiet, run_study, stopping_rules
+from tuning.planning.plan import Plan
+from tuning.records.ownership import Epoch
+from tuning.records.parts import STUDIES, TRIALS, PartWriter, accepted, of_kind, read_parts
+from tuning.records.schema import StudyRecord, TrialRecord
+from tuning.runs.plan_file import Settings
+from tuning.storage.run_directory import RunDirectory
+from tuning.study.study import Study
+from tuning.study.warm_start import of_customer
+
+Report = Callable[[dict[str, Any]], None]
+INTERVAL_S = 1.0  # between two parts of journal and records
+
+
+@dataclass
+class SpreadRun:
+    """One attempt at a run's spread studies. carried: the definition when it holds what cannot be written down."""
+
+    directory: RunDirectory
+    epoch: Epoch
+    plan: Plan
+    run: str
+    definition: Definition
+    carried: Definition | None
+    report: Report
+    _shelf: Any = field(default=None, init=False)  # has the run's own files in the object store
+
+    @contextlib.contextmanager
+    def tuner(self, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Iterator[Any]:
+        """The Tuner over all trials of all unfinished studies; a study's record is written when it ends."""
+        studies = self._studies()
+        left = [live.study for live in studies.studies]
+        with adapting(studies) as adapters, sharing(self.directory, left) as self._shelf:
+            try:
+                yield self._tuner(adapters, attempt, callbacks, stop)
+            finally:
+                studies.close()
+                if all(study.finished for study in studies.studies) and not studies.broken:
+                    self._sweep()
+            if studies.broken:  # Tune was only asked to stop, it knows of no error
+                raise StorageError(studies.broken.removeprefix("StorageError: "))
+
+    def _sweep(self) -> None:
+        """Delete what drivers that died have left of trials' states; nobody goes on from them any more."""
+        states = [name for name in self.directory.list("tune") if name.endswith(f"/{FILE}")]
+        for folder in {name.rpartition("/")[0] for name in states}:
+            self.directory.remove_folder(folder)
+
+    def lasting_tuner(self) -> Any:
+        """The same for a caller who fits it at some time; its studies stay in memory until this process ends."""
+        studies = self._studies()
+        self._shelf = shelf(self.directory, [live.study for live in studies.studies])
+        return self._tuner(adapt(studies), 0)
+
+    def _studies(self) -> Studies:
+        studies = Studies(self.directory, self.epoch, self._live(), self.report, self._conclude, interval=INTERVAL_S)
+        studies.flush()  # records that had to be made again; a study's own record comes after its trials'
+        for study in studies.studies:
+            if study.finished:  # nothing left but its record
+                self._conclude(study)
+        return studies
+
+    def _tuner(self, adapters: str, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Any:
+        from ray import tune
+
+        name = f"spread_{self.run.replace('-', '_')}"
+        epoch = replace(self.epoch, accepts=())
+        return tune.Tuner(
+            tune.with_resources(
+                spread_trainable(self.directory.uri, epoch, name, self.carried, CHECKPOINT_S, self._shelf),
+                self.definition.resources.to_ray(),
+            ),
+            tune_config=tune.TuneConfig(
+                search_alg=search_over(adapters), scheduler=scheduler_over(adapters), reuse_actors=True
+            ),
+            run_config=tune.RunConfig(
+                name=f"{self.epoch.folder}-spread-{attempt}",
+                storage_path=self.directory.locate("tune"),
+                callbacks=[checkpoints_callback(adapters), *callbacks],
+                stop=stop,
+                failure_config=tune.FailureConfig(max_failures=self.definition.limits.crashes_before_quarantine - 1),
+                verbose=0,
+            ),
+        )
+
+    def _live(self) -> list[LiveStudy]:
+        """The unfinished studies, where their journals say they were."""
+        names = accepted(self.directory, self.epoch)
+        # The plan holds what is left. An earlier owner's record of such a study is out of date: more trials are wanted
+        # now, or a part of its trials is damaged.
+        own = list(self.directory.list(self.epoch.records))
+        ended = {record.study for record in read_parts(self.directory, of_kind(own, STUDIES), _ignore)}
+        trials: dict[str, dict[int, TrialRecord]] = {}
+        for record in read_parts(self.directory, of_kind(names, TRIALS), _ignore):
+            trials.setdefault(record.study, {})[record.trial] = record
+        journal = read_journal(self.directory, self.epoch, _ignore)
+        found = []
+        for study in self.plan.studies:
+            if study.id in ended:
+                continue
+            live = self._study(study)
+            try:
+                live.replay(journal.get(study.id, ()), trials.get(study.id, {}))
+            except StudyError as error:
+                live.failure = str(error)
+                live.waiting.clear()
+                live.live.clear()
+            found.append(live)
+        return found
+
+    def _study(self, study: Study) -> LiveStudy:
+        return LiveStudy(
+            self.run,
+            study,
+            study.space or self.plan.space,
+            self.plan.metric,
+            self.plan.mode,
+            study.trials or self.definition.trials,
+            _family,
+            _unheard,
+            of_customer(self.definition.warm_start, study.customer.id),
+            stopping_rules(self.definition, self.plan.mode),
+        )
+
+    def _conclude(self, study: LiveStudy) -> None:
+        """Choose and refit the study's winner here, in the driver, and record the study."""
+        settings = Settings(self.run, self.plan.task, self.plan.metric, self.plan.mode)
+        workshop = Workshop.open(
+            self.directory, self.epoch, settings, self.carried, at_hand=partial(fetch, self._shelf)
+        )
+        writer = PartWriter(self.directory, self.epoch, DRIVER, self.report, settle=workshop.filing.settle)
+        if study.crashed is not None:
+            number, error = study.crashed
+            times = self.definition.limits.crashes_before_quarantine
+            what = f"trial {number}"
+            record = quarantine(workshop, study.study, study.records, what=what, times=times, cause=DEATHS, error=error)
+            writer.add([record])
+        else:
+            with quiet():
+                found = run_study(
+                    workshop, study.study, study.records, trials=(), failure=study.failure, over=study.ended
+                )
+                for group in [*found]:
+                    writer.add([record for record in group if isinstance(record, StudyRecord)])
+        writer.flush()
+
+
+def _unheard(event: Event) -> None:
+    """Until the studies are put together, what is replayed stays unwritten: it is in the journal already."""
+
+
+def _family(config: Mapping[str, Any]) -> str:
+    return str(config.get("model", "objective"))
+
+
+def _ignore(name: str, error: Exception) -> None:
+    """A damaged part costs nothing that the journal does not know."""

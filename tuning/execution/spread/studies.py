@@ -1,0 +1,181 @@
+"""All spread studies of a run, as the adapters to Tune see them: whose turn it is, whose trial that is.
+
+A study whose searcher or scheduler raises ends, with its reason; the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from tuning.errors import StudyError
+from tuning.execution.spread.journal import DRIVER, write_journal
+from tuning.execution.spread.live import Event, LiveStudy
+from tuning.execution.spread.live_trial import LiveTrial
+from tuning.records.ownership import Epoch
+from tuning.records.parts import PartWriter
+from tuning.storage.run_directory import RunDirectory
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 8  # studies in flight; memory is bounded by it, and a study that has ended is dropped
+
+
+@dataclass(eq=False)
+class Studies:
+    """studies: in the order in which they start. at_once: how many may have trials at the same time.
+
+    on_end: told each study that has ended, once. Nothing here raises towards Tune, where any exception would end
+    the whole experiment.
+    """
+
+    directory: RunDirectory
+    epoch: Epoch
+    studies: Sequence[LiveStudy]
+    report: Callable[[dict[str, Any]], None]
+    on_end: Callable[[LiveStudy], None]
+    at_once: int = AT_ONCE
+    interval: float = 0.0
+    #: Why the records could not be written; the search stops then, since nothing more would be kept.
+    broken: str = ""
+    _trials: dict[str, tuple[LiveStudy, int]] = field(default_factory=dict)
+    _events: list[Event] = field(default_factory=list)
+    _served: list[str] = field(default_factory=list)
+    # Beside Tune's loop: object storage takes a tenth of a second for each.
+    _removing: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(4, "tuning-checkpoints"))
+    _ended: set[str] = field(default_factory=set)
+    _last: float = field(default_factory=time.monotonic)
+    _issued: int = 0
+
+    def __post_init__(self) -> None:
+        # Both are flushed here together, the journal first.
+        self._writer = PartWriter(self.directory, self.epoch, DRIVER, self.report, interval=float("inf"))
+        for study in self.studies:
+            study.journal = self._events.append
+            self._writer.trials.extend(study.remade)
+
+    @property
+    def total(self) -> int:
+        return sum(study.trials for study in self.studies)
+
+    @property
+    def over(self) -> bool:
+        """No study will have another trial."""
+        return bool(self.broken) or all(study.over for study in self.studies)
+
+    def next(self) -> tuple[str, LiveStudy, LiveTrial] | None:
+        """(trial id, study, trial) to run next: of the studies in flight the one with the fewest running trials."""
+        flying = [study for study in self.studies if not study.finished][: self.at_once]
+        for study in sorted(flying, key=lambda study: len(study.live) - len(study.waiting)):
+            if self.broken or study.over:
+                continue
+            try:
+                trial = study.next()
+            except StudyError as error:
+                self._failed(study, error)
+                continue
+            if trial is not None:
+                self._issued += 1
+                trial_id = f"{self._issued:06d}_{trial.number:05d}"
+                self._trials[trial_id] = (study, trial.number)
+                return trial_id, study, trial
+        return None
+
+    def result(self, trial_id: str, report: Mapping[str, Any]) -> bool:
+        """A trial's step; True when it is to stop."""
+        study, number = self._trials[trial_id]
+        if study.failure is not None or self.broken:
+            return True
+        try:
+            stop = study.result(number, report)
+        except StudyError as error:
+            self._failed(study, error)
+            return True
+        self._flush_when_due()
+        return stop
+
+    def saved(self, trial_id: str, path: str) -> None:
+        """A trial has a checkpoint at a path of the storage; the one before it has served."""
+        study, number = self._trials[trial_id]
+        inside = f"{self.directory.root}/"
+        if not path.startswith(inside):
+            return  # a storage of Tune's own choosing: not ours to keep or to delete
+        name = path.removeprefix(inside)
+        if number in study.live:
+            self._forget(study.live[number].checkpoint)
+            study.saved(number, name)
+        else:
+            self._forget(name)
+
+    def _forget(self, checkpoint: str | None) -> None:
+        if checkpoint is not None:
+            self._served.append(checkpoint)
+
+    def lost(self, trial_id: str) -> None:
+        """A trial's worker was lost, Tune starts it again."""
+        study, number = self._trials[trial_id]
+        if number in study.live:
+            study.live[number].attempt += 1
+
+    def died(self, trial_id: str, error: str) -> None:
+        """A trial's worker has died for the last time; what Tune says of it."""
+        study, number = self._trials[trial_id]
+        if number in study.live:
+            study.live[number].death = error
+
+    def end(self, trial_id: str, lost: str | None = None) -> None:
+        """A trial has ended."""
+        study, number = self._trials.pop(trial_id)
+        if number in study.live:
+            self._forget(study.live[number].checkpoint)
+        try:
+            record = study.end(number, lost)
+        except StudyError as error:
+            self._failed(study, error)
+            return
+        if record is not None:
+            self._writer.trials.append(record)
+        self._flush_when_due()
+        self._look(study)
+
+    def _failed(self, study: LiveStudy, error: StudyError) -> None:
+        logger.warning("study %s ends: %s", study.study.id, error)
+        study.failure = str(error)
+        study.live.clear()
+        study.waiting.clear()
+        self._look(study)
+
+    def _look(self, study: LiveStudy) -> None:
+        if study.finished and study.study.id not in self._ended:
+            self._ended.add(study.study.id)
+            self.flush()
+            self.on_end(study)
+
+    def _flush_when_due(self) -> None:
+        if time.monotonic() - self._last >= self.interval:
+            self.flush()
+
+    def close(self) -> None:
+        """Write what has happened and wait for what is being deleted."""
+        self.flush()
+        self._removing.shutdown()
+
+    def flush(self) -> None:
+        """Write what has happened: the journal first, then the records."""
+        try:
+            if self._events:
+                events = list(self._events)
+                write_journal(self.directory, self.epoch, events)
+                del self._events[: len(events)]
+            self._writer.flush()
+            # Nothing durable names these any more: the journal names a later one, or the trial's end.
+            while self._served:
+                self._removing.submit(self.directory.remove_folder, self._served.pop())
+        except Exception as error:
+            self.broken = f"{type(error).__name__}: {error}"
+            logger.exception("the records of spread studies could not be written")
+        self._last = time.monotonic()

@@ -1,0 +1,156 @@
+"""The Tune trainable of a spread trial: the same training code, each step a report.
+
+A worker keeps the customers it has loaded: their other trials on a reused actor do not load them again. A state is
+saved through Tune about every `CHECKPOINT_S` seconds, so that a killed trial goes on from there.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from tuning.data.customers import Customer
+from tuning.definition.definition import Definition
+from tuning.errors import CustomerError, StudyError
+from tuning.execution.spread.adapters import REPORT
+from tuning.execution.spread.sharing import fetch
+from tuning.execution.spread.state import read_state, write_state
+from tuning.execution.study_run import Workshop, heed_sigterm, quiet
+from tuning.records.ownership import Epoch
+from tuning.runs.plan_file import read_plan
+from tuning.seeds import trial_seed
+from tuning.storage.run_directory import RunDirectory
+from tuning.study.study import Study, worker_name
+from tuning.study.trial import is_ctrl_c
+
+CHECKPOINT_S = 5.0
+KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as large
+
+
+def spread_trainable(uri: str, epoch: Epoch, name: str, definition: Definition | None, pause: float, shelf: Any) -> Any:
+    """The trainable of one trial; its name carries the run.
+
+    pause: seconds between checkpoints. shelf: has the run's own files in the object store.
+    """
+
+    def trainable(config: dict[str, Any]) -> None:
+        heed_sigterm()
+        run_trial(uri, epoch, definition, config, pause, shelf)
+
+    trainable.__name__ = name
+    return trainable
+
+
+def run_trial(
+    uri: str, epoch: Epoch, definition: Definition | None, config: dict[str, Any], pause: float, shelf: Any
+) -> None:
+    """One trial, every step reported; an exception of the user's code is reported too, and not tried again."""
+    from ray import tune
+
+    steps = _steps(uri, epoch, definition, config, pause, shelf)
+    while True:
+        try:
+            with quiet():
+                found = next(steps, None)
+        except BaseException as raised:
+            if is_ctrl_c(raised):
+                raise
+            known = isinstance(raised, CustomerError | StudyError)
+            reason = str(raised) if known else f"{type(raised).__name__}: {raised}"[:500]
+            unusable = isinstance(raised, CustomerError)
+            found = {"failed": reason, "error": None if known else traceback.format_exc(), "unusable": unusable}, None
+        if found is None:
+            return
+        report, folder = found
+        # Outside of the try: Tune ends a stopped trial by a SystemExit from here.
+        checkpoint = tune.Checkpoint.from_directory(folder) if folder else None
+        tune.report({REPORT: json.dumps(report)}, checkpoint=checkpoint)
+        if "failed" in report:
+            return
+
+
+def _steps(
+    uri: str, epoch: Epoch, definition: Definition | None, config: dict[str, Any], pause: float, shelf: Any
+) -> Any:
+    bench = _bench(uri, epoch, definition, shelf)
+    workshop, study = bench.workshop, bench.studies[config["study"]]
+    training = workshop.training(bench.data(study.customer))
+    params, state = config["config"], _restored(workshop.directory, config)
+    steps = iter(training.start(params, trial_seed(study.seed, config["trial"]), state["state"] if state else None))
+    spent, cpu = (state["seconds"], state["fit_seconds"]) if state else (0.0, 0.0)
+    saved = time.monotonic()
+    while True:
+        wall, before = time.perf_counter(), time.process_time()
+        step = next(steps, None)
+        spent, cpu = spent + time.perf_counter() - wall, cpu + time.process_time() - before
+        if step is None:
+            return
+        report = {
+            "step": step.step,
+            "score": step.score,
+            "seconds": spent,
+            "folds": list(step.fold_scores),
+            "figures": dict(step.metrics),
+            "full": training.full_steps(params),
+            "race": training.race_steps(params, study.space or workshop.space),
+            "prefix": training.best_prefix(params),
+            "progress": training.progress(params),
+            "fit_seconds": cpu,
+            "worker": worker_name(),
+        }
+        if step.get_state is None or time.monotonic() - saved < pause:
+            yield report, None
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            content = {"state": step.get_state(), "seconds": spent, "fit_seconds": cpu}
+            write_state(folder, content)
+            yield report, folder
+        saved = time.monotonic()
+
+
+def _restored(directory: RunDirectory, config: dict[str, Any]) -> dict[str, Any] | None:
+    """The state of this trial's last checkpoint: Tune's own after a lost worker, the journal's after a lost driver."""
+    from ray import tune
+
+    checkpoint = tune.get_checkpoint()
+    if checkpoint is None and not config["checkpoint"]:
+        return None
+    return read_state(directory, str(checkpoint.path) if checkpoint else directory.path(config["checkpoint"]))
+
+
+@dataclass
+class Bench:
+    """What this process keeps between trials: the run's workshop and the customers that it used last."""
+
+    workshop: Workshop
+    studies: Mapping[str, Study]
+    _kept: dict[str, tuple[int, Any]] = field(default_factory=dict)
+
+    def data(self, customer: Customer) -> Any:
+        """The customer's data, loaded once; of many customers those used last, up to `KEPT_BYTES` of their files."""
+        size, data = self._kept.pop(customer.id, (customer.size, None))
+        self._kept[customer.id] = (size, self.workshop.data(customer) if data is None else data)
+        while len(self._kept) > 1 and sum(size for size, _ in self._kept.values()) > KEPT_BYTES:
+            del self._kept[next(iter(self._kept))]
+        return self._kept[customer.id][1]
+
+
+_OPEN: dict[tuple[str, str], Bench] = {}
+
+
+def _bench(uri: str, epoch: Epoch, definition: Definition | None, shelf: Any) -> Bench:
+    """This process's bench of a run, opened once."""
+    key = (uri, epoch.folder)
+    if key not in _OPEN:
+        _OPEN.clear()
+        directory = RunDirectory(uri)
+        settings, studies, _ = read_plan(directory, epoch)
+        workshop = Workshop.open(directory, epoch, settings, definition, at_hand=partial(fetch, shelf))
+        _OPEN[key] = Bench(workshop, {study.id: study for study in studies})
+    return _OPEN[key]

@@ -1,0 +1,323 @@
+"""The `models` of a definition: built-in families by name and the user's own estimators, and their search space.
+
+An entry is a family's name, `package.module:factory` (a class, a function that makes an estimator, or an estimator),
+`file.py:factory`, a scikit-learn estimator or pipeline itself, or a mapping with
+
+    estimator     one of these
+    name          the value of `model` in configurations and tables (default: made from the estimator)
+    params        fixed parameters
+    search_space  parameters that vary, under the estimator's names (`svc__C` inside a pipeline is written so too)
+    input         "encoded", "frame" or "auto" (see `tuning.models.own`)
+
+An entry without a search space is one point. Estimators given as objects travel to the workers as import path and
+parameters where that says everything, else as a file that the run writes into its directory and knows by digest.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from tuning.errors import DefinitionError, RunError
+from tuning.models.base import Family
+from tuning.models.registry import families as built_in
+from tuning.storage.run_directory import slug
+from tuning.user_code import copy_into, is_file, load_function, name_inside
+
+if TYPE_CHECKING:
+    from search_spaces import SearchSpace
+    from tuning.storage.run_directory import RunDirectory
+
+FOLDER = "estimators"
+FIELDS = ("estimator", "name", "params", "search_space", "input")
+INPUTS = ("auto", "encoded", "frame")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One checked entry of `models`; estimator is a name, an import path, an object, or a `Stored` one."""
+
+    name: str
+    estimator: Any
+    params: Mapping[str, Any] = field(default_factory=dict)
+    search_space: SearchSpace | None = None
+    input: str = "auto"
+
+    @property
+    def built_in(self) -> bool:
+        """Whether this is a family of ours."""
+        return isinstance(self.estimator, str) and ":" not in self.estimator
+
+    def to_dict(self) -> Any:
+        """As it would stand in YAML; an estimator that cannot be written down by its own text."""
+        if self.built_in and self.search_space is None:
+            return self.estimator
+        said = _described(self.estimator)
+        document: dict[str, Any] = {"name": self.name, "estimator": repr(self.estimator), **(said or {})}
+        if self.params:
+            document["params"] = {**document.get("params", {}), **self.params}
+        if isinstance(self.estimator, Stored):
+            document["estimator"] = {"file": self.estimator.file, "sha256": self.estimator.sha256}
+        if self.search_space is not None:
+            document["search_space"] = self.search_space.to_dict()
+        if self.input != "auto":
+            document["input"] = self.input
+        return document
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An unfitted estimator in a file that the run itself has written."""
+
+    file: str
+    sha256: str
+
+    @classmethod
+    def write(cls, estimator: Any, name: str, directory: RunDirectory) -> Stored:
+        from tuning.models.customer_model import dump_skops
+        from tuning.models.own import dump_pickle
+
+        try:
+            content, suffix = dump_skops(estimator), "skops"
+        except Exception:  # skops refuses in many ways; the file is only for this run's own workers
+            content, suffix = dump_pickle(estimator), "pkl"
+        file = f"{FOLDER}/{slug(name)}.{suffix}"
+        directory.write(file, content)
+        return cls(file, hashlib.sha256(content).hexdigest())
+
+    def read(self, directory: RunDirectory | None) -> Any:
+        from tuning.models.customer_model import load_skops
+
+        if directory is None:
+            raise DefinitionError(
+                f"models: {self.file!r} belongs to another run; give the estimator itself or its import path."
+            )
+        content = directory.read(self.file)
+        if hashlib.sha256(content).hexdigest() != self.sha256:
+            raise RunError(f"{directory.display(self.file)} is not what this run has written: its SHA-256 differs.")
+        if self.file.endswith(".skops"):
+            return load_skops(content)
+        import cloudpickle
+
+        return cloudpickle.loads(content)
+
+
+def parse_models(value: Any) -> tuple[Entry, ...]:
+    """Checked entries from what stands under `models`; `ValueError` names what is wrong.
+
+    value: one entry, a list of them, or a mapping of name to entry. Nothing is imported here.
+    """
+    if isinstance(value, Mapping) and "estimator" not in value:
+        items = [_named(name, item) for name, item in value.items()]
+    else:
+        items = list(value) if isinstance(value, list | tuple) else [value]
+    if not items:
+        raise ValueError("the list is empty; leave it out to search the built-in families.")
+    entries = [_entry(item, position) for position, item in enumerate(items)]
+    return _with_unique_names(entries)
+
+
+def _named(name: Any, item: Any) -> dict[str, Any]:
+    if isinstance(item, Mapping):
+        return {"name": str(name), **item}
+    return {"name": str(name), "estimator": item}
+
+
+def _entry(item: Any, position: int) -> Entry:
+    where = f"entry {position + 1}"
+    if isinstance(item, Entry):
+        return item
+    if not isinstance(item, Mapping):
+        item = {"estimator": item}
+    unknown = [key for key in item if key not in FIELDS]
+    if unknown:
+        near = difflib.get_close_matches(str(unknown[0]), FIELDS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"{where}: unknown key {unknown[0]!r}.{hint} Allowed: {', '.join(FIELDS)}.")
+    if "estimator" not in item:
+        raise ValueError(f"{where}: there is no `estimator`: a family's name, an import path or an object.")
+    estimator, params = item["estimator"], item.get("params") or {}
+    if isinstance(estimator, Mapping):
+        if set(estimator) != {"file", "sha256"}:
+            raise ValueError(f"{where}, estimator: {dict(estimator)!r} is not an estimator.")
+        estimator = Stored(str(estimator["file"]), str(estimator["sha256"]))
+    _check_estimator(estimator, where)
+    if not isinstance(params, Mapping):
+        raise ValueError(f"{where}, params: {params!r} is not a mapping of parameter to value.")
+    how = item.get("input", "auto")
+    if how not in INPUTS:
+        raise ValueError(f"{where}, input: {how!r} is not one of {', '.join(INPUTS)}.")
+    entry = Entry(str(item.get("name", "")), estimator, dict(params), _space(item.get("search_space"), where), how)
+    if entry.built_in:
+        if entry.name not in ("", estimator):
+            raise ValueError(f"{where}, name: the built-in family {estimator!r} keeps its name.")
+        if params or how != "auto":
+            raise ValueError(
+                f"{where}: {estimator!r} is a built-in family; fix a parameter by a constant in its search_space."
+            )
+        return replace(entry, name=estimator)
+    if entry.name in built_in():
+        raise ValueError(f"{where}, name: {entry.name!r} is a built-in family; give your own another name.")
+    return entry
+
+
+def _check_estimator(estimator: Any, where: str) -> None:
+    if isinstance(estimator, str):
+        if ":" in estimator:
+            return
+        if estimator not in built_in():
+            near = difflib.get_close_matches(estimator, built_in(), n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(
+                f"{where}: {estimator!r} is not a model family.{hint} Known: {', '.join(sorted(built_in()))}; your own "
+                "is written package.module:factory."
+            )
+        return
+    if isinstance(estimator, Stored) or callable(estimator):
+        return
+    if not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
+        raise ValueError(
+            f"{where}: {estimator!r} is not an estimator (it has no fit and predict), a class, a function that makes "
+            "one, an import path or a family's name."
+        )
+
+
+def _space(value: Any, where: str) -> Any:
+    from search_spaces import SearchSpace
+
+    if value is None or isinstance(value, SearchSpace):
+        return value
+    try:
+        return SearchSpace.parse(value)
+    except ValueError as error:
+        raise ValueError(f"{where}, search_space: {error}") from error
+
+
+def _with_unique_names(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Names made from estimators: the class's, with its changed parameters where that is not enough."""
+    short = [entry.name or _class_name(entry.estimator) for entry in entries]
+    names = [
+        entry.name or (plain if short.count(plain) == 1 or short.index(plain) == position else _long_name(entry))
+        for position, (entry, plain) in enumerate(zip(entries, short, strict=True))
+    ]
+    doubled = {name for name in names if names.count(name) > 1}
+    if doubled:
+        raise ValueError(f"{', '.join(map(repr, sorted(doubled)))} stands there twice; give each entry a `name`.")
+    return tuple(replace(entry, name=name) for entry, name in zip(entries, names, strict=True))
+
+
+def _class_name(estimator: Any) -> str:
+    if isinstance(estimator, str):
+        return estimator.rpartition(":")[2]
+    if isinstance(estimator, Stored):
+        return estimator.file.rpartition("/")[2].partition(".")[0]
+    if hasattr(estimator, "steps"):
+        return "+".join(type(step).__name__ for _, step in estimator.steps)
+    return str(getattr(estimator, "__name__", type(estimator).__name__))
+
+
+def _long_name(entry: Entry) -> str:
+    changed = {**((_described(entry.estimator) or {}).get("params", {})), **entry.params}
+    if not changed:
+        return _class_name(entry.estimator)
+    return f"{_class_name(entry.estimator)}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+
+def _described(estimator: Any) -> dict[str, Any] | None:
+    """{estimator: import path, params: changed ones} where this says everything, else None."""
+    if isinstance(estimator, str):
+        return {"estimator": estimator}
+    if isinstance(estimator, Stored):
+        return None
+    kind = estimator if callable(estimator) and hasattr(estimator, "__qualname__") else type(estimator)
+    module, name = kind.__module__, kind.__qualname__
+    if module == "__main__" or module.startswith("tuning_user_code_") or "<" in name:
+        return None
+    path = f"{_public(module, name)}:{name}"
+    if kind is estimator:
+        return {"estimator": path}
+    if not hasattr(estimator, "get_params"):
+        return None
+    import inspect
+
+    defaults = {key: item.default for key, item in inspect.signature(kind).parameters.items()}
+    given = estimator.get_params(deep=False)
+    changed = {key: value for key, value in given.items() if not _same(value, defaults.get(key))}
+    if not all(isinstance(value, str | int | float | bool | None) for value in changed.values()):
+        return None
+    return {"estimator": path, "params": changed} if changed else {"estimator": path}
+
+
+def _public(module: str, name: str) -> str:
+    """`sklearn.tree` for `sklearn.tree._classes`, where the object is there too."""
+    import sys
+
+    outer = module.split("._")[0]
+    found = getattr(sys.modules.get(outer), name.partition(".")[0], None)
+    return outer if found is not None and found.__module__ == module else module
+
+
+def _same(value: Any, default: Any) -> bool:
+    try:
+        return type(value) is type(default) and bool(value == default or (value != value and default != default))
+    except (TypeError, ValueError):
+        return False
+
+
+def freeze_models(entries: Sequence[Entry], directory: RunDirectory) -> tuple[Entry, ...]:
+    """The entries as the run's directory can hold them: objects written down or stored, files of code copied."""
+    return tuple(_frozen(entry, directory) for entry in entries)
+
+
+def _frozen(entry: Entry, directory: RunDirectory) -> Entry:
+    estimator = entry.estimator
+    if isinstance(estimator, str):
+        return replace(entry, estimator=copy_into(estimator, directory)) if is_file(estimator) else entry
+    if isinstance(estimator, Stored):
+        return entry
+    said = _described(estimator)
+    if said is not None:
+        return replace(entry, estimator=said["estimator"], params={**said.get("params", {}), **entry.params})
+    return replace(entry, estimator=Stored.write(estimator, entry.name, directory))
+
+
+def same_models(before: Sequence[Entry], now: Sequence[Entry], directory: RunDirectory) -> bool:
+    """Whether a run's entries and those of the definition that it was begun with, or another, say the same."""
+    if len(before) != len(now):
+        return False
+    return all(_same_entry(there, here, directory) for there, here in zip(before, now, strict=True))
+
+
+def _same_entry(there: Entry, here: Entry, directory: RunDirectory) -> bool:
+    if isinstance(here.estimator, str) and is_file(here.estimator) and here.estimator != there.estimator:
+        here = replace(here, estimator=name_inside(here.estimator))
+    if isinstance(there.estimator, Stored) and not isinstance(here.estimator, Stored | str):
+        if repr(there.estimator.read(directory)) != repr(here.estimator):
+            return False
+        here = replace(here, estimator=there.estimator)
+    return bool(there.to_dict() == here.to_dict())
+
+
+def own_families(
+    entries: Sequence[Entry], directory: RunDirectory | None = None, allow_pickle: bool = False
+) -> dict[str, Family]:
+    """The families of the entries that are not built in, by name.
+
+    directory: of the run, where stored estimators and copied files are; None before there is one.
+    """
+    from tuning.models.own import OwnFamily
+
+    found: dict[str, Family] = {}
+    for entry in entries:
+        if entry.built_in:
+            continue
+        source = entry.estimator
+        if isinstance(source, str):
+            source = load_function(source, directory)
+        elif isinstance(source, Stored):
+            source = source.read(directory)
+        found[entry.name] = OwnFamily(entry.name, source, entry.params, entry.input, allow_pickle)
+    return found

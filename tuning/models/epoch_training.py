@@ -1,0 +1,102 @@
+"""What families trained by epochs share: passes over the rows with `partial_fit`, scored every few of them."""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from tuning.models.base import Matrix, SteppedFamily
+from tuning.models.estimators import constant, lean, single_class, sklearn_seed, standardised
+from tuning.preprocessing.task import Prediction, Task
+
+
+class EpochFamily(SteppedFamily):
+    """Epochs by `partial_fit`; regression targets have mean 0 and variance 1 while training.
+
+    All classes of the task are told to the first epoch, so a class may be missing in the training rows. An
+    estimator's own early stopping is not used: the scheduler stops trials, and every prefix is scored.
+    """
+
+    length = "max_iter"
+
+    @abstractmethod
+    def build(self, config: Mapping[str, Any], task: Task) -> Any:
+        """The untrained estimator."""
+
+    def reconfigure(self, model: Any, config: Mapping[str, Any], task: Task) -> Any:
+        """A model trained so far, to go on with another configuration."""
+        params = self.build(config, task).get_params()
+        return model.set_params(**{name: value for name, value in params.items() if name != "random_state"})
+
+    @abstractmethod
+    def restore_units(self, model: Any, mean: float, scale: float) -> None:
+        """Change a regressor trained on a standardised target to the target's own units, in place."""
+
+    def fit(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int, steps: int | None = None) -> Any:
+        if single_class(train, task):
+            return constant(train)
+        model = self._seeded(config, task, seed)
+        self.train_epochs(model, config, train, _target(train, task)[0], task, self.units(config, steps))
+        return self._finished(model, train, task, seed)
+
+    def grow(
+        self, config: Mapping[str, Any], train: Matrix, valid: Matrix, task: Task, seed: int, state: Any = None
+    ) -> Iterator[tuple[Prediction, Callable[[], Any]]]:
+        if single_class(train, task):
+            yield from self.repeat(constant(train), config, valid, task, state)
+            return
+        if state is None:
+            model, done = self._seeded(config, task, seed), 0
+        else:
+            model, done = self.reconfigure(copy.deepcopy(state[0]), config, task), state[1]
+        y, mean, scale = _target(train, task)
+        while done < self.units(config):
+            wanted = min(done + self.step_length, self.units(config))
+            self.train_epochs(model, config, train, y, task, wanted - done)
+            done = wanted
+            answer = self.predict(model, valid, task)
+            if not task.classification:
+                answer = Prediction(values=answer.values * scale + mean)
+            yield answer, partial(_frozen, model, done)
+
+    def fitted(self, state: Any, train: Matrix, task: Task, seed: int) -> Any:
+        if single_class(train, task):
+            return constant(train)
+        return self._finished(copy.deepcopy(state[0]), train, task, seed)
+
+    def _finished(self, model: Any, train: Matrix, task: Task, seed: int) -> Any:
+        """In the target's own units, with a plain seed."""
+        if not task.classification:
+            self.restore_units(model, *_target(train, task)[1:])
+        return model.set_params(random_state=sklearn_seed(seed))
+
+    def _seeded(self, config: Mapping[str, Any], task: Task, seed: int) -> Any:
+        """With a generator of its own, which goes on from epoch to epoch: a plain seed would start each alike."""
+        import numpy as np
+
+        return self.build(config, task).set_params(random_state=np.random.RandomState(sklearn_seed(seed)))
+
+    def train_epochs(
+        self, model: Any, config: Mapping[str, Any], train: Matrix, y: Any, task: Task, epochs: int
+    ) -> None:
+        """Pass over the rows this many times."""
+        import numpy as np
+
+        extra: dict[str, Any] = {} if train.weight is None else {"sample_weight": train.weight}
+        with lean(self.name, config):
+            for _ in range(epochs):
+                if task.classification and not hasattr(model, "classes_"):
+                    model.partial_fit(train.X, y, classes=np.arange(len(task.classes)), **extra)
+                else:
+                    model.partial_fit(train.X, y, **extra)
+
+
+def _target(train: Matrix, task: Task) -> tuple[Any, float, float]:
+    return (train.y, 0.0, 1.0) if task.classification else standardised(train)
+
+
+def _frozen(model: Any, done: int) -> tuple[Any, int]:
+    return copy.deepcopy(model), done

@@ -1,0 +1,27 @@
+"""Linear regression with a mixed L1 and L2 penalty (scikit-learn's `ElasticNet`); steps are the folds.
+
+Parameters: alpha, for a target of variance 1 as with `lasso` (default 0.01), and l1_ratio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tuning.models.base import Matrix
+from tuning.models.estimators import LinearFamily, sklearn_seed
+from tuning.preprocessing.task import REGRESSION, Task
+
+
+class ElasticNetFamily(LinearFamily):
+    name = "elastic_net"
+    tasks = frozenset({REGRESSION})
+    standardise_target = True
+
+    def build(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int) -> Any:
+        from sklearn.linear_model import ElasticNet
+
+        return ElasticNet(**{"alpha": 0.01, "random_state": sklearn_seed(seed), **config})
+
+
+FAMILY = ElasticNetFamily()

@@ -1,0 +1,32 @@
+"""Linear support vector machine (scikit-learn's `LinearSVR`, `LinearSVC`); steps are the folds.
+
+Parameters: C, epsilon and loss, for a target of variance 1 in regression. Classes have decision values, not
+probabilities; with `probability: true` they are calibrated by cross-validation (three further fits).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tuning.models.base import Matrix
+from tuning.models.estimators import LinearFamily, calibrated, sklearn_seed
+from tuning.preprocessing.task import Task
+
+
+class LinearSVMFamily(LinearFamily):
+    name = "linear_svm"
+    standardise_target = True
+
+    def probabilities(self, config: Mapping[str, Any]) -> bool:
+        return bool(config.get("probability", False))
+
+    def build(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int) -> Any:
+        from sklearn.svm import LinearSVC, LinearSVR
+
+        params = {name: value for name, value in config.items() if name != "probability"}
+        estimator = (LinearSVC if task.classification else LinearSVR)(**{"random_state": sklearn_seed(seed), **params})
+        return calibrated(estimator, train) if task.classification and self.probabilities(config) else estimator
+
+
+FAMILY = LinearSVMFamily()

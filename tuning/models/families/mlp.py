@@ -1,0 +1,78 @@
+"""Multi-layer perceptron (scikit-learn's `MLPRegressor`, `MLPClassifier`); a step is ten epochs.
+
+Parameters: alpha, learning_rate_init, batch_size, activation, solver ("adam" or "sgd"); the hidden layers as `width`
+and `depth` (`depth` layers of `width` units each) or as hidden_layer_sizes; max_iter sets the epochs of a full
+trial (default 200).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from tuning.models.base import Matrix
+from tuning.models.epoch_training import EpochFamily
+from tuning.preprocessing.task import Task
+
+WIDTH, DEPTH = 100, 1  # scikit-learn's default
+
+
+class MLPFamily(EpochFamily):
+    name = "mlp"
+    step_length = 10
+    total_steps = 20
+    frozen = frozenset({"width", "depth", "hidden_layer_sizes", "solver"})
+
+    def build(self, config: Mapping[str, Any], task: Task) -> Any:
+        from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+        params = dict(config)
+        params.pop(self.length, None)
+        width, depth = int(params.pop("width", WIDTH)), int(params.pop("depth", DEPTH))
+        layers = params.pop("hidden_layer_sizes", (width,) * depth)
+        layers = tuple(layers) if isinstance(layers, list | tuple) else (layers,)
+        return (MLPClassifier if task.classification else MLPRegressor)(hidden_layer_sizes=layers, **params)
+
+    def train_epochs(
+        self, model: Any, config: Mapping[str, Any], train: Matrix, y: Any, task: Task, epochs: int
+    ) -> None:
+        """As `partial_fit` does it, which checks and encodes the same rows again for half of an epoch's time."""
+        plain: Any = type(model)
+        model.__class__ = _checking_once(plain)
+        try:
+            super().train_epochs(model, config, train, y, task, epochs)
+        finally:
+            model.__class__ = plain
+            model.__dict__.pop("checked", None)
+
+    def reconfigure(self, model: Any, config: Mapping[str, Any], task: Task) -> Any:
+        before = {name: getattr(model, name) for name in ("hidden_layer_sizes", "solver")}
+        model = super().reconfigure(model, config, task).set_params(**before)
+        # The optimizer was made by the first epoch and keeps its own learning rate.
+        model._optimizer.learning_rate_init = model.learning_rate_init
+        if model.learning_rate == "constant":
+            model._optimizer.learning_rate = model.learning_rate_init
+        return model
+
+    def restore_units(self, model: Any, mean: float, scale: float) -> None:
+        model.coefs_[-1] = model.coefs_[-1] * scale
+        model.intercepts_[-1] = model.intercepts_[-1] * scale + mean
+
+
+@cache
+def _checking_once(estimator: Any) -> Any:
+    """The estimator's class, which takes rows it has seen in the epoch before as checked and encoded."""
+
+    class CheckingOnce(estimator):
+        checked: Any = None
+
+        def _validate_input(self, X: Any, y: Any, incremental: bool, reset: bool) -> Any:
+            if reset or self.checked is None:
+                self.checked = super()._validate_input(X, y, incremental, reset)
+            return self.checked
+
+    return CheckingOnce
+
+
+FAMILY = MLPFamily()

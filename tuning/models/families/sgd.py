@@ -1,0 +1,45 @@
+"""Linear models by stochastic gradient descent (scikit-learn's `SGDRegressor`, `SGDClassifier`); a step is five epochs.
+
+Parameters: alpha, penalty, l1_ratio, eta0, loss ("log_loss" for classes, so that there are probabilities),
+learning_rate ("invscaling" by default); max_iter sets the epochs of a full trial (default 100).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tuning.models.epoch_training import EpochFamily
+from tuning.preprocessing.task import Task
+
+WITH_PROBABILITIES = ("log_loss", "modified_huber")
+
+
+class SGDFamily(EpochFamily):
+    name = "sgd"
+    step_length = 5
+    total_steps = 20
+    frozen = frozenset({"average", "loss"})
+
+    def probabilities(self, config: Mapping[str, Any]) -> bool:
+        return config.get("loss", "log_loss") in WITH_PROBABILITIES
+
+    def build(self, config: Mapping[str, Any], task: Task) -> Any:
+        from sklearn.linear_model import SGDClassifier, SGDRegressor
+
+        params = {"learning_rate": "invscaling", "eta0": 0.01, **config}
+        params.pop(self.length, None)
+        if task.classification:
+            return SGDClassifier(**{"loss": "log_loss", **params})
+        return SGDRegressor(**params)
+
+    def reconfigure(self, model: Any, config: Mapping[str, Any], task: Task) -> Any:
+        before = {name: getattr(model, name) for name in self.frozen}
+        return super().reconfigure(model, config, task).set_params(**before)
+
+    def restore_units(self, model: Any, mean: float, scale: float) -> None:
+        model.coef_ = model.coef_ * scale
+        model.intercept_ = model.intercept_ * scale + mean
+
+
+FAMILY = SGDFamily()

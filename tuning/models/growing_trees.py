@@ -1,0 +1,97 @@
+"""What random forests and extra trees share: growing by trees, scoring every prefix once."""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from tuning.models.base import Matrix, SteppedFamily, full_proba
+from tuning.models.estimators import constant, float32, lean, single_class, sklearn_seed
+from tuning.preprocessing.task import Prediction, Task
+
+
+class ForestFamily(SteppedFamily):
+    """Trees by warm start, ten a step; text columns as codes, missing values as they are.
+
+    The trees of a prefix are the same as those of one long fit. Each tree predicts once: its answer is added
+    to the sum of the earlier ones. Parameters: scikit-learn's own; n_estimators sets the length.
+    """
+
+    encoding = "ordinal"
+    scale = False
+    length = "n_estimators"
+    step_length = 10
+    total_steps = 10
+
+    @abstractmethod
+    def build(self, params: Mapping[str, Any], task: Task) -> Any:
+        """The unfitted estimator."""
+
+    def fit(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int, steps: int | None = None) -> Any:
+        if single_class(train, task):
+            return constant(train)
+        forest = self.build(self._params(config, seed, self.units(config, steps)), task)
+        with lean(self.name, config):
+            forest.fit(float32(train), train.y, sample_weight=train.weight)
+        return forest
+
+    def grow(
+        self,
+        config: Mapping[str, Any],
+        train: Matrix,
+        valid: Matrix,
+        task: Task,
+        seed: int,
+        state: Any = None,
+    ) -> Iterator[tuple[Prediction, Callable[[], Any]]]:
+        if single_class(train, task):
+            yield from self.repeat(constant(train), config, valid, task, state)
+            return
+        X, unseen = float32(train), float32(valid)
+        forest, total = (_copied(state[0]), state[1]) if state else (None, 0.0)
+        done = len(forest.estimators_) if forest is not None else 0
+        while done < self.units(config):
+            wanted = min(done + self.step_length, self.units(config))
+            params = self._params(config, seed, wanted)
+            forest = self.build({**params, "warm_start": True}, task) if forest is None else forest.set_params(**params)
+            with lean(self.name, config):
+                forest.fit(X, train.y, sample_weight=train.weight)
+            for tree in forest.estimators_[done:]:
+                predict = tree.predict_proba if task.classification else tree.predict
+                total = total + predict(unseen, check_input=False)
+            done = wanted
+            yield _prediction(total / done, forest, task), partial(_frozen, forest, total)
+
+    def fitted(self, state: Any, train: Matrix, task: Task, seed: int) -> Any:
+        if single_class(train, task):
+            return constant(train)
+        return _copied(state[0]).set_params(warm_start=False)
+
+    def predict(self, model: Any, rows: Matrix, task: Task) -> Prediction:
+        return super().predict(model, Matrix(float32(rows), rows.y), task)
+
+    @staticmethod
+    def _params(config: Mapping[str, Any], seed: int, trees: int) -> dict[str, Any]:
+        fixed = {"n_estimators": trees, "n_jobs": 1, "random_state": sklearn_seed(seed)}
+        return {**config, **fixed}
+
+
+def _frozen(forest: Any, total: Any) -> tuple[Any, Any]:
+    return _copied(forest), total
+
+
+def _copied(forest: Any) -> Any:
+    """The forest as it is now: a later warm start appends to the list of trees in place."""
+    same = copy.copy(forest)
+    same.estimators_ = list(forest.estimators_)
+    return same
+
+
+def _prediction(mean: Any, forest: Any, task: Task) -> Prediction:
+    if not task.classification:
+        return Prediction(values=mean)
+    proba = full_proba(mean, forest.classes_, task)
+    return Prediction(values=proba.argmax(axis=1), proba=proba)

@@ -1,0 +1,35 @@
+"""The model families by name, found by their files: each module of `tuning.models.families` is one."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from functools import cache
+from typing import TYPE_CHECKING
+
+from tuning.errors import DefinitionError
+from tuning.models import families as folder
+
+if TYPE_CHECKING:
+    from tuning.models.base import Family
+
+
+@cache
+def families() -> dict[str, Family]:
+    """All built-in families by name."""
+    found = {}
+    for module in pkgutil.iter_modules(folder.__path__):
+        loaded = importlib.import_module(f"{folder.__name__}.{module.name}")
+        found[loaded.FAMILY.name] = loaded.FAMILY
+    return found
+
+
+def family(name: str) -> Family:
+    """The family of that name; an unknown one is an error that names the nearest."""
+    known = families()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise DefinitionError(f"{name!r} is not a model family.{hint} Known: {', '.join(sorted(known))}.")
+    return known[name]

@@ -1,0 +1,1 @@
+"""What would run, where, at what cost, and what cannot."""

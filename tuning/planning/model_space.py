@@ -1,0 +1,212 @@
+"""The search space over a definition's models, and whether each of them can do what is asked."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tuning.errors import DefinitionError, PlanError, RunError
+from tuning.evaluation.metrics import DEFAULT_METRIC, needs_probabilities
+from tuning.models.base import FRAME, Family, Matrix
+from tuning.models.entries import Entry
+from tuning.models.own import OwnFamily
+from tuning.models.registry import families
+from tuning.models.registry import family as find_family
+from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Task
+
+if TYPE_CHECKING:
+    from search_spaces import SearchSpace
+
+MODEL = "model"
+Members = dict[str, list[Any]]  # model -> its parameters, free of the condition on the model
+
+
+def space_of(space: Any, entries: Sequence[Entry], task: str) -> SearchSpace:
+    """`search_space` and `models` of a definition together.
+
+    Without models: the given space, its preset, or the preset of the task. With models: those, each with its own
+    or its preset's parameters, after the families of the preset named by `search_space`; a space of parameters
+    is that of the only model, or says by a parameter `model` which values belong to which.
+    """
+    from search_spaces import SearchSpace, presets
+    from search_spaces.parameters import Constant
+
+    if space is None and not entries:
+        space = "tabular-regression" if task == REGRESSION else "tabular-classification"
+    if isinstance(space, str):
+        preset = presets.load(space, task)
+        return _composed({**members(preset), **_of_entries(entries, task)}) if entries else preset
+    if space is None:
+        return _composed(_of_entries(entries, task))
+    if any(parameter.name == MODEL for parameter in space.parameters):
+        return space
+    if len(entries) == 1:
+        if entries[0].search_space is not None:
+            raise DefinitionError(
+                f"search_space: {entries[0].name!r} has a search_space of its own; give it in one place."
+            )
+        return SearchSpace([Constant(MODEL, entries[0].name), *space.parameters], space.constraints)
+    if entries:
+        raise DefinitionError(
+            "search_space: it has no parameter `model`, and there are several models; write each one's parameters "
+            "into its entry: models: [{estimator: …, search_space: …}]."
+        )
+    raise DefinitionError(
+        "search_space: it has no parameter `model`; name the family by `models: ridge`, or add "
+        "model: {type: constant, value: ridge}."
+    )
+
+
+def members(space: SearchSpace) -> Members:
+    """Each model of a space with its parameters, in order."""
+    found: Members = {}
+    for parameter in space.parameters:
+        if parameter.name == MODEL:
+            for value in getattr(parameter, "values", None) or (parameter.value,):
+                found.setdefault(str(value), [])
+    for parameter in space.parameters:
+        if parameter.name == MODEL:
+            continue
+        when = dict(parameter.when)
+        names = [str(value) for value in when.pop(MODEL, found)]
+        for name in names:
+            found[name].append(dataclasses.replace(parameter, when=when))
+    return found
+
+
+def _of_entries(entries: Sequence[Entry], task: str) -> Members:
+    from search_spaces import presets
+
+    found: Members = {}
+    for entry in entries:
+        if entry.search_space is not None:
+            if any(parameter.name == MODEL for parameter in entry.search_space.parameters):
+                raise DefinitionError(
+                    f"models: the search_space of {entry.name!r} must not have a parameter named `model`."
+                )
+            found[entry.name] = list(entry.search_space.parameters)
+        elif entry.built_in and entry.name in presets.families(task):
+            found[entry.name] = members(presets.load(entry.name, task))[entry.name]
+        else:
+            found[entry.name] = []
+    return found
+
+
+def _composed(models: Members) -> SearchSpace:
+    from search_spaces import SearchSpace
+    from search_spaces.parameters import Choice, Constant
+
+    if len(models) == 1:
+        ((name, parameters),) = models.items()
+        return SearchSpace([Constant(MODEL, name), *parameters])
+    choice = Choice(MODEL, list(models), why="The model family.")
+    return SearchSpace(
+        [choice]
+        + [
+            dataclasses.replace(parameter, when={MODEL: name, **parameter.when})
+            for name, parameters in models.items()
+            for parameter in parameters
+        ]
+    )
+
+
+def check_models(
+    space: SearchSpace, own: Mapping[str, Family], task: str, metric: str
+) -> tuple[SearchSpace, tuple[str, ...]]:
+    """The space with the models that can do it, and what was left out and why; `PlanError` when none is left."""
+    refused: dict[str, str] = {}
+    chosen = members(space)
+    probabilities = task != REGRESSION and needs_probabilities(metric, task)
+    for name in chosen:
+        family = own.get(name) or find_family(name)
+        reason = _refusal(family, space, name, task, metric, probabilities)
+        if reason:
+            refused[name] = reason
+    if not refused:
+        return space, ()
+    left = {name: parameters for name, parameters in chosen.items() if name not in refused}
+    if not left or space.constraints:
+        raise PlanError("models: " + " ".join(f"{reason}" for reason in refused.values()))
+    return _composed(left), tuple(f"left out: {reason}" for reason in refused.values())
+
+
+def check_configurations(space: SearchSpace, own: Mapping[str, Family], task: str) -> None:
+    """`DefinitionError` for a parameter that a model does not have, or a value of a kind that it does not take.
+
+    Every model of a space that a user has written is fitted on a few made-up rows, with its defaults and with both
+    ends of each range: what is wrong there would fail every trial, or be ignored in each.
+    """
+    for name, parameters in members(space).items():
+        family = own.get(name) or find_family(name)
+        if family.encoding == FRAME:
+            continue  # it names columns that made-up rows do not have
+        default = {key: value for key, value in space.complete({MODEL: name}).items() if key != MODEL}
+        ends = [
+            {**default, parameter.name: parameter.at(end)}
+            for parameter in parameters
+            if parameter.name in default
+            for end in (0.0, 1.0 - 1e-9)
+        ]
+        for config in (default, *ends):
+            try:
+                family.fit(config, _few_rows(task), Task(task, CLASSES[task]), 0, 1)
+            except DefinitionError:
+                raise
+            except Exception as error:
+                # An unknown name is a TypeError, and what scikit-learn says of a wrong value is one and a ValueError.
+                # Nothing else is proved by these rows: real ones may do.
+                if isinstance(error, TypeError) and (name not in own or isinstance(error, ValueError)):
+                    raise DefinitionError(f"search_space: {name!r} does not take {config}: {error}") from error
+
+
+CLASSES = {REGRESSION: (), BINARY: ("a", "b"), MULTICLASS: ("a", "b", "c")}
+
+
+def _few_rows(task: str) -> Matrix:
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(24, 3))
+    codes = np.arange(24) % max(1, len(CLASSES[task]))
+    return Matrix(rows, rows[:, 0] if task == REGRESSION else codes)
+
+
+def check_installed(space: SearchSpace) -> None:
+    """`PlanError` when a model of the space needs a package that is not here.
+
+    It is not left out in silence: a worker that has the package would search another space.
+    """
+    for name in members(space):
+        sentence = families()[name].missing() if name in families() else ""
+        if sentence:
+            raise PlanError(f"models: {sentence}")
+
+
+def check_savable(own: Mapping[str, Family]) -> None:
+    """`PlanError` for an own model that is known to be refused when its winner is saved, hours later."""
+    for family in own.values():
+        if isinstance(family, OwnFamily) and not family.surely_savable:
+            try:
+                family.save(family.build({}))
+            except RunError as error:
+                raise PlanError(f"models: {error}") from error
+
+
+def _refusal(family: Family, space: SearchSpace, name: str, task: str, metric: str, probabilities: bool) -> str:
+    able = family.able() if isinstance(family, OwnFamily) else family.tasks
+    if task not in able:
+        return f"{name!r} is for {' and '.join(sorted(able)) or 'no task of ours'}, the task is {task}."
+    config = {key: value for key, value in space.complete({MODEL: name}).items() if key != MODEL}
+    if isinstance(family, OwnFamily):
+        try:
+            family.build(config)
+        except DefinitionError:
+            raise
+        except Exception as error:
+            raise DefinitionError(f"models: {name!r} cannot be built: {type(error).__name__}: {error}") from error
+    if probabilities and not family.probabilities(config):
+        default = f" ({metric!r} is the default for {task})" if metric == DEFAULT_METRIC[task] else ""
+        out = ", or add the constant `probability: true` to its space" if name in ("svm", "linear_svm") else ""
+        return f"{name!r} has no probabilities, which {metric!r} needs{default}: choose accuracy or f1_macro{out}."
+    return ""

@@ -1,0 +1,45 @@
+"""Population-based training, checked before anything runs: can models be taken over, is there anything to vary?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from schedulers import SchedulerSpec
+from tuning.definition.definition import Definition
+from tuning.errors import PlanError
+from tuning.models.base import Family, SteppedFamily
+from tuning.models.registry import family as find_family
+from tuning.planning.model_space import MODEL, members
+from tuning.study.mutations import mutations
+
+
+def check_population(
+    definition: Definition, specs: Sequence[SchedulerSpec], space: Any, own: Mapping[str, Family]
+) -> None:
+    """Refuse with a `PlanError` a scheduler whose trials take over models where none can, or nothing can change.
+
+    specs: of all studies. own: the families of the user's own models.
+    """
+    from tuning.evaluation.objective import takes_state
+
+    needing = {repr(spec): spec for spec in specs if spec.needs_state}
+    for spec in needing.values():
+        if definition.objective is not None and not takes_state(definition.objective):
+            raise PlanError(
+                f"scheduler {spec.name!r} lets trials take over another one's model, and the objective cannot go on "
+                "from one: it has no parameter `state` (docs/objectives.md). Add it, or use another scheduler, such as "
+                "asha."
+            )
+        names = members(space)
+        races: list[tuple[dict[str, Any], Collection[str]]] = [({MODEL: name}, ()) for name in names] or [({}, ())]
+        if definition.objective is None:
+            found = {name: own.get(name) or find_family(name) for name in names}
+            stepped = {name: family for name, family in found.items() if isinstance(family, SteppedFamily)}
+            races = [({MODEL: name}, family.frozen | {family.length}) for name, family in stepped.items()]
+        if not any(spec.usable(mutations(space, config, frozen, MODEL)) for config, frozen in races):
+            what = "number" if spec.name == "pb2" else "hyperparameter"
+            raise PlanError(
+                f"scheduler {spec.name!r} changes a {what} while a model trains, and this search space has none that "
+                "could change (models that train at once, without steps, cannot). Use another scheduler, such as asha."
+            )

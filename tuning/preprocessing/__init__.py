@@ -1,0 +1,1 @@
+"""How one customer's frame becomes arrays, folds and encodings."""

@@ -1,0 +1,1 @@
+"""The truth: which rows, in which parts, and who may write them."""

@@ -1,0 +1,141 @@
+"""The lease: the owner of a run counts in a file as long as it lives, and others look whether it still does.
+
+No clock of one machine is compared with another's: an owner is dead when its counter stood still for
+`DEAD_AFTER_S` on the observer's own monotonic clock, or when its process has ended on the observer's machine.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tuning.errors import RunOwnedError, StorageError
+from tuning.records.ownership import Epoch, epoch_file, epochs
+from tuning.storage.run_directory import RunDirectory
+
+logger = logging.getLogger(__name__)
+
+BEAT_S = 2.0
+DEAD_AFTER_S = 20.0
+LOOK_S = 0.5
+_HELD: set[str] = set()  # folders of the epochs that this process is running
+
+
+@dataclass(frozen=True)
+class Beat:
+    """What stands in the lease: how often its owner has counted, seconds since it began, whether it has let go."""
+
+    counter: int = 0
+    seconds: float = 0.0
+    released: bool = False
+
+
+class Lease:
+    """Held by the owner of an epoch while it works; a context manager that lets go of it at the end.
+
+    taken_by: who has taken the run over, once the owner finds that out (it was believed dead); it must stop then.
+    """
+
+    def __init__(self, directory: RunDirectory, epoch: Epoch, beat: float | None = None) -> None:
+        self.directory = directory
+        self.epoch = epoch
+        self.taken_by = ""
+        self._interval = BEAT_S if beat is None else beat
+        self._counter = 0
+        self._start = time.monotonic()
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._count, name="tuning-lease", daemon=True)
+
+    def hold(self) -> Lease:
+        """Begin to count."""
+        _HELD.add(self.epoch.folder)
+        self._beat()
+        self._thread.start()
+        return self
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.release()
+
+    @property
+    def seconds(self) -> float:
+        """Since the lease was taken."""
+        return time.monotonic() - self._start
+
+    def release(self) -> None:
+        """Let go: the next owner need not wait. Never raises."""
+        if self.epoch.folder not in _HELD:
+            return
+        _HELD.discard(self.epoch.folder)
+        self._ending.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._beat(released=True)
+
+    def _count(self) -> None:
+        while not self._ending.wait(self._interval):
+            self._beat()
+            self._look()
+
+    def _beat(self, released: bool = False) -> None:
+        self._counter += 1
+        content = {"counter": self._counter, "seconds": round(self.seconds, 3), "released": released}
+        try:
+            self.directory.write(self.epoch.lease, json.dumps(content).encode())
+        except StorageError as error:  # the storage may come back; until then others may believe us dead
+            logger.warning("the lease could not be renewed: %s", error)
+
+    def _look(self) -> None:
+        try:
+            if self.directory.exists(epoch_file(self.epoch.number + 1)):
+                self.taken_by = str(next(epochs(self.directory)).owner)
+        except Exception as error:
+            logger.warning("the lease could not be checked: %s", error)
+
+
+def last_beat(directory: RunDirectory, epoch: Epoch) -> Beat:
+    """What the owner of an epoch wrote last."""
+    try:
+        return Beat(**json.loads(directory.read(epoch.lease)))
+    except (OSError, ValueError, TypeError):
+        return Beat()  # it died between claiming the run and its first beat, or is just writing
+
+
+def make_sure_dead(
+    directory: RunDirectory,
+    epoch: Epoch,
+    *,
+    dead_after: float = DEAD_AFTER_S,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Return when the owner of an epoch has let go or is dead; `RunOwnedError` as soon as it shows life."""
+    if epoch.folder in _HELD:
+        raise RunOwnedError(f"{directory.shown} is already being run by this very process.")
+    first = last_beat(directory, epoch)
+    if first.released or epoch.owner.here or epoch.owner.gone:
+        return
+    logger.warning(
+        "%s belongs to %s; it is taken over if no sign of life comes within %g s",
+        directory.shown,
+        epoch.owner,
+        dead_after,
+    )
+    until = clock() + dead_after
+    while clock() < until:
+        sleep(LOOK_S)
+        beat = last_beat(directory, epoch)
+        if beat.released or epoch.owner.gone:
+            return
+        if beat.counter != first.counter:
+            raise RunOwnedError(
+                f"{directory.shown} is being run by {epoch.owner}, which is alive. Wait until it has ended, or stop "
+                f"it (Ctrl-C there, or kill {epoch.owner.pid} on {epoch.owner.host}); then: tuning resume "
+                f"{directory.shown}"
+            )

@@ -1,0 +1,159 @@
+"""Epochs: who owned a run when, and which earlier parts each owner accepts.
+
+Each owner of a run has an epoch (1, 2, …). It is claimed by placing `epochs/0002.json`, which of several who try only
+one can, and begins when its plan is in place. What an owner writes goes into folders of its epoch
+(`plan/0002-3f9c1a2b…`, `records/0002-3f9c1a2b/`); a reader takes the newest epoch that has begun and the earlier parts
+which its file accepts, nothing else. So whatever an old owner still writes after it was replaced is never read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tuning.errors import RunError, RunOwnedError
+from tuning.storage.run_directory import RunDirectory
+
+EPOCHS = "epochs"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process that runs, or ran, a search.
+
+    machine: of the running kernel and process namespace, empty where that is unknown. started: the process's start
+    in kernel ticks, so that a process number that was used again is told apart.
+    """
+
+    host: str = ""
+    pid: int = 0
+    machine: str = ""
+    started: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.pid}"
+
+    @property
+    def here(self) -> bool:
+        """True for this very process."""
+        return self == this_process()
+
+    @property
+    def gone(self) -> bool:
+        """True when it is certain from here that the process has ended."""
+        return bool(self.machine) and self.machine == _machine() and _start_of(self.pid) != self.started
+
+
+def this_process() -> Owner:
+    """This process as an owner."""
+    return Owner(socket.gethostname(), os.getpid(), _machine(), _start_of(os.getpid()))
+
+
+@cache
+def _machine() -> str:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return ""
+
+
+def _start_of(pid: int) -> int:
+    """Start time of a process in kernel ticks; 0 when there is none (or it is a zombie)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return 0 if state[0] in "ZX" else int(state[19])
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """number: from 1. folder: its name in `plan/` and `records/`. accepts: names of earlier parts that count.
+
+    trials: the budget per study. seconds: what earlier epochs spent of the run's time.
+    """
+
+    number: int
+    folder: str
+    accepts: tuple[str, ...] = ()
+    owner: Owner = field(default_factory=Owner)
+    trials: int = 0
+    seconds: float = 0.0
+
+    @property
+    def plan(self) -> str:
+        """The file that holds its studies; an epoch has begun when it is there."""
+        return f"plan/{self.folder}.parquet"
+
+    @property
+    def definition(self) -> str:
+        """The file that holds the definition it works on."""
+        return f"plan/{self.folder}.yaml"
+
+    @property
+    def lease(self) -> str:
+        """The file in which its owner counts as long as it lives."""
+        return f"leases/{self.folder}.json"
+
+    @property
+    def records(self) -> str:
+        """The folder of its parts."""
+        return f"records/{self.folder}"
+
+
+def epoch_file(number: int) -> str:
+    return f"{EPOCHS}/{number:04d}.json"
+
+
+def epochs(directory: RunDirectory) -> Iterator[Epoch]:
+    """All epochs that were ever claimed, the newest first."""
+    names = [name for name in directory.list(EPOCHS) if name.endswith(".json")]
+    for name in sorted(names, key=lambda name: int(Path(name).stem), reverse=True):
+        yield _read(directory, name)
+
+
+def newest_claimed(directory: RunDirectory) -> Epoch | None:
+    """The newest epoch, whether it has begun or its owner died before."""
+    return next(epochs(directory), None)
+
+
+def newest_epoch(directory: RunDirectory) -> Epoch | None:
+    """The newest epoch that has begun, None for a folder that no run has been started in."""
+    return next((epoch for epoch in epochs(directory) if directory.exists(epoch.plan)), None)
+
+
+def claim(directory: RunDirectory, number: int, accepts: tuple[str, ...], trials: int, seconds: float) -> Epoch:
+    """Make this process the owner of epoch `number`; `RunOwnedError` when somebody else was quicker."""
+    epoch = Epoch(number, f"{number:04d}-{uuid.uuid4().hex[:8]}", accepts, this_process(), trials, seconds)
+    content = {**asdict(epoch), "claimed": time.time()}
+    try:
+        directory.claim(epoch_file(number), json.dumps(content, indent=1).encode())
+    except FileExistsError as error:
+        other = _read(directory, epoch_file(number)).owner
+        raise RunOwnedError(
+            f"{directory.shown} has just been taken by {other}, so it is not started here too. Wait until that one "
+            f"has ended, or stop it; then: tuning resume {directory.shown}"
+        ) from error
+    return epoch
+
+
+def _read(directory: RunDirectory, name: str) -> Epoch:
+    try:
+        values: dict[str, Any] = json.loads(directory.read(name))
+        known = {item.name for item in fields(Epoch)}
+        values = {key: value for key, value in values.items() if key in known}
+        return Epoch(**{**values, "accepts": tuple(values["accepts"]), "owner": Owner(**values["owner"])})
+    except (ValueError, TypeError, KeyError, OSError) as error:
+        raise RunError(
+            f"{directory.display(name)} is damaged ({type(error).__name__}: {error}). Restore it; or remove it, which "
+            "makes the run go on from the owner before: the trials recorded since then run again."
+        ) from error

@@ -1,0 +1,132 @@
+"""Record parts of a run: which ones count, writing and reading them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tuning.errors import StorageError
+from tuning.records.ownership import Epoch
+from tuning.records.schema import Record, StudyRecord, TrialRecord, decode, encode, unique
+from tuning.storage.run_directory import RunDirectory
+
+TRIALS, STUDIES = "trials", "studies"
+
+
+def accepted(directory: RunDirectory, epoch: Epoch) -> list[str]:
+    """Names of all parts that count for an epoch."""
+    return [*epoch.accepts, *directory.list(epoch.records)]
+
+
+def read_parts(
+    directory: RunDirectory, names: Iterable[str], damaged: Callable[[str, Exception], None] | None = None
+) -> list[Any]:
+    """The records of some parts, duplicates dropped; a damaged part is told to `damaged` and left out."""
+    records: list[Any] = []
+    for name in names:
+        try:
+            records += read_part(directory, name)
+        except (OSError, ValueError) as error:
+            if damaged is None:
+                raise
+            damaged(name, error)
+    return unique(records)
+
+
+def kind_of(name: str) -> str:
+    """ "trials" or "studies", from a part's file name."""
+    return name.rsplit("/", 1)[-1].split("-", 1)[0]
+
+
+@dataclass
+class PartWriter:
+    """Collects a shard's records and writes them as parts about every `interval` seconds: written first, then reported.
+
+    report: told {"part", "trials"} or {"part", "studies"} after each part is in place.
+    settle: called before studies are written, to wait for the files that their records name.
+    """
+
+    directory: RunDirectory
+    epoch: Epoch
+    shard: int
+    report: Callable[[dict[str, Any]], None]
+    interval: float = 1.0
+    settle: Callable[[], None] = lambda: None
+    trials: list[TrialRecord] = field(default_factory=list)
+    studies: list[StudyRecord] = field(default_factory=list)
+    _last: float = field(default_factory=time.monotonic)
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Take records over; those of one call are written together."""
+        for record in records:
+            if isinstance(record, TrialRecord):
+                self.trials.append(record)
+            else:
+                self.studies.append(record)
+
+    @property
+    def due(self) -> bool:
+        """True when it is time to flush."""
+        return time.monotonic() - self._last >= self.interval
+
+    def flush(self) -> None:
+        """Write what there is, trials before the studies that they belong to; then report it."""
+        written = []
+        for kind, records in ((TRIALS, self.trials), (STUDIES, self.studies)):
+            if records:
+                if kind == STUDIES:
+                    self.settle()
+                data = encode(records)
+                name = part_name(self.epoch.folder, self.shard, kind, data)
+                self.directory.write(name, data)
+                written.append({"part": name, kind: len(records)})
+                records.clear()  # only after they are in place
+        for part in written:
+            self.report(part)
+        self._last = time.monotonic()
+
+    def rescue(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> bool:
+        """At the end of the work: when the driver or a signal ended it, write what is finished; never raises."""
+        if error is not None and not isinstance(error, StorageError):
+            self.report = lambda _: None
+            with contextlib.suppress(Exception):
+                self.flush()
+        return False
+
+
+def part_name(folder: str, shard: int, kind: str, data: bytes) -> str:
+    """A new part's name: shard for finding it, time for reading in order, and a digest of its content.
+
+    Parquet's page checksums do not cover the footer; the digest does.
+    """
+    return f"records/{folder}/{kind}-s{shard:05d}-{time.time_ns():020d}-{_digest(data)}.parquet"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def intact(directory: RunDirectory, name: str) -> bytes:
+    """The content of one part; `ValueError` or `OSError` when it is damaged."""
+    data = directory.read(name)
+    if _digest(data) != name.removesuffix(".parquet").rsplit("-", 1)[-1]:
+        raise ValueError(f"{name} is damaged: its content does not have the digest in its name")
+    return data
+
+
+def read_part(directory: RunDirectory, name: str) -> list[Any]:
+    """The records of one part; `ValueError` or `OSError` when it is damaged."""
+    return decode(intact(directory, name))
+
+
+def shard_parts(directory: RunDirectory, epoch: Epoch, shard: int) -> list[str]:
+    """Parts that earlier attempts of a shard wrote in this epoch."""
+    return [name for name in directory.list(epoch.records) if f"-s{shard:05d}-" in name]
+
+
+def of_kind(names: Sequence[str], kind: str) -> list[str]:
+    return [name for name in names if kind_of(name) == kind]

@@ -1,0 +1,111 @@
+"""New rows through the models of a run, as they would have been read and prepared for training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tuning.user_code import apply_prepare, load_function
+from tuning.preprocessing.columns import TEXT
+from tuning.errors import CustomerError, DataError, DefinitionError, RunError
+from tuning.data.keys import check_columns, customer_id, key_table, row_keys, written_as_floats
+from tuning.data.reading import MISSING, read_frame
+from tuning.runs.plan_file import frozen_definition
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tuning.models.customer_model import CustomerModel
+    from tuning.runs.results import RunResult
+
+PREDICTION = "prediction"
+
+
+def predict_file(
+    result: RunResult, path: str, customer: str | None = None, *, allow_pickle: bool = False
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """The rows of a file with predictions, and the customers that got none, with the reason.
+
+    customer: whose model; None takes each row's own, by the key columns of the definition.
+    """
+    definition = frozen_definition(result.directory)
+    by = definition.by
+    if customer is None and not by:
+        raise DefinitionError("--customer is needed: the run's customers are files, so rows do not say whose they are.")
+    if customer is not None:
+        model = result.model(customer, allow_pickle=allow_pickle)
+        # What was text when the model was fitted stays text, even if these rows look like numbers.
+        text = [column.name for column in model.columns if column.kind == TEXT]
+        frame = _read(path, definition, (*text, *by))
+        return _predicted(model, frame, _prepared(definition, result, frame)), {}
+    frame = _read(path, definition, by)
+    check_columns(by, list(frame.columns))
+    return _by_key(result, definition, frame, allow_pickle)
+
+
+def _by_key(
+    result: RunResult, definition: Any, frame: pd.DataFrame, allow_pickle: bool
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    import numpy as np
+    import pandas as pd
+
+    codes, keys = row_keys(key_table(frame, definition.by), definition.by)
+    shorten = written_as_floats(keys)
+    parts: list[pd.DataFrame] = []
+    without: dict[str, str] = {}
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
+    for code, key in enumerate(keys):
+        rows = frame.iloc[order[bounds[code] : bounds[code + 1]]]
+        name = customer_id(key, shorten)
+        try:
+            model = result.model(name, allow_pickle=allow_pickle)
+            parts.append(_predicted(model, rows, _prepared(definition, result, _as_fitted(rows, model))))
+        except (RunError, CustomerError) as error:
+            without[name] = str(error)
+            parts.append(rows.assign(**{PREDICTION: None}))
+    return pd.concat(parts).sort_index(kind="stable"), without
+
+
+def _read(path: str, definition: Any, text: tuple[str, ...]) -> pd.DataFrame:
+    try:
+        frame = read_frame(path, definition.csv_options, text=text)
+    except CustomerError as error:
+        raise DataError(str(error)) from error
+    for name in text:
+        if name in frame.columns and name not in definition.by:
+            frame[name] = frame[name].where(~frame[name].isin([*MISSING, *definition.csv.na_values]))
+    return frame
+
+
+def _as_fitted(rows: pd.DataFrame, model: CustomerModel) -> pd.DataFrame:
+    """Numbers as text where the model was fitted with text."""
+    import pandas as pd
+
+    wrong = {
+        column.name: rows[column.name].map(lambda value: None if pd.isna(value) else str(value))
+        for column in model.columns
+        if column.kind == TEXT and column.name in rows and pd.api.types.is_integer_dtype(rows[column.name])
+    }
+    return rows.assign(**wrong) if wrong else rows
+
+
+def _prepared(definition: Any, result: RunResult, frame: pd.DataFrame) -> pd.DataFrame:
+    if definition.prepare is None:
+        return frame
+    prepared = apply_prepare(load_function(definition.prepare, result.directory), frame)
+    if len(prepared) != len(frame):
+        raise CustomerError(
+            f"prepare made {len(prepared)} rows of {len(frame)}; to predict, every row has to stay, in its place."
+        )
+    return prepared
+
+
+def _predicted(model: CustomerModel, rows: pd.DataFrame, prepared: pd.DataFrame) -> pd.DataFrame:
+    answer = rows.assign(**{PREDICTION: model.predict(prepared)})
+    if not model.task.classification:
+        return answer
+    try:
+        proba = model.predict_proba(prepared)
+    except RunError:
+        return answer
+    return answer.assign(**{f"probability_{label}": proba[:, at] for at, label in enumerate(model.task.classes)})

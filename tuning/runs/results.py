@@ -1,0 +1,238 @@
+"""What came of a run, read from its records: leaderboard, trials, models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tuning.records.ownership import newest_epoch
+from tuning.errors import NoModelError, RunError, UnknownCustomerError
+from tuning.records.lease import last_beat
+from tuning.records.parts import STUDIES, TRIALS, accepted, of_kind, read_parts
+from tuning.records.schema import FINISHED, NO_MODEL, OK, STUDY_STATUSES, StudyRecord, TrialRecord
+from tuning.runs.plan_file import Settings, frozen_definition, read_plan
+from tuning.storage.run_directory import RunDirectory
+from tuning.evaluation.winner import params_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tuning.models.customer_model import CustomerModel
+    from tuning.study.study import Study
+
+LEADERBOARD = (
+    "customer",
+    "status",
+    "reason",
+    "model",
+    "metric",
+    "cv_score",
+    "test_score",
+    "default_test_score",
+    "gain",
+    "trials",
+    "seconds",
+    "params",
+    "model_path",
+)
+PENDING = "not finished yet: resume the run"
+USED_UP = "not finished: limits.run_seconds ({limit:g}) is used up: resume the run with more"
+
+
+class RunResult:
+    """One run's results. Always read from the records, so it is the same here, later and elsewhere.
+
+    damaged: parts that could not be read, with the reason; their trials are missing until a resume runs them again.
+    """
+
+    def __init__(self, directory: RunDirectory | str) -> None:
+        self.directory = directory if isinstance(directory, RunDirectory) else RunDirectory(directory)
+        epoch = newest_epoch(self.directory)
+        if epoch is None:
+            raise RunError(f"{self.directory.shown} is not a run directory: no run has begun there.")
+        self.epoch = epoch
+        self.damaged: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        counts = self.summary()
+        return f"RunResult({counts['run']!r}: {counts['succeeded']} of {counts['customers']} customers have a model)"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self!r}</p>{self.leaderboard().head(20).to_html(index=False, na_rep='')}"
+
+    @cached_property
+    def _parts(self) -> list[str]:
+        return accepted(self.directory, self.epoch)
+
+    def _damaged(self, name: str, error: Exception) -> None:
+        self.damaged[name] = str(error)
+
+    @cached_property
+    def study_records(self) -> list[StudyRecord]:
+        """The records of finished studies; of a study that went on with more trials the latest."""
+        return read_parts(self.directory, of_kind(self._parts, STUDIES)[::-1], self._damaged)
+
+    @cached_property
+    def trial_records(self) -> list[TrialRecord]:
+        """The records of all trials."""
+        return read_parts(self.directory, of_kind(self._parts, TRIALS), self._damaged)
+
+    @cached_property
+    def _of_unfinished(self) -> Counter[str]:
+        """Recorded trials by customer; asked for only where a study has not come to its own record."""
+        return Counter(record.customer for record in self.trial_records)
+
+    @cached_property
+    def _settings(self) -> Settings:
+        return self._plan[0]
+
+    @cached_property
+    def _plan(self) -> tuple[Settings, list[Study], list[Study]]:
+        return read_plan(self.directory, self.epoch)
+
+    @cached_property
+    def pending(self) -> str:
+        """Why studies have no record yet."""
+        limit = frozen_definition(self.directory, self.epoch).limits.run_seconds
+        spent = self.epoch.seconds + last_beat(self.directory, self.epoch).seconds
+        return PENDING if limit is None or spent < limit else USED_UP.format(limit=limit)
+
+    def trials(self) -> pd.DataFrame:
+        """One row per recorded trial, with the configuration in columns named `config.…`."""
+        import pandas as pd
+
+        rows = []
+        for record in self.trial_records:
+            row = asdict(record)
+            row["steps"] = len(record.steps)
+            config = row.pop("config")
+            rows.append({**row, **{f"config.{name}": value for name, value in config.items()}})
+        return pd.DataFrame(rows)
+
+    def warm_start(self, best: int = 1) -> list[dict[str, Any]]:
+        """The next run's `warm_start`: the `best` best configurations of every customer, to be tried first there."""
+        by_customer: dict[str, list[TrialRecord]] = {}
+        for record in self.trial_records:
+            if record.score is not None and record.state == FINISHED:
+                by_customer.setdefault(record.customer, []).append(record)
+        entries = []
+        for customer, records in sorted(by_customer.items()):
+            sign = -1 if records[0].mode == "max" else 1
+            records.sort(key=lambda record: (sign * (record.score or 0.0), record.trial))
+            configs: list[Any] = []
+            for record in records:
+                if len(configs) < best and record.config not in configs:
+                    configs.append(record.config)
+            entries += [{"config": config, "customer": customer} for config in configs]
+        return entries
+
+    def leaderboard(self) -> pd.DataFrame:
+        """One row per customer, best first; every customer of the plan is there exactly once.
+
+        Of several studies of a customer the one with the best cross-validation score stands for it.
+        """
+        import pandas as pd
+
+        rows = [self._row(customer, records) for customer, records in self._by_customer.items()]
+        frame = pd.DataFrame(rows, columns=list(LEADERBOARD))
+        order = frame["status"].map(STUDY_STATUSES.index)
+        return (
+            frame.assign(_order=order)
+            .sort_values(["_order", "customer"], kind="stable")
+            .drop(columns="_order")
+            .reset_index(drop=True)
+        )
+
+    @cached_property
+    def _by_customer(self) -> dict[str, list[StudyRecord]]:
+        by_customer: dict[str, list[StudyRecord]] = {}
+        _, begun, ended = self._plan
+        for study in sorted([*begun, *ended], key=lambda study: study.customer.id):
+            by_customer.setdefault(study.customer.id, [])
+        for record in self.study_records:
+            by_customer.setdefault(record.customer, []).append(record)
+        return by_customer
+
+    def _row(self, customer: str, records: list[StudyRecord]) -> dict[str, Any]:
+        best = best_study(records)
+        if best is None:
+            metric = self._settings.metric
+            return {
+                "customer": customer,
+                "status": NO_MODEL,
+                "reason": self.pending,
+                "metric": metric,
+                "trials": self._of_unfinished[customer],
+            }
+        return {
+            "customer": customer,
+            "status": best.status,
+            "reason": best.reason,
+            "model": best.family,
+            "metric": best.metric,
+            "cv_score": best.cv_score,
+            "test_score": best.test_score,
+            "default_test_score": best.default_test_score,
+            "gain": best.gain,
+            "trials": sum(record.trials for record in records),
+            "seconds": round(sum(record.seconds for record in records), 3),
+            "params": params_text(best.config),
+            "model_path": best.model_path,
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """The run in figures, as `tuning run --output json` prints it."""
+        by_customer = self._by_customer
+        best = [best_study(records) for records in by_customer.values()]
+        unfinished = [self._of_unfinished[name] for name, one in zip(by_customer, best, strict=True) if one is None]
+        succeeded = sum(record is not None and record.status == OK for record in best)
+        gains = [record.gain for record in best if record is not None and record.gain is not None and record.trial]
+        return {
+            "run": self._settings.run,
+            "run_dir": self.directory.shown,
+            "customers": len(by_customer),
+            "succeeded": succeeded,
+            "without_model": len(by_customer) - succeeded,
+            # Of the winners other than the default, on rows that the search never saw.
+            "compared_with_default": len(gains),
+            "worse_than_default": sum(gain < 0 for gain in gains),
+            "trials": sum(record.trials for record in self.study_records) + sum(unfinished),
+            "seconds": round(sum(record.seconds for record in self.study_records), 3),
+        }
+
+    @property
+    def unfinished(self) -> int:
+        """How many studies of the newest owner's plan have no record of its time yet."""
+        now = read_parts(self.directory, of_kind(list(self.directory.list(self.epoch.records)), STUDIES), self._damaged)
+        return len({study.id for study in self._plan[1]} - {record.study for record in now})
+
+    def model(self, customer: str, *, allow_pickle: bool = False) -> CustomerModel:
+        """A customer's best model, checked against the recorded digest.
+
+        allow_pickle: also one that was saved with cloudpickle, which runs the code in it.
+        """
+        from tuning.models.customer_model import load_model
+
+        by_customer = self._by_customer
+        if customer not in by_customer:
+            import difflib
+
+            near = difflib.get_close_matches(customer, by_customer, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise UnknownCustomerError(f"no customer {customer!r} in this run.{hint}")
+        best = best_study(by_customer[customer])
+        if best is None or best.model_path is None:
+            reason = self.pending if best is None else best.reason or "models were not saved (save_models: false)"
+            raise NoModelError(f"customer {customer!r} has no model: {reason}")
+        return load_model(self.directory, best.model_path, best.model_sha256, allow_pickle=allow_pickle)
+
+
+def best_study(records: list[StudyRecord]) -> StudyRecord | None:
+    """Of a customer's studies the one with the best cross-validation score; without any, the first."""
+    scored = [record for record in records if record.status == OK and record.cv_score is not None]
+    if not scored:
+        return records[0] if records else None
+    sign = 1.0 if scored[0].mode == "max" else -1.0
+    return max(scored, key=lambda record: sign * (record.cv_score or 0.0))

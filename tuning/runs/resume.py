@@ -1,0 +1,213 @@
+"""Going on with a run: what is recorded, what is left, and which changes of the definition are allowed meanwhile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tuning.user_code import name_inside
+from tuning.data.customers import Customer
+from tuning.definition.definition import Definition
+from tuning.records.ownership import Epoch, epochs
+from tuning.errors import RunError
+from tuning.models.entries import same_models
+from tuning.records.parts import STUDIES, TRIALS, accepted, intact, of_kind
+from tuning.records.schema import QUARANTINED, StudyRecord, TrialRecord, decode, encode, keys_in, unique
+from tuning.runs.plan_file import plain
+from tuning.storage.run_directory import RunDirectory
+from tuning.study.study import Study
+
+READERS, READ_AHEAD = 8, 64
+# Say how a run is worked through, not what it searches; a resume may change them.
+FREE = ("slots", "storage", "limits", "mlflow", "save_models", "allow_pickle")
+SHOWN = 5
+
+
+@dataclass
+class Standing:
+    """What a run has come to.
+
+    parts: names of those that count and are intact. ended: studies with nothing left to do. left: the others.
+    trials: recorded trials of the studies that are left, by study. damaged: parts that cannot be read, and why.
+    """
+
+    parts: list[str]
+    ended: list[Study] = field(default_factory=list)
+    left: list[Study] = field(default_factory=list)
+    trials: dict[str, list[TrialRecord]] = field(default_factory=dict)
+    damaged: dict[str, str] = field(default_factory=dict)
+
+
+def survey(directory: RunDirectory, epoch: Epoch, studies: Sequence[Study], budget: int) -> Standing:
+    """Read a run's parts, each once, and sort its studies into ended and left.
+
+    budget: trials per study from now on. A study that used up a smaller budget goes on; one that lost trials with a
+    damaged part runs those again.
+    """
+    names = accepted(directory, epoch)
+    standing = Standing(names)
+    budgets = {each.folder: each.trials for each in epochs(directory)}
+    recorded: dict[str, tuple[StudyRecord, int]] = {}
+    for name, data in _read(directory, of_kind(names, STUDIES), standing.damaged):
+        for record in decode(data):
+            recorded[record.study] = (record, budgets.get(name.split("/")[1], budget))
+    going_on = {study.id for study in studies if not _ended(recorded.get(study.id), budget)}
+    known: Counter[str] = Counter()
+    found = _of_studies(directory, of_kind(names, TRIALS), going_on, standing.damaged, known)
+    if lost := _incomplete({name: record for name, (record, _) in recorded.items()}, known) - going_on:
+        found += _of_studies(directory, of_kind(names, TRIALS), lost, standing.damaged)
+        going_on |= lost
+    for record in unique(found):
+        standing.trials.setdefault(record.study, []).append(record)
+    for study in studies:
+        (standing.left if study.id in going_on else standing.ended).append(study)
+    standing.parts = [name for name in names if name not in standing.damaged]
+    return standing
+
+
+def _incomplete(recorded: Mapping[str, StudyRecord], known: Counter[str]) -> set[str]:
+    """Studies with fewer trials than their record says: a part is damaged, or somebody has deleted it."""
+    return {name for name, record in recorded.items() if known[name] < record.trials}
+
+
+def _ended(record: tuple[StudyRecord, int] | None, budget: int) -> bool:
+    """Whether a study has nothing left to do; one that stopped before its budget was used up had its reasons."""
+    if record is None:
+        return False
+    study, before = record
+    return study.status == QUARANTINED or before >= budget or study.trials < before
+
+
+def _of_studies(
+    directory: RunDirectory,
+    names: Sequence[str],
+    wanted: set[str],
+    damaged: dict[str, str],
+    known: Counter[str] | None = None,
+) -> list[TrialRecord]:
+    """The trials of some studies; `known` counts those of all studies."""
+    found: list[TrialRecord] = []
+    for _, data in _read(directory, names, damaged):
+        studies = [study for study, _ in keys_in(data)] if wanted or known is not None else []
+        if known is not None:
+            known.update(studies)
+        if not wanted.isdisjoint(studies):
+            found += [record for record in decode(data) if record.study in wanted]
+    return found
+
+
+def _read(directory: RunDirectory, names: Sequence[str], damaged: dict[str, str]) -> Iterator[tuple[str, bytes]]:
+    """The intact ones of some parts; the others are put into `damaged`."""
+    names = [name for name in names if name not in damaged]
+    with ThreadPoolExecutor(READERS) as pool:
+        for start in range(0, len(names), READ_AHEAD):
+            group = names[start : start + READ_AHEAD]
+            for name, data in zip(group, pool.map(lambda name: _bytes(directory, name), group), strict=True):
+                if isinstance(data, bytes):
+                    yield name, data
+                else:
+                    damaged[name] = str(data)
+
+
+def _bytes(directory: RunDirectory, name: str) -> bytes | Exception:
+    try:
+        return intact(directory, name)
+    except (OSError, ValueError) as error:
+        return error
+
+
+def carried_name(epoch: Epoch, shard: int) -> str:
+    """The file with the trials of unfinished studies that earlier owners recorded, for the shard that goes on."""
+    return f"plan/{epoch.folder}-carried/{shard:05d}.parquet"
+
+
+def carry(
+    directory: RunDirectory, epoch: Epoch, shards: Sequence[Sequence[int]], left: Sequence[Study], standing: Standing
+) -> None:
+    """Give each shard the recorded trials of its studies."""
+    for number, shard in enumerate(shards):
+        records = [record for position in shard for record in standing.trials.get(left[position].id, ())]
+        if records:
+            directory.write(carried_name(epoch, number), encode(records))
+
+
+def carried(directory: RunDirectory, epoch: Epoch, shard: int) -> list[TrialRecord]:
+    """What `carry` left for a shard."""
+    name = carried_name(epoch, shard)
+    return decode(directory.read(name)) if directory.exists(name) else []
+
+
+def merge(directory: RunDirectory, before: Definition, now: Definition) -> Definition:
+    """The definition to go on with: as before, plus what `now` adds; `RunError` shows any other change.
+
+    The data may change as long as every customer stays what it was: see `same_customers`.
+    """
+    there, here = plain(before), plain(now)
+    differences = [
+        f"{key}: {_short(there.get(key))} there, {_short(here.get(key))} here"
+        for key in sorted({*there, *here} - {*FREE, "trials", "data", "customers", "prepare", "metric", "models"})
+        if there.get(key) != here.get(key)
+    ]
+    for key in ("prepare", "metric"):  # each may name a function in a file, which the run has a copy of
+        old, new = getattr(before, key), getattr(now, key)
+        if old != new and (new is None or old != name_inside(new)):
+            differences.append(f"{key}: {_short(old)} there, {_short(new)} here, or its file changed")
+    if not same_models(before.models, now.models, directory):
+        differences.append(f"models: {_short(there.get('models'))} there, {_short(here.get('models'))} here")
+    if now.trials < before.trials:
+        differences.append(f"trials: {before.trials} there, {now.trials} here; they can only become more")
+    if now.trials > before.trials and now.scheduler.pauses:
+        differences.append(
+            f"trials: {before.trials} there, {now.trials} here; under {now.scheduler.name} the trials of a study are "
+            "one race, which has ended"
+        )
+    if differences:
+        raise RunError(_refusal(directory, differences))
+    added = {"trials": now.trials, "data": now.data, "customers": now.customers, "objective": now.objective}
+    return before.model_copy(update={**added, **{key: getattr(now, key) for key in FREE}})
+
+
+def same_customers(directory: RunDirectory, before: Sequence[Study], now: Sequence[Customer]) -> None:
+    """`RunError` unless every customer of the run is still there with as much data as it had."""
+    found = {customer.id: customer for customer in now}
+    gone = sorted({study.customer.id for study in before} - set(found))
+    changed = sorted(
+        f"{study.customer.id!r} ({study.customer.amount} there, {found[study.customer.id].amount} here)"
+        for study in before
+        if study.customer.id in found and study.customer.amount != found[study.customer.id].amount
+    )
+    differences = []
+    if gone:
+        differences.append(f"customers: {_some([repr(name) for name in gone])} here no more")
+    if changed:
+        differences.append(f"data: the size of {_some(changed)}")
+    if differences:
+        raise RunError(_refusal(directory, differences))
+
+
+def with_customers(studies: Sequence[Study], now: Sequence[Customer]) -> list[Study]:
+    """The same studies, their data where it is found now."""
+    found = {customer.id: customer for customer in now}
+    return [replace(study, customer=found.get(study.customer.id, study.customer)) for study in studies]
+
+
+def _refusal(directory: RunDirectory, differences: list[str]) -> str:
+    lines = "\n".join(f"  {line}" for line in differences)
+    return (
+        f"the definition is not the one that {directory.shown} was begun with:\n{lines}\n"
+        "A resume may add trials or customers, and change limits, slots and mlflow; nothing else. Go on as it was "
+        f"begun (tuning resume {directory.shown}), or start a new run in another folder."
+    )
+
+
+def _short(value: Any) -> str:
+    text = "not set" if value is None else repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"
+
+
+def _some(items: list[str], shown: int = SHOWN) -> str:
+    more = f" and {len(items) - shown} more" if len(items) > shown else ""
+    return f"{', '.join(items[:shown])}{more}"

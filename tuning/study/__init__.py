@@ -1,0 +1,1 @@
+"""One study in one process: suggest, step, decide, tell."""

@@ -1,0 +1,58 @@
+"""Warm start: configurations that a study tries first, and those whose score it knows already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tuning.definition.options import WarmStart
+from tuning.errors import PlanError
+
+
+def of_customer(entries: Iterable[WarmStart], customer: str) -> tuple[WarmStart, ...]:
+    """Those entries that are for everybody or for this customer."""
+    return tuple(entry for entry in entries if entry.customer in (None, customer))
+
+
+def searcher_points(space: Any, entries: Sequence[WarmStart]) -> dict[str, Any]:
+    """The arguments `points` and `evaluated` of `Algorithm.build`.
+
+    The default configuration comes first, always, since every score is compared with it; then the entries without a
+    score, in their order, each configuration once.
+    """
+    points = [space.default()]
+    for entry in entries:
+        if entry.score is None:
+            config = space.complete(entry.config)
+            points += [] if config in points else [config]
+    known = [(entry.config, entry.score) for entry in entries if entry.score is not None]
+    return {"points": points, "evaluated": known}
+
+
+def check(entries: Sequence[WarmStart], space: Any, own: Mapping[str, Any], trials: int) -> list[str]:
+    """Notes on what cannot come to pass; the default, with which every study begins, is checked too.
+
+    space: the run's. own: search spaces by customer, of those who have one.
+
+    Raises:
+        PlanError: a configuration outside the space it is for, a default that the constraints refuse.
+    """
+    from search_spaces import SpaceError
+
+    for whose, each in {"": space, **{f"customer {name!r}: ": one for name, one in own.items()}}.items():
+        try:
+            each.default()
+        except SpaceError as error:
+            way_out = "give the parameters defaults that the constraints allow, since every search begins there"
+            raise PlanError(f"{whose}search_space: {error}; {way_out}.") from error
+    for number, entry in enumerate(entries):
+        spaces = [own.get(entry.customer, space)] if entry.customer is not None else [space, *own.values()]
+        for each in {id(one): one for one in spaces}.values():
+            try:
+                each.complete(entry.config)
+            except SpaceError as error:
+                raise PlanError(str(error.under(f"warm_start.{number}.config"))) from error
+    everybody = sum(entry.score is None and entry.customer is None for entry in entries)
+    if everybody >= trials:
+        return [f"warm_start fills all {trials} trials with given configurations; more trials leave room for a search."]
+    return []

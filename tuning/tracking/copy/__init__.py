@@ -1,0 +1,1 @@
+"""How records reach MLflow, while a run lasts or afterwards."""

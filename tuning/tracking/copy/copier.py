@@ -1,0 +1,272 @@
+"""Record parts into a tracking store. The live writer and `tuning mlflow sync` are both this one class.
+
+Parts may arrive in any order, twice, and again after a crash: runs are keyed by (run, study, trial), and a
+store leaves a complete run as it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from tuning.errors import RunError
+from tuning.records.schema import Record, StudyRecord, TrialRecord, decode
+from tuning.storage.run_directory import RunDirectory
+from tuning.tracking.identity import Search
+from tuning.tracking.models import ModelLogger, NoModelsError, has_model
+from tuning.tracking.selection import Selection, Waiting
+from tuning.tracking.stores.store import RejectedError, Store
+from tuning.tracking.summary.summary import SUMMARY_FILE, write_summary
+from tuning.tracking.tracked_runs import (
+    BEST_TAG,
+    RUNNING,
+    STUDY,
+    TRIAL,
+    TrackedRun,
+    ended,
+    of_study,
+    of_trial,
+    open_study,
+)
+
+READ_ATTEMPTS = 3
+
+
+@dataclass(slots=True)
+class Progress:
+    """What has been copied so far in this session: runs that are complete, models, and what was refused."""
+
+    trials: int = 0
+    studies: int = 0
+    models: int = 0
+    rejected: int = 0
+    error: str | None = None
+    counted: set[str] = field(default_factory=set)  # of the batch at hand, which may take several attempts
+
+    def done(self, run: TrackedRun) -> None:
+        """Take note of a run that is in the store."""
+        if run.key not in self.counted and (run.kind == TRIAL or run.status != RUNNING):
+            self.counted.add(run.key)
+            self.trials += run.kind == TRIAL
+            self.studies += run.kind == STUDY
+
+
+class Copier:
+    """Copies parts, one batch for each call of `work`. Not thread-safe: it belongs to one thread.
+
+    open_store: makes the store; called at the first need, and again when that failed. most_models: with more winners
+    than that none is logged as a model; None is any number.
+    """
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        search: Search,
+        selection: Selection,
+        open_store: Callable[[], Store],
+        most_models: int | None = 0,
+    ) -> None:
+        self.search = search
+        self.directory = directory
+        self.selection = selection
+        self.progress = Progress()
+        self.done: set[str] = set()  # parts whose records are all copied
+        self._open_store = open_store
+        self._store: Store | None = None
+        self._known: set[str] = set()
+        self._queue: deque[str] = deque()
+        self._batch: dict[str, list[Record]] = {}  # part → records: read, not yet written
+        self._unreadable: Counter[str] = Counter()  # part → failed attempts
+        self._waiting = Waiting()
+        # study → (trials, end) of its latest record, the winner there
+        self._ended: dict[str, tuple[tuple[int, int], int | None]] = {}
+        self._most_models = most_models
+        self._models: dict[str, StudyRecord] = {}  # studies whose winners are still to be logged as models
+        self._logger: ModelLogger | None = None
+        self._summary = False
+
+    def add(self, part: str) -> None:
+        """Queue a part; one that was queued before is passed over."""
+        if part == SUMMARY_FILE:
+            self._summary = True
+            self._known.add(part)
+            self.done.discard(part)
+        elif part not in self._known:
+            self._known.add(part)
+            self._queue.append(part)
+
+    @property
+    def pending(self) -> int:
+        """How many parts have records that are not copied yet."""
+        return len(self._known) - len(self.done)
+
+    @property
+    def models_pending(self) -> int:
+        """How many winners are to be logged as models."""
+        return len(self._models)
+
+    @property
+    def idle(self) -> bool:
+        """True when `work` has nothing to do; parts that wait for the end of a study may still be pending."""
+        return not self._queue and not self._batch
+
+    @property
+    def queued(self) -> int:
+        """How many parts wait to be read."""
+        return len(self._queue)
+
+    @property
+    def stuck(self) -> bool:
+        """True when all that is left are parts that could not be read, several times over."""
+        return not self._batch and all(self._unreadable[part] >= READ_ATTEMPTS for part in self._queue)
+
+    def store(self) -> Store:
+        """The store, opened at the first need."""
+        if self._store is None:
+            self._store = self._open_store()
+        return self._store
+
+    def work(self) -> None:
+        """Copy one batch. Raises what the storage or the store raised; nothing is lost by that."""
+        store = self.store()
+        unreadable = self._read(store.batch)
+        if self._batch:
+            records = [record for part in self._batch.values() for record in part]
+            studies = [record for record in records if isinstance(record, StudyRecord)]
+            trials = [record for record in records if isinstance(record, TrialRecord)]
+            studies = self._latest(studies)
+            complete: list[str] = []
+            chosen = trials if self.selection.limit is None else []
+            if self.selection.limit:
+                for part, of_part in self._batch.items():
+                    self._waiting.add(part, of_part)
+                complete = self._waiting.complete()
+                chosen = self._best(complete)
+            self._ship(store, chosen, studies, parents_of=trials)
+            self._plan_models(studies)
+            parts = {*self._batch, *self._waiting.forget(complete)}
+            self._batch.clear()
+            self.progress.counted.clear()
+            self.done.update(part for part in parts if not self._waiting.holds(part))
+        if unreadable is not None:
+            raise unreadable
+
+    def finish(self) -> None:
+        """At the end: the best trials of recorded studies some of whose trials never came; the summary; look again.
+
+        Trials of studies without a record stay pending: a later run or `sync` completes them.
+        """
+        recorded = list(self._waiting.records)
+        if recorded:
+            self._ship(self.store(), self._best(recorded), [], parents_of=[])
+            parts = self._waiting.forget(recorded)
+            self.done.update(part for part in parts if not self._waiting.holds(part))
+        if self._summary:
+            write_summary(self.store(), self.directory, self.search)
+            self._summary = False
+            self.done.add(SUMMARY_FILE)
+        self.store().settle()
+
+    def log_model(self) -> None:
+        """Log one of the pending models; raises what the store raised, and leaves out a model that is damaged."""
+        study, record = next(iter(self._models.items()))
+        try:
+            self._logger = self._logger or ModelLogger(self.store(), self.directory, self.search)
+            self._logger.log(record)
+            self.progress.models += 1
+        except NoModelsError as error:
+            self._models.clear()
+            self.progress.error = str(error)
+            return
+        except RunError as damaged:
+            self.progress.rejected += 1
+            self.progress.error = f"the model of customer {record.customer!r} is not in MLflow: {damaged}"
+        except Exception:
+            self._logger = None  # what is there is looked up again
+            raise
+        del self._models[study]
+
+    def _read(self, most: int) -> Exception | None:
+        """Read parts until the batch is full; the error of one that could not be read (it stays queued)."""
+        count = sum(len(records) for records in self._batch.values())
+        failure: Exception | None = None
+        for _ in range(len(self._queue)):
+            if count >= most:
+                break
+            part = self._queue.popleft()
+            try:
+                records = decode(self.directory.read(part))
+            except Exception as error:  # damaged, or its storage is away: the others go on
+                self._queue.append(part)
+                self._unreadable[part] += 1
+                failure = OSError(f"{self.directory.display(part)} could not be read: {error}")
+                continue
+            self._batch[part] = records
+            count += len(records)
+        return failure
+
+    def _best(self, studies: Iterable[str]) -> list[TrialRecord]:
+        chosen = []
+        for study in studies:
+            trials = self._waiting.trials[study].values()
+            chosen += self.selection.best(trials, self._winner(study))
+        return chosen
+
+    def _ship(
+        self,
+        store: Store,
+        trials: Iterable[TrialRecord],
+        studies: Iterable[StudyRecord],
+        parents_of: Iterable[TrialRecord],
+    ) -> None:
+        parents: dict[str, TrackedRun] = {}
+        for trial in parents_of:
+            if trial.study not in parents:
+                parents[trial.study] = open_study(trial, self.search)
+        parents.update({study.study: of_study(study, self.search) for study in studies})
+        children = {t.key: of_trial(t, self.search, best=self._winner(t.study) == t.trial) for t in trials}
+        self._put(store, [*parents.values(), *children.values()])
+        # The winner's run may have been written before anybody knew that it would win.
+        winners = {self.search.id(s.study, s.trial): {BEST_TAG: "true"} for s in studies if s.trial is not None}
+        if winners:
+            store.mark(winners)
+
+    def _winner(self, study: str) -> int | None:
+        return self._ended.get(study, ((0, 0), None))[1]
+
+    def _latest(self, studies: Iterable[StudyRecord]) -> list[StudyRecord]:
+        """Of each study its latest record, unless a later one was seen before: a resumed study has several.
+
+        The latest is the one with most trials; clocks decide only between those with as many.
+        """
+        latest: dict[str, StudyRecord] = {}
+        for record in studies:
+            age = (record.trials, ended(record))
+            if age >= self._ended.get(record.study, ((0, 0), None))[0]:
+                self._ended[record.study] = (age, record.trial)
+                latest[record.study] = record
+        return list(latest.values())
+
+    def _plan_models(self, studies: Iterable[StudyRecord]) -> None:
+        for record in studies:
+            if has_model(record) and self._most_models != 0:
+                self._models[record.study] = record
+        if self._most_models is not None and len(self._models) + self.progress.models > self._most_models:
+            self._models.clear()
+            self._most_models = 0
+
+    def _put(self, store: Store, runs: list[TrackedRun]) -> None:
+        """Write runs; one that the store refuses is counted and passed over, all others are written."""
+        if not runs:
+            return
+        try:
+            store.write(runs, self.progress.done)
+        except RejectedError as error:
+            if len(runs) == 1:
+                self.progress.rejected += 1
+                self.progress.error = f"MLflow refuses the run {runs[0].name!r}: {error}"
+                return
+            middle = len(runs) // 2
+            self._put(store, runs[:middle])
+            self._put(store, runs[middle:])

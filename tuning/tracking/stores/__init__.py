@@ -1,0 +1,1 @@
+"""Where the copy is written: a database in bulk, or any MLflow server."""

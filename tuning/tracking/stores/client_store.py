@@ -1,0 +1,253 @@
+"""Runs through MLflow's public client: tracking servers, and databases whose schema we do not know.
+
+A server chooses run ids itself, so our key is the tag `tuning.key`; a run is looked for before it is made.
+A run is RUNNING until everything is in it, so one that an outage cut short is completed, not repeated. What a
+server made twice nevertheless (it committed long after we had given up waiting) `settle` finds and deletes.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from tuning.storage.run_directory import mask
+from tuning.tracking.identity import Search
+from tuning.tracking.stores.batches import batches
+from tuning.tracking.stores.database import client, experiment_id
+from tuning.tracking.stores.store import RejectedError
+from tuning.tracking.tracked_runs import (
+    BEST_TAG,
+    KEY_TAG,
+    KIND_TAG,
+    PARENT_TAG,
+    RUNNING,
+    SEARCH_TAG,
+    STUDY,
+    SUMMARY,
+    TRIALS,
+    USER_TAG,
+    TrackedRun,
+    replaces,
+    user,
+)
+
+THREADS = 4
+PAGE = 1000
+PATIENCE_S = 2.0
+PORTS = {"http": 80, "https": 443}
+CONNECT_S = 5.0
+REFUSALS = ("INVALID_PARAMETER_VALUE", "BAD_REQUEST")
+
+T = TypeVar("T")
+
+
+def reach(tracking_uri: str) -> None:
+    """Raise `OSError` when nobody listens at a server's address.
+
+    MLflow would say so too, after imports of two core-seconds that the fits can use better.
+    """
+    parts = urlsplit(tracking_uri)
+    if parts.scheme not in PORTS or not parts.hostname or getproxies():
+        return
+    try:
+        socket.create_connection((parts.hostname, parts.port or PORTS[parts.scheme]), CONNECT_S).close()
+    except OSError as error:
+        raise OSError(f"The tracking server {mask(tracking_uri)} cannot be reached: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A run on the server; everything is in it when its status is a final one.
+
+    trials: of a study. end: milliseconds since 1970.
+    """
+
+    run_id: str
+    status: str
+    trials: float = 0.0
+    end: int | None = None
+
+
+class ClientStore:
+    """Studies side by side in a few threads; within a study the parent first, then its trials."""
+
+    batch = 100
+    niceness = 5  # a run costs 20 times what it costs in bulk: with this, all of them 2 % of two busy cores
+
+    def __init__(self, tracking_uri: str, search: Search, artifacts: str | None) -> None:
+        self.client = client(tracking_uri)
+        self.experiment = experiment_id(tracking_uri, search.experiment, artifacts)
+        self.search = search.id()
+        self.found: dict[str, Found] = {}  # key → run, of everything seen in this session
+        self.complete: set[str] = set()  # studies whose trials on the server are all in `found`
+        self.unsure: set[str] = set()  # studies about which an answer got lost
+        self.unsettled: set[str] = set()  # studies about which one was lost at any time
+        self._remember(f"{_is(SEARCH_TAG, self.search)} and {_is(KIND_TAG, STUDY)}")
+
+    def write(self, runs: Sequence[TrackedRun], done: Callable[[TrackedRun], None]) -> None:
+        families: defaultdict[str, list[TrackedRun]] = defaultdict(list)
+        for run in runs:
+            families[run.parent or run.key].append(run)
+        failures: list[Exception] = []
+        with ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(lambda item: self._family(item[0], item[1], done, failures), families.items()))
+        outages = [failure for failure in failures if not isinstance(failure, RejectedError)]
+        if failures:
+            raise (outages or failures)[0]
+
+    def mark(self, tags: Mapping[str, Mapping[str, str]]) -> None:
+        for key, values in tags.items():
+            if key in self.found:
+                for name, value in values.items():
+                    _persist(partial(self.client.set_tag, self.found[key].run_id, name, value))
+
+    def run_id(self, key: str) -> str:
+        return self.found[key].run_id
+
+    def log_artifacts(self, key: str, folder: Path) -> None:
+        self.client.log_artifacts(self.run_id(key), str(folder))
+
+    def settle(self) -> None:
+        for study in sorted(self.unsettled):
+            self._look_up(study)
+            if study in self.found:
+                self._remember(_is(PARENT_TAG, self.found[study].run_id))
+            self.unsettled.discard(study)
+
+    def _family(
+        self, study: str, runs: Sequence[TrackedRun], done: Callable[[TrackedRun], None], failures: list[Exception]
+    ) -> None:
+        """Write one study's runs; a failure is appended, and an outage keeps later studies from trying."""
+        if any(not isinstance(failure, RejectedError) for failure in failures):
+            return
+        try:
+            if study in self.unsure or runs[0].kind == SUMMARY:
+                self._look_up(study)
+                self.unsure.discard(study)
+            made = study not in self.found
+            for run in runs:
+                if run.key == study:
+                    self._put(run, None)
+                    done(run)
+            if study not in self.found:
+                raise RejectedError("its customer's run was refused")
+            if study not in self.complete and len(runs) > (runs[0].key == study):
+                if not made:
+                    self._remember(_is(PARENT_TAG, self.found[study].run_id))
+                self.complete.add(study)
+            for run in runs:
+                if run.key != study:
+                    self._put(run, self.found[study].run_id)
+                    done(run)
+        except RejectedError as refusal:
+            failures.append(refusal)
+        except Exception as outage:  # lost connection, time-out, 5xx, a run that somebody deleted, …
+            self.unsure.add(study)
+            self.unsettled.add(study)
+            self.complete.discard(study)
+            for key in [study, *(run.key for run in runs)]:
+                self.found.pop(key, None)
+            failures.append(outage)
+
+    def _put(self, run: TrackedRun, parent: str | None) -> None:
+        from mlflow.exceptions import MlflowException
+
+        there = self.found.get(run.key)
+        if there is not None and not replaces(run, there.status, there.trials, there.end):
+            return
+        # Params cannot be changed, so a study that went on gets a new run; its trials move there.
+        outdated = there if there is not None and run.kind == STUDY and there.status != RUNNING else None
+        if outdated is not None:
+            there = None
+        tags = {USER_TAG: user(), **run.tags, KEY_TAG: run.key, SEARCH_TAG: self.search}
+        if parent is not None:
+            tags[PARENT_TAG] = parent
+        try:
+            if there is None:
+                made = self.client.create_run(self.experiment, run.start, tags, run.name)
+                there = Found(made.info.run_id, RUNNING)
+                if outdated is None:
+                    self.found[run.key] = there
+                tags = {}
+            for batch in batches(run.params, run.metrics, tags):
+                _persist(partial(self.client.log_batch, there.run_id, **batch, synchronous=True))
+            if run.status != RUNNING:
+                _persist(partial(self.client.set_terminated, there.run_id, run.status, run.end))
+                self.found[run.key] = Found(there.run_id, run.status, run.trials, run.end)
+            if outdated is not None:
+                condition = f"{_is(PARENT_TAG, outdated.run_id)} and {_is(BEST_TAG, 'true')}"
+                for former in self.client.search_runs([self.experiment], condition):
+                    self.client.delete_tag(former.info.run_id, BEST_TAG)
+                self._remove(outdated.run_id, there.run_id)
+        except MlflowException as error:
+            if error.error_code not in REFUSALS:
+                raise
+            if there is not None:
+                self.client.set_tag(there.run_id, f"{KEY_TAG}.refused", str(error)[:500])
+                self.client.set_terminated(there.run_id, "FAILED", run.end)
+            raise RejectedError(str(error)) from error
+
+    def _look_up(self, study: str) -> None:
+        """Learn whether a study's own run is there; the bulk writer's runs have our key as their id."""
+        self.found.pop(study, None)
+        if not self._remember(_is(KEY_TAG, study)):
+            self._remember(f"attributes.run_id = '{study}'")
+
+    def _remember(self, condition: str) -> int:
+        """Take note of the runs that fulfil a condition; of several with one key, one stays."""
+        same: defaultdict[str, list[Any]] = defaultdict(list)
+        token = None
+        while True:
+            page = _persist(
+                partial(self.client.search_runs, [self.experiment], condition, max_results=PAGE, page_token=token)
+            )
+            for run in page:
+                same[run.data.tags.get(KEY_TAG, run.info.run_id)].append(run)
+            token = page.token
+            if not token:
+                break
+        for key, runs in same.items():
+            runs.sort(key=lambda run: (run.info.status == RUNNING, -_trials(run), run.info.start_time, run.info.run_id))
+            kept = runs[0].info
+            for extra in runs[1:]:
+                self._remove(extra.info.run_id, kept.run_id)
+            self.found[key] = Found(kept.run_id, kept.status, _trials(runs[0]), kept.end_time)
+        return len(same)
+
+    def _remove(self, extra: str, kept: str) -> None:
+        """Delete a run that is there twice; what hangs below it moves to the one that stays."""
+        for child in self.client.search_runs([self.experiment], _is(PARENT_TAG, extra), max_results=50_000):
+            self.client.set_tag(child.info.run_id, PARENT_TAG, kept)
+        self.client.delete_run(extra)
+
+
+def _trials(run: Any) -> float:
+    """How far a study's run on the server has come."""
+    return float(run.data.metrics.get(TRIALS, 0.0))
+
+
+def _persist(call: Callable[[], T]) -> T:
+    """A call that may be repeated, repeated once when it failed at once; long waits are the caller's business."""
+    from mlflow.exceptions import MlflowException
+
+    started = time.monotonic()
+    try:
+        return call()
+    except Exception as error:
+        refused = isinstance(error, MlflowException) and error.error_code in REFUSALS
+        if refused or time.monotonic() - started > PATIENCE_S:
+            raise
+        return call()
+
+
+def _is(tag: str, value: str) -> str:
+    return f"tags.{tag} = '{value}'"  # values are hexadecimal ids: nothing to escape

@@ -1,0 +1,70 @@
+"""What the copy needs of a tracking store, and which of its two kinds a URI gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from tuning.tracking.identity import Search
+from tuning.tracking.tracked_runs import TrackedRun
+
+
+class RejectedError(Exception):
+    """The store refuses this very run and always will; everything else goes on."""
+
+
+class Store(Protocol):
+    """Every method may raise: `RejectedError` for content, anything else for an outage (try again later)."""
+
+    experiment: str
+    """The experiment's id."""
+    batch: int
+    """How many runs one `write` should get: as many as take about a second."""
+    niceness: int
+    """How much further the copying process steps back while fits want the cores, by what a run costs here."""
+
+    @property
+    def client(self) -> Any:
+        """MLflow's own client, for what is not a matter of many rows."""
+
+    def write(self, runs: Sequence[TrackedRun], done: Callable[[TrackedRun], None]) -> None:
+        """Write runs, parents before their children. One that is already there is written again only
+        when `runs.replaces` says so.
+
+        done: called for each run that is there, also when others fail.
+        """
+
+    def mark(self, tags: Mapping[str, Mapping[str, str]]) -> None:
+        """Set tags of runs that are already there (key → tags); unknown keys are passed over."""
+
+    def run_id(self, key: str) -> str:
+        """MLflow's id of a run that was written in this session."""
+
+    def log_artifacts(self, key: str, folder: Path) -> None:
+        """Add a folder's files to the artifacts of a run that was written in this session."""
+
+    def settle(self) -> None:
+        """Look again at what an outage may have written twice, and leave one run for each key."""
+
+
+def open_store(tracking_uri: str, search: Search, artifacts: str | None) -> Store:
+    """The bulk writer for a database whose schema we tested, MLflow's public client for everything else.
+
+    artifacts: where a database's experiment keeps its artifacts when we create it (a path or a URI).
+    """
+    if tracking_uri.split(":")[0].split("+")[0] in ("sqlite", "postgresql"):
+        from tuning.tracking.stores.database import prepare, revision, usable_uri
+        from tuning.tracking.stores.sql_store import TESTED_REVISIONS, BulkStore
+
+        tracking_uri = usable_uri(tracking_uri)
+        found = revision(tracking_uri)
+        if found is None:
+            prepare(tracking_uri)
+            found = revision(tracking_uri)
+        if found in TESTED_REVISIONS:
+            return BulkStore(tracking_uri, search, artifacts)
+    from tuning.tracking.stores.client_store import ClientStore, reach
+
+    reach(tracking_uri)
+    return ClientStore(tracking_uri, search, artifacts)

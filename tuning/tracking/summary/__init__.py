@@ -1,0 +1,1 @@
+"""The one MLflow run that sums up all studies."""

@@ -1,0 +1,75 @@
+"""What a finished run shows of itself in MLflow: figures, a text, its leaderboard, plan and definition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tuning.records.schema import OK
+from tuning.runs.plan_file import DEFINITION
+from tuning.runs.results import RunResult
+from tuning.storage.run_directory import mask_in
+from tuning.tracking.summary.summary import LEADERBOARD, Summary
+from tuning.tracking.tracked_runs import PREFIX
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = 15
+COLUMNS = ("customer", "model", "cv_score", "test_score", "default_test_score", "gain", "reason")
+
+
+def overview(
+    result: RunResult, plan: Mapping[str, Any], started: float, ended: float
+) -> tuple[Summary, dict[str, bytes]]:
+    """The summary of a run that has come to its end, and the artifacts that are no files of the run yet.
+
+    plan: the plan's figures (`Plan.to_dict()`). started, ended: seconds since 1970.
+    """
+    counts = result.summary()
+    board = result.leaderboard()
+    figures = {name: counts[name] for name in ("customers", "succeeded", "without_model", "trials", "seconds")}
+    for name in ("cv_score", "test_score", "default_test_score", "gain"):
+        values = board.loc[board["status"] == OK, name].dropna()
+        if len(values):
+            figures[f"median_{name}"] = float(values.median())
+    summary = Summary(
+        started=started,
+        ended=ended,
+        metrics={name: float(value) for name, value in figures.items()},
+        tags={
+            f"{PREFIX}{name}": str(plan[name]) for name in ("algorithm", "scheduler", "metric", "task") if name in plan
+        },
+        note=_note(counts, board, result.directory.shown),
+    )
+    contents = {
+        LEADERBOARD: board.to_csv(index=False).encode(),
+        DEFINITION: mask_in(result.directory.read(DEFINITION).decode()).encode(),
+        "plan.json": json.dumps(dict(plan), indent=1, default=str).encode(),
+    }
+    return summary, contents
+
+
+def _note(counts: Mapping[str, Any], board: pd.DataFrame, where: str) -> str:
+    lines = [
+        f"**{counts['succeeded']} of {counts['customers']} customers have a model**, {counts['trials']} trials.",
+        "",
+        f"`tuning leaderboard {where}` shows all of them; so does the artifact `{LEADERBOARD}`.",
+        "",
+        "| " + " | ".join(COLUMNS) + " |",
+        "|" + "---|" * len(COLUMNS),
+    ]
+    rows = board.head(SHOWN)[list(COLUMNS)].itertuples(index=False)
+    lines += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in rows]
+    if len(board) > SHOWN:
+        lines.append(f"\n… and {len(board) - SHOWN} more.")
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    text = text.replace("|", "\\|").replace("\n", " ")
+    return text if len(text) <= 80 else text[:79] + "…"

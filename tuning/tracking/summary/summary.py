@@ -1,0 +1,111 @@
+"""A search's summary run: its figures, and its leaderboard, plan, definition and plots as artifacts.
+
+The summary lies in the run directory first, like the records, so that `tuning mlflow sync` finds it there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from tuning.storage.run_directory import RunDirectory
+from tuning.tracking import mlflow_limits
+from tuning.tracking.identity import Search
+from tuning.tracking.stores.store import Store
+from tuning.tracking.summary.plots import leaderboard_plots
+from tuning.tracking.tracked_runs import (
+    KIND_TAG,
+    NAME_TAG,
+    NOTE_TAG,
+    RUN_TAG,
+    SEARCH_TAG,
+    SUMMARY,
+    USER_TAG,
+    TrackedRun,
+    user,
+)
+
+FOLDER = "mlflow"
+LEADERBOARD = "leaderboard.csv"
+SUMMARY_FILE = f"{FOLDER}/summary.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """started, ended: seconds since 1970. finished: False for a search that was interrupted.
+
+    note: Markdown, shown as the run's description. artifacts: name in MLflow → file in the run directory.
+    """
+
+    started: float
+    ended: float
+    finished: bool = True
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+    artifacts: Mapping[str, str] = field(default_factory=dict)
+
+
+def save_summary(directory: RunDirectory, summary: Summary, contents: Mapping[str, bytes]) -> None:
+    """Write the summary into the run directory, and artifacts that are not files there yet (name → content)."""
+    artifacts = dict(summary.artifacts)
+    for name, content in contents.items():
+        artifacts[name] = f"{FOLDER}/files/{name}"
+        directory.write(artifacts[name], content)
+    directory.write(SUMMARY_FILE, json.dumps({**asdict(summary), "artifacts": artifacts}, ensure_ascii=False).encode())
+
+
+def read_summary(directory: RunDirectory) -> Summary:
+    """The summary in the run directory."""
+    return Summary(**json.loads(directory.read(SUMMARY_FILE)))
+
+
+def write_summary(store: Store, directory: RunDirectory, search: Search) -> None:
+    """Write or replace the summary run and its artifacts."""
+    summary = read_summary(directory)
+    run = _run_of(summary, search)
+    store.write([run], lambda _: None)
+    contents = {}
+    for name, source in summary.artifacts.items():
+        with contextlib.suppress(FileNotFoundError):  # it was removed since; the rest is worth having
+            contents[name] = directory.read(source)
+    if LEADERBOARD in contents:
+        with contextlib.suppress(Exception):  # a plot is never worth a summary
+            contents |= leaderboard_plots(contents[LEADERBOARD])
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in contents.items():
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        store.log_artifacts(run.key, Path(folder))
+
+
+def _run_of(summary: Summary, search: Search) -> TrackedRun:
+    name = mlflow_limits.text(search.run, mlflow_limits.KEY_LIMIT)
+    end = int(summary.ended * 1000)
+    names = mlflow_limits.keys(summary.metrics)
+    tags = {
+        NAME_TAG: name,
+        USER_TAG: user(),
+        KIND_TAG: SUMMARY,
+        SEARCH_TAG: search.id(),
+        RUN_TAG: search.run,
+        **{mlflow_limits.key(tag): value for tag, value in summary.tags.items()},
+    }
+    if summary.note:
+        tags[NOTE_TAG] = summary.note
+    return TrackedRun(
+        key=search.id(),
+        parent=None,
+        kind=SUMMARY,
+        name=name,
+        status="FINISHED" if summary.finished else "KILLED",
+        start=int(summary.started * 1000),
+        end=end,
+        metrics=tuple((names[metric], float(value), 0, end) for metric, value in summary.metrics.items()),
+        tags={tag: mlflow_limits.text(value, mlflow_limits.TAG_LIMIT) for tag, value in tags.items()},
+    )

@@ -1,0 +1,280 @@
+"""Records as MLflow runs: what a customer's parent run and a trial's child run hold."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Any
+
+from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, StudyRecord, TrialRecord, canonical
+from tuning.storage.run_directory import mask_in
+from tuning.tracking import mlflow_limits
+from tuning.tracking.identity import Search, study_name, trial_name
+
+RUNNING = "RUNNING"
+STATUS = {FINISHED: "FINISHED", STOPPED: "KILLED", FAILED: "FAILED"}
+
+SUMMARY, STUDY, TRIAL = "summary", "study", "trial"
+
+PREFIX = "tuning."
+KEY_TAG = f"{PREFIX}key"
+RUN_TAG = f"{PREFIX}run"
+SEARCH_TAG = f"{PREFIX}search"  # the key of the search, where a run is looked for by it
+KIND_TAG = f"{PREFIX}kind"
+STUDY_TAG = f"{PREFIX}study"
+CUSTOMER_TAG = f"{PREFIX}customer"
+BEST_TAG = f"{PREFIX}best"
+PARENT_TAG = "mlflow.parentRunId"
+NAME_TAG = "mlflow.runName"
+USER_TAG = "mlflow.user"
+NOTE_TAG = "mlflow.note.content"
+
+TRIALS = "trials"  # the metric that says how far a study has come
+# Figures of a study: metrics of its run. All other columns of its record are tags.
+STUDY_FIGURES = (
+    "cv_score",
+    "cv_error",
+    "test_score",
+    "default_cv_score",
+    "default_test_score",
+    "gain",
+    "trials",
+    "stopped",
+    "failed",
+    "rows",
+    "test_rows",
+    "features",
+    "seconds",
+    "fit_seconds",
+)
+_STUDY_TEXT = tuple(
+    column.name
+    for column in fields(StudyRecord)
+    if column.name not in {*STUDY_FIGURES, "run", "config", "started", "customer", "study"}
+)
+
+NO_MODEL_NOTE = "No model: "
+
+Metric = tuple[str, float, int, int]  # key, value, step, milliseconds since 1970
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedRun:
+    """One MLflow run, ready to be written.
+
+    key: our id (`identity.Search.id`): the run's id where we may choose it, else the tag `tuning.key`.
+    parent: the parent's key.
+    status: MLflow's; RUNNING for the run of a study that has no record yet.
+    start, end: milliseconds since 1970.
+    """
+
+    key: str
+    parent: str | None
+    kind: str
+    name: str
+    status: str
+    start: int
+    end: int | None = None
+    params: Mapping[str, str] = field(default_factory=dict)
+    metrics: tuple[Metric, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def trials(self) -> float:
+        """How many trials a study's run stands for; 0 for other runs."""
+        return next((value for key, value, *_ in self.metrics if key == TRIALS), 0.0)
+
+
+def of_trial(record: TrialRecord, search: Search, best: bool = False) -> TrackedRun:
+    """A trial's child run."""
+    name = mlflow_limits.text(trial_name(record.study, record.customer, record.trial), mlflow_limits.KEY_LIMIT)
+    start = _milliseconds(record.started)
+    end = start + max(0, int(record.seconds * 1000))
+    changes = schedule(record.schedule)
+    config = {**record.config, **(changes[-1][1] if changes else {})}
+    tags = {
+        NAME_TAG: name,
+        RUN_TAG: search.run,
+        CUSTOMER_TAG: record.customer,
+        f"{PREFIX}algorithm": record.algorithm,
+        f"{PREFIX}scheduler": record.scheduler,
+        f"{PREFIX}seed": str(record.seed),
+    }
+    if record.study != record.customer:
+        tags[STUDY_TAG] = record.study
+    for column in ("reason", "error", "lineage", "schedule"):
+        value = getattr(record, column)
+        if value:
+            tags[f"{PREFIX}{column}"] = value
+    if best:
+        tags[BEST_TAG] = "true"
+    return TrackedRun(
+        key=search.id(record.study, record.trial),
+        parent=search.id(record.study),
+        kind=TRIAL,
+        name=name,
+        status=STATUS.get(record.state, "FAILED"),
+        start=start,
+        end=end,
+        params=mlflow_limits.params({"family": record.family, **config}),
+        metrics=tuple(_trial_metrics(record, start, end, changes)),
+        tags=_tags(tags),
+    )
+
+
+def of_study(record: StudyRecord, search: Search) -> TrackedRun:
+    """A customer's parent run: the winner, its scores, the counts and the leaderboard row."""
+    name = mlflow_limits.text(study_name(record.study, record.customer), mlflow_limits.KEY_LIMIT)
+    start, end = _milliseconds(record.started), ended(record)
+    config = {} if record.config is None else {"family": record.family, **record.config}
+    tags = {
+        NAME_TAG: name,
+        USER_TAG: user(),
+        KIND_TAG: STUDY,
+        SEARCH_TAG: search.id(),
+        RUN_TAG: search.run,
+        STUDY_TAG: record.study,
+    }
+    tags[CUSTOMER_TAG] = record.customer
+    for column in _STUDY_TEXT:
+        value = getattr(record, column)
+        if value not in (None, ""):
+            tags[f"{PREFIX}{column}"] = str(value)
+    if record.trial is not None:
+        tags[f"{PREFIX}best_run"] = search.id(record.study, record.trial)
+    tags[f"{PREFIX}leaderboard"] = canonical(_plain(record))
+    if record.status != OK:
+        tags[NOTE_TAG] = f"{NO_MODEL_NOTE}{record.reason}"
+    metrics = [
+        (column, float(value), 0, end) for column in STUDY_FIGURES if (value := getattr(record, column)) is not None
+    ]
+    return TrackedRun(
+        key=search.id(record.study),
+        parent=None,
+        kind=STUDY,
+        name=name,
+        status="FINISHED" if record.status == OK else "FAILED",
+        start=start,
+        end=end,
+        params=mlflow_limits.params(config),
+        metrics=tuple(metrics),
+        tags=_tags(tags),
+    )
+
+
+def ended(record: StudyRecord) -> int:
+    """When a study ended, in milliseconds since 1970; of several records of one study the latest counts."""
+    return _milliseconds(record.started) + max(0, int(record.seconds * 1000))
+
+
+def replaces(new: TrackedRun, status: str, trials: float, end: int | None) -> bool:
+    """Whether a run must be written although one with its key is there, with that status, number of trials and end.
+
+    A run that is complete stays as it is, except a search's summary, and a study that has gone on: with more trials,
+    whatever the clock said then and now, or with as many and a later end.
+    """
+    if new.kind == SUMMARY:
+        return True
+    if new.status == RUNNING or status == RUNNING:
+        return new.status != RUNNING
+    return new.kind == STUDY and (new.trials, new.end or 0) > (trials, end or 0)
+
+
+def open_study(record: TrialRecord, search: Search) -> TrackedRun:
+    """The parent run of a study whose first trials arrive before its own record."""
+    name = mlflow_limits.text(study_name(record.study, record.customer), mlflow_limits.KEY_LIMIT)
+    tags = {
+        NAME_TAG: name,
+        USER_TAG: user(),
+        KIND_TAG: STUDY,
+        SEARCH_TAG: search.id(),
+        RUN_TAG: search.run,
+        STUDY_TAG: record.study,
+        CUSTOMER_TAG: record.customer,
+        f"{PREFIX}algorithm": record.algorithm,
+        f"{PREFIX}scheduler": record.scheduler,
+    }
+    return TrackedRun(
+        key=search.id(record.study),
+        parent=None,
+        kind=STUDY,
+        name=name,
+        status=RUNNING,
+        start=_milliseconds(record.started),
+        tags=_tags(tags),
+    )
+
+
+def schedule(text: str | None) -> list[tuple[int, dict[str, Any]]]:
+    """(step, the values that held from it) of a trial whose hyperparameters changed; [] for all others.
+
+    Reads a JSON list of `[step, config]` pairs or of objects with `step` and `config`.
+    """
+    try:
+        entries = json.loads(text) if text else []
+        changes = []
+        for entry in entries:
+            step, config = (entry["step"], entry["config"]) if isinstance(entry, dict) else entry
+            changes.append((int(step), dict(config)))
+        return changes
+    except (ValueError, TypeError, KeyError):
+        return []  # the text itself is kept as a tag
+
+
+def _trial_metrics(
+    record: TrialRecord, start: int, end: int, changes: list[tuple[int, dict[str, Any]]]
+) -> Iterator[Metric]:
+    further = [name for step in record.steps for name in step.metrics]
+    names = mlflow_limits.keys(dict.fromkeys([record.metric, *further, *record.metrics]))
+    objective = names[record.metric]
+    when = {}
+    for step in record.steps:
+        moment = when[step.step] = start + max(0, int(step.seconds * 1000))
+        yield objective, step.score, step.step, moment
+        for name, value in step.metrics.items():
+            yield names[name], value, step.step, moment
+    last = record.best_step or (record.steps[-1].step if record.steps else 0)
+    if record.score is not None:
+        yield "score", record.score, last, end
+    for name, value in record.metrics.items():
+        yield names[name], value, last, end
+    yield "fit_seconds", record.fit_seconds, 0, end  # the trial's own length is the run's
+    for step_number, config in changes:
+        for name, value in mlflow_limits.flatten(config):
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                yield mlflow_limits.key(f"hp.{name}"), float(value), step_number, when.get(step_number, start)
+
+
+def _plain(record: StudyRecord) -> dict[str, Any]:
+    row = {column.name: getattr(record, column.name) for column in fields(record)}
+    # JSON has no NaN; a reader of the tag should not need Python.
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+        if name not in ("config", "error", "notes")
+    }
+
+
+def _tags(tags: Mapping[str, str]) -> dict[str, str]:
+    """Values as MLflow takes them; errors and reasons may quote a URI with a secret in it."""
+    return {
+        name: mlflow_limits.text(mask_in(value) if "://" in value else value, mlflow_limits.TAG_LIMIT)
+        for name, value in tags.items()
+    }
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(0, int(seconds * 1000))
+
+
+@cache
+def user() -> str:
+    """Who runs this, for MLflow's column of users."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # no such user in this container
+        return "unknown"

@@ -1,0 +1,103 @@
+"""The user's own Python named in a definition: `package.module:function` or `file.py:function`.
+
+A file is copied into the run directory when the run starts, so that workers on other machines and a later resume
+use the same code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tuning.errors import CustomerError, DefinitionError
+from tuning.evaluation.metrics import user_function
+from tuning.storage.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FOLDER = "code"
+
+
+def is_file(name: str) -> bool:
+    """True for `file.py:function`."""
+    return name.partition(":")[0].endswith(".py")
+
+
+def load_function(name: str, directory: RunDirectory | None = None) -> Callable[..., Any]:
+    """The function; a file's path is looked for in the run directory when one is given."""
+    if not is_file(name):
+        return user_function(name)
+    file, _, attribute = name.partition(":")
+    try:
+        source = directory.read(file) if directory is not None else Path(file).read_bytes()
+    except OSError as error:
+        raise DefinitionError(f"{name!r}: the file cannot be read: {error}.") from error
+    module = _module(source, file)
+    if not hasattr(module, attribute):
+        raise DefinitionError(f"{name!r}: the file has no {attribute!r}.")
+    return getattr(module, attribute)
+
+
+def apply_prepare(prepare: Callable[..., Any], frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame as the user's `prepare` gives it back; whatever it raises is that customer's reason."""
+    import pandas as pd
+
+    try:
+        prepared = prepare(frame)
+    except (Exception, SystemExit) as error:
+        raise CustomerError(f"prepare failed: {type(error).__name__}: {error}") from error
+    if not isinstance(prepared, pd.DataFrame):
+        raise CustomerError(f"prepare gave back a {type(prepared).__name__}, a DataFrame is expected.")
+    return prepared
+
+
+def copy_into(name: str, directory: RunDirectory) -> str:
+    """Copy the file of `file.py:function` into the run; the name under which the run knows it."""
+    if not is_file(name):
+        return name
+    inside = name_inside(name)
+    directory.write(inside.partition(":")[0], _source(name))
+    return inside
+
+
+def name_inside(name: str) -> str:
+    """The name under which a run knows a function: that of a file carries the digest of its content."""
+    if not is_file(name):
+        return name
+    file, _, attribute = name.partition(":")
+    digest = hashlib.sha256(_source(name)).hexdigest()[:12]
+    return f"{FOLDER}/{Path(file).stem}-{digest}.py:{attribute}"
+
+
+def _source(name: str) -> bytes:
+    try:
+        return Path(name.partition(":")[0]).read_bytes()
+    except OSError as error:
+        raise DefinitionError(f"{name!r}: the file cannot be read: {error}.") from error
+
+
+def _module(source: bytes, file: str) -> Any:
+    name = f"tuning_user_code_{hashlib.sha256(source).hexdigest()[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, f"{name}.py")
+        Path(path).write_bytes(source)
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            del sys.modules[name]
+            raise DefinitionError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
+    return module
