@@ -9,7 +9,7 @@ import schedulers
 from schedulers import stopping
 from search_spaces import Float, SearchSpace, algorithms
 from tuning.data.customers import Customer
-from tuning.execution.spread.live import LiveStudy
+from tuning.execution.spread.spread_study import LiveStudy
 from tuning.execution.spread.studies import Studies
 from tuning.records.ownership import Epoch
 from tuning.storage.run_directory import RunDirectory

@@ -103,22 +103,22 @@ slow = (pytest.mark.slow,)
 TABLE = [
     Protection(
         "a recorded trial is not run again",
-        setting(tuning__packed__recorded=lambda *_: ({}, set())),
+        setting(tuning__execution__packed__recorded=lambda *_: ({}, set())),
         "test_resume.py::test_recorded_trials_are_replayed_not_run",
     ),
     Protection(
         "what is recorded is handed to the next owner",
-        setting(tuning__starting__carry=lambda *_: None),
+        setting(tuning__runs__begin__carry=lambda *_: None),
         "test_resume.py::test_recorded_trials_are_replayed_not_run",
     ),
     Protection(
         "a reader keeps one row per trial",
-        setting(tuning__records__unique=list),
+        setting(tuning__records__schema__unique=list),
         "test_records.py::test_reading_keeps_one_row_per_key_in_order",
     ),
     Protection(
         "an epoch lists the parts that it accepts",
-        setting(tuning__results__accepted=all_parts),
+        setting(tuning__runs__results__accepted=all_parts),
         "test_ownership.py::test_whatever_an_old_owner_writes_is_never_read",
         slow,
     ),
@@ -129,29 +129,29 @@ TABLE = [
     ),
     Protection(
         "an epoch is claimed by one on S3",
-        setting(tuning__s3__put_new=put),
+        setting(tuning__storage__s3__put_new=put),
         "test_storage.py::test_of_many_that_claim_a_file_one_gets_it[s3]",
     ),
     Protection("the lease is looked at", live_forever, "test_ownership.py::test_an_owner_that_counts_is_left_alone"),
     Protection(
         "an owner looks whether it was replaced",
-        setting(tuning__lease__Lease___look=lambda self: None),
+        setting(tuning__records__lease__Lease___look=lambda self: None),
         "test_stopping.py::test_an_owner_that_was_replaced_stops_and_says_so",
         slow,
     ),
     Protection(
         "files are placed whole",
-        setting(tuning__storage___place=in_place),
+        setting(tuning__storage__run_directory___place=in_place),
         "test_storage.py::test_a_file_is_there_whole_or_not_at_all",
     ),
     Protection(
         "files are durable before they count",
-        setting(tuning__storage___make_durable=lambda folder: None),
+        setting(tuning__storage__run_directory___make_durable=lambda folder: None),
         "test_storage.py::test_a_file_is_durable_before_anybody_relies_on_it",
     ),
     Protection(
         "a part's name has the digest of its content",
-        setting(tuning__parts__intact=lambda directory, name: directory.read(name)),
+        setting(tuning__records__parts__intact=lambda directory, name: directory.read(name)),
         "test_records.py::test_a_flipped_bit_is_found_before_its_content_is_believed",
     ),
     Protection(
@@ -161,61 +161,61 @@ TABLE = [
     ),
     Protection(
         "a damaged part costs its trials only",
-        setting(tuning__resume___incomplete=lambda *_: set()),
+        setting(tuning__runs__resume___incomplete=lambda *_: set()),
         "test_resume.py::test_a_damaged_part_costs_its_trials_only_and_a_resume_brings_them_back",
         slow,
     ),
     Protection(
         "what the storage refuses is tried again",
-        setting(tuning__faults__persist=lambda action: action()),
+        setting(tuning__storage__retrying__persist=lambda action: action()),
         "test_storage.py::test_a_fault_that_passes_is_ridden_out[503]",
     ),
     Protection(
         "a storage that refuses is not taken for damage",
-        setting(tuning__storage__RunDirectory___error=as_if_damaged),
+        setting(tuning__storage__run_directory__RunDirectory___error=as_if_damaged),
         "test_storage_runs.py::test_a_storage_that_refuses_is_no_damage_and_no_success[records]",
     ),
     Protection(
         "a bucket that vanished is not an empty folder",
-        setting(tuning__storage__RunDirectory___make_sure_of_bucket=lambda self, name: None),
+        setting(tuning__storage__run_directory__RunDirectory___make_sure_of_bucket=lambda self, name: None),
         "test_storage.py::test_a_bucket_that_vanishes_is_an_error_and_not_an_empty_run",
     ),
     Protection(
         "a study is recorded after its model",
-        setting(tuning__filing__Filing__settle=lambda self: None),
+        setting(tuning__storage__background__Filing__settle=lambda self: None),
         "test_filing.py::test_without_its_model_a_study_is_not_recorded",
     ),
     Protection(
         "signals are heard",
-        setting(tuning__signals__Signals___handle=lambda self, number, frame: None),
+        setting(tuning__driver__signals__Signals___handle=lambda self, number, frame: None),
         "test_stopping.py::test_the_first_signal_is_a_wish_the_second_an_order_and_the_third_an_exception",
     ),
     Protection(
         "a run has a budget of time",
-        setting(tuning__runner___Run___seconds_left=lambda self: None),
+        setting(tuning__driver__runner___Run___seconds_left=lambda self: None),
         "test_stopping.py::test_a_used_up_budget_leaves_reasons_and_the_rest_for_a_resume",
         slow,
     ),
     Protection(
         "a changed definition is refused",
-        setting(tuning__starting__merge=lambda directory, before, now: now),
+        setting(tuning__runs__begin__merge=lambda directory, before, now: now),
         "test_resume.py::test_any_other_change_is_refused_with_a_diff[seed-]",
     ),
     Protection(
         "no customer's id is a path",
-        setting(tuning__storage__slug=lambda name: name),
+        setting(tuning__storage__run_directory__slug=lambda name: name),
         "test_security.py::test_no_customers_id_leaves_the_run_or_meets_another_one",
         slow,
     ),
     Protection(
         "no name leaves the run",
-        setting(tuning__storage__RunDirectory__path=open_path),
+        setting(tuning__storage__run_directory__RunDirectory__path=open_path),
         "test_security.py::test_no_name_leads_out_of_the_run",
         slow,
     ),
     Protection(
         "a run is its owner's only",
-        setting(tuning__storage___make_folder=lambda folder: os.makedirs(folder, 0o755, exist_ok=True)),
+        setting(tuning__storage__run_directory___make_folder=lambda folder: os.makedirs(folder, 0o755, exist_ok=True)),
         "test_security.py::test_a_run_is_its_owners_only",
     ),
     Protection(
@@ -230,7 +230,7 @@ TABLE = [
     ),
     Protection(
         "model files hold listed types only",
-        setting(tuning__models__saving___check_types=any_type),
+        setting(tuning__models__customer_model___check_types=any_type),
         "test_security.py::test_a_model_file_cannot_name_its_own_types",
     ),
     Protection(
@@ -240,17 +240,17 @@ TABLE = [
     ),
     Protection(
         "models have digests",
-        setting(tuning__models__saving___read=lambda directory, name, sha256: directory.read(name)),
+        setting(tuning__models__customer_model___read=lambda directory, name, sha256: directory.read(name)),
         "test_security.py::test_a_model_is_checked_before_it_is_looked_at",
     ),
     Protection(
         "secrets in URIs are masked",
-        setting(tuning__storage__mask=lambda uri: uri),
+        setting(tuning__storage__run_directory__mask=lambda uri: uri),
         "test_secrets.py::test_secrets_in_uris_are_masked",
     ),
     Protection(
         "records hold no secrets",
-        setting(tuning__records__mask_in=lambda text: text),
+        setting(tuning__records__schema__mask_in=lambda text: text),
         "test_secrets.py::test_no_secret_is_in_logs_records_reasons_or_mlflow",
         slow,
     ),

@@ -20,7 +20,7 @@ from search_spaces import algorithms
 from tuning import RunResult, TuneRunner
 from tuning.data.customers import Customer
 from tuning.execution.spread.journal import read_journal
-from tuning.execution.spread.live import SAVE, LiveStudy
+from tuning.execution.spread.spread_study import SAVE, LiveStudy
 from tuning.execution.spread.sharing import fetch, sharing
 from tuning.execution.spread.state import FILE, read_state
 from tuning.steps import Step

@@ -11,7 +11,7 @@ from spread_workers import STEPS, Workers, decisions, study, together
 
 from schedulers import stopping
 from tuning.execution.spread.journal import read_journal
-from tuning.execution.spread.live import LiveStudy
+from tuning.execution.spread.spread_study import LiveStudy
 from tuning.records.ownership import Epoch
 from tuning.storage.run_directory import RunDirectory
 

@@ -67,7 +67,7 @@ def test_the_reasons_are_tags_in_mlflow(tmp_path: Path) -> None:
 
 
 def test_a_trial_of_an_objective_ends_on_its_plateau_with_its_last_step(tmp_path: Path) -> None:
-    """Packed here; spread, the same step and reason come from `tuning.execution.spread.live`."""
+    """Packed here; spread, the same step and reason come from `tuning.execution.spread.spread_study`."""
 
     def objective(config: dict[str, Any]) -> Iterator[float]:
         yield from (config["x"] + loss for loss in (3.0, 2.0, 1.0, 1.0, 1.5, 1.5, 0.0))

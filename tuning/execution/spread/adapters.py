@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tuning.execution.cluster import error_text
-from tuning.execution.spread.live import DEATHS
+from tuning.execution.spread.spread_study import DEATHS
 from tuning.execution.spread.studies import Studies
 
 _STUDIES: dict[str, Studies] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 
-from tuning.execution.spread.live import Event
+from tuning.execution.spread.spread_study import Event
 from tuning.records.ownership import Epoch
 from tuning.records.parts import accepted, intact, of_kind, part_name
 from tuning.storage.run_directory import RunDirectory

@@ -13,7 +13,7 @@ from tuning.errors import StorageError, StudyError
 from tuning.execution.quarantine import quarantine
 from tuning.execution.spread.adapters import adapt, adapting, checkpoints_callback, scheduler_over, search_over
 from tuning.execution.spread.journal import DRIVER, read_journal
-from tuning.execution.spread.live import DEATHS, Event, LiveStudy
+from tuning.execution.spread.spread_study import DEATHS, Event, LiveStudy
 from tuning.execution.spread.sharing import fetch, sharing, shelf
 from tuning.execution.spread.state import FILE
 from tuning.execution.spread.studies import Studies

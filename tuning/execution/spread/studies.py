@@ -14,8 +14,8 @@ from typing import Any
 
 from tuning.errors import StudyError
 from tuning.execution.spread.journal import DRIVER, write_journal
-from tuning.execution.spread.live import Event, LiveStudy
-from tuning.execution.spread.live_trial import LiveTrial
+from tuning.execution.spread.spread_study import Event, LiveStudy
+from tuning.execution.spread.spread_trial import LiveTrial
 from tuning.records.ownership import Epoch
 from tuning.records.parts import PartWriter
 from tuning.storage.run_directory import RunDirectory

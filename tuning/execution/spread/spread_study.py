@@ -16,7 +16,7 @@ from typing import Any
 from tuning.definition.options import WarmStart
 from tuning.errors import StudyError
 from tuning.execution.cluster import worker_died
-from tuning.execution.spread.live_trial import LiveTrial
+from tuning.execution.spread.spread_trial import LiveTrial
 from tuning.records.schema import FAILED, FINISHED, STOPPED, StepRecord, TrialRecord
 from tuning.seeds import derive, trial_seed
 from tuning.study.loop import STEP, same_config
