@@ -37,7 +37,7 @@ PARTS = {
         "search_spaces.searcher:StudySearcher.on_trial_complete",
         "search_spaces.algorithms.base:Algorithm.build",
     ),
-    "scheduler": ("tuning.study.loop:Drive.consult",),
+    "scheduler": ("tuning.study.loop:TrialLoop.consult",),
     "refit the winner": ("tuning.execution.study_run:conclude",),
     "save the model": ("tuning.models.customer_model:CustomerModel.save",),
     "encode records": ("tuning.records.parts:encode",),
@@ -133,14 +133,14 @@ def dissect(tier: str, customers: int, trials: int, search: str, folder: Path) -
     warm = definition(Scenario(tier, str(folder / "work"), ids[:2], trials, search, 1), mlflow=False)
     watch, others = Stopwatch(), 0.0
     for number, wanted in enumerate((warm, definition(scenario, mlflow=False))):
-        begun = begin(wanted, str(folder / f"run{number}"))
-        begun.lease.release()
+        owned = begin(wanted, str(folder / f"run{number}"))
+        owned.lease.release()
         with ExitStack() as stack:
             if number == 1:
                 stack.enter_context(timed(watch))
             before = time.process_time() - time.thread_time()
-            for shard in range(len(begun.plan.shards)):
-                packed.work_shard(begun.directory, begun.epoch, shard, lambda _: None)
+            for shard in range(len(owned.plan.shards)):
+                packed.work_shard(owned.directory, owned.term, shard, lambda _: None)
             others = time.process_time() - time.thread_time() - before
     return watch, others
 

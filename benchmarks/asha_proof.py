@@ -24,7 +24,7 @@ from benchmarks.proofs import interval, write_section
 from search_spaces import algorithms, presets
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import full_steps, prepare_data, train
-from tuning.study.loop import Drive
+from tuning.study.loop import TrialLoop
 from tuning.study.trial import FinishedTrial
 
 TRIALS = 30
@@ -51,7 +51,7 @@ def search(kind: str, data: Any, metric: Metric, seed: int) -> list[FinishedTria
     )
     steps = full_steps(space.default(), data)
     return list(
-        Drive(
+        TrialLoop(
             searcher,
             lambda _: spec.build(metric="score", mode="max", max_steps=steps, seed=seed),
             lambda config, number, state: train(config, data, metric, seed * 1000 + number, state),

@@ -58,7 +58,7 @@ def search(folder: str, customers: int, trials: int, cores: int) -> dict[str, An
         "studies": len(studies),
         "trials": sum(record.trials for record in studies),
         "failed": sum(record.failed for record in studies),
-        "recorded": _rows(folder, of_kind(accepted(result.directory, result.epoch), TRIALS)),
+        "recorded": _rows(folder, of_kind(accepted(result.directory, result.term), TRIALS)),
         "leaderboard_rows": len(result.leaderboard()),
     }
 

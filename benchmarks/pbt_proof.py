@@ -28,7 +28,7 @@ from tuning.models.base import Matrix
 from tuning.models.families.mlp import MLPFamily
 from tuning.preprocessing.task import MULTICLASS, Task
 from tuning.steps import Step
-from tuning.study.loop import Drive
+from tuning.study.loop import TrialLoop
 from tuning.study.mutations import mutations
 from tuning.study.trial import FinishedTrial
 
@@ -100,7 +100,7 @@ def search(name: str, seed: int) -> list[FinishedTrial]:
     searcher = algorithms.parse("random").build(
         SPACE, metric="score", mode="max", seed=seed, trials=TRIALS, points=[SPACE.default()]
     )
-    drive = Drive(
+    drive = TrialLoop(
         searcher,
         lambda _: spec.build(metric="score", mode="max", max_steps=EPOCHS, seed=seed, mutations=varied),
         Digits.split(seed).start(seed),

@@ -65,7 +65,7 @@ def build(scheduler: str, level: float, seed: int) -> Study:
 def packed(scheduler: str) -> float:
     """Seconds for the same two studies in process."""
     from tuning.steps import Step
-    from tuning.study.loop import Drive
+    from tuning.study.loop import TrialLoop
 
     def start(config: Mapping[str, Any], _number: int, state: Any) -> Iterator[Step]:
         done, weight = state or (0, 0.0)
@@ -75,7 +75,7 @@ def packed(scheduler: str) -> float:
     began = time.perf_counter()
     for number, level in enumerate(LEVELS.values()):
         study = build(scheduler, level, number)
-        drive = Drive(study.searcher, lambda _: study.scheduler, start, trials=TRIALS, metric="score", mode="max")  # noqa: B023
+        drive = TrialLoop(study.searcher, lambda _: study.scheduler, start, trials=TRIALS, metric="score", mode="max")  # noqa: B023
         assert len(list(drive)) == TRIALS
     return time.perf_counter() - began
 

@@ -64,7 +64,7 @@ VARIANTS = {
 def recorded(folder: Path, tier: str, customers: int, trials: int) -> tuple[Path, list[Insert | None], int, float]:
     """(empty database, the copy's statements, trials, core-seconds of the whole copy) of a search in `folder`."""
     from tuning import TuneRunner
-    from tuning.records.ownership import newest_epoch
+    from tuning.records.ownership import newest_term
     from tuning.records.parts import accepted
     from tuning.storage.run_directory import RunDirectory
     from tuning.tracking.copy.copier import Copier
@@ -80,9 +80,9 @@ def recorded(folder: Path, tier: str, customers: int, trials: int) -> tuple[Path
     directory, search = RunDirectory(run), Search("floor", "run")
     uri = f"sqlite:///{folder / 'copy.db'}"
     copier = Copier(directory, search, Selection(None), lambda: open_store(uri, search, str(folder / "mlruns")), 0)
-    epoch = newest_epoch(directory)
-    assert epoch is not None
-    for part in sorted(accepted(directory, epoch), key=lambda part: part.rsplit("-", 2)[1]):  # as they were written
+    term = newest_term(directory)
+    assert term is not None
+    for part in sorted(accepted(directory, term), key=lambda part: part.rsplit("-", 2)[1]):  # as they were written
         copier.add(part)
     copier.store()
     shutil.copy(folder / "copy.db", folder / "empty.db")

@@ -107,7 +107,7 @@ def duplicates(result: RunResult) -> list[Any]:
     """Keys that stand in more than one accepted part."""
     from tuning.records.parts import TRIALS, accepted, of_kind, read_part
 
-    names = of_kind(accepted(result.directory, result.epoch), TRIALS)
+    names = of_kind(accepted(result.directory, result.term), TRIALS)
     counts = Counter(record.key for name in names for record in read_part(result.directory, name))
     return [key for key, count in counts.items() if count > 1]
 
@@ -230,10 +230,10 @@ def supervised(runner: TuneRunner, run: str, *options: str) -> dict[str, Any]:
     """Begin a run and let `tests/supervisor.py` work through it; gives what that prints."""
     import json
 
-    from tuning.runs.begin import begin, go_on
+    from tuning.runs.begin import begin, resume_run
 
-    begun = go_on(RunDirectory(run)) if Path(run).exists() else begin(runner.definition, run)
-    begun.lease.release()
+    owned = resume_run(RunDirectory(run)) if Path(run).exists() else begin(runner.definition, run)
+    owned.lease.release()
     script = str(Path(__file__).with_name("supervisor.py"))
     command = [sys.executable, script, run, *options]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=600)

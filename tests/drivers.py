@@ -71,18 +71,18 @@ def training(config: Mapping[str, float], data: Any, state: Any) -> Iterator[Ste
 
 
 def strike(first: bool) -> None:
-    """Kill the driver that the file CHAOS_VICTIM names ("pid epoch n") at this process's n-th step behind its records.
+    """Kill the driver that the file CHAOS_VICTIM names ("pid term n") at this process's n-th step behind its records.
 
     first: whether this is a study's first step: it takes a second, so that the study's records are due when it ends.
     """
     victim = Path(os.environ["CHAOS_VICTIM"])
     try:
-        pid, epoch, after = victim.read_text().split()
+        pid, term, after = victim.read_text().split()
     except FileNotFoundError:
         return
     if first:
         time.sleep(1.0)
-    SEEN[0] += any(victim.parent.glob(f"run/records/{epoch}-*/trials-*"))
+    SEEN[0] += any(victim.parent.glob(f"run/records/{term}-*/trials-*"))
     if SEEN[0] == int(after):
         os.kill(int(pid), signal.SIGKILL)
 
@@ -133,10 +133,10 @@ def work(definition: Mapping[str, Any], run: str) -> None:
 def recorded(run: str) -> dict[Any, float]:
     """When each recorded trial began."""
     from tuning import RunResult
-    from tuning.records.ownership import newest_epoch
+    from tuning.records.ownership import newest_term
     from tuning.storage.run_directory import RunDirectory
 
-    if newest_epoch(RunDirectory(run)) is None:
+    if newest_term(RunDirectory(run)) is None:
         return {}
     return {record.key: record.started for record in RunResult(run).trial_records}
 

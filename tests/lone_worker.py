@@ -36,8 +36,8 @@ def lone_workers(
     """
     run = run or str(folder / "run")
     write_hazards(folder / "data", 1, {0: kind})
-    begun = begin(hazards(folder / "data", **fields).definition, run)
-    begun.lease.release()
+    owned = begin(hazards(folder / "data", **fields).definition, run)
+    owned.lease.release()
     script = f"{off}\nimport lone_worker\nlone_worker.main({run!r})"
     for _ in range(4):
         try:
@@ -59,5 +59,5 @@ def main(run: str) -> None:
     """One worker's life."""
     result = RunResult(run)
     directory = RunDirectory(run)
-    assert len(crashes(directory, result.epoch, 0)) < 4
-    work_shard(directory, result.epoch, 0, lambda _: None, nodes=Nodes())
+    assert len(crashes(directory, result.term, 0)) < 4
+    work_shard(directory, result.term, 0, lambda _: None, nodes=Nodes())

@@ -69,7 +69,7 @@ def _resume(run: str, **changes: int) -> None:
 
 
 def race(run: str, rounds: int) -> None:
-    """Each round has one winner, who owns the newest epoch."""
+    """Each round has one winner, who owns the newest term."""
     from tuning.records.ownership import newest_claimed
     from tuning.runs.plan_file import frozen_definition
     from tuning.storage.run_directory import RunDirectory
@@ -98,7 +98,7 @@ def race(run: str, rounds: int) -> None:
         owner = newest_claimed(directory)
         assert owner is not None
         won = [child for child in children if ends[child] == 0]
-        print(json.dumps({"codes": sorted(ends.values()), "won": won, "epoch": owner.number, "owner": owner.owner.pid}))
+        print(json.dumps({"codes": sorted(ends.values()), "won": won, "term": owner.number, "owner": owner.owner.pid}))
 
 
 def wake(run: str) -> None:
@@ -124,11 +124,11 @@ def main() -> None:
 
     with TemporaryDirectory() as folder:  # load what a run needs once, for all forks
         tuner_of(objective, trials=4).run(f"{folder}/run", progress=False, in_process=True)
-    lease.BEAT_S = lease.LOOK_S = 0.02
+    lease.HEARTBEAT_S = lease.LOOK_S = 0.02
     if sys.argv[1] == "race":
         race(sys.argv[2], int(sys.argv[3]))
     else:
-        keywords = lease.make_sure_dead.__kwdefaults__
+        keywords = lease.wait_until_dead.__kwdefaults__
         assert keywords is not None
         keywords["dead_after"] = 0.2  # the sleeper stands still for certain
         wake(sys.argv[2])

@@ -10,7 +10,7 @@ from ray.tune.search import Searcher
 
 import schedulers
 from tuning.steps import Step
-from tuning.study.loop import Drive
+from tuning.study.loop import TrialLoop
 from tuning.study.trial import FinishedTrial
 
 STEPS = 9
@@ -64,11 +64,13 @@ def build(name: str, seed: int = 1, mode: str = "max", **options: Any) -> Callab
     return lambda _: spec.build(metric="score", mode=mode, max_steps=STEPS, seed=seed, mutations=mutations)
 
 
-def study(name: str, start: Any = climb, seed: int = 1, options: Mapping[str, Any] | None = None, **more: Any) -> Drive:
+def study(
+    name: str, start: Any = climb, seed: int = 1, options: Mapping[str, Any] | None = None, **more: Any
+) -> TrialLoop:
     searcher = more.pop("searcher", None) or Chance(seed)
     scheduler_for = more.pop("scheduler_for", None) or build(name, seed, more.get("mode", "max"), **(options or {}))
     arguments = {"trials": count(name), "metric": "score", "mode": "max", **more}
-    return Drive(searcher, scheduler_for, start, **arguments)
+    return TrialLoop(searcher, scheduler_for, start, **arguments)
 
 
 def count(name: str) -> int:

@@ -9,9 +9,9 @@ import schedulers
 from schedulers import stopping
 from search_spaces import Float, SearchSpace, algorithms
 from tuning.data.customers import Customer
-from tuning.execution.spread.spread_study import LiveStudy
+from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.execution.spread.studies import Studies
-from tuning.records.ownership import Epoch
+from tuning.records.ownership import Term
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
 
@@ -22,11 +22,11 @@ EASY, HARD = 0.0, 100.0  # the level of a customer's scores
 
 def study(
     name: str, algorithm: str = "optuna", trials: int = 20, scheduler: str = "asha", stop: dict[str, Any] | None = None
-) -> LiveStudy:
+) -> SpreadStudy:
     customer = Customer(name, "")
     spec = Study(name, customer, algorithms.parse(algorithm), schedulers.parse(scheduler), seed=len(name))
     rules = [rule.build(metric="score", mode="min") for rule in stopping.parse(stop)]
-    return LiveStudy(
+    return SpreadStudy(
         "run", spec, SPACE, "loss", "min", trials, lambda config: "objective", lambda event: None, rules=rules
     )
 
@@ -41,7 +41,7 @@ class Workers:
 
     def __init__(self, studies: Studies, slots: int) -> None:
         self.studies, self.slots = studies, slots
-        self.running: list[tuple[str, LiveStudy, Any, int]] = []
+        self.running: list[tuple[str, SpreadStudy, Any, int]] = []
         self.steps = 0
 
     def work(self, events: int | None = None) -> None:
@@ -67,11 +67,11 @@ class Workers:
                 self.running.append((trial_id, live, trial, done + 1))
 
 
-def together(tmp_path: Path, lives: list[LiveStudy], folder: str = "0001-a") -> Studies:
+def together(tmp_path: Path, lives: list[SpreadStudy], folder: str = "0001-a") -> Studies:
     directory = RunDirectory(str(tmp_path))
-    return Studies(directory, Epoch(1, folder), lives, lambda report: None, lambda live: None, interval=0.0)
+    return Studies(directory, Term(1, folder), lives, lambda report: None, lambda live: None, interval=0.0)
 
 
-def decisions(live: LiveStudy) -> list[tuple[Any, ...]]:
+def decisions(live: SpreadStudy) -> list[tuple[Any, ...]]:
     ordered = sorted(live.records, key=lambda record: record.trial)
     return [(r.trial, r.config["x"], r.state, len(r.steps), r.score, r.suggested, r.told) for r in ordered]

@@ -31,8 +31,8 @@ MOST_STARTS = 2000
 
 def main() -> None:
     from tuning.execution import limits
-    from tuning.execution.study_run import Workshop, warm_up
-    from tuning.records.ownership import newest_epoch
+    from tuning.execution.study_run import WorkerContext, warm_up
+    from tuning.records.ownership import newest_term
     from tuning.runs.plan_file import read_plan, read_shard
     from tuning.storage.run_directory import RunDirectory
 
@@ -49,18 +49,18 @@ def main() -> None:
     watch_writes(life)
     count_time_in_trials(life)
     directory = RunDirectory(options.run)
-    epoch = newest_epoch(directory)
-    assert epoch is not None
-    settings, _, _ = read_plan(directory, epoch)
+    term = newest_term(directory)
+    assert term is not None
+    settings, _, _ = read_plan(directory, term)
     for shard in range(settings.shards):  # load libraries once, for all children
-        if studies := read_shard(directory, epoch, shard)[1]:
-            workshop = Workshop.open(directory, epoch, settings)
-            studies[0].algorithm.build(workshop.space, metric="score", mode="max", seed=0, trials=2).suggest("0")
+        if studies := read_shard(directory, term, shard)[1]:
+            context = WorkerContext.open(directory, term, settings)
+            studies[0].algorithm.build(context.space, metric="score", mode="max", seed=0, trials=2).suggest("0")
             studies[0].scheduler.build(metric="score", mode="max", max_steps=2, seed=0)
-            workshop.data(studies[0].customer)
-            warm_up(workshop, studies[0])
+            context.data(studies[0].customer)
+            warm_up(context, studies[0])
             break
-    limits.FIRST_S = 0.0  # children are warm
+    limits.COLD_START_S = 0.0  # children are warm
     ends: list[int] = []
     for shard in range(settings.shards):
         while len(ends) < MOST_STARTS:
@@ -70,14 +70,14 @@ def main() -> None:
                 life.left, life.trials = left, 0
                 work(directory.uri, shard, options.interval)
             ends.append(os.waitpid(child, 0)[1])
-            ran += _begun(seen)
+            ran += _owned(seen)
             kills += ends[-1] == signal.SIGKILL
             if ends[-1] == 0:
                 break
     print(json.dumps({"starts": len(ends), "kills": kills, "ran": ran, "ends": ends}))
 
 
-def _begun(pipe: int) -> int:
+def _owned(pipe: int) -> int:
     """Trials that began since the last call; no child has more of them than a pipe takes."""
     try:
         return len(os.read(pipe, 65536))
@@ -88,14 +88,14 @@ def _begun(pipe: int) -> int:
 def work(uri: str, shard: int, interval: int) -> None:
     """A child's life; never returns."""
     from tuning.execution.packed import Nodes, WornOutError, work_shard
-    from tuning.records.ownership import newest_epoch
+    from tuning.records.ownership import newest_term
     from tuning.storage.run_directory import RunDirectory
 
     directory = RunDirectory(uri)
-    epoch = newest_epoch(directory)
-    assert epoch is not None
+    term = newest_term(directory)
+    assert term is not None
     try:
-        work_shard(directory, epoch, shard, lambda _: None, interval=interval, nodes=Nodes())
+        work_shard(directory, term, shard, lambda _: None, interval=interval, nodes=Nodes())
     except WornOutError:
         os._exit(75)
     os._exit(0)

@@ -14,7 +14,7 @@ import pytest
 from compare_curves import curves
 
 from tuning.compare import Comparison, analyse
-from tuning.reporting.html import Page, Points, Section, Table, Text
+from tuning.reporting.html import HtmlTable, Page, Points, Section, Text
 
 EVIL = "<script>alert('x')</script> & \"Co\""
 
@@ -139,7 +139,7 @@ def test_a_notebook_shows_the_sentence_and_the_table(comparison: Comparison) -> 
 
 def test_pages_of_other_contents() -> None:
     frame = pd.DataFrame({"name": ["a", "<b>"], "value": [1.5, None]})
-    sections = [Section("Part", [Text("x < y"), Points(["one", "two"]), Table(frame, "Caption", strong=1)])]
+    sections = [Section("Part", [Text("x < y"), Points(["one", "two"]), HtmlTable(frame, "Caption", strong=1)])]
     html = Page("Title", "Lead", sections, "Footer").html()
     seen = _seen(html)
     assert [tag for tag in seen.tags if tag in ("h1", "h2", "li", "caption", "footer")] == [

@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 from tuning import RunResult, TuneRunner
 from tuning.errors import StorageError
 from tuning.records import lease
-from tuning.records.ownership import newest_epoch
+from tuning.records.ownership import newest_term
 from tuning.storage.run_directory import TEMPORARY, RunDirectory
 
 pytestmark = pytest.mark.chaos
@@ -55,7 +55,7 @@ WRITERS = {
     ("tuning/models/entries.py", "write"): HERE,
     ("tuning/runs/plan_file.py", "freeze"): HERE,
     ("tuning/runs/plan_file.py", "write_plan"): HERE,
-    ("tuning/runs/resume.py", "carry"): HERE,
+    ("tuning/runs/resume.py", "hand_over"): HERE,
     ("tuning/models/customer_model.py", "save"): HERE,
     ("tuning/records/parts.py", "flush"): HERE,
     ("tuning/driver/runner.py", "_end"): HERE,
@@ -75,7 +75,7 @@ WRITERS = {
 @pytest.fixture(autouse=True)
 def _steps_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same steps in the same order each time: no beats in between, each trial a part, one thread that writes."""
-    monkeypatch.setattr("tuning.records.lease.BEAT_S", 1e6)
+    monkeypatch.setattr("tuning.records.lease.HEARTBEAT_S", 1e6)
     monkeypatch.setattr("tuning.execution.packed.INTERVAL_S", 0.0)
     monkeypatch.setattr("tuning.storage.background.THREADS", 1)
     monkeypatch.setattr("tuning.storage.retrying.FIRST_PAUSE_S", 0.0)
@@ -149,7 +149,7 @@ def crash(monkeypatch: pytest.MonkeyPatch, runner: TuneRunner, run: Path, number
 
 def recorded(run: Path) -> dict[Any, float]:
     """When each trial began that is recorded now."""
-    if newest_epoch(RunDirectory(str(run))) is None:
+    if newest_term(RunDirectory(str(run))) is None:
         return {}
     return {record.key: record.started for record in RunResult(str(run)).trial_records}
 
@@ -182,7 +182,7 @@ def test_the_scenario_takes_every_kind_of_step(
         runner.run(str(tmp_path / "whole"), **QUIET)
     kinds = Counter(map(kind, steps))
     assert dict(kinds) == {
-        "epochs": 1, "leases": 2, "data": 2, "code": 2, "estimators": 1, "plan.yaml": 1, "definition.yaml": 1,
+        "terms": 1, "leases": 2, "data": 2, "code": 2, "estimators": 1, "plan.yaml": 1, "definition.yaml": 1,
         "plan.parquet": 1, "trials": 6, "studies": 2, "models": 4, "leaderboard.csv": 1,
     }  # fmt: skip
     assert len(steps) == STEPS

@@ -97,7 +97,7 @@ def test_a_parquet_table_in_another_order_is_partitioned_once_and_an_ordered_one
         )
         made = definition(tmp_path / f"{name}.parquet", by="zone")
         found = find_customers(made)
-        assert all(customer.loose == (name == "mixed") for customer in found)
+        assert all(customer.unpartitioned == (name == "mixed") for customer in found)
         plan = make_plan(made, found)
         assert any("written once" in note for note in plan.notes) == (name == "mixed")
         check(rows_of(made, tmp_path), rows, rows["zone"].astype(str))
@@ -150,7 +150,7 @@ def test_a_hive_partitioned_dataset(tmp_path: Path) -> None:
         expected = table[table["zone"] == zone]
         assert sorted(frame["y"]) == sorted(expected["y"])
         assert frame.set_index("y")["color"].to_dict() == expected.set_index("y")["color"].to_dict()
-        assert not any(customer.loose for customer in find_customers(made))
+        assert not any(customer.unpartitioned for customer in find_customers(made))
 
 
 def test_keys_that_look_alike_stay_apart_and_keys_that_are_alike_come_together(tmp_path: Path) -> None:

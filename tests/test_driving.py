@@ -14,7 +14,7 @@ from ray.tune.search import Searcher
 import schedulers
 from tuning.errors import StudyError
 from tuning.steps import Step
-from tuning.study.loop import Drive, ReplayError
+from tuning.study.loop import ReplayError, TrialLoop
 from tuning.study.trial import EarlierTrial, FinishedTrial
 
 
@@ -53,9 +53,9 @@ def build(name: str = "fifo", steps: int = 9, **options: Any) -> Any:
     return lambda _: spec.build(metric="score", mode="max", max_steps=steps, seed=1, mutations=x)
 
 
-def drive(searcher: Any = None, scheduler: Any = None, start: Any = train, **options: Any) -> Drive:
+def drive(searcher: Any = None, scheduler: Any = None, start: Any = train, **options: Any) -> TrialLoop:
     options = {"trials": 10, "metric": "score", "mode": "max", **options}
-    return Drive(searcher or Hill(), scheduler or build(), start, **options)
+    return TrialLoop(searcher or Hill(), scheduler or build(), start, **options)
 
 
 def test_every_trial_comes_once_with_all_its_steps() -> None:

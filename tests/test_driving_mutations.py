@@ -15,7 +15,7 @@ from tuning.models.base import SteppedFamily
 from tuning.models.registry import families
 from tuning.steps import Step
 from tuning.study.mutations import longest, mutations
-from tuning.study.study import Study, StudyLoop, Training
+from tuning.study.study import RecordedStudy, Study, Training
 
 
 def names(found: schedulers.Mutations) -> list[str]:
@@ -110,7 +110,7 @@ def test_trials_longer_than_the_first_one_run_to_their_own_end(scheduler: str) -
     space = SearchSpace([Int("n", 2, 9, default=2), Float("x", 0.0, 1.0)])
     assert training.race_steps({"n": 2}, space) == 9
     study = Study("s", Customer("c"), algorithms.parse("random"), schedulers.parse(scheduler), seed=1)
-    records = list(StudyLoop("run", study, training, space, "score", "max", trials=30))
+    records = list(RecordedStudy("run", study, training, space, "score", "max", trials=30))
     assert len(records) == 30
     for record in records:
         assert (record.state == "finished") == (len(record.steps) == record.config["n"])

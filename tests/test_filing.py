@@ -11,7 +11,7 @@ from chaos import definition, write_customers
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import StorageError
-from tuning.storage.background import MOST_PENDING, Filing
+from tuning.storage.background import MOST_PENDING, BackgroundWriter
 from tuning.storage.run_directory import RunDirectory
 
 
@@ -26,30 +26,30 @@ def test_writing_returns_before_the_file_is_there_and_settling_after(
         write(self, name, data)
 
     monkeypatch.setattr(RunDirectory, "write", held)
-    filing = Filing(directory)
+    filing = BackgroundWriter(directory)
     for number in range(6):
         filing.write(f"models/{number}", b"content")
     assert list(directory.list("models")) == []
     gate.set()
-    filing.settle()
+    filing.flush()
     assert [directory.read(name) for name in directory.list("models")] == [b"content"] * 6
-    filing.settle()  # nothing pending: nothing happens
+    filing.flush()  # nothing pending: nothing happens
 
 
 def test_a_file_that_cannot_be_written_is_told_when_settling(tmp_path: Path) -> None:
     (tmp_path / "models").write_text("a file where a folder should be")
-    filing = Filing(RunDirectory(str(tmp_path)))
+    filing = BackgroundWriter(RunDirectory(str(tmp_path)))
     filing.write("models/acme/model.json", b"{}")
     with pytest.raises(StorageError, match=r"models/acme/model\.json could not be written"):
-        filing.settle()
+        filing.flush()
 
 
 def test_files_do_not_pile_up(tmp_path: Path) -> None:
-    filing = Filing(RunDirectory(str(tmp_path)))
+    filing = BackgroundWriter(RunDirectory(str(tmp_path)))
     for number in range(MOST_PENDING + 1):
         filing.write(f"files/{number}", b"")
     assert len(list(filing.directory.list("files"))) >= MOST_PENDING
-    filing.settle()
+    filing.flush()
 
 
 def test_a_study_is_recorded_after_its_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

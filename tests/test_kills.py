@@ -32,9 +32,9 @@ def _write(folder: Path, trials: int, **fields: Any) -> dict[str, Any]:
     return definition
 
 
-def _parts(folder: Path, epoch: int) -> int:
+def _parts(folder: Path, term: int) -> int:
     """What this owner's workers wrote; those of a killed one may still write for a moment."""
-    return len(list((folder / "run").glob(f"records/{epoch:04d}-*/trials-*")))
+    return len(list((folder / "run").glob(f"records/{term:04d}-*/trials-*")))
 
 
 def _customers(folder: Path, number: int) -> str:
@@ -51,8 +51,8 @@ def _undisturbed(definition: dict[str, Any], folder: Path) -> dict[str, Any]:
 class Timed:
     """When a driver said what, and when it recorded something new."""
 
-    def __init__(self, folder: Path, driver: subprocess.Popen[bytes], epoch: int) -> None:
-        self._folder, self._driver, self._epoch = folder, driver, epoch
+    def __init__(self, folder: Path, driver: subprocess.Popen[bytes], term: int) -> None:
+        self._folder, self._driver, self._term = folder, driver, term
         self.started = time.monotonic()
         self.seen: dict[str, float] = {}
 
@@ -62,7 +62,7 @@ class Timed:
         for what in ("starting Ray", "starting workers"):
             if what in err:
                 self.seen.setdefault(what, time.monotonic())
-        if _parts(self._folder, self._epoch):
+        if _parts(self._folder, self._term):
             self.seen.setdefault("part", time.monotonic())
         return self._driver.poll() is not None
 
@@ -81,9 +81,9 @@ def test_drivers_killed_at_random_lose_nothing_and_resume_soon(tmp_path: Path) -
     for number in range(DRIVER_KILLS):
         arguments = ["run", "definition.yaml", "--run-dir", "run"] if number == 0 else ["resume", "run"]
         driver = command(tmp_path, *arguments, CHAOS_PAUSE="0.1")
-        epoch, wanted = number + 1, rng.randint(1, 4)
-        timed = Timed(tmp_path, driver, epoch)
-        wait_for(lambda: timed.look() or _parts(tmp_path, epoch) >= wanted, PATIENCE_S, "new parts")  # noqa: B023
+        term, wanted = number + 1, rng.randint(1, 4)
+        timed = Timed(tmp_path, driver, term)
+        wait_for(lambda: timed.look() or _parts(tmp_path, term) >= wanted, PATIENCE_S, "new parts")  # noqa: B023
         if driver.poll() is not None:  # it was through with everything
             assert driver.returncode == 0, (tmp_path / "err").read_text()
             break

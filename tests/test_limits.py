@@ -12,9 +12,9 @@ from tuning import RunResult, TuneRunner
 from tuning.definition.options import Limits
 from tuning.errors import RunError
 from tuning.execution.cluster import worker_died
-from tuning.execution.limits import Guard, TrialTimeoutError
-from tuning.execution.packed import Nodes, Watcher, work_shard
-from tuning.runs.begin import Begun, begin
+from tuning.execution.limits import TimeLimits, TrialTimeoutError
+from tuning.execution.packed import Nodes, WorkerHooks, work_shard
+from tuning.runs.begin import OwnedRun, begin
 from tuning.steps import Step
 
 QUIET = {"progress": False}
@@ -30,7 +30,7 @@ class _Clock:
 
 def test_a_study_proposes_nothing_more_after_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = _Clock(monkeypatch)
-    with (tmp_path / "stack").open("wb") as stack, Guard(Limits(study_seconds=100), stack) as guard:
+    with (tmp_path / "stack").open("wb") as stack, TimeLimits(Limits(study_seconds=100), stack) as guard:
         guard.study()
         clock.now += 99
         assert guard.over() == ""
@@ -42,7 +42,7 @@ def test_a_study_proposes_nothing_more_after_its_time(tmp_path: Path, monkeypatc
 
 def test_a_trial_that_reports_steps_fails_at_its_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = _Clock(monkeypatch)
-    with (tmp_path / "stack").open("wb") as stack, Guard(Limits(trial_seconds=100), stack) as guard:
+    with (tmp_path / "stack").open("wb") as stack, TimeLimits(Limits(trial_seconds=100), stack) as guard:
         steps = guard.steps(lambda: iter([Step(1, 1.0), Step(2, 2.0)]), paused=False)()
         iterator = iter(steps)
         next(iterator)
@@ -55,10 +55,13 @@ def test_only_the_first_study_of_a_process_has_more_time_for_loading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = _Clock(monkeypatch)
-    monkeypatch.setattr(Guard, "_studies", 0)
+    monkeypatch.setattr(TimeLimits, "_studies", 0)
     late = "it took longer than limits.study_seconds: 100"
     for reason in ("", late):  # two shards, the same process
-        with (tmp_path / "stack").open("wb") as stack, Guard(Limits(study_seconds=100), stack, warm=False) as guard:
+        with (
+            (tmp_path / "stack").open("wb") as stack,
+            TimeLimits(Limits(study_seconds=100), stack, warm=False) as guard,
+        ):
             guard.study()
             clock.now += 101
             assert guard.over() == reason
@@ -69,16 +72,16 @@ def test_a_study_whose_time_is_up_keeps_what_it_has_and_says_so(
 ) -> None:
     asked: list[int] = []
 
-    def over(self: Watcher) -> str:
+    def over(self: WorkerHooks) -> str:
         asked.append(self.position)
         return "it took longer than limits.study_seconds: 9" if len(asked) == 3 else ""
 
-    monkeypatch.setattr(Watcher, "over", over)
+    monkeypatch.setattr(WorkerHooks, "over", over)
     write_hazards(tmp_path / "data", 1, {})
-    begun = begin(hazards(tmp_path / "data", limits={"study_seconds": 900}).definition, str(tmp_path / "run"))
-    work_shard(begun.directory, begun.epoch, 0, lambda _: None, nodes=Nodes())
-    begun.lease.release()
-    record = RunResult(begun.directory).study_records[0]
+    owned = begin(hazards(tmp_path / "data", limits={"study_seconds": 900}).definition, str(tmp_path / "run"))
+    work_shard(owned.directory, owned.term, 0, lambda _: None, nodes=Nodes())
+    owned.lease.release()
+    record = RunResult(owned.directory).study_records[0]
     assert record.status == "ok"
     assert record.trials == 3
     assert record.notes == "it took longer than limits.study_seconds: 9; 3 of 10 trials were run"
@@ -108,18 +111,18 @@ class _Tuners:
         monkeypatch.setattr("tuning.driver.runner.build_tuner", self.build)
         monkeypatch.setattr("tuning.driver.runner.PAUSE_S", 0.0)
 
-    def build(self, begun: Begun, attempt: int, callbacks: Any, stop: Any) -> _Tuners:
+    def build(self, owned: OwnedRun, attempt: int, callbacks: Any, stop: Any) -> _Tuners:
         self.built += 1
         assert attempt == self.built
-        self.begun = begun
+        self.owned = owned
         return self
 
     def fit(self) -> None:
-        shards = len(self.begun.plan.shards)
+        shards = len(self.owned.plan.shards)
         wanted = self.work[self.built - 1]
         until = shards if wanted is None else min(shards, self.done + wanted)
         for shard in range(self.done, until):
-            work_shard(self.begun.directory, self.begun.epoch, shard, lambda _: None)
+            work_shard(self.owned.directory, self.owned.term, shard, lambda _: None)
         self.done = until
         if wanted is not None:
             raise RuntimeError("Caught unexpected exception: OutOfMemoryError()")

@@ -16,11 +16,11 @@ from mlflow_records import RUN, by_name, runs_in, study, trial, write_part, writ
 
 from tuning.errors import DefinitionError, PlanError
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.copy.process import PARTS_AT_ONCE, Loop
+from tuning.tracking.copy.process import PARTS_AT_ONCE, CopyLoop
 from tuning.tracking.copy.sync import sync
 from tuning.tracking.copy.writer import Writer
 from tuning.tracking.identity import Search
-from tuning.tracking.settings import Settings
+from tuning.tracking.settings import TrackingSettings
 
 pytestmark = pytest.mark.mlflow
 SEARCH = Search("churn", RUN)
@@ -162,8 +162,8 @@ def test_the_copy_rests_between_batches_but_not_at_the_end(
 ) -> None:
     clock = 100.0
     monkeypatch.setattr("tuning.tracking.copy.process.time", SimpleNamespace(monotonic=lambda: clock))
-    settings = Settings(directory.uri, mlflow_database, "churn", RUN)
-    loop = Loop(settings, queue.SimpleQueue(), io.StringIO())
+    settings = TrackingSettings(directory.uri, mlflow_database, "churn", RUN)
+    loop = CopyLoop(settings, queue.SimpleQueue(), io.StringIO())
     loop.prepared = True
     written = []
 

@@ -26,7 +26,7 @@ from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import prepare_data, train
 from tuning.models.entries import Stored, freeze_models, own_families, parse_models, same_models
 from tuning.models.own import OwnFamily
-from tuning.planning.model_space import check_configurations, check_models, members, space_of
+from tuning.planning.model_space import check_configurations, check_models, parameters_by_model, space_of
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION
 from tuning.storage.run_directory import RunDirectory
 
@@ -90,7 +90,7 @@ def test_a_list_of_plain_estimators_is_a_search_that_tries_each_once() -> None:
 def test_own_models_beside_and_instead_of_presets() -> None:
     mine = {"estimator": make_pipeline(StandardScaler(), Ridge()), "name": "mine"}
     mine["search_space"] = {"ridge__alpha": {"type": "float", "low": 0.1, "high": 10.0, "log": True}}
-    beside = members(space_of("tabular-regression", parse_models([mine]), REGRESSION))
+    beside = parameters_by_model(space_of("tabular-regression", parse_models([mine]), REGRESSION))
     assert next(iter(beside)) == "ridge"
     assert list(beside)[-1] == "mine"
     assert [parameter.name for parameter in beside["mine"]] == ["ridge__alpha"]
@@ -132,10 +132,10 @@ def test_a_model_that_cannot_do_it_is_refused_before_anything_runs() -> None:
 def test_of_several_models_those_that_cannot_do_it_are_left_out_with_a_note() -> None:
     entries = parse_models(["svm", "logistic"])
     space, notes = check_models(space_of(None, entries, MULTICLASS), {}, MULTICLASS, "neg_log_loss")
-    assert list(members(space)) == ["logistic"]
+    assert list(parameters_by_model(space)) == ["logistic"]
     assert "svm" in notes[0]
     space, notes = check_models(space_of(None, entries, BINARY), {}, BINARY, "roc_auc")
-    assert list(members(space)) == ["svm", "logistic"]
+    assert list(parameters_by_model(space)) == ["svm", "logistic"]
 
 
 def test_an_estimator_runs_on_one_thread_and_from_the_studys_seed() -> None:

@@ -1,4 +1,4 @@
-"""One owner per run: epochs that only one can claim, leases that count, and writes of old owners that nobody reads."""
+"""One owner per run: terms that only one can claim, leases that count, and writes of old owners that nobody reads."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from chaos import definition, truth, tuner_of, valley, wait_for, write_customers
 from tuning import RunResult, TuneRunner
 from tuning.errors import RunOwnedError
 from tuning.execution.packed import work_shard
-from tuning.records.lease import BEAT_S, DEAD_AFTER_S, Beat, Lease, last_beat, make_sure_dead
-from tuning.records.ownership import Epoch, Owner, claim, newest_claimed, newest_epoch, this_process
-from tuning.runs.begin import begin, go_on
+from tuning.records.lease import DEAD_AFTER_S, HEARTBEAT_S, Heartbeat, Lease, last_heartbeat, wait_until_dead
+from tuning.records.ownership import Owner, Term, claim, newest_claimed, newest_term, this_process
+from tuning.runs.begin import begin, resume_run
 from tuning.storage.run_directory import RunDirectory
 
 ELSEWHERE = Owner(host="elsewhere", pid=4711)
 QUIET = {"progress": False, "in_process": True}
 
 
-def _race(directory: RunDirectory, number: int, runners: int) -> list[Epoch]:
+def _race(directory: RunDirectory, number: int, runners: int) -> list[Term]:
     start, won = threading.Barrier(runners), []
 
     def run() -> None:
@@ -46,11 +46,11 @@ def test_of_several_runners_that_race_for_a_run_one_wins_every_time(tmp_path: Pa
     directory = RunDirectory(str(tmp_path))
     for number in range(1, 51):
         won = _race(directory, number, 2 if number <= 40 else 8)
-        assert [epoch.number for epoch in won] == [number]
+        assert [term.number for term in won] == [number]
         assert newest_claimed(directory) == won[0]
 
 
-def _counting(directory: RunDirectory, epoch: Epoch, beats: int) -> tuple[Callable[[], float], Callable[[float], None]]:
+def _counting(directory: RunDirectory, term: Term, beats: int) -> tuple[Callable[[], float], Callable[[float], None]]:
     """An observer's clock, and a sleep during which the owner counts as often as it still lives."""
     now, left = [1000.0], [beats]
 
@@ -58,36 +58,36 @@ def _counting(directory: RunDirectory, epoch: Epoch, beats: int) -> tuple[Callab
         now[0] += seconds
         if left[0]:
             left[0] -= 1
-            directory.write(epoch.lease, b'{"counter": %d, "seconds": 1.0, "released": false}' % (beats - left[0]))
+            directory.write(term.lease, b'{"counter": %d, "seconds": 1.0, "released": false}' % (beats - left[0]))
 
     return lambda: now[0], sleep
 
 
 def test_an_owner_that_counts_is_left_alone(tmp_path: Path) -> None:
     directory = RunDirectory(str(tmp_path))
-    epoch = replace(claim(directory, 1, (), 1, 0.0), owner=ELSEWHERE)
-    clock, sleep = _counting(directory, epoch, beats=1)
+    term = replace(claim(directory, 1, (), 1, 0.0), owner=ELSEWHERE)
+    clock, sleep = _counting(directory, term, beats=1)
     with pytest.raises(RunOwnedError, match="is being run by elsewhere:4711, which is alive"):
-        make_sure_dead(directory, epoch, clock=clock, sleep=sleep)
+        wait_until_dead(directory, term, clock=clock, sleep=sleep)
 
 
 def test_an_owner_whose_counter_stood_still_is_dead_after_the_stated_time(tmp_path: Path) -> None:
     directory = RunDirectory(str(tmp_path))
-    epoch = replace(claim(directory, 1, (), 1, 0.0), owner=ELSEWHERE)
-    clock, sleep = _counting(directory, epoch, beats=0)
+    term = replace(claim(directory, 1, (), 1, 0.0), owner=ELSEWHERE)
+    clock, sleep = _counting(directory, term, beats=0)
     start = clock()
-    make_sure_dead(directory, epoch, clock=clock, sleep=sleep)
+    wait_until_dead(directory, term, clock=clock, sleep=sleep)
     assert DEAD_AFTER_S <= clock() - start <= DEAD_AFTER_S + 1
-    assert DEAD_AFTER_S >= 5 * BEAT_S
+    assert DEAD_AFTER_S >= 5 * HEARTBEAT_S
 
 
 def test_the_wall_clock_decides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = RunDirectory(str(tmp_path))
-    epoch = replace(claim(directory, 1, (), 1, 0.0), owner=ELSEWHERE)
+    term = replace(claim(directory, 1, (), 1, 0.0), owner=ELSEWHERE)
     monkeypatch.setattr("time.time", lambda: 0.0)
-    clock, sleep = _counting(directory, epoch, beats=3)
+    clock, sleep = _counting(directory, term, beats=3)
     with pytest.raises(RunOwnedError):
-        make_sure_dead(directory, epoch, clock=clock, sleep=sleep)
+        wait_until_dead(directory, term, clock=clock, sleep=sleep)
 
 
 def test_a_dead_process_of_this_machine_is_known_at_once(tmp_path: Path) -> None:
@@ -97,10 +97,10 @@ def test_a_dead_process_of_this_machine_is_known_at_once(tmp_path: Path) -> None
         claim(directory, 1, (), 1, 0.0)
         os._exit(0)
     os.waitpid(child, 0)
-    epoch = newest_claimed(directory)
-    assert epoch is not None
-    assert epoch.owner.pid == child
-    make_sure_dead(directory, epoch, sleep=lambda _: pytest.fail("it waited"))
+    term = newest_claimed(directory)
+    assert term is not None
+    assert term.owner.pid == child
+    wait_until_dead(directory, term, sleep=lambda _: pytest.fail("it waited"))
 
 
 def test_a_process_number_used_again_is_another_process() -> None:
@@ -128,15 +128,15 @@ def test_a_run_cannot_be_resumed_while_it_runs_in_this_process(tmp_path: Path) -
 
 def test_the_lease_counts_and_is_released_at_the_end(tmp_path: Path) -> None:
     directory = RunDirectory(str(tmp_path))
-    epoch = claim(directory, 1, (), 1, 0.0)
-    with Lease(directory, epoch, beat=0.01).hold():
-        first = last_beat(directory, epoch).counter
-        wait_for(lambda: last_beat(directory, epoch).counter > first + 2)
+    term = claim(directory, 1, (), 1, 0.0)
+    with Lease(directory, term, beat=0.01).hold():
+        first = last_heartbeat(directory, term).counter
+        wait_for(lambda: last_heartbeat(directory, term).counter > first + 2)
         with pytest.raises(RunOwnedError):
-            make_sure_dead(directory, epoch)
-    end = last_beat(directory, epoch)
+            wait_until_dead(directory, term)
+    end = last_heartbeat(directory, term)
     assert end.released
-    make_sure_dead(directory, replace(epoch, owner=ELSEWHERE), sleep=lambda _: pytest.fail("it waited"))
+    wait_until_dead(directory, replace(term, owner=ELSEWHERE), sleep=lambda _: pytest.fail("it waited"))
 
 
 def test_an_owner_finds_out_that_it_was_replaced(tmp_path: Path) -> None:
@@ -152,19 +152,19 @@ def test_whatever_an_old_owner_writes_is_never_read(tmp_path: Path) -> None:
     fields = definition(tmp_path / "data")
     old = begin(TuneRunner(**fields).definition, str(tmp_path / "run"))
     old.lease.release()
-    new = go_on(old.directory)
+    new = resume_run(old.directory)
     for shard in range(len(old.plan.shards)):
-        work_shard(old.directory, old.epoch, shard, lambda _: None)
-    assert len(list(old.directory.list(old.epoch.records))) >= 2
+        work_shard(old.directory, old.term, shard, lambda _: None)
+    assert len(list(old.directory.list(old.term.records))) >= 2
     assert RunResult(old.directory).trial_records == []
     assert set(RunResult(old.directory).leaderboard()["reason"]) == {"not finished yet: resume the run"}
     assert set(RunResult(old.directory).leaderboard()["trials"]) == {0}
     for shard in range(len(new.plan.shards)):
-        work_shard(new.directory, new.epoch, shard, lambda _: None)
+        work_shard(new.directory, new.term, shard, lambda _: None)
     new.lease.release()
     first = RunResult(old.directory)
     for shard in range(len(old.plan.shards)):
-        work_shard(old.directory, old.epoch, shard, lambda _: None)  # it also saves its models again
+        work_shard(old.directory, old.term, shard, lambda _: None)  # it also saves its models again
     for customer in ("c0000", "c0001", "c0002"):
         first.model(customer)
     whole = TuneRunner(**fields).run(str(tmp_path / "whole"), **QUIET)
@@ -176,16 +176,16 @@ def test_an_owner_that_died_before_its_plan_stands_in_nobodys_way(tmp_path: Path
     runner = TuneRunner(**definition(tmp_path / "data"))
     directory = RunDirectory(str(tmp_path / "run"))
     claim(directory, 1, (), 4, 0.0)
-    assert newest_epoch(directory) is None
+    assert newest_term(directory) is None
     result = runner.run(directory.uri, **QUIET)
-    assert result.epoch.number == 2
+    assert result.term.number == 2
     claim(directory, 3, (), 4, 0.0)
-    assert RunResult(directory).epoch.number == 2
+    assert RunResult(directory).term.number == 2
     assert truth(TuneRunner.resume(directory.uri, **QUIET)) == truth(result)
 
 
 def test_a_lease_that_cannot_be_read_is_no_sign_of_life(tmp_path: Path) -> None:
     directory = RunDirectory(str(tmp_path))
-    epoch = claim(directory, 1, (), 1, 0.0)
-    directory.write(epoch.lease, b"{torn")
-    assert last_beat(directory, epoch) == Beat()
+    term = claim(directory, 1, (), 1, 0.0)
+    directory.write(term.lease, b"{torn")
+    assert last_heartbeat(directory, term) == Heartbeat()

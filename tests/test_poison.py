@@ -36,8 +36,8 @@ def _run(folder: Path, customers: int, poisoned: dict[int, str], slots: int = 2)
 
 def _crashes(result: RunResult) -> list[Crash]:
     """What the workers of a run that ended in the middle left behind."""
-    shards = read_plan(result.directory, result.epoch)[0].shards
-    return [crash for shard in range(shards) for crash in crashes(result.directory, result.epoch, shard)]
+    shards = read_plan(result.directory, result.term)[0].shards
+    return [crash for shard in range(shards) for crash in crashes(result.directory, result.term, shard)]
 
 
 def _waited(found: list[Crash]) -> float:

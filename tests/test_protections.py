@@ -41,7 +41,7 @@ def setting(**values: Any) -> Callable[[Patch], None]:
     return off
 
 
-def all_parts(directory: Any, epoch: Any) -> list[str]:
+def all_parts(directory: Any, term: Any) -> list[str]:
     return list(directory.list("records"))
 
 
@@ -90,9 +90,9 @@ def written_over(patch: Patch) -> None:
 
 
 def live_forever(patch: Patch) -> None:
-    from tuning.records.lease import Beat
+    from tuning.records.lease import Heartbeat
 
-    patch.setattr("tuning.records.lease.last_beat", lambda directory, epoch: Beat())
+    patch.setattr("tuning.records.lease.last_heartbeat", lambda directory, term: Heartbeat())
 
 
 def open_path(self: Any, name: str) -> str:
@@ -117,18 +117,18 @@ TABLE = [
         "test_records.py::test_reading_keeps_one_row_per_key_in_order",
     ),
     Protection(
-        "an epoch lists the parts that it accepts",
+        "a term lists the parts that it accepts",
         setting(tuning__runs__results__accepted=all_parts),
         "test_ownership.py::test_whatever_an_old_owner_writes_is_never_read",
         slow,
     ),
     Protection(
-        "an epoch is claimed by one on a local disk",
+        "a term is claimed by one on a local disk",
         written_over,
         "test_storage.py::test_of_many_that_claim_a_file_one_gets_it[local]",
     ),
     Protection(
-        "an epoch is claimed by one on S3",
+        "a term is claimed by one on S3",
         setting(tuning__storage__s3__put_new=put),
         "test_storage.py::test_of_many_that_claim_a_file_one_gets_it[s3]",
     ),
@@ -167,7 +167,7 @@ TABLE = [
     ),
     Protection(
         "what the storage refuses is tried again",
-        setting(tuning__storage__retrying__persist=lambda action: action()),
+        setting(tuning__storage__retrying__with_retries=lambda action: action()),
         "test_storage.py::test_a_fault_that_passes_is_ridden_out[503]",
     ),
     Protection(
@@ -182,7 +182,7 @@ TABLE = [
     ),
     Protection(
         "a study is recorded after its model",
-        setting(tuning__storage__background__Filing__settle=lambda self: None),
+        setting(tuning__storage__background__BackgroundWriter__settle=lambda self: None),
         "test_filing.py::test_without_its_model_a_study_is_not_recorded",
     ),
     Protection(
@@ -192,7 +192,7 @@ TABLE = [
     ),
     Protection(
         "a run has a budget of time",
-        setting(tuning__driver__runner___Run___seconds_left=lambda self: None),
+        setting(tuning__driver__runner__RunSession___seconds_left=lambda self: None),
         "test_stopping.py::test_a_used_up_budget_leaves_reasons_and_the_rest_for_a_resume",
         slow,
     ),

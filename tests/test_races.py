@@ -40,7 +40,7 @@ def test_of_two_that_race_for_a_run_one_owns_it_every_time(tmp_path: Path, races
     winners = []
     for number, end in enumerate(rounds, 2):
         assert end["codes"] == [0, 1]
-        assert end["epoch"] == number
+        assert end["term"] == number
         assert [end["owner"]] == end["won"]
         winners += end["won"]
     result = RunResult(run)
@@ -59,4 +59,4 @@ def test_an_owner_that_wakes_up_after_it_was_replaced_harms_nobody(tmp_path: Pat
     result = RunResult(run)
     assert duplicates(result) == []
     assert truth(result) == truth(_search(30).run(str(tmp_path / "whole"), progress=False, in_process=True))
-    assert result.epoch.number == 3
+    assert result.term.number == 3

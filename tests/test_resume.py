@@ -26,7 +26,7 @@ from chaos import (
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import RunError
-from tuning.records.ownership import newest_epoch
+from tuning.records.ownership import newest_term
 from tuning.records.parts import TRIALS, of_kind
 
 QUIET = {"progress": False, "in_process": True}
@@ -257,8 +257,8 @@ def test_drivers_killed_in_the_middle_lose_nothing(customers: Path, tmp_path: Pa
     result = TuneRunner.resume(str(run), **QUIET)
     assert before.items() <= {record.key: record.started for record in result.trial_records}.items()
     assert duplicates(result) == []
-    epoch = newest_epoch(result.directory)
-    assert epoch is not None
-    assert epoch.number == 4
+    term = newest_term(result.directory)
+    assert term is not None
+    assert term.number == 4
     undisturbed = TuneRunner(**definition(customers, trials=60)).run(str(tmp_path / "undisturbed"), **QUIET)
     assert truth(result) == truth(undisturbed)

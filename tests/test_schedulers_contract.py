@@ -15,7 +15,7 @@ from schedulers_contract import STEPS, Chance, build, climb, count, study, summa
 
 import schedulers
 from tuning.steps import Step
-from tuning.study.loop import Drive
+from tuning.study.loop import TrialLoop
 from tuning.study.trial import FinishedTrial
 
 ALL = schedulers.names()
@@ -116,7 +116,7 @@ def test_two_studies_in_turns_take_the_decisions_that_they_take_alone(name: str)
         for step in climb(config, number, state):
             yield Step(step.step, step.score / 10, get_state=step.get_state)
 
-    def both() -> list[Drive]:
+    def both() -> list[TrialLoop]:
         return [study(name, climb, seed=1), study(name, hard, seed=2)]
 
     alone = [summary(list(driving)) for driving in both()]

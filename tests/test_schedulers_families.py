@@ -20,7 +20,7 @@ from tuning.evaluation.study_data import full_steps, prepare_data, train
 from tuning.evaluation.winner import conclude, stages_of
 from tuning.models.base import SteppedFamily
 from tuning.models.registry import family as find_family
-from tuning.study.study import Study, StudyLoop, Training
+from tuning.study.study import RecordedStudy, Study, Training
 
 SPACE = SearchSpace(
     [
@@ -57,11 +57,11 @@ def loop() -> Any:
         frozen=frozen,
     )
 
-    def build(scheduler: Mapping[str, Any]) -> StudyLoop:
+    def build(scheduler: Mapping[str, Any]) -> RecordedStudy:
         study = Study(
             "s", Customer("c", "nowhere.csv"), algorithms.parse("random"), schedulers.parse(scheduler), seed=1
         )
-        return StudyLoop("run", study, training, SPACE, "r2", "max", trials=14)
+        return RecordedStudy("run", study, training, SPACE, "r2", "max", trials=14)
 
     build.data, build.frame = data, frame  # type: ignore[attr-defined]
     return build

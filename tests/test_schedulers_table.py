@@ -16,7 +16,7 @@ from tuning.definition.definition import define
 from tuning.errors import PlanError
 from tuning.planning.plan import make_plan
 from tuning.steps import Step
-from tuning.study.loop import Drive
+from tuning.study.loop import TrialLoop
 from tuning.study.mutations import mutations
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "schedulers.md"
@@ -56,7 +56,7 @@ def test_a_pair_is_refused_or_searches(scheduler: str, algorithm: str) -> None:
     def scheduler_for(family: str) -> Any:
         return spec.build(metric="score", mode="max", max_steps=STEPS, seed=0, mutations=found)
 
-    drive = Drive(searcher, scheduler_for, train, trials=trials, metric="score", mode="max")
+    drive = TrialLoop(searcher, scheduler_for, train, trials=trials, metric="score", mode="max")
     finished = list(drive)
     assert sorted(trial.number for trial in finished) == list(range(trials))
     assert finished[0].state == "finished"

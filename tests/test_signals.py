@@ -16,8 +16,8 @@ import yaml
 from chaos import definition, environment, seed_of, wait_for, write_customers
 
 from tuning.driver.progress import Progress
-from tuning.records.lease import last_beat
-from tuning.records.ownership import newest_epoch
+from tuning.records.lease import last_heartbeat
+from tuning.records.ownership import newest_term
 from tuning.storage.run_directory import RunDirectory
 
 pytestmark = [pytest.mark.chaos, pytest.mark.ray, pytest.mark.timeout(400)]
@@ -73,9 +73,9 @@ class Command:
         assert "Aborted" not in self.err
         assert self._out.read_text() == ""
         directory = RunDirectory(str(self.run))
-        epoch = newest_epoch(directory)
-        if epoch is not None:
-            assert last_beat(directory, epoch).released
+        term = newest_term(directory)
+        if term is not None:
+            assert last_heartbeat(directory, term).released
         if how_to_go_on:
             assert f"Go on with: tuning resume {self.run}" in self.err, self.err
         else:
@@ -110,11 +110,11 @@ def test_what_takes_long_before_the_first_result_is_named(capsys: pytest.Capture
 
 # Moments of a command's life; those before its plan is in place have nothing to go on with.
 MOMENTS: list[tuple[str, Callable[[Command], Callable[[], bool]]]] = [
-    ("claimed", lambda command: command.there("epochs/*")),
+    ("claimed", lambda command: command.there("terms/*")),
     ("planned", lambda command: command.there("plan/*.parquet")),
     ("starting Ray", lambda command: lambda: STARTING_RAY in command.err),
     ("Ray has started", lambda command: lambda: "starting workers" in command.err),
-    ("a worker has started", lambda command: command.there("flights/*/*")),
+    ("a worker has started", lambda command: command.there("in_progress/*/*")),
     ("something is recorded", lambda command: command.there("records/*/trials-*")),
 ]
 

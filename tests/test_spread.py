@@ -17,7 +17,7 @@ from tuning.definition.definition import define
 from tuning.errors import PlanError
 from tuning.execution.spread.journal import read_journal
 from tuning.planning.plan import make_plan
-from tuning.records.ownership import Epoch
+from tuning.records.ownership import Term
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
@@ -48,7 +48,7 @@ def test_a_resumed_driver_takes_the_same_decisions(tmp_path: Path, algorithm: st
     workers.work(died_after)
     before.flush()
     recorded = {record.trial: record for record in first.records}
-    journal = read_journal(RunDirectory(str(tmp_path / "cut")), Epoch(1, "0001-a"), lambda name, error: None)
+    journal = read_journal(RunDirectory(str(tmp_path / "cut")), Term(1, "0001-a"), lambda name, error: None)
 
     second = study("acme", algorithm)
     second.replay(journal["acme"], recorded)
@@ -72,7 +72,7 @@ def test_records_that_are_lost_are_made_again_from_the_journal(tmp_path: Path) -
     Workers(before := together(tmp_path, [first]), slots=3).work(60)
     first.end(failed := min(first.live), lost="its worker was lost too often")
     before.flush()
-    journal = read_journal(RunDirectory(str(tmp_path)), Epoch(1, "0001-a"), lambda name, error: None)["acme"]
+    journal = read_journal(RunDirectory(str(tmp_path)), Term(1, "0001-a"), lambda name, error: None)["acme"]
     kept = {record.trial: record for record in first.records[4:-1]}
     second = study("acme")
     second.replay(journal, kept)
@@ -88,7 +88,7 @@ def test_trials_that_a_damaged_journal_does_not_know_are_not_run_again(tmp_path:
     first = study("acme")
     Workers(before := together(tmp_path, [first]), slots=3).work(60)
     before.flush()
-    journal = read_journal(RunDirectory(str(tmp_path)), Epoch(1, "0001-a"), lambda name, error: None)["acme"]
+    journal = read_journal(RunDirectory(str(tmp_path)), Term(1, "0001-a"), lambda name, error: None)["acme"]
     second = study("acme")
     second.replay(journal[: len(journal) // 2], {record.trial: record for record in first.records})
     assert second.finished

@@ -20,8 +20,8 @@ from search_spaces import algorithms
 from tuning import RunResult, TuneRunner
 from tuning.data.customers import Customer
 from tuning.execution.spread.journal import read_journal
-from tuning.execution.spread.spread_study import SAVE, LiveStudy
 from tuning.execution.spread.sharing import fetch, sharing
+from tuning.execution.spread.spread_study import SAVE, SpreadStudy
 from tuning.execution.spread.state import FILE, read_state
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
@@ -33,7 +33,7 @@ STEPS = 9
 
 def journal_of(run: str) -> dict[str, list[Any]]:
     result = RunResult(run)
-    return read_journal(result.directory, result.epoch, lambda name, error: None)
+    return read_journal(result.directory, result.term, lambda name, error: None)
 
 
 def give_back() -> None:
@@ -149,7 +149,7 @@ def test_an_easy_and_a_hard_customer_on_a_cluster_take_the_decisions_that_their_
     for name in ("easy", "hard"):
         seed = found[name].study_seed
         spec = Study(name, Customer(name), algorithms.parse("optuna"), schedulers.parse("asha"), seed)
-        alone = LiveStudy("run", spec, SPACE, "loss", "min", 10, lambda config: "objective", lambda event: None)
+        alone = SpreadStudy("run", spec, SPACE, "loss", "min", 10, lambda config: "objective", lambda event: None)
         together = {record.trial: record for record in result.trial_records if record.study == name}
         events = journal_of(str(tmp_path / "run"))[name]
         alone.replay(events, together)  # raises when a suggestion is another one

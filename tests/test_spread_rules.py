@@ -11,8 +11,8 @@ from spread_workers import STEPS, Workers, decisions, study, together
 
 from schedulers import stopping
 from tuning.execution.spread.journal import read_journal
-from tuning.execution.spread.spread_study import LiveStudy
-from tuning.records.ownership import Epoch
+from tuning.execution.spread.spread_study import SpreadStudy
+from tuning.records.ownership import Term
 from tuning.storage.run_directory import RunDirectory
 
 RULES: list[dict[str, Any]] = [
@@ -23,7 +23,7 @@ RULES: list[dict[str, Any]] = [
 ]
 
 
-def run(folder: Path, stop: Mapping[str, Any], slots: int, events: int | None = None) -> tuple[LiveStudy, Workers]:
+def run(folder: Path, stop: Mapping[str, Any], slots: int, events: int | None = None) -> tuple[SpreadStudy, Workers]:
     live = study("acme", "random", trials=30, scheduler="fifo", stop=dict(stop))
     studies = together(folder, [live])
     workers = Workers(studies, slots)
@@ -79,7 +79,7 @@ def test_the_time_of_a_study_counts_over_its_attempts(tmp_path: Path) -> None:
 def test_a_resumed_driver_decides_as_the_first_one_did(tmp_path: Path, stop: dict[str, Any], died_after: int) -> None:
     whole, _ = run(tmp_path / "whole", stop, slots=1)
     first, _ = run(tmp_path / "cut", stop, slots=1, events=died_after)
-    journal = read_journal(RunDirectory(str(tmp_path / "cut")), Epoch(1, "0001-a"), lambda name, error: None)
+    journal = read_journal(RunDirectory(str(tmp_path / "cut")), Term(1, "0001-a"), lambda name, error: None)
     second = study("acme", "random", trials=30, scheduler="fifo", stop=stop)
     second.replay(journal["acme"], {record.trial: record for record in first.records})
     assert (second.ended, second.over) == (first.ended, first.over)

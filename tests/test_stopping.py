@@ -19,8 +19,8 @@ from chaos import SPACE, definition, environment, truth, tuner_of, valley, wait_
 from tuning import RunResult, TuneRunner
 from tuning.driver.signals import Signals
 from tuning.errors import RunError, RunInterrupted, RunOwnedError
-from tuning.records.lease import last_beat
-from tuning.records.ownership import claim, newest_claimed, newest_epoch
+from tuning.records.lease import last_heartbeat
+from tuning.records.ownership import claim, newest_claimed, newest_term
 from tuning.storage.run_directory import RunDirectory
 
 pytestmark = pytest.mark.chaos
@@ -85,9 +85,9 @@ def test_a_command_in_one_process_stops_says_how_to_go_on_and_ends_with_the_sign
     directory = RunDirectory(str(run))
     there = RunResult(directory)  # what is recorded of an unfinished study counts
     assert there.leaderboard()["trials"].sum() == there.summary()["trials"] == len(there.trial_records)
-    epoch = newest_epoch(directory)
-    assert epoch is not None
-    assert last_beat(directory, epoch).released
+    term = newest_term(directory)
+    assert term is not None
+    assert last_heartbeat(directory, term).released
     assert len(RunResult(directory).trial_records) > 0
 
 
@@ -102,10 +102,10 @@ def test_a_command_on_ray_stops_in_order_at_the_first_signal(tmp_path: Path) -> 
     assert "stopping: what is finished is being written" in err
     assert f"Go on with: tuning resume {run}" in err
     assert "Traceback" not in err
-    epoch = newest_epoch(RunDirectory(str(run)))
-    assert epoch is not None
-    assert last_beat(RunDirectory(str(run)), epoch).released
-    assert not list(run.glob("flights/*/*"))  # every worker ended in order
+    term = newest_term(RunDirectory(str(run)))
+    assert term is not None
+    assert last_heartbeat(RunDirectory(str(run)), term).released
+    assert not list(run.glob("in_progress/*/*"))  # every worker ended in order
 
 
 @pytest.mark.ray
@@ -195,7 +195,7 @@ def test_a_used_up_budget_leaves_reasons_and_the_rest_for_a_resume(
 
 
 def test_an_owner_that_was_replaced_stops_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuning.records.lease.BEAT_S", 0.02)
+    monkeypatch.setattr("tuning.records.lease.HEARTBEAT_S", 0.02)
     monkeypatch.setattr("tuning.execution.packed.INTERVAL_S", 0.1)
     run = tmp_path / "run"
     directory = RunDirectory(str(run))

@@ -64,7 +64,7 @@ def test_of_many_that_claim_a_file_one_gets_it(directory: RunDirectory) -> None:
     def run(number: int) -> None:
         start.wait()
         try:
-            RunDirectory(directory.uri).claim("epochs/0001.json", b"%d" % number)
+            RunDirectory(directory.uri).claim("terms/0001.json", b"%d" % number)
             won.append(b"%d" % number)
         except FileExistsError:
             pass
@@ -74,16 +74,16 @@ def test_of_many_that_claim_a_file_one_gets_it(directory: RunDirectory) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert won == [directory.read("epochs/0001.json")]
+    assert won == [directory.read("terms/0001.json")]
     with pytest.raises(RunOwnedError):
-        claim_epoch(directory)
+        claim_term(directory)
 
 
-def claim_epoch(directory: RunDirectory) -> None:
-    """An epoch that can be read, and then the same once more."""
-    directory.remove("epochs/0001.json")
-    epoch = claim(directory, 1, (), 1, 0.0)
-    assert newest_claimed(directory) == epoch
+def claim_term(directory: RunDirectory) -> None:
+    """A term that can be read, and then the same once more."""
+    directory.remove("terms/0001.json")
+    term = claim(directory, 1, (), 1, 0.0)
+    assert newest_claimed(directory) == term
     claim(directory, 1, (), 1, 0.0)
 
 
@@ -160,11 +160,11 @@ def test_what_will_not_pass_is_not_tried_again(bucket: Bucket, status: int, said
 def test_a_claim_whose_answer_was_lost_is_ours(bucket: Bucket, quick: None) -> None:
     directory = RunDirectory(bucket.uri("run"))
     with bucket.server.failing(lambda _: True, 500, most=1, done=True) as failed:
-        directory.claim("epochs/0001.json", b"me")
+        directory.claim("terms/0001.json", b"me")
     assert len(failed) == 1
-    assert directory.read("epochs/0001.json") == b"me"
+    assert directory.read("terms/0001.json") == b"me"
     with pytest.raises(FileExistsError):
-        directory.claim("epochs/0001.json", b"you")
+        directory.claim("terms/0001.json", b"you")
 
 
 def test_a_bucket_that_vanishes_is_an_error_and_not_an_empty_run(s3_server: S3Server) -> None:
@@ -180,7 +180,7 @@ def test_a_bucket_that_vanishes_is_an_error_and_not_an_empty_run(s3_server: S3Se
     with pytest.raises(StorageError, match="the bucket does not exist"):
         directory.write("records/e/trials-2", b"x")
     with pytest.raises(StorageError, match="the bucket does not exist"):
-        directory.claim("epochs/0001.json", b"x")
+        directory.claim("terms/0001.json", b"x")
 
 
 def test_a_sector_that_cannot_be_read_is_damage_a_disk_that_refuses_is_not(

@@ -14,7 +14,7 @@ from s3_server import SECRET, Bucket, S3Server, impatient
 from tuning import RunResult, TuneRunner
 from tuning.cli.main import main
 from tuning.errors import RunError, RunOwnedError, StorageError
-from tuning.records.ownership import claim, epoch_file, newest_epoch
+from tuning.records.ownership import claim, claim_file, newest_term
 from tuning.records.parts import TRIALS, of_kind
 from tuning.runs.begin import begin
 from tuning.storage import retrying
@@ -53,7 +53,7 @@ def test_a_run_that_crashed_goes_on_and_ends_as_on_a_local_disk(
     with crashing(monkeypatch, 2, only=only), pytest.raises(Crash):
         TuneRunner(**definition(customers)).run(run, **QUIET)
     before: dict[Any, float] = {}
-    if newest_epoch(RunDirectory(run)) is not None:
+    if newest_term(RunDirectory(run)) is not None:
         before = {record.key: record.started for record in RunResult(run).trial_records}
     result = TuneRunner(**definition(customers)).run(run, resume=True, **QUIET)
     assert truth(result) == undisturbed
@@ -85,12 +85,12 @@ def _exit_code(command: list[str]) -> Any:
 
 def test_a_live_owner_on_another_machine_is_left_alone(customers: Path, bucket: Bucket) -> None:
     fields = definition(customers)
-    begun = begin(TuneRunner(**fields).definition, bucket.uri("run"))
+    owned = begin(TuneRunner(**fields).definition, bucket.uri("run"))
     with pytest.raises(RunOwnedError, match="is already being run by this very process"):
         TuneRunner(**fields).run(bucket.uri("run"), resume=True, **QUIET)
     with pytest.raises(RunOwnedError, match="has just been taken by"):
-        claim(begun.directory, 1, (), 1, 0.0)
-    begun.lease.release()
+        claim(owned.directory, 1, (), 1, 0.0)
+    owned.lease.release()
     TuneRunner(**fields).run(bucket.uri("run"), resume=True, **QUIET)
 
 
@@ -109,14 +109,14 @@ def test_a_damaged_part_costs_its_trials_only(customers: Path, undisturbed: dict
     assert truth(TuneRunner.resume(run, **QUIET)) == undisturbed
 
 
-@pytest.mark.parametrize("prefix", ["epochs", "plan", "records", "leases"])
+@pytest.mark.parametrize("prefix", ["terms", "plan", "records", "leases"])
 def test_a_storage_that_refuses_is_no_damage_and_no_success(
     finished: str, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, prefix: str
 ) -> None:
     """What cannot be read now is not given up: it may hold records, which must not run again."""
     monkeypatch.setattr(retrying, "FIRST_PAUSE_S", 0.0)
     directory = impatient(RunDirectory(finished))
-    claimed = epoch_file(2)
+    claimed = claim_file(2)
     for status in (503, 403):
         with s3_server.failing(lambda call: call.method == "GET" and f"finished/{prefix}/" in call.path, status) as hit:
             with pytest.raises(StorageError, match=r"could not be read|cannot be read"):
@@ -126,9 +126,9 @@ def test_a_storage_that_refuses_is_no_damage_and_no_success(
 
 
 def go_on_with(directory: RunDirectory) -> None:
-    from tuning.runs.begin import go_on
+    from tuning.runs.begin import resume_run
 
-    go_on(directory).lease.release()
+    resume_run(directory).lease.release()
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from tuning.runs.results import RunResult
 
 def options_of(result: RunResult) -> CompareOptions:
     """What a run compares; `RunError` when it is no comparison."""
-    options = frozen_definition(result.directory, result.epoch).compare
+    options = frozen_definition(result.directory, result.term).compare
     if options is None:
         raise RunError(
             f"{result.directory.shown} is not the run of a comparison: its definition has no `compare`. "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuning.data.balancing import shard_count
 from tuning.data.files import File, file_ids, find_files, find_sizes
-from tuning.data.keyed_tables import Table, find_tables, index
+from tuning.data.keyed_tables import KeyedTable, find_tables, index
 from tuning.data.keys import Key
 from tuning.data.manifest import read_manifest
 from tuning.errors import DataError
@@ -22,7 +22,7 @@ from tuning.storage.run_directory import mask
 if TYPE_CHECKING:
     from tuning.definition.definition import CustomerOptions, Definition
 
-ANYWHERE = -1
+UNORDERED = -1
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,18 @@ class Customer:
     files: tuple[str, ...] = ()
     key: Key | None = None
     table: int = 0
-    place: int = ANYWHERE
+    first_block: int = UNORDERED
     rows: int | None = None
     size: int = 0
     options: CustomerOptions | None = field(default=None, compare=False)
 
     @property
-    def amount(self) -> int:
+    def rows_or_bytes(self) -> int:
         """Rows where they are known without reading, else bytes: what changes when rows come or go."""
         return self.size if self.rows is None else self.rows
 
     @property
-    def loose(self) -> bool:
+    def unpartitioned(self) -> bool:
         """Whether its rows must be given a place first, see `tuning.data.partition`."""
         return self.key is not None and not self.files
 
@@ -128,7 +128,7 @@ def _keyed(definition: Definition) -> list[Customer]:
     return found
 
 
-def _of_table(table: Table, definition: Definition, tables: int) -> list[Customer]:
+def _of_table(table: KeyedTable, definition: Definition, tables: int) -> list[Customer]:
     found = index(table, definition.by, definition.csv_options)
     slots = definition.slots or len(os.sched_getaffinity(0))
     in_place = found.in_place(max(1, shard_count(len(found.entries), slots, table.size) // tables))
@@ -139,7 +139,7 @@ def _of_table(table: Table, definition: Definition, tables: int) -> list[Custome
             found.files(entry) if in_place else (),
             key=entry.key,
             table=table.number,
-            place=entry.first if in_place and found.in_order else ANYWHERE,
+            first_block=entry.first if in_place and found.in_order else UNORDERED,
             rows=entry.rows,
             size=int(entry.rows * per_row),
         )

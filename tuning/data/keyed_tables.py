@@ -34,7 +34,7 @@ MERGE_ROWS = 4_000_000
 
 
 @dataclass(frozen=True)
-class Table:
+class KeyedTable:
     """One keyed table: its files, or a frame in memory. prefix: of its customers' ids, when each file is a table."""
 
     number: int
@@ -51,7 +51,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Entry:
+class KeyedCustomer:
     """One customer of a table. first, last: the blocks (row groups, chunks) between which its rows are."""
 
     id: str
@@ -65,12 +65,12 @@ class Entry:
 class Index:
     """A table's customers. blocks: the file of each block; sizes: its bytes. unordered: reading in place costs more."""
 
-    table: Table
-    entries: tuple[Entry, ...]
+    table: KeyedTable
+    entries: tuple[KeyedCustomer, ...]
     blocks: tuple[int, ...]
     sizes: tuple[int, ...]
 
-    def files(self, entry: Entry) -> tuple[str, ...]:
+    def files(self, entry: KeyedCustomer) -> tuple[str, ...]:
         """The files in which an entry's rows are (one or more of them)."""
         first, last = self.blocks[entry.first], self.blocks[entry.last]
         return tuple(file.path for file in self.table.files[first : last + 1])
@@ -99,7 +99,7 @@ class Index:
         return self.table.size > IN_PLACE_BYTES
 
 
-def find_tables(data: Any, by: Sequence[str]) -> list[Table]:
+def find_tables(data: Any, by: Sequence[str]) -> list[KeyedTable]:
     """The keyed tables of a definition's data: each file of a glob is one, a folder or a list of files is one.
 
     Files whose folders spell out all keys (`zone=141/…`) are parts of one table, however they were found.
@@ -107,19 +107,19 @@ def find_tables(data: Any, by: Sequence[str]) -> list[Table]:
     import pandas as pd
 
     if isinstance(data, pd.DataFrame):
-        return [Table(0, frame=data)]
+        return [KeyedTable(0, frame=data)]
     files = find_files(data)
     spelled = all(set(by) <= set(hive_values(file.path)) for file in files)
     if is_glob(data) and len(files) > 1 and not spelled:
         names = file_ids(files)
         return [
-            Table(number, (file,), prefix=f"{name}/")
+            KeyedTable(number, (file,), prefix=f"{name}/")
             for number, (file, name) in enumerate(zip(files, names, strict=True))
         ]
-    return [Table(0, tuple(files))]
+    return [KeyedTable(0, tuple(files))]
 
 
-def index(table: Table, by: Sequence[str], csv: Mapping[str, Any]) -> Index:
+def index(table: KeyedTable, by: Sequence[str], csv: Mapping[str, Any]) -> Index:
     """Read a table's key columns: its customers, how many rows each has, and between which blocks they are."""
     try:
         counts, blocks, sizes = _count(table, by, csv)
@@ -128,19 +128,19 @@ def index(table: Table, by: Sequence[str], csv: Mapping[str, Any]) -> Index:
     columns = [counts.column(name).to_pylist() for name in _positions(by)]
     keys: list[Key] = [tuple(map(key_text, values)) for values in zip(*columns, strict=True)]
     shorten = written_as_floats(keys)
-    found: dict[str, Entry] = {}
+    found: dict[str, KeyedCustomer] = {}
     figures = [counts.column(name).to_pylist() for name in ("n", "first", "last")]
     for key, rows, first, last in zip(keys, *figures, strict=True):
         name = table.prefix + customer_id(key, shorten)
         known = found.get(name)
         if known is not None:  # the same value in two types, or NaN beside null
             rows, first, last = known.rows + rows, min(known.first, first), max(known.last, last)
-        found[name] = Entry(name, key, rows, first, last)
+        found[name] = KeyedCustomer(name, key, rows, first, last)
     return Index(table, tuple(found[name] for name in sorted(found)), blocks, sizes)
 
 
 def _count(
-    table: Table, by: Sequence[str], csv: Mapping[str, Any]
+    table: KeyedTable, by: Sequence[str], csv: Mapping[str, Any]
 ) -> tuple[pa.Table, tuple[int, ...], tuple[int, ...]]:
     blocks: list[int] = []
     sizes: list[int] = []
@@ -157,7 +157,7 @@ def _count(
     return _merged(parts, by), tuple(blocks), tuple(sizes)
 
 
-def _blocks(table: Table, by: Sequence[str], csv: Mapping[str, Any]) -> Iterator[tuple[int, int, pa.Table]]:
+def _blocks(table: KeyedTable, by: Sequence[str], csv: Mapping[str, Any]) -> Iterator[tuple[int, int, pa.Table]]:
     """(file, bytes, key columns) of each row group of Parquet and of each chunk of CSV, in order."""
     if table.frame is not None:
         check_columns(by, list(map(str, table.frame.columns)))

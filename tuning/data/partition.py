@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from tuning.data.balancing import balance, shard_count
 from tuning.data.customers import Customer
-from tuning.data.keyed_tables import Table, find_tables
+from tuning.data.keyed_tables import KeyedTable, find_tables
 from tuning.data.keys import hive_values, key_table, row_keys
 from tuning.data.reading import check_names, explained, is_parquet, open_parquet, read_chunks, read_schema, short
 from tuning.errors import CustomerError, DataError
@@ -39,37 +39,37 @@ def partition(definition: Definition, customers: Sequence[Customer], directory: 
 
     Every call writes files of its own, so that two owners of a run never write the same one.
     """
-    loose = [customer for customer in customers if customer.loose]
-    if not loose:
+    unpartitioned = [customer for customer in customers if customer.unpartitioned]
+    if not unpartitioned:
         return list(customers)
     placed: dict[str, tuple[str, ...]] = {}
     folder = f"{FOLDER}/{uuid4().hex[:12]}"
     plain = not definition.by or isinstance(definition.data, Mapping)
     if plain:
-        for number, customer in enumerate(loose):
+        for number, customer in enumerate(unpartitioned):
             frame = definition.data[customer.id] if isinstance(definition.data, Mapping) else definition.data
             placed[customer.id] = (_write(directory, f"{folder}/{number:05d}.parquet", to_arrow(frame)),)
     else:
         for table in find_tables(definition.data, definition.by):
-            placed |= _divide(table, definition, loose, directory, f"{folder}/{table.number:05d}")
-    lost = [customer.id for customer in loose if customer.id not in placed]
+            placed |= _divide(table, definition, unpartitioned, directory, f"{folder}/{table.number:05d}")
+    lost = [customer.id for customer in unpartitioned if customer.id not in placed]
     if lost:
         raise DataError(f"data: it changed while it was read: the rows of customer {lost[0]!r} are not there any more.")
     return [
-        replace(customer, files=placed[customer.id], place=0, key=None if plain else customer.key)
-        if customer.loose
+        replace(customer, files=placed[customer.id], first_block=0, key=None if plain else customer.key)
+        if customer.unpartitioned
         else customer
         for customer in customers
     ]
 
 
 def _divide(
-    table: Table, definition: Definition, loose: Sequence[Customer], directory: RunDirectory, prefix: str
+    table: KeyedTable, definition: Definition, unpartitioned: Sequence[Customer], directory: RunDirectory, prefix: str
 ) -> dict[str, tuple[str, ...]]:
     """Stream one table into buckets; the files of each customer."""
     import numpy as np
 
-    here = [customer for customer in loose if customer.table == table.number]
+    here = [customer for customer in unpartitioned if customer.table == table.number]
     if not here:
         return {}
     sizes = [customer.size for customer in here]
@@ -80,9 +80,9 @@ def _divide(
     waiting = _Waiting(directory, prefix, len(buckets))
     for piece, keys_of in _pieces(table, definition):
         codes, keys = row_keys(keys_of, definition.by)
-        place = np.array([bucket_of.get(key, -1) for key in keys], dtype=np.int64)[codes]
-        order = np.argsort(place, kind="stable")
-        bounds = np.searchsorted(place[order], np.arange(len(buckets) + 1))
+        first_block = np.array([bucket_of.get(key, -1) for key in keys], dtype=np.int64)[codes]
+        order = np.argsort(first_block, kind="stable")
+        bounds = np.searchsorted(first_block[order], np.arange(len(buckets) + 1))
         for bucket, (start, end) in enumerate(pairwise(bounds.tolist())):
             if end > start:  # a copy: a slice would keep the whole piece in memory until its last bucket is written
                 waiting.add(bucket, piece.take(order[start:end]))
@@ -149,7 +149,7 @@ def _write(directory: RunDirectory, name: str, rows: pa.Table) -> str:
     return directory.locate(name)
 
 
-def _pieces(table: Table, definition: Definition) -> Iterator[tuple[pa.Table, pa.Table]]:
+def _pieces(table: KeyedTable, definition: Definition) -> Iterator[tuple[pa.Table, pa.Table]]:
     """(rows, their key columns) of a table, piece by piece in its order."""
     import pyarrow as pa
 

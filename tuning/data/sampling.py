@@ -62,7 +62,7 @@ def sample_frames(
     largest = sorted(customers, key=lambda customer: (-customer.size, customer.id))[:LOOKED_AT]
     for customer in largest:
         try:
-            if customer.loose:
+            if customer.unpartitioned:
                 frame = rows_of(customer)
             elif customer.key is None:
                 frame = read_frame(customer.files[0], definition.csv_options, rows=ROWS)

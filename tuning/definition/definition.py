@@ -22,7 +22,7 @@ from tuning.definition.options import (
     CustomerOptions,
     Limits,
     MLflowOptions,
-    Part,
+    Options,
     Resources,
     SplitOptions,
     WarmStart,
@@ -33,7 +33,7 @@ from tuning.models.entries import parse_models
 from tuning.storage.run_directory import mask_in
 
 
-class Definition(Part):
+class Definition(Options):
     """One search over all customers.
 
     name: of the definition, the MLflow experiment and the run directories.

@@ -18,18 +18,18 @@ _OWN_KEYS = ("label", "algorithm", "scheduler")
 class Method:
     """label: unique in a comparison. algorithm, scheduler: specs of `search_spaces` and `schedulers`.
 
-    twin: 0, or 2, 3, … for the same method given again: it draws other numbers, so that it shows what luck does.
+    repeat: 0, or 2, 3, … for the same method given again: it draws other numbers, so that it shows what luck does.
     """
 
     label: str
     algorithm: Any
     scheduler: Any
-    twin: int = 0
+    repeat: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `parse_method` gives the same method back."""
         plain = {"label": self.label, "algorithm": self.algorithm.to_dict(), "scheduler": self.scheduler.to_dict()}
-        return {**plain, "twin": self.twin} if self.twin else plain
+        return {**plain, "repeat": self.repeat} if self.repeat else plain
 
 
 class CompareOptions(BaseModel):
@@ -88,9 +88,9 @@ def parse_methods(given: str | Iterable[str | Mapping[str, Any] | Method]) -> tu
         method = item if isinstance(item, Method) else parse_method(item)
         same = sum((other.algorithm, other.scheduler) == (method.algorithm, method.scheduler) for other in methods)
         labels = {other.label for other in methods}
-        if method.label in labels and (method.twin or not same):
+        if method.label in labels and (method.repeat or not same):
             raise PlanError(f"Two different algorithms are labelled {method.label!r}; give one of them another label.")
-        if same and not method.twin:
+        if same and not method.repeat:
             method = Method(f"{method.label}#{same + 1}", method.algorithm, method.scheduler, same + 1)
         methods.append(method)
     if len(methods) < 2:
@@ -104,9 +104,9 @@ def parse_method(given: str | Mapping[str, Any]) -> Method:
     import schedulers
     from search_spaces import SpaceError, algorithms
 
-    label, algorithm, scheduler, twin = _parts(given)
+    label, algorithm, scheduler, repeat = _parts(given)
     try:
-        method = Method(label, algorithms.parse(algorithm), schedulers.parse(scheduler or WITHOUT_SCHEDULER), twin)
+        method = Method(label, algorithms.parse(algorithm), schedulers.parse(scheduler or WITHOUT_SCHEDULER), repeat)
         method.algorithm._check_installed()
     except (SpaceError, schedulers.SchedulerError) as error:
         raise PlanError(f"Algorithm {label!r}: {error}") from error
@@ -133,12 +133,12 @@ def _items(given: str | Iterable[Any]) -> list[Any]:
 
 
 def _parts(given: str | Mapping[str, Any]) -> tuple[str, Any, Any, int]:
-    """Label, algorithm, scheduler, twin."""
+    """Label, algorithm, scheduler, repeat."""
     if isinstance(given, str):
         name, _, scheduler = given.partition("+")
         return given, name.strip(), scheduler.strip() or None, 0
     own = {key: given[key] for key in _OWN_KEYS if key in given}
-    options = {key: value for key, value in given.items() if key not in (*_OWN_KEYS, "twin")}
+    options = {key: value for key, value in given.items() if key not in (*_OWN_KEYS, "repeat")}
     algorithm = own.get("algorithm", options)
     if "algorithm" in own and options:
         raise PlanError(f"The algorithm {dict(given)!r} has {', '.join(options)} beside `algorithm`; put them inside.")
@@ -146,7 +146,7 @@ def _parts(given: str | Mapping[str, Any]) -> tuple[str, Any, Any, int]:
         str(own.get("label") or _label(algorithm, own.get("scheduler"))),
         algorithm,
         own.get("scheduler"),
-        int(given.get("twin", 0)),
+        int(given.get("repeat", 0)),
     )
 
 

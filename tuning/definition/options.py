@@ -18,13 +18,13 @@ DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 EXAMPLE = "sqlite:///mlflow.db"
 
 
-class Part(BaseModel):
+class Options(BaseModel):
     """Values that never change; an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
 
-class SplitOptions(Part):
+class SplitOptions(Options):
     """How rows are divided, once per customer.
 
     type: random; stratified (each part has the classes in the same shares); group (all rows with the same value of
@@ -65,7 +65,7 @@ class SplitOptions(Part):
         return "group" if self.group else "time" if self.column else "auto"
 
 
-class CsvOptions(Part):
+class CsvOptions(Options):
     """Options of `pandas.read_csv` for CSV files that are not plain.
 
     sep: between fields. decimal, thousands: signs in numbers. quotechar. comment: rest of the line is ignored.
@@ -82,7 +82,7 @@ class CsvOptions(Part):
     encoding_errors: Literal["strict", "replace", "ignore"] = "strict"
 
 
-class Resources(Part):
+class Resources(Options):
     """What one worker takes of the cluster while it works on a customer.
 
     cpus, gpus: of Ray's. memory_gb: reserved; None reserves nothing.
@@ -114,7 +114,7 @@ def parse_space(value: Any) -> Any:
     return SearchSpace.parse(value)
 
 
-class CustomerOptions(Part):
+class CustomerOptions(Options):
     """What is otherwise for one customer: where its rows are, its search space, trials, resources."""
 
     path: str | None = None
@@ -133,7 +133,7 @@ class CustomerOptions(Part):
         return parse_space(value)
 
 
-class WarmStart(Part):
+class WarmStart(Options):
     """A configuration to begin with.
 
     config: of the search space; what it leaves out has its default. score: when it is known from before, with the
@@ -146,7 +146,7 @@ class WarmStart(Part):
     customer: str | None = None
 
 
-class MLflowOptions(Part):
+class MLflowOptions(Options):
     """The copy in MLflow.
 
     tracking_uri: None is `sqlite:///<run>/mlflow.db`. experiment: None is the definition's name. record_trials: which
@@ -186,7 +186,7 @@ class MLflowOptions(Part):
         return f"{shown}: MLflow knows no {scheme}://; it is one of {', '.join((*SERVERS, *DATABASES))}"
 
 
-class Limits(Part):
+class Limits(Options):
     """What one customer may cost the others.
 
     trial_seconds, study_seconds: wall time before the worker is ended. memory_gb: of one worker, beyond what it

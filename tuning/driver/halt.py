@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tuning.driver.signals import Signals
-from tuning.execution.cluster import Machines, error_text, worker_died
+from tuning.execution.cluster import NodeWatch, error_text, worker_died
 from tuning.records.lease import Lease
 
-_HALTS: dict[str, Halt] = {}
+_HALTS: dict[str, StopConditions] = {}
 
 
 @dataclass
-class Halt:
+class StopConditions:
     """Asked at every step of Tune's loop whether to stop.
 
     seconds: what the run may still take, None without a limit. patience: how often a shard's worker may die in a row
@@ -31,7 +31,7 @@ class Halt:
     patience: int = 10
     broken: str = ""
     actors: dict[str, Any] = field(default_factory=dict)
-    machines: Machines = field(default_factory=Machines)
+    machines: NodeWatch = field(default_factory=NodeWatch)
     failures: Counter[str] = field(default_factory=Counter)
     idle: int = 0  # trials in a row whose workers could not even begin
 
@@ -75,7 +75,7 @@ class Halt:
 
 
 @contextlib.contextmanager
-def halting(halt: Halt) -> Iterator[str]:
+def halting(halt: StopConditions) -> Iterator[str]:
     """Register a halt for the time of a run; gives the key that `stopper` and `workers_callback` take.
 
     Ray pickles stoppers and callbacks when a Tuner is made; a key travels, a lease would not.
@@ -150,7 +150,7 @@ def stopper(key: str) -> Any:
 
 
 def workers_callback(key: str) -> Any:
-    """A `ray.tune.Callback` that keeps the handles of the workers for `Halt.end_workers`."""
+    """A `ray.tune.Callback` that keeps the handles of the workers for `StopConditions.end_workers`."""
     from ray import tune
 
     class Workers(tune.Callback):

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from tuning.definition.definition import Definition, define
 from tuning.definition.yaml_file import read_definition
-from tuning.driver.halt import Halt, halting, stopper, workers_callback
+from tuning.driver.halt import StopConditions, halting, stopper, workers_callback
 from tuning.driver.progress import Listener, Progress, hand_on, listening, reports_callback
 from tuning.driver.signals import Signals
 from tuning.driver.tuner import build_tuner, check_room, in_memory, restart_ray, start_ray, tune_settings
 from tuning.errors import RunError, RunInterrupted, RunOwnedError, StorageError, TuningError, signal_name
-from tuning.execution.cluster import Machines, any_alive
+from tuning.execution.cluster import NodeWatch, any_alive
 from tuning.planning.plan import PACKED, Plan, make_plan
-from tuning.records.ownership import newest_epoch
+from tuning.records.ownership import newest_term
 from tuning.records.parts import STUDIES, TRIALS, accepted, kind_of
-from tuning.runs.begin import Begun, begin, go_on
+from tuning.runs.begin import OwnedRun, begin, resume_run
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import USED_UP, RunResult
 from tuning.storage.run_directory import RunDirectory
@@ -73,11 +73,11 @@ class TuneRunner:
         Its `fit()` records everything there; `RunResult(run_dir)` reads it. `run()` adds the progress line, MLflow,
         and going on after a crash of Tune itself.
         """
-        begun = begin(self.definition, run_dir)
-        begun.lease.release()  # nobody here watches over what the caller does with it
-        start_ray(begun.plan.slots)
+        owned = begin(self.definition, run_dir)
+        owned.lease.release()  # nobody here watches over what the caller does with it
+        start_ray(owned.plan.slots)
         return (
-            build_tuner(begun, 0) if begun.plan.placement == PACKED else _spread(begun, lambda _: None).lasting_tuner()
+            build_tuner(owned, 0) if owned.plan.placement == PACKED else _spread(owned, lambda _: None).lasting_tuner()
         )
 
     def run(
@@ -92,9 +92,9 @@ class TuneRunner:
         if resume and run_dir is None:
             raise RunError("resume needs run_dir, the folder of the run to go on with.")
 
-        def start() -> Begun:
+        def start() -> OwnedRun:
             if resume and run_dir is not None:
-                return go_on(RunDirectory(run_dir), self.definition)
+                return resume_run(RunDirectory(run_dir), self.definition)
             return begin(self.definition, run_dir)
 
         return _run(start, run_dir, progress, in_process)
@@ -111,41 +111,41 @@ class TuneRunner:
             frozen = frozen_definition(directory)
             fields = {name: getattr(frozen, name) for name in frozen.model_fields_set}
             definition = define({**fields, **{name: _within(frozen, name, value) for name, value in changes.items()}})
-        return _run(lambda: go_on(directory, definition), run_dir, progress, in_process)
+        return _run(lambda: resume_run(directory, definition), run_dir, progress, in_process)
 
 
-def _run(start: Callable[[], Begun], run_dir: str | None, progress: bool, in_process: bool) -> RunResult:
+def _run(start: Callable[[], OwnedRun], run_dir: str | None, progress: bool, in_process: bool) -> RunResult:
     """Begin a run and work it through; signals are heard from its first moment to its last."""
     with Signals(at_once=True) as signals:
         try:
-            begun = start()
+            owned = start()
         except BaseException:
             if not signals.received:
                 raise
             # A module of C that was just being loaded makes an ImportError of it.
             raise RunInterrupted(signals.last, _too_early(signals.last, run_dir)) from None
         signals.at_once = False
-        return _Run(begun, signals).execute(progress, in_process)
+        return RunSession(owned, signals).execute(progress, in_process)
 
 
 def _too_early(number: int, run_dir: str | None) -> str:
     """What to say when a signal came before anything was tried."""
     text = f"stopped by {signal_name(number)} before the first trial"
     with contextlib.suppress(Exception):
-        if run_dir is not None and newest_epoch(directory := RunDirectory(run_dir)) is not None:
+        if run_dir is not None and newest_term(directory := RunDirectory(run_dir)) is not None:
             return f"{text}. Go on with: tuning resume {directory.shown}"
     return f"{text}; nothing is recorded, begin again."
 
 
-class _Run:
+class RunSession:
     """A run that has begun, and is worked through here."""
 
-    def __init__(self, begun: Begun, signals: Signals) -> None:
+    def __init__(self, owned: OwnedRun, signals: Signals) -> None:
         self.signals = signals
-        self.begun = begun
-        self.directory = begun.directory
-        self.definition = begun.definition
-        self.plan = begun.plan
+        self.owned = owned
+        self.directory = owned.directory
+        self.definition = owned.definition
+        self.plan = owned.plan
         self._closing_seconds = MLFLOW_CLOSING_SECONDS
         self._own_ray = False
 
@@ -154,10 +154,10 @@ class _Run:
         bar = Progress(self.plan.trials, len(self.plan.studies), shown=progress)
         try:
             with contextlib.ExitStack() as stack:
-                lease = stack.enter_context(self.begun.lease)
+                lease = stack.enter_context(self.owned.lease)
                 tracking = self._tracking(stack)
                 patience = WORKER_DEATHS + self.definition.limits.crashes_before_quarantine
-                halt = Halt(lease, self.signals, self._seconds_left(), patience)
+                halt = StopConditions(lease, self.signals, self._seconds_left(), patience)
                 started = time.time()
                 self._work(halt, stack.enter_context(bar), tracking, in_process)
                 result = self._end(halt)
@@ -174,7 +174,7 @@ class _Run:
             # What Ray makes of the second signal is not our exception any more.
             raise self._interrupted(self.signals.last, bar) from None
 
-    def _work(self, halt: Halt, bar: Progress, tracking: Writer | None, in_process: bool) -> None:
+    def _work(self, halt: StopConditions, bar: Progress, tracking: Writer | None, in_process: bool) -> None:
         listeners: list[Listener] = [bar]
         if tracking is not None:
             listeners.append(lambda result: tracking.add(result["part"]) if "part" in result else None)
@@ -195,7 +195,7 @@ class _Run:
             halt.end_workers()
             raise
 
-    def _end(self, halt: Halt) -> RunResult:
+    def _end(self, halt: StopConditions) -> RunResult:
         """What came of it; an error when it ended before its time for somebody else's reason."""
         if halt.lease.taken_by:
             raise RunOwnedError(
@@ -226,7 +226,7 @@ class _Run:
 
     def _seconds_left(self) -> float | None:
         limit = self.definition.limits.run_seconds
-        return None if limit is None else max(0.0, limit - self.begun.epoch.seconds)
+        return None if limit is None else max(0.0, limit - self.owned.term.seconds)
 
     def _interrupted(self, number: int, bar: Progress) -> RunInterrupted:
         return RunInterrupted(
@@ -236,7 +236,7 @@ class _Run:
             f"Go on with: tuning resume {self.directory.shown}",
         )
 
-    def _work_here(self, halt: Halt, listeners: Sequence[Listener]) -> None:
+    def _work_here(self, halt: StopConditions, listeners: Sequence[Listener]) -> None:
         from tuning.execution.packed import work_shard
 
         def report(result: dict[str, Any]) -> None:
@@ -247,9 +247,9 @@ class _Run:
 
         with contextlib.suppress(_EnoughError):
             for shard in range(len(self.plan.shards)):
-                work_shard(self.directory, self.begun.epoch, shard, report, definition=in_memory(self.definition))
+                work_shard(self.directory, self.owned.term, shard, report, definition=in_memory(self.definition))
 
-    def _fit_until_done(self, halt: Halt, bar: Progress, keys: tuple[str, str]) -> None:
+    def _fit_until_done(self, halt: StopConditions, bar: Progress, keys: tuple[str, str]) -> None:
         """Tuners until nothing is left; one that raises is followed by another one while there is progress."""
         fruitless, attempt, failure = 0, 0, ""
         left = len(self.plan.studies)
@@ -271,7 +271,7 @@ class _Run:
             left = RunResult(self.directory).unfinished
             fruitless = 0 if self._recorded() > before else fruitless + 1
             if left and not any_alive():
-                halt.machines = Machines()
+                halt.machines = NodeWatch()
                 if self._own_ray:
                     restart_ray(self.plan.slots)
             if left and fruitless and fruitless < FRUITLESS_ATTEMPTS:
@@ -287,15 +287,15 @@ class _Run:
     def _fit(self, attempt: int, key: str, halt_key: str) -> None:
         callbacks = [reports_callback(key), workers_callback(halt_key)]
         if self.plan.placement == PACKED:
-            build_tuner(self.begun, attempt, callbacks, stopper(halt_key)).fit()
+            build_tuner(self.owned, attempt, callbacks, stopper(halt_key)).fit()
             return
-        spread = _spread(self.begun, lambda result: hand_on(key, result))
+        spread = _spread(self.owned, lambda result: hand_on(key, result))
         with spread.tuner(attempt, callbacks, stopper(halt_key)) as tuner:
             tuner.fit()
 
     def _recorded(self) -> int:
         """How many parts this owner's workers have written."""
-        return len(list(self.directory.list(self.begun.epoch.records)))
+        return len(list(self.directory.list(self.owned.term.records)))
 
     def _tracking(self, stack: contextlib.ExitStack) -> Writer | None:
         """The background writer of the copy in MLflow, closed with the stack; None when it is switched off."""
@@ -309,12 +309,12 @@ class _Run:
             self.directory,
             tracking_uri_of(self.directory, options.tracking_uri),
             options.experiment or self.definition.name,
-            self.begun.run,
+            self.owned.run,
             options.record_trials,
             options.record_models,
         )
         writer.start()
-        for part in self.begun.epoch.accepts:
+        for part in self.owned.term.accepts:
             if kind_of(part) in (TRIALS, STUDIES):
                 writer.add(part)
         stack.callback(self._close_tracking, writer)
@@ -322,7 +322,7 @@ class _Run:
 
     def _close_tracking(self, writer: Writer) -> None:
         with contextlib.suppress(StorageError):  # reports can get lost with a worker; parts cannot
-            for part in accepted(self.directory, self.begun.epoch):
+            for part in accepted(self.directory, self.owned.term):
                 if kind_of(part) in (TRIALS, STUDIES):
                     writer.add(part)
         status = writer.close(self._closing_seconds, patience=MLFLOW_PATIENCE_SECONDS)
@@ -335,13 +335,13 @@ class _Run:
             )
 
 
-def _spread(begun: Begun, report: Callable[[dict[str, Any]], None]) -> SpreadRun:
+def _spread(owned: OwnedRun, report: Callable[[dict[str, Any]], None]) -> SpreadRun:
     """The spread studies of a run; report: told of every part that is written."""
     from tuning.execution.spread.running import SpreadRun
 
-    tune_settings(begun.plan.slots)
-    carried = in_memory(begun.definition)
-    return SpreadRun(begun.directory, begun.epoch, begun.plan, begun.run, begun.definition, carried, report)
+    tune_settings(owned.plan.slots)
+    carried = in_memory(owned.definition)
+    return SpreadRun(owned.directory, owned.term, owned.plan, owned.run, owned.definition, carried, report)
 
 
 def _within(definition: Definition, name: str, value: Any) -> Any:

@@ -12,9 +12,9 @@ from typing import Any
 from tuning.definition.definition import Definition
 from tuning.driver.signals import kept
 from tuning.errors import PlanError
-from tuning.evaluation.objective import Travelling
+from tuning.evaluation.objective import PortableFunction
 from tuning.execution.shard_queue import shard_queue
-from tuning.runs.begin import Begun
+from tuning.runs.begin import OwnedRun
 from tuning.storage.run_directory import slug
 
 logger = logging.getLogger(__name__)
@@ -35,24 +35,24 @@ TUNE_SETTINGS = {
 }
 
 
-def build_tuner(begun: Begun, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Any:
+def build_tuner(owned: OwnedRun, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Any:
     """The Tuner over all shards of a run; workers skip what is recorded already."""
     from ray import tune
 
     from tuning.execution.packed import packed_trainable
 
-    slots = begun.plan.slots
+    slots = owned.plan.slots
     tune_settings(slots)
-    name = f"packed_{slug(begun.run).replace('-', '_')}"
-    epoch = replace(begun.epoch, accepts=())  # the long list of accepted parts stays here
-    trainable = packed_trainable(begun.directory.uri, epoch, name, in_memory(begun.definition), max(1.0, slots / 8))
+    name = f"packed_{slug(owned.run).replace('-', '_')}"
+    term = replace(owned.term, accepts=())  # the long list of accepted parts stays here
+    trainable = packed_trainable(owned.directory.uri, term, name, in_memory(owned.definition), max(1.0, slots / 8))
     return tune.Tuner(
-        tune.with_resources(trainable, shard_resources([each.to_ray() for each in begun.plan.resources])),
-        param_space={"shard": tune.grid_search(list(range(len(begun.plan.shards))))},
+        tune.with_resources(trainable, shard_resources([each.to_ray() for each in owned.plan.resources])),
+        param_space={"shard": tune.grid_search(list(range(len(owned.plan.shards))))},
         tune_config=tune.TuneConfig(reuse_actors=True, max_concurrent_trials=slots, scheduler=shard_queue(slots)),
         run_config=tune.RunConfig(
-            name=f"{begun.epoch.folder}-{attempt}",
-            storage_path=begun.directory.locate("tune"),
+            name=f"{owned.term.folder}-{attempt}",
+            storage_path=owned.directory.locate("tune"),
             callbacks=list(callbacks) or None,
             stop=stop,
             failure_config=tune.FailureConfig(max_failures=-1),
@@ -87,7 +87,7 @@ def in_memory(definition: Definition) -> Definition | None:
     """The definition with what cannot be written down, a function; None when workers read all of it from the run."""
     if not callable(definition.objective):
         return None
-    return definition.model_copy(update={"data": None, "objective": Travelling(definition.objective)})
+    return definition.model_copy(update={"data": None, "objective": PortableFunction(definition.objective)})
 
 
 def start_ray(slots: int) -> bool:

@@ -30,7 +30,7 @@ def resolve_objective(objective: Any) -> Callable[..., Any]:
     return found
 
 
-class Travelling:
+class PortableFunction:
     """A function on its way to workers, which find its module where this process has found it.
 
     Ray passes a function of an imported module by name, and a worker that cannot import the module dies without a
@@ -51,7 +51,7 @@ class Travelling:
         return _arrived, (cloudpickle.dumps(self.function), places)
 
 
-def _arrived(content: bytes, places: list[str]) -> Travelling:
+def _arrived(content: bytes, places: list[str]) -> PortableFunction:
     import cloudpickle
 
     sys.path += [place for place in places if place not in sys.path and os.path.isdir(place)]
@@ -63,7 +63,7 @@ def _arrived(content: bytes, places: list[str]) -> Travelling:
         def found(config: Any) -> Any:  # noqa: ARG001  # objectives are called by their arguments' names
             raise StudyError(f"{reason} Install its package there, or define it in the script or notebook itself.")
 
-    return Travelling(found)  # Tune's registry unpacks and packs it once more on the way
+    return PortableFunction(found)  # Tune's registry unpacks and packs it once more on the way
 
 
 def takes_state(objective: Any) -> bool:

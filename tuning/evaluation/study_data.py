@@ -12,7 +12,7 @@ from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
 from tuning.models.base import FRAME, Family, Matrix, SteppedFamily
 from tuning.models.registry import family as find_family
-from tuning.preprocessing.columns import Column, Raw, all_columns, name_list, read_columns
+from tuning.preprocessing.columns import Column, RawColumns, all_columns, name_list, read_columns
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.roles import class_weights, encode_target, read_groups, read_moments, read_weights
 from tuning.preprocessing.splitting import AUTO, GROUP, Split, split_rows
@@ -41,7 +41,7 @@ class StudyData:
 
     task: Task
     columns: tuple[Column, ...]
-    raw: Raw
+    raw: RawColumns
     y: np.ndarray
     split: Split
     weight: np.ndarray | None = None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class StudyOutcome:
     """A study's winner, or the reason why there is none; scores in the metric's own direction."""
 
     winner: TrialRecord | None
@@ -49,7 +49,7 @@ class Verdict:
         return None if self.winner is None else standard_error(self.winner.fold_scores)
 
 
-def choose(records: Sequence[TrialRecord], simple_first: Sequence[str] | None = None) -> Verdict:
+def choose(records: Sequence[TrialRecord], simple_first: Sequence[str] | None = None) -> StudyOutcome:
     """The winner by score alone; of equal ones the earliest, so the default when nothing is better.
 
     simple_first: families in the order of the search space, for the rule of one standard error (Breiman et al.,
@@ -60,14 +60,14 @@ def choose(records: Sequence[TrialRecord], simple_first: Sequence[str] | None = 
     eligible = [record for record in records if record.state == FINISHED and record.score is not None]
     default = next((record for record in eligible if record.trial == 0), None)
     if not eligible:
-        return Verdict(None, default, reason=_why_none(records))
+        return StudyOutcome(None, default, reason=_why_none(records))
     sign = 1.0 if eligible[0].mode == "max" else -1.0
     winner = max(eligible, key=lambda record: (sign * (record.score or 0.0), -record.trial))
     if simple_first is not None:
         least = sign * (winner.score or 0.0) - (standard_error(winner.fold_scores) or 0.0)
         within = [record for record in eligible if sign * (record.score or 0.0) >= least]
         winner = min(within, key=lambda record: _simplicity(record, simple_first))
-    return Verdict(winner, default)
+    return StudyOutcome(winner, default)
 
 
 def standard_error(scores: Sequence[float]) -> float | None:
@@ -91,23 +91,23 @@ def conclude(
     metric: Metric,
     customer: str,
     simple_first: Sequence[str] | None = None,
-) -> Verdict:
+) -> StudyOutcome:
     """Choose (see `choose`), refit on all rows of the search, score on the hold-out."""
-    verdict = choose(records, simple_first)
-    if verdict.winner is None:
-        return verdict
-    model, test_score, note = _refit(verdict.winner, data, metric, customer)
+    outcome = choose(records, simple_first)
+    if outcome.winner is None:
+        return outcome
+    model, test_score, note = _refit(outcome.winner, data, metric, customer)
     default_score: float | None = None
-    if verdict.default is not None:
-        same = verdict.default.trial == verdict.winner.trial
-        default_score = test_score if same else _refit(verdict.default, data, metric, customer)[1]
-    return Verdict(
-        verdict.winner,
-        verdict.default,
+    if outcome.default is not None:
+        same = outcome.default.trial == outcome.winner.trial
+        default_score = test_score if same else _refit(outcome.default, data, metric, customer)[1]
+    return StudyOutcome(
+        outcome.winner,
+        outcome.default,
         test_score=test_score,
         default_test_score=default_score,
         model=model,
-        notes="; ".join(filter(None, (note, _way(verdict.winner), *data.notes))) or None,
+        notes="; ".join(filter(None, (note, _refit_note(outcome.winner), *data.notes))) or None,
     )
 
 
@@ -153,7 +153,7 @@ def stages_of(record: TrialRecord) -> list[Stage]:
     return stages
 
 
-def _way(record: TrialRecord) -> str:
+def _refit_note(record: TrialRecord) -> str:
     stages = stages_of(record)
     return f"the winner was refitted along the {len(stages)} stages of its schedule" if len(stages) > 1 else ""
 

@@ -16,7 +16,7 @@ class MachinesLostError(Exception):
 
 
 @dataclass
-class Machines:
+class NodeWatch:
     """Looks now and then; `check` is cheap enough to be called at every step of Tune's loop."""
 
     every: float = LOOK_EVERY_S

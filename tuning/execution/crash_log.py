@@ -4,8 +4,8 @@ A few bytes in a memory-mapped file cost a microsecond per trial, and the kernel
 without a word (segmentation fault, `os._exit`, SIGKILL, out of memory). Beside it lies a text file for what Python's
 `faulthandler` writes in its last moment. A worker that ends in order removes both.
 
-Below a local run directory they lie in `flights/`. With object storage they lie in the node's temporary folder, and a
-small object in `flights/` says on which node and where.
+Below a local run directory they lie in `in_progress/`. With object storage they lie in the node's temporary folder,
+and a small object in `in_progress/` says on which node and where.
 """
 
 from __future__ import annotations
@@ -23,24 +23,23 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tuning.records.ownership import Epoch
+from tuning.records.ownership import Term
 from tuning.storage.run_directory import RunDirectory
 
-FOLDER = "flights"
+FOLDER = "in_progress"
 STATE = struct.Struct("<qq")  # position of the study in its shard, number of the trial
 SIZE = 4096
-STARTING, LOADING, CONCLUDING = (
-    -1,
-    -1,
-    -2,
-)  # position before the first study; trials before the first and behind the last
+#: The position of a worker that has not come to its first study yet.
+STARTING = -1
+#: In place of a trial's number: the study's data is read, or its winner is refitted.
+LOADING, CONCLUDING = -1, -2
 STACK_CHARACTERS = 6000
 Fetch = Callable[[str, str], bytes | None]
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where a worker is, or was: host and node (as Ray names it), and the file of its flight on that host."""
+    """Where a worker is, or was: host and node (as Ray names it), and its file on that host."""
 
     host: str
     pid: int
@@ -49,13 +48,13 @@ class Site:
 
     @property
     def stack(self) -> str:
-        """The file for the last words."""
+        """The file for the stack at the crash."""
         return f"{self.path}.txt"
 
 
 @dataclass(frozen=True)
 class Crash:
-    """A worker that ended in the middle: in which study of its shard, which trial, and its last words."""
+    """A worker that ended in the middle: in which study of its shard, which trial, and the stack at the crash."""
 
     position: int
     trial: int
@@ -77,17 +76,17 @@ class Crash:
         return "its process ended without a trace (killed from outside, out of memory, or an exit in native code)"
 
 
-class Flight:
+class ProgressMarker:
     """Says where its worker is; a context manager that leaves nothing behind when it is left in order."""
 
-    def __init__(self, directory: RunDirectory, epoch: Epoch, shard: int, node: str = "") -> None:
+    def __init__(self, directory: RunDirectory, term: Term, shard: int, node: str = "") -> None:
         self._directory = directory
-        self._name = f"{_prefix(epoch, shard)}{uuid.uuid4().hex[:12]}"
+        self._name = f"{_prefix(term, shard)}{uuid.uuid4().hex[:12]}"
         if directory.local:
             folder = Path(directory.path(self._name)).parent
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         else:  # a new folder: one with a name that others can guess could be somebody else's
-            folder = Path(tempfile.mkdtemp(prefix=f"tuning-{epoch.folder}-"))
+            folder = Path(tempfile.mkdtemp(prefix=f"tuning-{term.folder}-"))
         path = folder / self._name.rsplit("/", 1)[-1]
         self.site = Site(socket.gethostname(), os.getpid(), node, str(path))
         header = json.dumps(asdict(self.site)).encode()
@@ -100,7 +99,7 @@ class Flight:
         if not directory.local:
             directory.write(self._name, header)
 
-    def __enter__(self) -> Flight:
+    def __enter__(self) -> ProgressMarker:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -119,20 +118,20 @@ class Flight:
 
 def crashes(
     directory: RunDirectory,
-    epoch: Epoch,
+    term: Term,
     shard: int,
     *,
     fetch: Fetch = lambda *_: None,
     lost: Callable[[str], bool] = lambda _: False,
 ) -> list[Crash]:
-    """The workers that ended in the middle of a shard, in this epoch.
+    """The workers that ended in the middle of a shard, in this term.
 
     fetch: gives a file of another node, None when that cannot be had. lost: whether a node is gone; what ended with
     its node is nobody's fault.
     """
     found = []
-    for name in directory.list(f"{FOLDER}/{epoch.folder}"):
-        if not name.startswith(_prefix(epoch, shard)) or name.endswith(".txt"):
+    for name in directory.list(f"{FOLDER}/{term.folder}"):
+        if not name.startswith(_prefix(term, shard)) or name.endswith(".txt"):
             continue
         try:
             content = directory.read(name)
@@ -144,7 +143,7 @@ def crashes(
         state = content if directory.local else _look(site, site.path, fetch)
         if state is not None:
             position, trial = STATE.unpack_from(state)
-            found.append(Crash(position, trial, _last_words(_look(site, site.stack, fetch) or b"")))
+            found.append(Crash(position, trial, _stack_at_crash(_look(site, site.stack, fetch) or b"")))
     return found
 
 
@@ -153,7 +152,7 @@ def counted(found: list[Crash]) -> Counter[tuple[int, int]]:
     return Counter((crash.position, crash.trial) for crash in found)
 
 
-def _last_words(written: bytes) -> str:
+def _stack_at_crash(written: bytes) -> str:
     """What faulthandler wrote, of several threads the one that was in a study."""
     text = written.decode(errors="replace").partition("\nExtension modules:")[0]
     head, *threads = re.split(r"^(?=(?:Current thread|Thread) )", text, flags=re.MULTILINE)
@@ -161,8 +160,8 @@ def _last_words(written: bytes) -> str:
     return (head + "".join(mine or threads)).strip()[:STACK_CHARACTERS]
 
 
-def _prefix(epoch: Epoch, shard: int) -> str:
-    return f"{FOLDER}/{epoch.folder}/s{shard:05d}-"
+def _prefix(term: Term, shard: int) -> str:
+    return f"{FOLDER}/{term.folder}/s{shard:05d}-"
 
 
 def _look(site: Site, path: str, fetch: Fetch) -> bytes | None:

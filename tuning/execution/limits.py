@@ -23,20 +23,22 @@ from tuning.definition.definition import Limits
 from tuning.errors import StudyError
 from tuning.steps import Step
 
-MORE = 1.25  # a hard limit's share of the soft one
+HARD_OVER_SOFT = 1.25  # a hard limit's share of the soft one
 LEEWAY_S = 1.0
-FIRST_S = 10.0  # more for the first study in a process whose libraries could not be loaded beforehand
-LAZY = 0.1  # of a limit: so much later may the watchdog bite, which saves setting it for every short trial
-SHARE = 0.8  # of the memory that is free, for all slots of a node together
+COLD_START_S = 10.0  # more for the first study in a process whose libraries could not be loaded beforehand
+WATCHDOG_SLACK = 0.1  # of a limit: so much later may the watchdog bite, which saves setting it for every short trial
+SHARE_OF_FREE_MEMORY = 0.8  # of the memory that is free, for all slots of a node together
 LEAST_MEMORY = 512 * 2**20
-RECYCLE = 0.6  # of its memory limit that a worker may keep between two studies before it makes place for a new one
+REPLACE_WORKER_ABOVE = (
+    0.6  # of its memory limit that a worker may keep between two studies before it makes place for a new one
+)
 
 
 class TrialTimeoutError(Exception):
     """A trial took longer than `limits.trial_seconds`."""
 
 
-class Guard:
+class TimeLimits:
     """Watches over one worker's studies; a context manager.
 
     stack: a file with a descriptor, where the watchdog writes before it ends the process. warm: whether everything
@@ -47,12 +49,12 @@ class Guard:
 
     def __init__(self, limits: Limits, stack: IO[bytes], warm: bool = True) -> None:
         self.limits = limits
-        self._grace = 0.0 if warm else FIRST_S
+        self._grace = 0.0 if warm else COLD_START_S
         self._stack = stack
         self._study_until = self._armed_until = float("inf")
         self._study_started = 0.0
 
-    def __enter__(self) -> Guard:
+    def __enter__(self) -> TimeLimits:
         faulthandler.enable(file=self._stack, all_threads=False)
         return self
 
@@ -62,8 +64,8 @@ class Guard:
 
     def study(self) -> None:
         """A study begins."""
-        Guard._studies += 1
-        if Guard._studies > 1:
+        TimeLimits._studies += 1
+        if TimeLimits._studies > 1:
             self._grace = 0.0
         self._study_started = time.monotonic()
         self._study_until = self._study_started + self._hard(self.limits.study_seconds)
@@ -74,7 +76,7 @@ class Guard:
         wanted = min(now + self._hard(self.limits.trial_seconds), self._study_until)
         if wanted == float("inf"):
             return
-        late = wanted + LAZY * (wanted - now)
+        late = wanted + WATCHDOG_SLACK * (wanted - now)
         if not wanted <= self._armed_until <= late:  # else it is set to a moment that serves this part too
             self._armed_until = late if wanted < self._study_until else wanted
             faulthandler.dump_traceback_later(max(0.05, self._armed_until - now), exit=True, file=self._stack)
@@ -115,10 +117,10 @@ class Guard:
         return watched
 
     def _hard(self, limit: float | None) -> float:
-        return float("inf") if limit is None else limit * MORE + LEEWAY_S + self._grace
+        return float("inf") if limit is None else limit * HARD_OVER_SOFT + LEEWAY_S + self._grace
 
 
-class Memory:
+class MemoryLimit:
     """A limit on what this process may allocate beyond what it had when it first came here; a context manager.
 
     gigabytes: None is the free memory's share of one of `slots` workers. shared: bytes on top that all studies share.
@@ -129,7 +131,7 @@ class Memory:
         self.limit = int(gigabytes * 2**30) if gigabytes is not None else max(LEAST_MEMORY, _fair_share(slots))
         self._before = resource.getrlimit(resource.RLIMIT_DATA)
 
-    def __enter__(self) -> Memory:
+    def __enter__(self) -> MemoryLimit:
         soft, hard = self._base + self.limit, self._before[1]
         if _allocated_at_first() and (hard == resource.RLIM_INFINITY or soft < hard):
             resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
@@ -141,7 +143,7 @@ class Memory:
     @property
     def worn_out(self) -> bool:
         """True when earlier studies left so much behind that a later one would fail for it."""
-        return bool(_allocated_at_first()) and allocated() - self._base > RECYCLE * self.limit
+        return bool(_allocated_at_first()) and allocated() - self._base > REPLACE_WORKER_ABOVE * self.limit
 
 
 def allocated() -> int:
@@ -158,7 +160,7 @@ def _allocated_at_first() -> int:
 
 
 def _fair_share(slots: int) -> int:
-    return int(SHARE * _free() / max(1, slots))
+    return int(SHARE_OF_FREE_MEMORY * _free() / max(1, slots))
 
 
 def _free() -> int:

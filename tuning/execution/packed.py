@@ -3,8 +3,9 @@
 A customer is loaded once; its folds and encodings are made once. Finished trials are written as a record part
 first and reported second. The work is a plain function, `work_shard`; `packed_trainable` wraps it for Tune.
 
-A worker that dies is started again by Tune. It reads what is recorded of its shard, and from the flights of those
-before it which trial each of them died in: the studies concerned come last and alone, every trial written at once.
+A worker that dies is started again by Tune. It reads what is recorded of its shard, and from the progress markers of
+those before it which trial each of them died in: the studies concerned come last and alone, every trial written at
+once.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from typing import Any
 
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, StorageError
-from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, Flight, counted, crashes
-from tuning.execution.limits import Guard, Memory, allocated
+from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, ProgressMarker, counted, crashes
+from tuning.execution.limits import MemoryLimit, TimeLimits, allocated
 from tuning.execution.quarantine import quarantine
-from tuning.execution.study_run import Watch, Workshop, heed_sigterm, quiet, run_study, warm_up
-from tuning.records.ownership import Epoch
+from tuning.execution.study_run import Hooks, WorkerContext, ignore_warnings, run_study, unblock_sigterm, warm_up
+from tuning.records.ownership import Term
 from tuning.records.parts import STUDIES, TRIALS, PartWriter, of_kind, read_parts, shard_parts
 from tuning.records.schema import Record, TrialRecord, unique
 from tuning.runs.plan_file import read_shard
-from tuning.runs.resume import carried
+from tuning.runs.resume import handed_over
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
@@ -55,11 +56,11 @@ class Nodes:
 
 
 @dataclass
-class Watcher(Watch):
+class WorkerHooks(Hooks):
     """Notes where the worker is and sets its limits."""
 
-    flight: Flight
-    guard: Guard
+    marker: ProgressMarker
+    guard: TimeLimits
     position: int = STARTING
 
     def study(self, position: int) -> None:
@@ -77,7 +78,7 @@ class Watcher(Watch):
         self._turn(CONCLUDING)
 
     def _turn(self, trial: int) -> None:
-        self.flight.at(self.position, trial)
+        self.marker.at(self.position, trial)
         self.guard.part()
 
     def saving(self) -> None:
@@ -98,7 +99,7 @@ class Shard:
     ended.
     """
 
-    workshop: Workshop
+    context: WorkerContext
     studies: Sequence[Study]
     left: Sequence[int]
     writer: PartWriter
@@ -115,9 +116,9 @@ class Shard:
             customer = self.studies[position].customer
             if customer.key is not None:
                 with suppress(CustomerError):
-                    self.workshop.loader.read(customer)
+                    self.context.loader.read(customer)
 
-    def work(self, watcher: Watcher | None = None, memory: Memory | None = None) -> None:
+    def work(self, watcher: WorkerHooks | None = None, memory: MemoryLimit | None = None) -> None:
         """Run all unfinished studies: those that a worker died in come last, and every trial is written at once."""
         suspects = {crash.position for crash in self.found}
         for position in self.left:
@@ -134,15 +135,15 @@ class Shard:
             self._study(position, study, watcher)
         self._write(watcher)
 
-    def _study(self, position: int, study: Study, watcher: Watcher | None) -> None:
+    def _study(self, position: int, study: Study, watcher: WorkerHooks | None) -> None:
         if watcher is not None:
             watcher.study(position)
-        for records in run_study(self.workshop, study, self.known.get(study.id, []), watch=watcher):
+        for records in run_study(self.context, study, self.known.get(study.id, []), watch=watcher):
             self.writer.add(self._with_attempts(position, records))
             if self.writer.due:
                 self._write(watcher)
 
-    def _write(self, watcher: Watcher | None) -> None:
+    def _write(self, watcher: WorkerHooks | None) -> None:
         if watcher is not None:
             watcher.saving()
         self.writer.flush()
@@ -158,7 +159,7 @@ class Shard:
 
     def _condemned(self, position: int) -> Crash | None:
         """The last crash of a study one of whose trials has ended its worker too often."""
-        limit = self.workshop.definition.limits.crashes_before_quarantine
+        limit = self.context.definition.limits.crashes_before_quarantine
         keys = [key for key, count in self.counts.items() if key[0] == position and count >= limit]
         return next((crash for crash in reversed(self.found) if (crash.position, crash.trial) in keys), None)
 
@@ -166,13 +167,13 @@ class Shard:
         times = self.counts[crash.position, crash.trial]
         known = self.known.get(study.id, [])
         return quarantine(
-            self.workshop, study, known, what=crash.where, times=times, cause=crash.cause, error=crash.stack
+            self.context, study, known, what=crash.where, times=times, cause=crash.cause, error=crash.stack
         )
 
 
 def work_shard(
     directory: RunDirectory,
-    epoch: Epoch,
+    term: Term,
     shard: int,
     report: Report,
     *,
@@ -186,19 +187,19 @@ def work_shard(
     interval: seconds between record parts, default `INTERVAL_S`. nodes: with None nothing is limited and nothing
     noted for the case of a crash, as when somebody debugs in this process.
     """
-    settings, studies = read_shard(directory, epoch, shard)
-    known, finished = recorded(directory, epoch, shard)
-    found = [] if nodes is None else crashes(directory, epoch, shard, fetch=nodes.fetch, lost=nodes.lost)
+    settings, studies = read_shard(directory, term, shard)
+    known, finished = recorded(directory, term, shard)
+    found = [] if nodes is None else crashes(directory, term, shard, fetch=nodes.fetch, lost=nodes.lost)
     suspects = {crash.position for crash in found}
     order = sorted(range(len(studies)), key=lambda position: position in suspects)
     left = [position for position in order if studies[position].id not in finished]
-    workshop = Workshop.open(directory, epoch, settings, definition, [studies[position] for position in left])
+    context = WorkerContext.open(directory, term, settings, definition, [studies[position] for position in left])
     every = INTERVAL_S if interval is None else interval
-    writer = PartWriter(directory, epoch, shard, report, every, workshop.filing.settle)
-    work = Shard(workshop, studies, left, writer, known, found)
+    writer = PartWriter(directory, term, shard, report, every, context.filing.flush)
+    work = Shard(context, studies, left, writer, known, found)
     with ExitStack() as stack:
-        stack.enter_context(quiet())
-        stack.push(writer.rescue)
+        stack.enter_context(ignore_warnings())
+        stack.push(writer.flush_on_exit)
         if nodes is None:
             work.work()
             return
@@ -206,33 +207,33 @@ def work_shard(
             raise StorageError(
                 f"the worker of shard {shard} died {starts} times before its first study: {found[-1].cause}"
             )
-        limits = workshop.definition.limits
-        flight = stack.enter_context(Flight(directory, epoch, shard, nodes.name))
+        limits = context.definition.limits
+        marker = stack.enter_context(ProgressMarker(directory, term, shard, nodes.name))
         before = allocated()
         work.read_together()
-        memory = stack.enter_context(Memory(limits.memory_gb, nodes.slots, allocated() - before))
+        memory = stack.enter_context(MemoryLimit(limits.memory_gb, nodes.slots, allocated() - before))
         timed = limits.trial_seconds is not None or limits.study_seconds is not None
-        warm = not (timed and left) or warm_up(workshop, studies[left[0]])
-        guard = stack.enter_context(Guard(limits, flight.stack, warm))
-        work.work(Watcher(flight, guard), memory)
+        warm = not (timed and left) or warm_up(context, studies[left[0]])
+        guard = stack.enter_context(TimeLimits(limits, marker.stack, warm))
+        work.work(WorkerHooks(marker, guard), memory)
 
 
-def recorded(directory: RunDirectory, epoch: Epoch, shard: int) -> tuple[dict[str, list[TrialRecord]], set[str]]:
+def recorded(directory: RunDirectory, term: Term, shard: int) -> tuple[dict[str, list[TrialRecord]], set[str]]:
     """What is known of a shard from before: trials by study, and the ids of finished studies."""
-    names = shard_parts(directory, epoch, shard)
-    trials = carried(directory, epoch, shard) + read_parts(directory, of_kind(names, TRIALS), damaged=ignore)
+    names = shard_parts(directory, term, shard)
+    trials = handed_over(directory, term, shard) + read_parts(directory, of_kind(names, TRIALS), damaged=rerun_damaged)
     by_study: dict[str, list[TrialRecord]] = {}
     for record in unique(trials):
         by_study.setdefault(record.study, []).append(record)
-    finished = {record.study for record in read_parts(directory, of_kind(names, STUDIES), damaged=ignore)}
+    finished = {record.study for record in read_parts(directory, of_kind(names, STUDIES), damaged=rerun_damaged)}
     return by_study, finished
 
 
-def ignore(name: str, error: Exception) -> None:
+def rerun_damaged(name: str, error: Exception) -> None:
     """A damaged part costs its trials only: they are run again."""
 
 
-def packed_trainable(uri: str, epoch: Epoch, name: str, definition: Definition | None, interval: float) -> Any:
+def packed_trainable(uri: str, term: Term, name: str, definition: Definition | None, interval: float) -> Any:
     """The Tune trainable; its name carries the run, because Ray keeps trainables by name within a job.
 
     It never raises: Tune would start it again for ever. What went wrong is reported, and the shard ends.
@@ -241,12 +242,10 @@ def packed_trainable(uri: str, epoch: Epoch, name: str, definition: Definition |
     def trainable(config: dict[str, Any]) -> None:
         from ray import tune
 
-        heed_sigterm()
+        unblock_sigterm()
         directory, shard = RunDirectory(uri), config["shard"]
         try:
-            work_shard(
-                directory, epoch, shard, tune.report, definition=definition, interval=interval, nodes=ray_nodes()
-            )
+            work_shard(directory, term, shard, tune.report, definition=definition, interval=interval, nodes=ray_nodes())
         except WornOutError:
             os._exit(0)  # Tune starts another process for what is left
         except Exception as error:

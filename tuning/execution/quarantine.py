@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from shlex import quote
 
-from tuning.evaluation.winner import Verdict
-from tuning.execution.study_run import Clock, Workshop, study_record
+from tuning.evaluation.winner import StudyOutcome
+from tuning.execution.study_run import Clock, WorkerContext, study_record
 from tuning.records.schema import QUARANTINED, StudyRecord, TrialRecord
 from tuning.study.study import Study
 
 
 def quarantine(
-    workshop: Workshop,
+    context: WorkerContext,
     study: Study,
     records: Sequence[TrialRecord],
     *,
@@ -26,14 +26,14 @@ def quarantine(
     records: its trials so far. what: the trial that ended its worker, `times` times. error: a stack, when one was seen.
     """
     count = f"{times} {'time' if times == 1 else 'times'}"
-    reason = f"{what} has ended its worker {count}: {cause}. Reproduce it with: {_command(workshop, study)}"
-    verdict = Verdict(None, None, reason)
-    return study_record(workshop, study, records, QUARANTINED, verdict, Clock(), error=error or None)
+    reason = f"{what} has ended its worker {count}: {cause}. Reproduce it with: {_command(context, study)}"
+    outcome = StudyOutcome(None, None, reason)
+    return study_record(context, study, records, QUARANTINED, outcome, Clock(), error=error or None)
 
 
-def _command(workshop: Workshop, study: Study) -> str:
-    definition, customer = workshop.definition, study.customer.id
+def _command(context: WorkerContext, study: Study) -> str:
+    definition, customer = context.definition, study.customer.id
     if callable(definition.objective) or not isinstance(definition.data, str | dict | list):
         return f"TuneRunner(…, customers=[{customer!r}]).run(in_process=True)"
-    path = workshop.directory.display("definition.yaml")
+    path = context.directory.display("definition.yaml")
     return f"tuning run {quote(path)} --customer {quote(customer)} --in-process"

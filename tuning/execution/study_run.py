@@ -16,32 +16,32 @@ from tuning.data.customers import Customer
 from tuning.data.loading import Loader, read_always
 from tuning.definition.definition import Definition, define
 from tuning.errors import CustomerError, StorageError, StudyError
-from tuning.evaluation.winner import Verdict, choose, conclude
+from tuning.evaluation.winner import StudyOutcome, choose, conclude
 from tuning.models.base import Family
 from tuning.models.entries import own_families
-from tuning.planning.model_space import members
+from tuning.planning.model_space import parameters_by_model
 from tuning.planning.plan import resolve_space
-from tuning.records.ownership import Epoch
+from tuning.records.ownership import Term
 from tuning.records.schema import FAILED, NO_MODEL, OK, STOPPED, Record, StudyRecord, TrialRecord
-from tuning.runs.plan_file import Settings, frozen_definition
+from tuning.runs.plan_file import RunSettings, frozen_definition
 from tuning.steps import Step
-from tuning.storage.background import Filing
+from tuning.storage.background import BackgroundWriter
 from tuning.storage.run_directory import RunDirectory, slug
-from tuning.study.study import SCORE, Study, StudyLoop, Training, versions, worker_name
+from tuning.study.study import SCORE, RecordedStudy, Study, Training, versions, worker_name
 from tuning.study.warm_start import of_customer
 from tuning.user_code import apply_prepare, load_function
 
 
 @dataclass
-class Workshop:
+class WorkerContext:
     """What a worker keeps while it goes through its studies: the definition, the space and the customer at hand."""
 
     directory: RunDirectory
     definition: Definition
-    settings: Settings
+    settings: RunSettings
     space: Any
     loader: Loader
-    filing: Filing
+    filing: BackgroundWriter
     own: Mapping[str, Family] = field(default_factory=dict)
     objective: Callable[..., Any] | None = None
     prepare: Callable[..., Any] | None = None
@@ -53,16 +53,16 @@ class Workshop:
     def open(
         cls,
         directory: RunDirectory,
-        epoch: Epoch,
-        settings: Settings,
+        term: Term,
+        settings: RunSettings,
         definition: Definition | None = None,
         studies: Sequence[Study] = (),
         at_hand: Callable[[str], Any] = read_always,
-    ) -> Workshop:
+    ) -> WorkerContext:
         """studies: those to come, whose keyed customers are read together. at_hand: as of a `Loader`."""
         from tuning.evaluation.objective import resolve_objective
 
-        definition = definition or frozen_definition(directory, epoch)
+        definition = definition or frozen_definition(directory, term)
         own = own_families(definition.models, directory, definition.allow_pickle)
         return cls(
             directory=directory,
@@ -70,7 +70,7 @@ class Workshop:
             settings=settings,
             space=resolve_space(definition, settings.task, settings.metric, own)[0],
             loader=Loader(definition, [study.customer for study in studies], at_hand),
-            filing=Filing(directory),
+            filing=BackgroundWriter(directory),
             own=own,
             objective=None if definition.objective is None else resolve_objective(definition.objective),
             prepare=load_function(definition.prepare, directory) if definition.prepare else None,
@@ -110,7 +110,7 @@ class Workshop:
         """The order of families for the rule of one standard error; None where the best score wins."""
         if self.definition.winner != "one_standard_error":
             return None
-        return list(members(study.space or self.space))
+        return list(parameters_by_model(study.space or self.space))
 
     def rules(self) -> list[Any]:
         """New stopping rules for one study."""
@@ -166,8 +166,8 @@ def stopping_rules(definition: Definition, mode: Any) -> list[Any]:
     return [spec.build(metric=SCORE, mode=mode) for spec in stopping.parse(wanted)]
 
 
-class Watch:
-    """Hears what a worker turns to; by itself it does nothing, see `tuning.execution.packed.Watcher`."""
+class Hooks:
+    """Hears what a worker turns to; by itself it does nothing, see `tuning.execution.packed.WorkerHooks`."""
 
     def loading(self) -> None:
         """The customer's data is read and prepared."""
@@ -191,12 +191,12 @@ class Watch:
 
 
 def run_study(
-    workshop: Workshop,
+    context: WorkerContext,
     study: Study,
     before: Sequence[TrialRecord],
     trials: Iterable[TrialRecord] | None = None,
     failure: str | None = None,
-    watch: Watch | None = None,
+    watch: Hooks | None = None,
     over: str = "",
 ) -> Iterator[list[Record]]:
     """One study to its end: its new trial records, then its study record. Never raises for a bad customer.
@@ -207,19 +207,19 @@ def run_study(
     trials: run elsewhere already (a spread study's); None runs them here. failure: why the study cannot
     be used. over: why it ended before its budget was used up.
     """
-    watch, clock = watch or Watch(), Clock()
+    watch, clock = watch or Hooks(), Clock()
     records = list(before)
-    verdict = Verdict(None, None, reason="no trial was run.")
+    outcome = StudyOutcome(None, None, reason="no trial was run.")
     data: Any = None
     error, status = None, NO_MODEL
     saved: tuple[str | None, str | None] = (None, None)
     ended = ""
     try:
         watch.loading()
-        data = workshop.data(study.customer)
+        data = context.data(study.customer)
         if failure is not None:
             raise StudyError(failure)
-        loop: Iterable[TrialRecord] = _trials(workshop, study, data, before, watch) if trials is None else trials
+        loop: Iterable[TrialRecord] = _trials(context, study, data, before, watch) if trials is None else trials
         if study.scheduler.pauses:
             if not before:
                 records = list(loop)
@@ -232,36 +232,36 @@ def run_study(
                     break
         ended = ended or over or getattr(loop, "over", "")
         watch.concluding()
-        if workshop.objective is not None:
-            verdict = choose(records, workshop.simple_first(study))
+        if context.objective is not None:
+            outcome = choose(records, context.simple_first(study))
         else:
-            verdict = conclude(records, data, workshop.metric(data), study.customer.id, workshop.simple_first(study))
+            outcome = conclude(records, data, context.metric(data), study.customer.id, context.simple_first(study))
         watch.saving()
-        if verdict.model is not None and workshop.definition.save_models:
+        if outcome.model is not None and context.definition.save_models:
             path = f"models/{slug(study.id)}/{uuid4().hex[:8]}"  # never that of another attempt, which it may outlive
-            saved = (path, verdict.model.save(workshop.filing, path))
+            saved = (path, outcome.model.save(context.filing, path))
         if ended:
-            planned = study.trials or workshop.definition.trials
+            planned = study.trials or context.definition.trials
             why = f"{ended}; {len(records)} of {planned} trials were run"
-            verdict = replace(verdict, notes="; ".join(filter(None, (why, verdict.notes))))
-        status = OK if verdict.winner is not None else NO_MODEL
+            outcome = replace(outcome, notes="; ".join(filter(None, (why, outcome.notes))))
+        status = OK if outcome.winner is not None else NO_MODEL
     except (CustomerError, StudyError) as known:
-        verdict = replace(verdict, winner=None, model=None, reason=str(known))
+        outcome = replace(outcome, winner=None, model=None, reason=str(known))
         error = traceback.format_exc() if known.__cause__ is not None else None
     except StorageError:
         raise
     except Exception as unknown:
         reason = f"{type(unknown).__name__}: {unknown}"[:500]
-        verdict, error = replace(verdict, winner=None, model=None, reason=reason), traceback.format_exc()
-    yield [study_record(workshop, study, records, status, verdict, clock, data=data, saved=saved, error=error)]
+        outcome, error = replace(outcome, winner=None, model=None, reason=reason), traceback.format_exc()
+    yield [study_record(context, study, records, status, outcome, clock, data=data, saved=saved, error=error)]
 
 
 def study_record(
-    workshop: Workshop,
+    context: WorkerContext,
     study: Study,
     records: Sequence[TrialRecord],
     status: str,
-    verdict: Verdict,
+    outcome: StudyOutcome,
     clock: Clock,
     *,
     data: Any = None,
@@ -272,29 +272,29 @@ def study_record(
 
     records: all of its trials. saved: path and digest of its model. error: the traceback or stack behind the reason.
     """
-    winner, default = verdict.winner, verdict.default
+    winner, default = outcome.winner, outcome.default
     return StudyRecord(
-        run=workshop.settings.run,
+        run=context.settings.run,
         study=study.id,
         customer=study.customer.id,
         algorithm=study.algorithm.name,
         scheduler=study.scheduler.name,
         study_seed=study.seed,
         status=status,
-        reason="" if status == OK else verdict.reason,
-        task=workshop.settings.task or "objective",
-        metric=workshop.settings.metric,
-        mode=workshop.settings.mode,
+        reason="" if status == OK else outcome.reason,
+        task=context.settings.task or "objective",
+        metric=context.settings.metric,
+        mode=context.settings.mode,
         family=winner.family if winner else None,
         trial=winner.trial if winner else None,
         best_step=winner.best_step if winner else None,
         config=winner.config if winner else None,
         cv_score=winner.score if winner else None,
-        cv_error=verdict.cv_error,
-        test_score=verdict.test_score,
+        cv_error=outcome.cv_error,
+        test_score=outcome.test_score,
         default_cv_score=default.score if default else None,
-        default_test_score=verdict.default_test_score,
-        gain=verdict.gain,
+        default_test_score=outcome.default_test_score,
+        gain=outcome.gain,
         trials=len(records),
         stopped=sum(record.state == STOPPED for record in records),
         failed=sum(record.state == FAILED for record in records),
@@ -309,11 +309,11 @@ def study_record(
         worker=worker_name(),
         versions=versions(),
         error=error,
-        notes=verdict.notes,
+        notes=outcome.notes,
     )
 
 
-def warm_up(workshop: Workshop, study: Study) -> bool:
+def warm_up(context: WorkerContext, study: Study) -> bool:
     """Load and start up all libraries that studies like this one use, so that no limit of time counts it.
 
     A few trials on twelve made-up rows, and a step of every family. False when that is not possible: an objective
@@ -322,33 +322,33 @@ def warm_up(workshop: Workshop, study: Study) -> bool:
     import numpy as np
     import pandas as pd
 
-    task = workshop.settings.task
-    if workshop.objective is not None or task is None:
+    task = context.settings.task
+    if context.objective is not None or task is None:
         return False
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"number": rng.normal(size=12), "text": list("abcdefabcdef")})
     frame["target"] = rng.normal(size=12) if task == "regression" else [0, 1] * 6
-    with contextlib.suppress(Exception), quiet():
+    with contextlib.suppress(Exception), ignore_warnings():
         from tuning.evaluation.study_data import study_data, train
         from tuning.models.customer_model import dump_skops
 
         dump_skops([])
         plain = {"name": "warm-up", "data": "-", "target": "target", "split": {"folds": 2}, "trials": 3}
         definition = define({**plain, "save_models": False})
-        data = study_data(frame, definition, task, "warm-up", workshop.own)
+        data = study_data(frame, definition, task, "warm-up", context.own)
         customer = Customer("warm-up")
-        other = replace(workshop, definition=definition, _customer=customer, _data=data)
+        other = replace(context, definition=definition, _customer=customer, _data=data)
         for _ in run_study(other, replace(study, id="warm-up", customer=customer, trials=3), []):
             pass
         seen = set()
-        for config in ((study.space or workshop.space).sample(rng) for _ in range(100)):
+        for config in ((study.space or context.space).sample(rng) for _ in range(100)):
             if config.get("model") not in seen:
                 seen.add(config.get("model"))
-                next(iter(train(config, data, workshop.metric(data), 0)), None)
+                next(iter(train(config, data, context.metric(data), 0)), None)
     return True
 
 
-def heed_sigterm() -> None:
+def unblock_sigterm() -> None:
     """What this thread starts may be ended with SIGTERM, which Ray's processes do not hear (`driver.signals.kept`)."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
@@ -368,25 +368,27 @@ class Clock:
         return time.thread_time() - self._cpu
 
 
-def _trials(workshop: Workshop, study: Study, data: Any, before: Sequence[TrialRecord], watch: Watch) -> StudyLoop:
-    training = workshop.training(data)
+def _trials(
+    context: WorkerContext, study: Study, data: Any, before: Sequence[TrialRecord], watch: Hooks
+) -> RecordedStudy:
+    training = context.training(data)
     start = watch.steps(training.start, paused=bool(study.scheduler.pauses))
-    return StudyLoop(
-        run=workshop.settings.run,
+    return RecordedStudy(
+        run=context.settings.run,
         study=study,
         training=replace(training, start=start),
-        space=study.space or workshop.space,
-        metric=workshop.settings.metric,
-        mode=workshop.settings.mode,
-        trials=study.trials or workshop.definition.trials,
+        space=study.space or context.space,
+        metric=context.settings.metric,
+        mode=context.settings.mode,
+        trials=study.trials or context.definition.trials,
         recorded=before,
         on_start=watch.trial,
-        rules=workshop.rules(),
-        warm=of_customer(workshop.definition.warm_start, study.customer.id),
+        rules=context.rules(),
+        warm=of_customer(context.definition.warm_start, study.customer.id),
     )
 
 
-class quiet(warnings.catch_warnings):  # noqa: N801  # reads as the context manager that it is
+class ignore_warnings(warnings.catch_warnings):  # noqa: N801  # reads as the context manager that it is
     """Warnings of the models stay out of the user's terminal; what matters is in the records."""
 
     def __enter__(self) -> Any:

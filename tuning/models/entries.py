@@ -37,7 +37,7 @@ INPUTS = ("auto", "encoded", "frame")
 
 
 @dataclass(frozen=True)
-class Entry:
+class ModelEntry:
     """One checked entry of `models`; estimator is a name, an import path, an object, or a `Stored` one."""
 
     name: str
@@ -105,7 +105,7 @@ class Stored:
         return cloudpickle.loads(content)
 
 
-def parse_models(value: Any) -> tuple[Entry, ...]:
+def parse_models(value: Any) -> tuple[ModelEntry, ...]:
     """Checked entries from what stands under `models`; `ValueError` names what is wrong.
 
     value: one entry, a list of them, or a mapping of name to entry. Nothing is imported here.
@@ -126,9 +126,9 @@ def _named(name: Any, item: Any) -> dict[str, Any]:
     return {"name": str(name), "estimator": item}
 
 
-def _entry(item: Any, position: int) -> Entry:
+def _entry(item: Any, position: int) -> ModelEntry:
     where = f"entry {position + 1}"
-    if isinstance(item, Entry):
+    if isinstance(item, ModelEntry):
         return item
     if not isinstance(item, Mapping):
         item = {"estimator": item}
@@ -150,7 +150,7 @@ def _entry(item: Any, position: int) -> Entry:
     how = item.get("input", "auto")
     if how not in INPUTS:
         raise ValueError(f"{where}, input: {how!r} is not one of {', '.join(INPUTS)}.")
-    entry = Entry(str(item.get("name", "")), estimator, dict(params), _space(item.get("search_space"), where), how)
+    entry = ModelEntry(str(item.get("name", "")), estimator, dict(params), _space(item.get("search_space"), where), how)
     if entry.built_in:
         if entry.name not in ("", estimator):
             raise ValueError(f"{where}, name: the built-in family {estimator!r} keeps its name.")
@@ -196,7 +196,7 @@ def _space(value: Any, where: str) -> Any:
         raise ValueError(f"{where}, search_space: {error}") from error
 
 
-def _with_unique_names(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+def _with_unique_names(entries: Sequence[ModelEntry]) -> tuple[ModelEntry, ...]:
     """Names made from estimators: the class's, with its changed parameters where that is not enough."""
     short = [entry.name or _class_name(entry.estimator) for entry in entries]
     names = [
@@ -219,7 +219,7 @@ def _class_name(estimator: Any) -> str:
     return str(getattr(estimator, "__name__", type(estimator).__name__))
 
 
-def _long_name(entry: Entry) -> str:
+def _long_name(entry: ModelEntry) -> str:
     changed = {**((_described(entry.estimator) or {}).get("params", {})), **entry.params}
     if not changed:
         return _class_name(entry.estimator)
@@ -267,12 +267,12 @@ def _same(value: Any, default: Any) -> bool:
         return False
 
 
-def freeze_models(entries: Sequence[Entry], directory: RunDirectory) -> tuple[Entry, ...]:
+def freeze_models(entries: Sequence[ModelEntry], directory: RunDirectory) -> tuple[ModelEntry, ...]:
     """The entries as the run's directory can hold them: objects written down or stored, files of code copied."""
     return tuple(_frozen(entry, directory) for entry in entries)
 
 
-def _frozen(entry: Entry, directory: RunDirectory) -> Entry:
+def _frozen(entry: ModelEntry, directory: RunDirectory) -> ModelEntry:
     estimator = entry.estimator
     if isinstance(estimator, str):
         return replace(entry, estimator=copy_into(estimator, directory)) if is_file(estimator) else entry
@@ -284,14 +284,14 @@ def _frozen(entry: Entry, directory: RunDirectory) -> Entry:
     return replace(entry, estimator=Stored.write(estimator, entry.name, directory))
 
 
-def same_models(before: Sequence[Entry], now: Sequence[Entry], directory: RunDirectory) -> bool:
+def same_models(before: Sequence[ModelEntry], now: Sequence[ModelEntry], directory: RunDirectory) -> bool:
     """Whether a run's entries and those of the definition that it was begun with, or another, say the same."""
     if len(before) != len(now):
         return False
     return all(_same_entry(there, here, directory) for there, here in zip(before, now, strict=True))
 
 
-def _same_entry(there: Entry, here: Entry, directory: RunDirectory) -> bool:
+def _same_entry(there: ModelEntry, here: ModelEntry, directory: RunDirectory) -> bool:
     if isinstance(here.estimator, str) and is_file(here.estimator) and here.estimator != there.estimator:
         here = replace(here, estimator=name_inside(here.estimator))
     if isinstance(there.estimator, Stored) and not isinstance(here.estimator, Stored | str):
@@ -302,7 +302,7 @@ def _same_entry(there: Entry, here: Entry, directory: RunDirectory) -> bool:
 
 
 def own_families(
-    entries: Sequence[Entry], directory: RunDirectory | None = None, allow_pickle: bool = False
+    entries: Sequence[ModelEntry], directory: RunDirectory | None = None, allow_pickle: bool = False
 ) -> dict[str, Family]:
     """The families of the entries that are not built in, by name.
 

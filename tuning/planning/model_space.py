@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tuning.errors import DefinitionError, PlanError, RunError
 from tuning.evaluation.metrics import DEFAULT_METRIC, needs_probabilities
 from tuning.models.base import FRAME, Family, Matrix
-from tuning.models.entries import Entry
+from tuning.models.entries import ModelEntry
 from tuning.models.own import OwnFamily
 from tuning.models.registry import families
 from tuning.models.registry import family as find_family
@@ -22,7 +22,7 @@ MODEL = "model"
 Members = dict[str, list[Any]]  # model -> its parameters, free of the condition on the model
 
 
-def space_of(space: Any, entries: Sequence[Entry], task: str) -> SearchSpace:
+def space_of(space: Any, entries: Sequence[ModelEntry], task: str) -> SearchSpace:
     """`search_space` and `models` of a definition together.
 
     Without models: the given space, its preset, or the preset of the task. With models: those, each with its own
@@ -36,7 +36,7 @@ def space_of(space: Any, entries: Sequence[Entry], task: str) -> SearchSpace:
         space = "tabular-regression" if task == REGRESSION else "tabular-classification"
     if isinstance(space, str):
         preset = presets.load(space, task)
-        return _composed({**members(preset), **_of_entries(entries, task)}) if entries else preset
+        return _composed({**parameters_by_model(preset), **_of_entries(entries, task)}) if entries else preset
     if space is None:
         return _composed(_of_entries(entries, task))
     if any(parameter.name == MODEL for parameter in space.parameters):
@@ -58,7 +58,7 @@ def space_of(space: Any, entries: Sequence[Entry], task: str) -> SearchSpace:
     )
 
 
-def members(space: SearchSpace) -> Members:
+def parameters_by_model(space: SearchSpace) -> Members:
     """Each model of a space with its parameters, in order."""
     found: Members = {}
     for parameter in space.parameters:
@@ -75,7 +75,7 @@ def members(space: SearchSpace) -> Members:
     return found
 
 
-def _of_entries(entries: Sequence[Entry], task: str) -> Members:
+def _of_entries(entries: Sequence[ModelEntry], task: str) -> Members:
     from search_spaces import presets
 
     found: Members = {}
@@ -87,7 +87,7 @@ def _of_entries(entries: Sequence[Entry], task: str) -> Members:
                 )
             found[entry.name] = list(entry.search_space.parameters)
         elif entry.built_in and entry.name in presets.families(task):
-            found[entry.name] = members(presets.load(entry.name, task))[entry.name]
+            found[entry.name] = parameters_by_model(presets.load(entry.name, task))[entry.name]
         else:
             found[entry.name] = []
     return found
@@ -116,7 +116,7 @@ def check_models(
 ) -> tuple[SearchSpace, tuple[str, ...]]:
     """The space with the models that can do it, and what was left out and why; `PlanError` when none is left."""
     refused: dict[str, str] = {}
-    chosen = members(space)
+    chosen = parameters_by_model(space)
     probabilities = task != REGRESSION and needs_probabilities(metric, task)
     for name in chosen:
         family = own.get(name) or find_family(name)
@@ -137,7 +137,7 @@ def check_configurations(space: SearchSpace, own: Mapping[str, Family], task: st
     Every model of a space that a user has written is fitted on a few made-up rows, with its defaults and with both
     ends of each range: what is wrong there would fail every trial, or be ignored in each.
     """
-    for name, parameters in members(space).items():
+    for name, parameters in parameters_by_model(space).items():
         family = own.get(name) or find_family(name)
         if family.encoding == FRAME:
             continue  # it names columns that made-up rows do not have
@@ -177,7 +177,7 @@ def check_installed(space: SearchSpace) -> None:
 
     It is not left out in silence: a worker that has the package would search another space.
     """
-    for name in members(space):
+    for name in parameters_by_model(space):
         sentence = families()[name].missing() if name in families() else ""
         if sentence:
             raise PlanError(f"models: {sentence}")

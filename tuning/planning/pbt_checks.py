@@ -10,7 +10,7 @@ from tuning.definition.definition import Definition
 from tuning.errors import PlanError
 from tuning.models.base import Family, SteppedFamily
 from tuning.models.registry import family as find_family
-from tuning.planning.model_space import MODEL, members
+from tuning.planning.model_space import MODEL, parameters_by_model
 from tuning.study.mutations import mutations
 
 
@@ -31,7 +31,7 @@ def check_population(
                 "from one: it has no parameter `state` (docs/objectives.md). Add it, or use another scheduler, such as "
                 "asha."
             )
-        names = members(space)
+        names = parameters_by_model(space)
         races: list[tuple[dict[str, Any], Collection[str]]] = [({MODEL: name}, ()) for name in names] or [({}, ())]
         if definition.objective is None:
             found = {name: own.get(name) or find_family(name) for name in names}

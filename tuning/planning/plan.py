@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tuning.data.balancing import divide, shard_count
-from tuning.data.customers import ANYWHERE, Customer, find_customers
+from tuning.data.customers import UNORDERED, Customer, find_customers
 from tuning.definition.definition import Definition
 from tuning.definition.methods import Method
 from tuning.definition.options import Resources
@@ -185,10 +185,10 @@ def make_plan(
         slots=slots,
         notes=tuple(notes),
     )
-    return place(plan)
+    return first_block(plan)
 
 
-def place(plan: Plan) -> Plan:
+def first_block(plan: Plan) -> Plan:
     """The plan with its placement chosen, or as the definition says; `PlanError` for a scheduler it does not allow."""
     import schedulers
 
@@ -242,7 +242,7 @@ def studies_of(definition: Definition, customer: Customer, spaces: Mapping[str |
             customer=customer,
             algorithm=method.algorithm,
             scheduler=method.scheduler,
-            seed=derive(definition.seed, "study", customer.id, number, *([method.twin] if method.twin else [])),
+            seed=derive(definition.seed, "study", customer.id, number, *([method.repeat] if method.repeat else [])),
             **own,
         )
         for number in range(definition.compare.seeds)
@@ -332,8 +332,8 @@ def _reading(definition: Definition, customers: Sequence[Customer]) -> Iterator[
             f"each of the {tables} files is a table of its own, so a customer is a file and a value of "
             f"{', '.join(definition.by)}; give the folder instead of a pattern to take them as one table."
         )
-    if any(customer.loose for customer in keyed):
-        size = sum(customer.size for customer in keyed if customer.loose)
+    if any(customer.unpartitioned for customer in keyed):
+        size = sum(customer.size for customer in keyed if customer.unpartitioned)
         yield f"the data ({size / 1e6:,.1f} MB) is written once into the run directory, divided by customer."
     elif keyed:
         yield "the Parquet data is read where it is, each worker its own customers' rows."
@@ -363,12 +363,12 @@ def make_shards(studies: Sequence[Study], slots: int) -> tuple[tuple[int, ...], 
 
 
 def _place(customer: Customer) -> tuple[int, int, str]:
-    return (customer.table, customer.place, customer.id)
+    return (customer.table, customer.first_block, customer.id)
 
 
 def _together(customers: Sequence[Customer]) -> list[Any]:
     """Studies whose data a worker should read in one go have the same entry: of one customer, or of one file."""
-    return [customer.id if customer.place == ANYWHERE else customer.files for customer in customers]
+    return [customer.id if customer.first_block == UNORDERED else customer.files for customer in customers]
 
 
 def _guess(definition: Definition, customers: Sequence[Customer], notes: list[str]) -> str:

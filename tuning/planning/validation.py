@@ -25,12 +25,12 @@ def check_customers(plan: Plan, customers: Sequence[Customer]) -> dict[str, str]
     assert plan.task is not None
     prepare = load_function(definition.prepare) if definition.prepare else None
     function = load_function(definition.metric) if definition.own_metric and definition.metric else None
-    loader = Loader(definition, [customer for customer in customers if not customer.loose])
+    loader = Loader(definition, [customer for customer in customers if not customer.unpartitioned])
     rows_of = loose_rows(definition)
     refused: dict[str, str] = {}
     for customer in customers:
         try:
-            frame = rows_of(customer) if customer.loose else loader.read(customer)
+            frame = rows_of(customer) if customer.unpartitioned else loader.read(customer)
             frame = apply_prepare(prepare, frame) if prepare else frame
             data = study_data(frame, definition, plan.task, customer.id)
             keep_scorable_folds(data, Metric(plan.metric, data.task, function))

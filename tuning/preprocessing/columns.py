@@ -37,7 +37,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Raw:
+class RawColumns:
     """Rows before encoding.
 
     numbers: (n, p) float64 with NaN. codes: (n, q) positions in `categories`, one tuple of names per text column,
@@ -52,9 +52,9 @@ class Raw:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def rows(self, index: np.ndarray) -> Raw:
+    def rows(self, index: np.ndarray) -> RawColumns:
         frame = None if self.frame is None else self.frame.iloc[index]
-        return Raw(self.numbers[index], self.codes[index], self.categories, frame)
+        return RawColumns(self.numbers[index], self.codes[index], self.categories, frame)
 
 
 def name_list(names: Iterable[object], most: int = 10) -> str:
@@ -65,7 +65,7 @@ def name_list(names: Iterable[object], most: int = 10) -> str:
 
 def read_columns(
     frame: pd.DataFrame, names: Sequence[str], search: np.ndarray, chosen: bool = False
-) -> tuple[tuple[Column, ...], Raw, list[str]]:
+) -> tuple[tuple[Column, ...], RawColumns, list[str]]:
     """The usable features among `names`, all rows of them as arrays, and what was left out and why.
 
     search: positions of the rows that may be looked at to decide. Left out are columns that are empty or constant
@@ -104,13 +104,13 @@ def all_columns(frame: pd.DataFrame) -> tuple[Column, ...]:
     return tuple(Column(name, kind if kind in (NUMBER, DATE, TEXT) else TEXT) for name, kind in kinds.items())
 
 
-def as_frame(frame: pd.DataFrame, columns: Sequence[Column]) -> Raw:
+def as_frame(frame: pd.DataFrame, columns: Sequence[Column]) -> RawColumns:
     """The frame's columns as they are; a missing one is a `CustomerError`."""
     import numpy as np
 
     _check_present(frame, columns)
     nothing = np.empty((len(frame), 0))
-    return Raw(nothing, nothing, frame=frame[[column.name for column in columns]])
+    return RawColumns(nothing, nothing, frame=frame[[column.name for column in columns]])
 
 
 def _check_present(frame: pd.DataFrame, columns: Sequence[Column]) -> None:
@@ -119,7 +119,7 @@ def _check_present(frame: pd.DataFrame, columns: Sequence[Column]) -> None:
         raise CustomerError(f"columns are missing: {', '.join(map(repr, missing))}; the model was fitted with them.")
 
 
-def to_raw(frame: pd.DataFrame, columns: Sequence[Column]) -> Raw:
+def to_raw(frame: pd.DataFrame, columns: Sequence[Column]) -> RawColumns:
     """The frame's columns as arrays; a column that is missing or has changed its kind is a `CustomerError`."""
     _check_present(frame, columns)
     parts = _Parts()
@@ -136,7 +136,7 @@ def to_raw(frame: pd.DataFrame, columns: Sequence[Column]) -> Raw:
 
 
 class _Parts:
-    """Columns on their way into a `Raw`."""
+    """Columns on their way into a `RawColumns`."""
 
     def __init__(self) -> None:
         self.numbers: list[np.ndarray] = []
@@ -147,13 +147,13 @@ class _Parts:
         self._codes.append(codes)
         self._categories.append(texts)
 
-    def raw(self, rows: int) -> Raw:
+    def raw(self, rows: int) -> RawColumns:
         import numpy as np
 
         numbers = np.column_stack(self.numbers) if self.numbers else np.empty((rows, 0))
         numbers[~np.isfinite(numbers)] = np.nan
         codes = np.column_stack(self._codes) if self._codes else np.empty((rows, 0), dtype=np.int64)
-        return Raw(numbers, codes, tuple(self._categories))
+        return RawColumns(numbers, codes, tuple(self._categories))
 
 
 class _Values:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-    from tuning.preprocessing.columns import Raw
+    from tuning.preprocessing.columns import RawColumns
 
 ONEHOT, ORDINAL, FRAME = "onehot", "ordinal", "frame"
 MAX_CATEGORIES = 20  # indicator columns per text column; rarer texts share the last one
@@ -51,7 +51,7 @@ class Encoder:
         self.spread: np.ndarray | None = None
         self.texts: tuple[TextColumn, ...] = ()
 
-    def fit(self, raw: Raw) -> Encoder:
+    def fit(self, raw: RawColumns) -> Encoder:
         """Learn from training rows."""
         if self.encoding == FRAME:
             return self
@@ -67,7 +67,7 @@ class Encoder:
         )
         return self
 
-    def transform(self, raw: Raw) -> Any:
+    def transform(self, raw: RawColumns) -> Any:
         """(n, p) float64 in C order: numbers first, then encoded text; with "frame" the frame itself."""
         import numpy as np
 
@@ -92,7 +92,7 @@ class Encoder:
                 at += 1
         return out
 
-    def categorical(self, raw: Raw) -> tuple[int, ...]:
+    def categorical(self, raw: RawColumns) -> tuple[int, ...]:
         """Positions of category codes in the transformed array."""
         if self.encoding != ORDINAL:
             return ()

@@ -14,19 +14,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tuning.errors import RunOwnedError, StorageError
-from tuning.records.ownership import Epoch, epoch_file, epochs
+from tuning.records.ownership import Term, claim_file, terms
 from tuning.storage.run_directory import RunDirectory
 
 logger = logging.getLogger(__name__)
 
-BEAT_S = 2.0
+HEARTBEAT_S = 2.0
 DEAD_AFTER_S = 20.0
 LOOK_S = 0.5
-_HELD: set[str] = set()  # folders of the epochs that this process is running
+_HELD: set[str] = set()  # folders of the terms that this process is running
 
 
 @dataclass(frozen=True)
-class Beat:
+class Heartbeat:
     """What stands in the lease: how often its owner has counted, seconds since it began, whether it has let go."""
 
     counter: int = 0
@@ -35,16 +35,16 @@ class Beat:
 
 
 class Lease:
-    """Held by the owner of an epoch while it works; a context manager that lets go of it at the end.
+    """Held by the owner of a term while it works; a context manager that lets go of it at the end.
 
     taken_by: who has taken the run over, once the owner finds that out (it was believed dead); it must stop then.
     """
 
-    def __init__(self, directory: RunDirectory, epoch: Epoch, beat: float | None = None) -> None:
+    def __init__(self, directory: RunDirectory, term: Term, beat: float | None = None) -> None:
         self.directory = directory
-        self.epoch = epoch
+        self.term = term
         self.taken_by = ""
-        self._interval = BEAT_S if beat is None else beat
+        self._interval = HEARTBEAT_S if beat is None else beat
         self._counter = 0
         self._start = time.monotonic()
         self._ending = threading.Event()
@@ -52,7 +52,7 @@ class Lease:
 
     def hold(self) -> Lease:
         """Begin to count."""
-        _HELD.add(self.epoch.folder)
+        _HELD.add(self.term.folder)
         self._beat()
         self._thread.start()
         return self
@@ -70,9 +70,9 @@ class Lease:
 
     def release(self) -> None:
         """Let go: the next owner need not wait. Never raises."""
-        if self.epoch.folder not in _HELD:
+        if self.term.folder not in _HELD:
             return
-        _HELD.discard(self.epoch.folder)
+        _HELD.discard(self.term.folder)
         self._ending.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -87,55 +87,55 @@ class Lease:
         self._counter += 1
         content = {"counter": self._counter, "seconds": round(self.seconds, 3), "released": released}
         try:
-            self.directory.write(self.epoch.lease, json.dumps(content).encode())
+            self.directory.write(self.term.lease, json.dumps(content).encode())
         except StorageError as error:  # the storage may come back; until then others may believe us dead
             logger.warning("the lease could not be renewed: %s", error)
 
     def _look(self) -> None:
         try:
-            if self.directory.exists(epoch_file(self.epoch.number + 1)):
-                self.taken_by = str(next(epochs(self.directory)).owner)
+            if self.directory.exists(claim_file(self.term.number + 1)):
+                self.taken_by = str(next(terms(self.directory)).owner)
         except Exception as error:
             logger.warning("the lease could not be checked: %s", error)
 
 
-def last_beat(directory: RunDirectory, epoch: Epoch) -> Beat:
-    """What the owner of an epoch wrote last."""
+def last_heartbeat(directory: RunDirectory, term: Term) -> Heartbeat:
+    """What the owner of a term wrote last."""
     try:
-        return Beat(**json.loads(directory.read(epoch.lease)))
+        return Heartbeat(**json.loads(directory.read(term.lease)))
     except (OSError, ValueError, TypeError):
-        return Beat()  # it died between claiming the run and its first beat, or is just writing
+        return Heartbeat()  # it died between claiming the run and its first beat, or is just writing
 
 
-def make_sure_dead(
+def wait_until_dead(
     directory: RunDirectory,
-    epoch: Epoch,
+    term: Term,
     *,
     dead_after: float = DEAD_AFTER_S,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Return when the owner of an epoch has let go or is dead; `RunOwnedError` as soon as it shows life."""
-    if epoch.folder in _HELD:
+    """Return when the owner of a term has let go or is dead; `RunOwnedError` as soon as it shows life."""
+    if term.folder in _HELD:
         raise RunOwnedError(f"{directory.shown} is already being run by this very process.")
-    first = last_beat(directory, epoch)
-    if first.released or epoch.owner.here or epoch.owner.gone:
+    first = last_heartbeat(directory, term)
+    if first.released or term.owner.here or term.owner.gone:
         return
     logger.warning(
         "%s belongs to %s; it is taken over if no sign of life comes within %g s",
         directory.shown,
-        epoch.owner,
+        term.owner,
         dead_after,
     )
     until = clock() + dead_after
     while clock() < until:
         sleep(LOOK_S)
-        beat = last_beat(directory, epoch)
-        if beat.released or epoch.owner.gone:
+        beat = last_heartbeat(directory, term)
+        if beat.released or term.owner.gone:
             return
         if beat.counter != first.counter:
             raise RunOwnedError(
-                f"{directory.shown} is being run by {epoch.owner}, which is alive. Wait until it has ended, or stop "
-                f"it (Ctrl-C there, or kill {epoch.owner.pid} on {epoch.owner.host}); then: tuning resume "
+                f"{directory.shown} is being run by {term.owner}, which is alive. Wait until it has ended, or stop "
+                f"it (Ctrl-C there, or kill {term.owner.pid} on {term.owner.host}); then: tuning resume "
                 f"{directory.shown}"
             )

@@ -1,8 +1,8 @@
-"""Epochs: who owned a run when, and which earlier parts each owner accepts.
+"""Terms: who owned a run when, and which earlier parts each owner accepts.
 
-Each owner of a run has an epoch (1, 2, …). It is claimed by placing `epochs/0002.json`, which of several who try only
-one can, and begins when its plan is in place. What an owner writes goes into folders of its epoch
-(`plan/0002-3f9c1a2b…`, `records/0002-3f9c1a2b/`); a reader takes the newest epoch that has begun and the earlier parts
+Each owner of a run has a term (1, 2, …). It is claimed by placing `terms/0002.json`, which of several who try only
+one can, and begins when its plan is in place. What an owner writes goes into folders of its term
+(`plan/0002-3f9c1a2b…`, `records/0002-3f9c1a2b/`); a reader takes the newest term that has begun and the earlier parts
 which its file accepts, nothing else. So whatever an old owner still writes after it was replaced is never read.
 """
 
@@ -22,7 +22,8 @@ from typing import Any
 from tuning.errors import RunError, RunOwnedError
 from tuning.storage.run_directory import RunDirectory
 
-EPOCHS = "epochs"
+TERMS = "terms"
+TERMS_OF_0_1 = "epochs"  # their folder in runs of version 0.1, which are read and not resumed
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,10 @@ def _start_of(pid: int) -> int:
 
 
 @dataclass(frozen=True)
-class Epoch:
+class Term:
     """number: from 1. folder: its name in `plan/` and `records/`. accepts: names of earlier parts that count.
 
-    trials: the budget per study. seconds: what earlier epochs spent of the run's time.
+    trials: the budget per study. seconds: what earlier terms spent of the run's time.
     """
 
     number: int
@@ -91,7 +92,7 @@ class Epoch:
 
     @property
     def plan(self) -> str:
-        """The file that holds its studies; an epoch has begun when it is there."""
+        """The file that holds its studies; a term has begun when it is there."""
         return f"plan/{self.folder}.parquet"
 
     @property
@@ -110,48 +111,54 @@ class Epoch:
         return f"records/{self.folder}"
 
 
-def epoch_file(number: int) -> str:
-    return f"{EPOCHS}/{number:04d}.json"
+def claim_file(number: int) -> str:
+    return f"{TERMS}/{number:04d}.json"
 
 
-def epochs(directory: RunDirectory) -> Iterator[Epoch]:
-    """All epochs that were ever claimed, the newest first."""
-    names = [name for name in directory.list(EPOCHS) if name.endswith(".json")]
+def written_by_0_1(directory: RunDirectory) -> bool:
+    """Whether a run directory is one of version 0.1: its results can be read, but its plan is another one."""
+    return directory.exists(f"{TERMS_OF_0_1}/0001.json")
+
+
+def terms(directory: RunDirectory) -> Iterator[Term]:
+    """All terms that were ever claimed, the newest first."""
+    folder = TERMS_OF_0_1 if written_by_0_1(directory) else TERMS
+    names = [name for name in directory.list(folder) if name.endswith(".json")]
     for name in sorted(names, key=lambda name: int(Path(name).stem), reverse=True):
         yield _read(directory, name)
 
 
-def newest_claimed(directory: RunDirectory) -> Epoch | None:
-    """The newest epoch, whether it has begun or its owner died before."""
-    return next(epochs(directory), None)
+def newest_claimed(directory: RunDirectory) -> Term | None:
+    """The newest term, whether it has begun or its owner died before."""
+    return next(terms(directory), None)
 
 
-def newest_epoch(directory: RunDirectory) -> Epoch | None:
-    """The newest epoch that has begun, None for a folder that no run has been started in."""
-    return next((epoch for epoch in epochs(directory) if directory.exists(epoch.plan)), None)
+def newest_term(directory: RunDirectory) -> Term | None:
+    """The newest term that has begun, None for a folder that no run has been started in."""
+    return next((term for term in terms(directory) if directory.exists(term.plan)), None)
 
 
-def claim(directory: RunDirectory, number: int, accepts: tuple[str, ...], trials: int, seconds: float) -> Epoch:
-    """Make this process the owner of epoch `number`; `RunOwnedError` when somebody else was quicker."""
-    epoch = Epoch(number, f"{number:04d}-{uuid.uuid4().hex[:8]}", accepts, this_process(), trials, seconds)
-    content = {**asdict(epoch), "claimed": time.time()}
+def claim(directory: RunDirectory, number: int, accepts: tuple[str, ...], trials: int, seconds: float) -> Term:
+    """Make this process the owner of term `number`; `RunOwnedError` when somebody else was quicker."""
+    term = Term(number, f"{number:04d}-{uuid.uuid4().hex[:8]}", accepts, this_process(), trials, seconds)
+    content = {**asdict(term), "claimed": time.time()}
     try:
-        directory.claim(epoch_file(number), json.dumps(content, indent=1).encode())
+        directory.claim(claim_file(number), json.dumps(content, indent=1).encode())
     except FileExistsError as error:
-        other = _read(directory, epoch_file(number)).owner
+        other = _read(directory, claim_file(number)).owner
         raise RunOwnedError(
             f"{directory.shown} has just been taken by {other}, so it is not started here too. Wait until that one "
             f"has ended, or stop it; then: tuning resume {directory.shown}"
         ) from error
-    return epoch
+    return term
 
 
-def _read(directory: RunDirectory, name: str) -> Epoch:
+def _read(directory: RunDirectory, name: str) -> Term:
     try:
         values: dict[str, Any] = json.loads(directory.read(name))
-        known = {item.name for item in fields(Epoch)}
+        known = {item.name for item in fields(Term)}
         values = {key: value for key, value in values.items() if key in known}
-        return Epoch(**{**values, "accepts": tuple(values["accepts"]), "owner": Owner(**values["owner"])})
+        return Term(**{**values, "accepts": tuple(values["accepts"]), "owner": Owner(**values["owner"])})
     except (ValueError, TypeError, KeyError, OSError) as error:
         raise RunError(
             f"{directory.display(name)} is damaged ({type(error).__name__}: {error}). Restore it; or remove it, which "

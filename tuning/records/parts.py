@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tuning.errors import StorageError
-from tuning.records.ownership import Epoch
+from tuning.records.ownership import Term
 from tuning.records.schema import Record, StudyRecord, TrialRecord, decode, encode, unique
 from tuning.storage.run_directory import RunDirectory
 
 TRIALS, STUDIES = "trials", "studies"
 
 
-def accepted(directory: RunDirectory, epoch: Epoch) -> list[str]:
-    """Names of all parts that count for an epoch."""
-    return [*epoch.accepts, *directory.list(epoch.records)]
+def accepted(directory: RunDirectory, term: Term) -> list[str]:
+    """Names of all parts that count for a term."""
+    return [*term.accepts, *directory.list(term.records)]
 
 
 def read_parts(
@@ -51,11 +51,11 @@ class PartWriter:
     """
 
     directory: RunDirectory
-    epoch: Epoch
+    term: Term
     shard: int
     report: Callable[[dict[str, Any]], None]
     interval: float = 1.0
-    settle: Callable[[], None] = lambda: None
+    flush_files: Callable[[], None] = lambda: None
     trials: list[TrialRecord] = field(default_factory=list)
     studies: list[StudyRecord] = field(default_factory=list)
     _last: float = field(default_factory=time.monotonic)
@@ -79,9 +79,9 @@ class PartWriter:
         for kind, records in ((TRIALS, self.trials), (STUDIES, self.studies)):
             if records:
                 if kind == STUDIES:
-                    self.settle()
+                    self.flush_files()
                 data = encode(records)
-                name = part_name(self.epoch.folder, self.shard, kind, data)
+                name = part_name(self.term.folder, self.shard, kind, data)
                 self.directory.write(name, data)
                 written.append({"part": name, kind: len(records)})
                 records.clear()  # only after they are in place
@@ -89,7 +89,7 @@ class PartWriter:
             self.report(part)
         self._last = time.monotonic()
 
-    def rescue(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> bool:
+    def flush_on_exit(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> bool:
         """At the end of the work: when the driver or a signal ended it, write what is finished; never raises."""
         if error is not None and not isinstance(error, StorageError):
             self.report = lambda _: None
@@ -123,9 +123,9 @@ def read_part(directory: RunDirectory, name: str) -> list[Any]:
     return decode(intact(directory, name))
 
 
-def shard_parts(directory: RunDirectory, epoch: Epoch, shard: int) -> list[str]:
-    """Parts that earlier attempts of a shard wrote in this epoch."""
-    return [name for name in directory.list(epoch.records) if f"-s{shard:05d}-" in name]
+def shard_parts(directory: RunDirectory, term: Term, shard: int) -> list[str]:
+    """Parts that earlier attempts of a shard wrote in this term."""
+    return [name for name in directory.list(term.records) if f"-s{shard:05d}-" in name]
 
 
 def of_kind(names: Sequence[str], kind: str) -> list[str]:

@@ -31,7 +31,7 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Table:
+class HtmlTable:
     """A table of text cells; `strong` is the row to point out, `folded` hides it behind its caption."""
 
     frame: pd.DataFrame
@@ -64,7 +64,7 @@ class Row:
     pictures: Sequence[Picture]
 
 
-Block = Text | Points | Table | Picture | Row
+Block = Text | Points | HtmlTable | Picture | Row
 
 
 @dataclass(frozen=True)

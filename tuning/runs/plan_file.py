@@ -1,4 +1,4 @@
-"""The files of a run that say what it is: the frozen definition and each epoch's plan."""
+"""The files of a run that say what it is: the frozen definition and each term's plan."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from tuning.data.customers import Customer
 from tuning.definition.definition import Definition, define
 from tuning.definition.yaml_file import load_yaml
-from tuning.records.ownership import Epoch, newest_epoch
+from tuning.records.ownership import Term, newest_term
 from tuning.errors import RunError, StorageError
 from tuning.definition.options import Resources, parse_space
 from tuning.planning.plan import Plan
@@ -39,7 +39,7 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True)
-class Settings:
+class RunSettings:
     """What a worker needs beside its studies: the resolved plan without the studies.
 
     shards: how many there are; studies behind the last one ended under earlier owners.
@@ -68,25 +68,25 @@ def plain(definition: Definition) -> dict[str, Any]:
     return values
 
 
-def freeze(directory: RunDirectory, definition: Definition, epoch: Epoch) -> None:
+def freeze(directory: RunDirectory, definition: Definition, term: Term) -> None:
     """Write the definition into the run, as a YAML that `tuning run` takes; a copy of it for people at the top."""
     from search_spaces.yaml_text import dump_yaml
 
     text = dump_yaml(plain(definition)).encode()
-    directory.write(epoch.definition, text)
+    directory.write(term.definition, text)
     directory.write(DEFINITION, text)
 
 
-def frozen_definition(directory: RunDirectory, epoch: Epoch | None = None) -> Definition:
-    """The definition that a run works on: of the epoch, by default of the newest one."""
-    epoch = epoch or newest_epoch(directory)
-    if epoch is None:
+def frozen_definition(directory: RunDirectory, term: Term | None = None) -> Definition:
+    """The definition that a run works on: of the term, by default of the newest one."""
+    term = term or newest_term(directory)
+    if term is None:
         raise RunError(f"{directory.shown} is not a run directory: no run has begun there.")
     try:
-        text = directory.read(epoch.definition).decode()
+        text = directory.read(term.definition).decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise StorageError(f"{directory.display(epoch.definition)} cannot be read: {error}.") from error
-    return _defined(text, directory.display(epoch.definition))
+        raise StorageError(f"{directory.display(term.definition)} cannot be read: {error}.") from error
+    return _defined(text, directory.display(term.definition))
 
 
 @lru_cache(maxsize=1)
@@ -95,8 +95,8 @@ def _defined(text: str, where: str) -> Definition:
     return define(load_yaml(text, where))
 
 
-def write_plan(directory: RunDirectory, plan: Plan, epoch: Epoch, run: str, ended: Sequence[Study] = ()) -> None:
-    """An epoch's studies as Parquet, one row group per shard, so that a worker reads its own rows only.
+def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended: Sequence[Study] = ()) -> None:
+    """A term's studies as Parquet, one row group per shard, so that a worker reads its own rows only.
 
     ended: studies that earlier owners finished; they stay in the plan, so that nobody ever drops out of it.
     """
@@ -124,7 +124,7 @@ def write_plan(directory: RunDirectory, plan: Plan, epoch: Epoch, run: str, ende
                 "files": [study.customer.files for study in studies],
                 "key": [study.customer.key for study in studies],
                 "table": [study.customer.table for study in studies],
-                "place": [study.customer.place for study in studies],
+                "place": [study.customer.first_block for study in studies],
                 "rows": [study.customer.rows for study in studies],
                 "size": [study.customer.size for study in studies],
                 "algorithm": [json.dumps(study.algorithm.to_dict()) for study in studies],
@@ -135,34 +135,34 @@ def write_plan(directory: RunDirectory, plan: Plan, epoch: Epoch, run: str, ende
                 "resources": [study.resources and study.resources.model_dump_json() for study in studies],
             }
             writer.write_table(pa.table(columns, schema=schema), row_group_size=max(1, len(studies)))
-    directory.write(epoch.plan, bytes(sink.getvalue()))
+    directory.write(term.plan, bytes(sink.getvalue()))
 
 
-def read_shard(directory: RunDirectory, epoch: Epoch, shard: int) -> tuple[Settings, list[Study]]:
-    """The settings and the studies of one shard of an epoch's plan."""
-    settings, tables = _read_plan(directory, epoch, [shard])
+def read_shard(directory: RunDirectory, term: Term, shard: int) -> tuple[RunSettings, list[Study]]:
+    """The settings and the studies of one shard of a term's plan."""
+    settings, tables = _read_plan(directory, term, [shard])
     return settings, _studies(tables[0].to_pylist())
 
 
-def read_plan(directory: RunDirectory, epoch: Epoch) -> tuple[Settings, list[Study], list[Study]]:
-    """The settings, the studies that the epoch's owner had to run, and those that ended under earlier owners."""
-    settings, tables = _read_plan(directory, epoch, None)
+def read_plan(directory: RunDirectory, term: Term) -> tuple[RunSettings, list[Study], list[Study]]:
+    """The settings, the studies that the term's owner had to run, and those that ended under earlier owners."""
+    settings, tables = _read_plan(directory, term, None)
     groups = [_studies(table.to_pylist()) for table in tables]
     begun = [study for group in groups[: settings.shards] for study in group]
     return settings, begun, [study for group in groups[settings.shards :] for study in group]
 
 
-def _read_plan(directory: RunDirectory, epoch: Epoch, groups: Sequence[int] | None) -> tuple[Settings, list[Any]]:
+def _read_plan(directory: RunDirectory, term: Term, groups: Sequence[int] | None) -> tuple[RunSettings, list[Any]]:
     import pyarrow.parquet as pq
 
     try:
-        with directory.filesystem.open_input_file(directory.path(epoch.plan)) as stream:
+        with directory.filesystem.open_input_file(directory.path(term.plan)) as stream:
             file = pq.ParquetFile(stream, page_checksum_verification=True)
-            settings = Settings(**json.loads(file.schema_arrow.metadata[b"tuning.settings"]))
+            settings = RunSettings(**json.loads(file.schema_arrow.metadata[b"tuning.settings"]))
             wanted = range(file.metadata.num_row_groups) if groups is None else groups
             return settings, [file.read_row_group(group) for group in wanted]
     except (OSError, ValueError) as error:
-        raise StorageError(f"{directory.display(epoch.plan)} cannot be read: {error}.") from error
+        raise StorageError(f"{directory.display(term.plan)} cannot be read: {error}.") from error
 
 
 def _studies(rows: Sequence[dict[str, Any]]) -> list[Study]:

@@ -7,12 +7,12 @@ from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tuning.records.ownership import newest_epoch
+from tuning.records.ownership import newest_term
 from tuning.errors import NoModelError, RunError, UnknownCustomerError
-from tuning.records.lease import last_beat
+from tuning.records.lease import last_heartbeat
 from tuning.records.parts import STUDIES, TRIALS, accepted, of_kind, read_parts
 from tuning.records.schema import FINISHED, NO_MODEL, OK, STUDY_STATUSES, StudyRecord, TrialRecord
-from tuning.runs.plan_file import Settings, frozen_definition, read_plan
+from tuning.runs.plan_file import RunSettings, frozen_definition, read_plan
 from tuning.storage.run_directory import RunDirectory
 from tuning.evaluation.winner import params_text
 
@@ -49,10 +49,10 @@ class RunResult:
 
     def __init__(self, directory: RunDirectory | str) -> None:
         self.directory = directory if isinstance(directory, RunDirectory) else RunDirectory(directory)
-        epoch = newest_epoch(self.directory)
-        if epoch is None:
+        term = newest_term(self.directory)
+        if term is None:
             raise RunError(f"{self.directory.shown} is not a run directory: no run has begun there.")
-        self.epoch = epoch
+        self.term = term
         self.damaged: dict[str, str] = {}
 
     def __repr__(self) -> str:
@@ -64,7 +64,7 @@ class RunResult:
 
     @cached_property
     def _parts(self) -> list[str]:
-        return accepted(self.directory, self.epoch)
+        return accepted(self.directory, self.term)
 
     def _damaged(self, name: str, error: Exception) -> None:
         self.damaged[name] = str(error)
@@ -85,18 +85,18 @@ class RunResult:
         return Counter(record.customer for record in self.trial_records)
 
     @cached_property
-    def _settings(self) -> Settings:
+    def _settings(self) -> RunSettings:
         return self._plan[0]
 
     @cached_property
-    def _plan(self) -> tuple[Settings, list[Study], list[Study]]:
-        return read_plan(self.directory, self.epoch)
+    def _plan(self) -> tuple[RunSettings, list[Study], list[Study]]:
+        return read_plan(self.directory, self.term)
 
     @cached_property
     def pending(self) -> str:
         """Why studies have no record yet."""
-        limit = frozen_definition(self.directory, self.epoch).limits.run_seconds
-        spent = self.epoch.seconds + last_beat(self.directory, self.epoch).seconds
+        limit = frozen_definition(self.directory, self.term).limits.run_seconds
+        spent = self.term.seconds + last_heartbeat(self.directory, self.term).seconds
         return PENDING if limit is None or spent < limit else USED_UP.format(limit=limit)
 
     def trials(self) -> pd.DataFrame:
@@ -205,7 +205,7 @@ class RunResult:
     @property
     def unfinished(self) -> int:
         """How many studies of the newest owner's plan have no record of its time yet."""
-        now = read_parts(self.directory, of_kind(list(self.directory.list(self.epoch.records)), STUDIES), self._damaged)
+        now = read_parts(self.directory, of_kind(list(self.directory.list(self.term.records)), STUDIES), self._damaged)
         return len({study.id for study in self._plan[1]} - {record.study for record in now})
 
     def model(self, customer: str, *, allow_pickle: bool = False) -> CustomerModel:

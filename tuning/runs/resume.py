@@ -11,7 +11,7 @@ from typing import Any
 from tuning.user_code import name_inside
 from tuning.data.customers import Customer
 from tuning.definition.definition import Definition
-from tuning.records.ownership import Epoch, epochs
+from tuning.records.ownership import Term, terms
 from tuning.errors import RunError
 from tuning.models.entries import same_models
 from tuning.records.parts import STUDIES, TRIALS, accepted, intact, of_kind
@@ -22,12 +22,12 @@ from tuning.study.study import Study
 
 READERS, READ_AHEAD = 8, 64
 # Say how a run is worked through, not what it searches; a resume may change them.
-FREE = ("slots", "storage", "limits", "mlflow", "save_models", "allow_pickle")
+MAY_CHANGE = ("slots", "storage", "limits", "mlflow", "save_models", "allow_pickle")
 SHOWN = 5
 
 
 @dataclass
-class Standing:
+class RecordedState:
     """What a run has come to.
 
     parts: names of those that count and are intact. ended: studies with nothing left to do. left: the others.
@@ -41,31 +41,31 @@ class Standing:
     damaged: dict[str, str] = field(default_factory=dict)
 
 
-def survey(directory: RunDirectory, epoch: Epoch, studies: Sequence[Study], budget: int) -> Standing:
+def read_state(directory: RunDirectory, term: Term, studies: Sequence[Study], budget: int) -> RecordedState:
     """Read a run's parts, each once, and sort its studies into ended and left.
 
     budget: trials per study from now on. A study that used up a smaller budget goes on; one that lost trials with a
     damaged part runs those again.
     """
-    names = accepted(directory, epoch)
-    standing = Standing(names)
-    budgets = {each.folder: each.trials for each in epochs(directory)}
+    names = accepted(directory, term)
+    state = RecordedState(names)
+    budgets = {each.folder: each.trials for each in terms(directory)}
     recorded: dict[str, tuple[StudyRecord, int]] = {}
-    for name, data in _read(directory, of_kind(names, STUDIES), standing.damaged):
+    for name, data in _read(directory, of_kind(names, STUDIES), state.damaged):
         for record in decode(data):
             recorded[record.study] = (record, budgets.get(name.split("/")[1], budget))
     going_on = {study.id for study in studies if not _ended(recorded.get(study.id), budget)}
     known: Counter[str] = Counter()
-    found = _of_studies(directory, of_kind(names, TRIALS), going_on, standing.damaged, known)
+    found = _of_studies(directory, of_kind(names, TRIALS), going_on, state.damaged, known)
     if lost := _incomplete({name: record for name, (record, _) in recorded.items()}, known) - going_on:
-        found += _of_studies(directory, of_kind(names, TRIALS), lost, standing.damaged)
+        found += _of_studies(directory, of_kind(names, TRIALS), lost, state.damaged)
         going_on |= lost
     for record in unique(found):
-        standing.trials.setdefault(record.study, []).append(record)
+        state.trials.setdefault(record.study, []).append(record)
     for study in studies:
-        (standing.left if study.id in going_on else standing.ended).append(study)
-    standing.parts = [name for name in names if name not in standing.damaged]
-    return standing
+        (state.left if study.id in going_on else state.ended).append(study)
+    state.parts = [name for name in names if name not in state.damaged]
+    return state
 
 
 def _incomplete(recorded: Mapping[str, StudyRecord], known: Counter[str]) -> set[str]:
@@ -119,24 +119,24 @@ def _bytes(directory: RunDirectory, name: str) -> bytes | Exception:
         return error
 
 
-def carried_name(epoch: Epoch, shard: int) -> str:
+def handed_over_name(term: Term, shard: int) -> str:
     """The file with the trials of unfinished studies that earlier owners recorded, for the shard that goes on."""
-    return f"plan/{epoch.folder}-carried/{shard:05d}.parquet"
+    return f"plan/{term.folder}-carried/{shard:05d}.parquet"
 
 
-def carry(
-    directory: RunDirectory, epoch: Epoch, shards: Sequence[Sequence[int]], left: Sequence[Study], standing: Standing
+def hand_over(
+    directory: RunDirectory, term: Term, shards: Sequence[Sequence[int]], left: Sequence[Study], state: RecordedState
 ) -> None:
     """Give each shard the recorded trials of its studies."""
     for number, shard in enumerate(shards):
-        records = [record for position in shard for record in standing.trials.get(left[position].id, ())]
+        records = [record for position in shard for record in state.trials.get(left[position].id, ())]
         if records:
-            directory.write(carried_name(epoch, number), encode(records))
+            directory.write(handed_over_name(term, number), encode(records))
 
 
-def carried(directory: RunDirectory, epoch: Epoch, shard: int) -> list[TrialRecord]:
-    """What `carry` left for a shard."""
-    name = carried_name(epoch, shard)
+def handed_over(directory: RunDirectory, term: Term, shard: int) -> list[TrialRecord]:
+    """What `hand_over` left for a shard."""
+    name = handed_over_name(term, shard)
     return decode(directory.read(name)) if directory.exists(name) else []
 
 
@@ -148,7 +148,7 @@ def merge(directory: RunDirectory, before: Definition, now: Definition) -> Defin
     there, here = plain(before), plain(now)
     differences = [
         f"{key}: {_short(there.get(key))} there, {_short(here.get(key))} here"
-        for key in sorted({*there, *here} - {*FREE, "trials", "data", "customers", "prepare", "metric", "models"})
+        for key in sorted({*there, *here} - {*MAY_CHANGE, "trials", "data", "customers", "prepare", "metric", "models"})
         if there.get(key) != here.get(key)
     ]
     for key in ("prepare", "metric"):  # each may name a function in a file, which the run has a copy of
@@ -167,7 +167,7 @@ def merge(directory: RunDirectory, before: Definition, now: Definition) -> Defin
     if differences:
         raise RunError(_refusal(directory, differences))
     added = {"trials": now.trials, "data": now.data, "customers": now.customers, "objective": now.objective}
-    return before.model_copy(update={**added, **{key: getattr(now, key) for key in FREE}})
+    return before.model_copy(update={**added, **{key: getattr(now, key) for key in MAY_CHANGE}})
 
 
 def same_customers(directory: RunDirectory, before: Sequence[Study], now: Sequence[Customer]) -> None:
@@ -175,9 +175,9 @@ def same_customers(directory: RunDirectory, before: Sequence[Study], now: Sequen
     found = {customer.id: customer for customer in now}
     gone = sorted({study.customer.id for study in before} - set(found))
     changed = sorted(
-        f"{study.customer.id!r} ({study.customer.amount} there, {found[study.customer.id].amount} here)"
+        f"{study.customer.id!r} ({study.customer.rows_or_bytes} there, {found[study.customer.id].rows_or_bytes} here)"
         for study in before
-        if study.customer.id in found and study.customer.amount != found[study.customer.id].amount
+        if study.customer.id in found and study.customer.rows_or_bytes != found[study.customer.id].rows_or_bytes
     )
     differences = []
     if gone:

@@ -14,8 +14,8 @@ THREADS = 4
 MOST_PENDING = 256  # files; then the worker waits after all, so that they cannot fill its memory
 
 
-class Filing:
-    """Files of a run directory on their way to storage; nobody may rely on one before `settle`."""
+class BackgroundWriter:
+    """Files of a run directory on their way to storage; nobody may rely on one before `flush`."""
 
     def __init__(self, directory: RunDirectory) -> None:
         self.directory = directory
@@ -25,12 +25,12 @@ class Filing:
     def write(self, name: str, data: bytes) -> None:
         """Have a file placed as by `RunDirectory.write`; returns at once."""
         if len(self._pending) >= MOST_PENDING:
-            self.settle()
+            self.flush()
         if self._pool is None:
             self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="filing")
         self._pending.append(self._pool.submit(self.directory.write, name, data))
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Wait until all files are in place; raises the `StorageError` of the first that could not be written."""
         pending, self._pending = self._pending, []
         pool, self._pool = self._pool, None

@@ -13,7 +13,7 @@ T = TypeVar("T")
 ATTEMPTS = 4
 FIRST_PAUSE_S = 0.1
 # Another attempt would find the same: the user has to do something first.
-LASTING = {
+PERMANENT = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
     errno.EROFS: "the file system is read-only",
@@ -26,7 +26,7 @@ LASTING = {
     errno.ENAMETOOLONG: "the path is too long",
     errno.EFBIG: "the file is larger than this storage or process may write",
 }
-LASTING_TEXTS = {
+PERMANENT_TEXTS = {
     "NO_SUCH_BUCKET": "the bucket does not exist (any more)",
     "NoSuchBucket": "the bucket does not exist (any more)",
     "ACCESS_DENIED": "access is denied: check the credentials and the bucket's policy",
@@ -36,7 +36,7 @@ LASTING_TEXTS = {
     "SIGNATURE_DOES_NOT_MATCH": "the secret key is wrong",
     "SignatureDoesNotMatch": "the secret key is wrong",
 }
-PASSING_TEXTS = {
+TRANSIENT_TEXTS = {
     "NETWORK_CONNECTION": "the object storage cannot be reached",
     "EndpointConnectionError": "the object storage cannot be reached",
     "SLOW_DOWN": "the object storage is overloaded",
@@ -45,7 +45,7 @@ PASSING_TEXTS = {
 }
 
 
-def persist(action: Callable[[], T], attempts: int = ATTEMPTS, sleep: Callable[[float], None] = time.sleep) -> T:
+def with_retries(action: Callable[[], T], attempts: int = ATTEMPTS, sleep: Callable[[float], None] = time.sleep) -> T:
     """What `action` returns; an `OSError` that may pass is answered with up to `attempts` attempts.
 
     The pauses between them grow fourfold from a tenth of a second, so it is over after about two seconds (plus
@@ -56,23 +56,23 @@ def persist(action: Callable[[], T], attempts: int = ATTEMPTS, sleep: Callable[[
         try:
             return action()
         except OSError as error:
-            if lasts(error):
+            if is_permanent(error):
                 raise
         sleep(pause * random.uniform(0.75, 1.25))
         pause *= 4
     return action()
 
 
-def lasts(error: OSError) -> bool:
+def is_permanent(error: OSError) -> bool:
     """True when another attempt would find the same."""
-    return error.errno in LASTING or any(text in str(error) for text in LASTING_TEXTS)
+    return error.errno in PERMANENT or any(text in str(error) for text in PERMANENT_TEXTS)
 
 
-def told(error: OSError) -> str:
+def described(error: OSError) -> str:
     """The failure in words that a user can act upon, the storage's own in brackets."""
     own = " ".join(str(error).split())
-    for text, meaning in {**LASTING_TEXTS, **PASSING_TEXTS}.items():
+    for text, meaning in {**PERMANENT_TEXTS, **TRANSIENT_TEXTS}.items():
         if text in own:
             return f"{meaning} ({own})"
-    meaning = LASTING.get(error.errno or 0, "")
+    meaning = PERMANENT.get(error.errno or 0, "")
     return f"{meaning} ({own})" if meaning and error.strerror != meaning else own

@@ -192,7 +192,7 @@ class RunDirectory:
                 return bytes(stream.read())
 
         try:
-            return retrying.persist(get)
+            return retrying.with_retries(get)
         except FileNotFoundError:
             self._make_sure_of_bucket(name)
             raise
@@ -244,19 +244,22 @@ class RunDirectory:
         if self.local or not bucket:
             return
         with contextlib.suppress(OSError):  # who may see a part of a bucket only may not ask for it as a whole
-            if retrying.persist(lambda: self.filesystem.get_file_info(bucket)).type == pyarrow.fs.FileType.NotFound:
+            if (
+                retrying.with_retries(lambda: self.filesystem.get_file_info(bucket)).type
+                == pyarrow.fs.FileType.NotFound
+            ):
                 gone = FileNotFoundError(errno.ENOENT, f"the bucket {bucket!r} does not exist (any more)")
                 raise self._error(name, "looked for", gone)
 
     def _error(self, name: str, done: str, error: OSError) -> StorageError:
         return StorageError(
-            f"{self.display(name) if name else self.shown} could not be {done}: {mask_in(retrying.told(error))}. "
+            f"{self.display(name) if name else self.shown} could not be {done}: {mask_in(retrying.described(error))}. "
             "Free or repair the storage, then resume the run; nothing recorded so far is lost."
         )
 
     def _attempt(self, name: str, done: str, action: Callable[[], T]) -> T:
         try:
-            return retrying.persist(action)
+            return retrying.with_retries(action)
         except FileExistsError:
             raise
         except OSError as error:

@@ -6,25 +6,25 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tuning.study.loop import Drive
+    from tuning.study.loop import TrialLoop
     from tuning.study.trial import Trial
 
 
-class View:
+class ControllerView:
     """One family's unfinished trials, behind the interface of Ray's controller.
 
     pauses: whether the scheduler may pause; one from elsewhere is taken to (Ray has no way to ask).
     max_steps: steps of a full trial; a stop there is the end of a trial's budget.
     """
 
-    def __init__(self, drive: Drive, scheduler: Any) -> None:
+    def __init__(self, drive: TrialLoop, scheduler: Any) -> None:
         self.drive, self.scheduler = drive, scheduler
         self.pauses: bool = getattr(scheduler, "pauses", True)
         self.max_steps: float = getattr(scheduler, "max_steps", math.inf)
         self.trials: list[Trial] = []
 
     @property
-    def search_alg(self) -> View:
+    def search_alg(self) -> ControllerView:
         """BOHB reaches its searcher through `search_alg.searcher`; PBT only checks the type."""
         return self
 

@@ -14,11 +14,11 @@ from tuning.records.schema import FAILED, FINISHED, STOPPED
 from tuning.study.trial import FinishedTrial, Trial, not_finite
 
 if TYPE_CHECKING:
-    from tuning.study.controller_view import View
-    from tuning.study.loop import Drive
+    from tuning.study.controller_view import ControllerView
+    from tuning.study.loop import TrialLoop
 
 
-def pool(drive: Drive, first: Trial) -> Iterator[FinishedTrial]:
+def run_interleaved(drive: TrialLoop, first: Trial) -> Iterator[FinishedTrial]:
     """Run `first` and all further trials of a study, taking turns; they come out as they end."""
     _enter(drive, first)
     if getattr(first.scheduler, "population", False):
@@ -42,7 +42,7 @@ def pool(drive: Drive, first: Trial) -> Iterator[FinishedTrial]:
         yield drive.finished.popleft()
 
 
-def _enter(drive: Drive, trial: Trial) -> None:
+def _enter(drive: TrialLoop, trial: Trial) -> None:
     if trial.number in drive.protect:
         drive.run_through(trial)
         return
@@ -50,7 +50,7 @@ def _enter(drive: Drive, trial: Trial) -> None:
     drive.add(trial)
 
 
-def _next(drive: Drive) -> Trial | None:
+def _next(drive: TrialLoop) -> Trial | None:
     """The trial that runs next, in whichever family; None when none can."""
     while True:
         drive.check_over()
@@ -69,15 +69,15 @@ def _next(drive: Drive) -> Trial | None:
         return None
 
 
-def _choose(drive: Drive, view: View) -> Trial | None:
+def _choose(drive: TrialLoop, view: ControllerView) -> Trial | None:
     try:
         chosen: Trial | None = view.scheduler.choose_trial_to_run(view)
     except Exception as error:
-        drive.blame("scheduler", "choosing the next trial", error)
+        drive.fail_study("scheduler", "choosing the next trial", error)
     return chosen
 
 
-def _advance(drive: Drive, trial: Trial) -> None:
+def _advance(drive: TrialLoop, trial: Trial) -> None:
     """Let a trial run until its scheduler pauses or stops it, or it ends."""
     scheduler = trial.scheduler
     if trial.status == Trial.PENDING:

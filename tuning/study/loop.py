@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 from tuning.errors import StudyError
 from tuning.records.schema import FAILED, FINISHED, STOPPED
 from tuning.steps import Step
-from tuning.study.controller_view import View
-from tuning.study.interleaved import pool
+from tuning.study.controller_view import ControllerView
+from tuning.study.interleaved import run_interleaved
 from tuning.study.trial import AnyStep, EarlierTrial, FinishedTrial, Start, Trial, not_finite
 
 STEP = "training_iteration"  # the key under which Ray's schedulers look for a trial's progress
@@ -46,7 +46,7 @@ def endless(_config: Mapping[str, Any]) -> float:
 
 
 @dataclass(eq=False)
-class Drive(Iterator[FinishedTrial]):
+class TrialLoop(Iterator[FinishedTrial]):
     """The finished trials of one study, in the order in which they end.
 
     searcher: a Ray `Searcher`, its space already set.
@@ -89,7 +89,7 @@ class Drive(Iterator[FinishedTrial]):
     def __post_init__(self) -> None:
         #: Why no trial is proposed any more: the budget or the space is used up; a stopping rule says so.
         self.exhausted, self.over = "", ""
-        self.views: dict[str, View] = {}
+        self.views: dict[str, ControllerView] = {}
         self.finished: deque[FinishedTrial] = deque()
         self._proposed = self._events = 0
         known = {trial.number: trial for trial in self.replay}
@@ -118,7 +118,7 @@ class Drive(Iterator[FinishedTrial]):
             if self._earlier:
                 self._again(trial, self._earlier.popleft())
             elif trial.view.pauses and trial.number not in self.protect:
-                yield from pool(self, trial)
+                yield from run_interleaved(self, trial)
                 return
             else:
                 self.run_through(trial)
@@ -190,7 +190,7 @@ class Drive(Iterator[FinishedTrial]):
         try:
             config = self.searcher.suggest(trial_id)
         except Exception as error:
-            self.blame("algorithm", f"proposing trial {number}", error)
+            self.fail_study("algorithm", f"proposing trial {number}", error)
         seconds = time.perf_counter() - before
         if not isinstance(config, dict):  # None, or Searcher.FINISHED
             self.exhausted = f"the algorithm has no configuration after {number} trials"
@@ -199,9 +199,9 @@ class Drive(Iterator[FinishedTrial]):
         family = self.family(config)
         if family not in self.views:
             try:
-                self.views[family] = View(self, self.scheduler_for(family))
+                self.views[family] = ControllerView(self, self.scheduler_for(family))
             except Exception as error:
-                self.blame("scheduler", f"being built for family {family!r}", error)
+                self.fail_study("scheduler", f"being built for family {family!r}", error)
         trial = Trial(number, trial_id, config, family, self.views[family])
         trial.suggest_seconds, trial.suggested = seconds, self._event()
         return trial
@@ -218,7 +218,7 @@ class Drive(Iterator[FinishedTrial]):
         try:
             trial.scheduler.on_trial_add(trial.view, trial)
         except Exception as error:
-            self.blame("scheduler", f"adding trial {trial.number}", error)
+            self.fail_study("scheduler", f"adding trial {trial.number}", error)
 
     def begin(self, trial: Trial) -> None:
         """A trial's training is about to start."""
@@ -233,13 +233,13 @@ class Drive(Iterator[FinishedTrial]):
         try:
             decision: str = trial.scheduler.on_trial_result(trial.view, trial, result)
         except Exception as error:
-            self.blame("scheduler", f"judging trial {trial.number} at step {step.step}", error)
+            self.fail_study("scheduler", f"judging trial {trial.number} at step {step.step}", error)
         trial.last_result = result
         if self._listens and decision != "STOP":
             try:
                 self.searcher.on_trial_result(trial.trial_id, result)
             except Exception as error:
-                self.blame("algorithm", f"hearing step {step.step} of trial {trial.number}", error)
+                self.fail_study("algorithm", f"hearing step {step.step} of trial {trial.number}", error)
         return decision
 
     def verdict(self, trial: Trial) -> str:
@@ -334,7 +334,7 @@ class Drive(Iterator[FinishedTrial]):
             else:
                 scheduler.on_trial_complete(view, trial, trial.last_result)
         except Exception as error:
-            self.blame("scheduler", f"hearing the end of trial {trial.number}", error)
+            self.fail_study("scheduler", f"hearing the end of trial {trial.number}", error)
 
     def _tell(self, trial: Trial, state: str, score: float | None) -> None:
         before = time.perf_counter()
@@ -347,7 +347,7 @@ class Drive(Iterator[FinishedTrial]):
                     result["stopped"] = True  # an algorithm may weigh a score of half a budget differently
                 self.searcher.on_trial_complete(trial.trial_id, result=result)
         except Exception as error:
-            self.blame("algorithm", f"hearing the end of trial {trial.number}", error)
+            self.fail_study("algorithm", f"hearing the end of trial {trial.number}", error)
         trial.suggest_seconds += time.perf_counter() - before
 
     def _as_result(self, trial: Trial, step: int, score: float) -> dict[str, Any]:
@@ -357,7 +357,7 @@ class Drive(Iterator[FinishedTrial]):
         self._events += 1
         return self._events - 1
 
-    def blame(self, part: str, doing: str, error: Exception) -> NoReturn:
+    def fail_study(self, part: str, doing: str, error: Exception) -> NoReturn:
         """The study ends because its searcher or scheduler raised."""
         if isinstance(error, StudyError):
             raise error

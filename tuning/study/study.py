@@ -22,7 +22,7 @@ from tuning.evaluation.study_data import MODEL
 from tuning.records.schema import StepRecord, TrialRecord
 from tuning.seeds import derive, trial_seed
 from tuning.steps import Step
-from tuning.study.loop import Drive
+from tuning.study.loop import TrialLoop
 from tuning.study.mutations import longest, mutations
 from tuning.study.trial import EarlierTrial, FinishedTrial
 from tuning.study.warm_start import searcher_points
@@ -77,7 +77,7 @@ class Training:
 
 
 @dataclass
-class StudyLoop:
+class RecordedStudy:
     """Runs one study's trials, giving a record for each.
 
     run: id of the run. mode: "max" or "min". recorded: this study's records of earlier attempts, which are
@@ -138,7 +138,7 @@ class StudyLoop:
         def start(config: Mapping[str, Any], number: int, state: Any) -> Iterable[Step]:
             return self.training.start(config, trial_seed(self.study.seed, number), state)
 
-        drive = Drive(
+        drive = TrialLoop(
             searcher,
             scheduler_for,
             start,

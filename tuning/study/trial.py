@@ -14,7 +14,7 @@ from tuning.errors import StudyError
 from tuning.steps import Step
 
 if TYPE_CHECKING:
-    from tuning.study.controller_view import View
+    from tuning.study.controller_view import ControllerView
 
 #: (config, number of the trial, state) -> the generator of its steps. The state is None, or what a
 #: `get_state` of the same family returned; several trials may start from the same state object, so a
@@ -135,7 +135,7 @@ class Trial:
         "view",
     )
 
-    def __init__(self, number: int, trial_id: str, config: dict[str, Any], family: str, view: View) -> None:
+    def __init__(self, number: int, trial_id: str, config: dict[str, Any], family: str, view: ControllerView) -> None:
         self.number, self.trial_id, self.config, self.family = number, trial_id, config, family
         self.status = Trial.PENDING
         self.experiment_tag = trial_id

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from tuning.errors import PlanError
-from tuning.records.ownership import epoch_file
+from tuning.records.ownership import claim_file
 from tuning.storage.run_directory import RunDirectory, is_uri, mask
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
@@ -22,7 +22,7 @@ SECRET_NAMES = "secret|token|password|key|signature"  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TrackingSettings:
     """directory: the run directory's URI. run, token: see `identity.Search`."""
 
     directory: str
@@ -38,8 +38,8 @@ class Settings:
         return json.dumps(asdict(self))
 
     @staticmethod
-    def from_json(text: str) -> Settings:
-        return Settings(**json.loads(text))
+    def from_json(text: str) -> TrackingSettings:
+        return TrackingSettings(**json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class CopyStatus:
 def token_of(directory: RunDirectory) -> str:
     """The random name of the run's first owner: another run in the same folder has another one."""
     try:
-        return str(json.loads(directory.read(epoch_file(1)))["folder"])
+        return str(json.loads(directory.read(claim_file(1)))["folder"])
     except FileNotFoundError:
         return ""
 

@@ -59,7 +59,7 @@ _STUDY_TEXT = tuple(
 
 NO_MODEL_NOTE = "No model: "
 
-Metric = tuple[str, float, int, int]  # key, value, step, milliseconds since 1970
+MetricPoint = tuple[str, float, int, int]  # key, value, step, milliseconds since 1970
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class TrackedRun:
     start: int
     end: int | None = None
     params: Mapping[str, str] = field(default_factory=dict)
-    metrics: tuple[Metric, ...] = ()
+    metrics: tuple[MetricPoint, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -227,7 +227,7 @@ def schedule(text: str | None) -> list[tuple[int, dict[str, Any]]]:
 
 def _trial_metrics(
     record: TrialRecord, start: int, end: int, changes: list[tuple[int, dict[str, Any]]]
-) -> Iterator[Metric]:
+) -> Iterator[MetricPoint]:
     further = [name for step in record.steps for name in step.metrics]
     names = mlflow_limits.keys(dict.fromkeys([record.metric, *further, *record.metrics]))
     objective = names[record.metric]

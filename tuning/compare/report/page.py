@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from tuning.compare.report.tables import footnotes, readable
-from tuning.reporting.html import Block, Page, Picture, Points, Row, Section, Table, Text
+from tuning.reporting.html import Block, HtmlTable, Page, Picture, Points, Row, Section, Text
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison
@@ -63,7 +63,7 @@ def _result(comparison: Comparison) -> list[Block]:
         )
     # With spaces a heading may be broken, and the table fits a narrower window.
     table = readable(comparison).rename(columns=lambda name: name.replace("/", " / "))
-    return [Table(table, strong=strong), Points(footnotes(comparison)), Row(pictures)]
+    return [HtmlTable(table, strong=strong), Points(footnotes(comparison)), Row(pictures)]
 
 
 def _every_task(comparison: Comparison) -> list[Block]:
@@ -77,7 +77,7 @@ def _every_task(comparison: Comparison) -> list[Block]:
             f"Regret per {comparison.noun} and algorithm; the figures are in the table below",
             "Normalised regret at the end of the budget; darker is worse.",
         ),
-        Table(shown, f"The figures{rest}", folded=True),
+        HtmlTable(shown, f"The figures{rest}", folded=True),
     ]
 
 
@@ -93,7 +93,7 @@ def _over_budget(comparison: Comparison) -> list[Block]:
         ]
         found.append(Row(pictures))
         found += [Points(result.notes)] if result.notes and axis != comparison.axis else []
-        found.append(Table(_points(result.frame()), f"The figures over {axis}", folded=True))
+        found.append(HtmlTable(_points(result.frame()), f"The figures over {axis}", folded=True))
     return found
 
 

@@ -110,7 +110,7 @@ def _searches(
     for method, task, number in jobs:
         replicates = table.evaluations[task]
         # Paired: the same task and repetition start every method from the same seed; a twin differs on purpose.
-        own = derive(seed, "replay", task, number, *([method.twin] if method.twin else []))
+        own = derive(seed, "replay", task, number, *([method.repeat] if method.repeat else []))
         problem = _problem(table, replicates[number % len(replicates)], table.modes[task])
         curve = simulate(problem, method, trials, own, seconds, start)
         frames.append(curve.assign(method=method.label, task=task, seed=number, mode=table.modes[task]))

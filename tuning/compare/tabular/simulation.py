@@ -16,7 +16,7 @@ from tuning.errors import StudyError
 from tuning.records.schema import FAILED
 from tuning.seeds import derive
 from tuning.steps import Step
-from tuning.study.loop import Drive, last_counts, one_family
+from tuning.study.loop import TrialLoop, last_counts, one_family
 
 DEFAULT_FIRST, NO_START = "default", "none"
 STARTS = (DEFAULT_FIRST, NO_START)
@@ -29,7 +29,8 @@ Evaluate = Callable[[Mapping[str, Any]], Iterable[tuple[float, float]]]
 class Problem:
     """What is searched: a space, and what training a configuration gives and costs.
 
-    mode: "max" or "min". max_steps: of a full trial of a family. family, best_prefix: as in `tuning.study.loop.Drive`.
+    mode: "max" or "min". max_steps: of a full trial of a family. family, best_prefix: as in
+        `tuning.study.loop.TrialLoop`.
     """
 
     space: SearchSpace
@@ -51,7 +52,7 @@ def simulate(
     """
     clock = _Clock()
     with_default = start == DEFAULT_FIRST
-    drive = Drive(
+    drive = TrialLoop(
         _Timed(method, problem, trials, seed, clock, with_default),
         lambda family: method.scheduler.build(
             metric="score",

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable
 
 from tuning.execution.spread.spread_study import Event
-from tuning.records.ownership import Epoch
+from tuning.records.ownership import Term
 from tuning.records.parts import accepted, intact, of_kind, part_name
 from tuning.storage.run_directory import RunDirectory
 
@@ -18,7 +18,7 @@ JOURNAL = "journal"
 DRIVER = 99_999  # stands where a part's name has its shard: these are written by the driver
 
 
-def write_journal(directory: RunDirectory, epoch: Epoch, events: list[Event]) -> str:
+def write_journal(directory: RunDirectory, term: Term, events: list[Event]) -> str:
     """Write some events as one part; its name."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -35,20 +35,20 @@ def write_journal(directory: RunDirectory, epoch: Epoch, events: list[Event]) ->
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
     data = bytes(sink.getvalue())
-    name = part_name(epoch.folder, DRIVER, JOURNAL, data)
+    name = part_name(term.folder, DRIVER, JOURNAL, data)
     directory.write(name, data)
     return name
 
 
 def read_journal(
-    directory: RunDirectory, epoch: Epoch, damaged: Callable[[str, Exception], None]
+    directory: RunDirectory, term: Term, damaged: Callable[[str, Exception], None]
 ) -> dict[str, list[Event]]:
-    """All events that count for an epoch, by study, in order; those behind a gap (a damaged part) are left out."""
+    """All events that count for a term, by study, in order; those behind a gap (a damaged part) are left out."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     found: dict[str, dict[int, Event]] = {}
-    for name in of_kind(accepted(directory, epoch), JOURNAL):
+    for name in of_kind(accepted(directory, term), JOURNAL):
         try:
             rows = pq.read_table(pa.BufferReader(intact(directory, name)), page_checksum_verification=True).to_pylist()
         except (OSError, ValueError) as error:

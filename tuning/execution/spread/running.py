@@ -13,17 +13,17 @@ from tuning.errors import StorageError, StudyError
 from tuning.execution.quarantine import quarantine
 from tuning.execution.spread.adapters import adapt, adapting, checkpoints_callback, scheduler_over, search_over
 from tuning.execution.spread.journal import DRIVER, read_journal
-from tuning.execution.spread.spread_study import DEATHS, Event, LiveStudy
 from tuning.execution.spread.sharing import fetch, sharing, shelf
+from tuning.execution.spread.spread_study import DEATHS, Event, SpreadStudy
 from tuning.execution.spread.state import FILE
 from tuning.execution.spread.studies import Studies
 from tuning.execution.spread.trainable import CHECKPOINT_S, spread_trainable
-from tuning.execution.study_run import Workshop, quiet, run_study, stopping_rules
+from tuning.execution.study_run import WorkerContext, ignore_warnings, run_study, stopping_rules
 from tuning.planning.plan import Plan
-from tuning.records.ownership import Epoch
+from tuning.records.ownership import Term
 from tuning.records.parts import STUDIES, TRIALS, PartWriter, accepted, of_kind, read_parts
 from tuning.records.schema import StudyRecord, TrialRecord
-from tuning.runs.plan_file import Settings
+from tuning.runs.plan_file import RunSettings
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
 from tuning.study.warm_start import of_customer
@@ -37,7 +37,7 @@ class SpreadRun:
     """One attempt at a run's spread studies. carried: the definition when it holds what cannot be written down."""
 
     directory: RunDirectory
-    epoch: Epoch
+    term: Term
     plan: Plan
     run: str
     definition: Definition
@@ -73,7 +73,7 @@ class SpreadRun:
         return self._tuner(adapt(studies), 0)
 
     def _studies(self) -> Studies:
-        studies = Studies(self.directory, self.epoch, self._live(), self.report, self._conclude, interval=INTERVAL_S)
+        studies = Studies(self.directory, self.term, self._live(), self.report, self._conclude, interval=INTERVAL_S)
         studies.flush()  # records that had to be made again; a study's own record comes after its trials'
         for study in studies.studies:
             if study.finished:  # nothing left but its record
@@ -84,17 +84,17 @@ class SpreadRun:
         from ray import tune
 
         name = f"spread_{self.run.replace('-', '_')}"
-        epoch = replace(self.epoch, accepts=())
+        term = replace(self.term, accepts=())
         return tune.Tuner(
             tune.with_resources(
-                spread_trainable(self.directory.uri, epoch, name, self.carried, CHECKPOINT_S, self._shelf),
+                spread_trainable(self.directory.uri, term, name, self.carried, CHECKPOINT_S, self._shelf),
                 self.definition.resources.to_ray(),
             ),
             tune_config=tune.TuneConfig(
                 search_alg=search_over(adapters), scheduler=scheduler_over(adapters), reuse_actors=True
             ),
             run_config=tune.RunConfig(
-                name=f"{self.epoch.folder}-spread-{attempt}",
+                name=f"{self.term.folder}-spread-{attempt}",
                 storage_path=self.directory.locate("tune"),
                 callbacks=[checkpoints_callback(adapters), *callbacks],
                 stop=stop,
@@ -103,17 +103,17 @@ class SpreadRun:
             ),
         )
 
-    def _live(self) -> list[LiveStudy]:
+    def _live(self) -> list[SpreadStudy]:
         """The unfinished studies, where their journals say they were."""
-        names = accepted(self.directory, self.epoch)
+        names = accepted(self.directory, self.term)
         # The plan holds what is left. An earlier owner's record of such a study is out of date: more trials are wanted
         # now, or a part of its trials is damaged.
-        own = list(self.directory.list(self.epoch.records))
+        own = list(self.directory.list(self.term.records))
         ended = {record.study for record in read_parts(self.directory, of_kind(own, STUDIES), _ignore)}
         trials: dict[str, dict[int, TrialRecord]] = {}
         for record in read_parts(self.directory, of_kind(names, TRIALS), _ignore):
             trials.setdefault(record.study, {})[record.trial] = record
-        journal = read_journal(self.directory, self.epoch, _ignore)
+        journal = read_journal(self.directory, self.term, _ignore)
         found = []
         for study in self.plan.studies:
             if study.id in ended:
@@ -128,8 +128,8 @@ class SpreadRun:
             found.append(live)
         return found
 
-    def _study(self, study: Study) -> LiveStudy:
-        return LiveStudy(
+    def _study(self, study: Study) -> SpreadStudy:
+        return SpreadStudy(
             self.run,
             study,
             study.space or self.plan.space,
@@ -142,23 +142,23 @@ class SpreadRun:
             stopping_rules(self.definition, self.plan.mode),
         )
 
-    def _conclude(self, study: LiveStudy) -> None:
+    def _conclude(self, study: SpreadStudy) -> None:
         """Choose and refit the study's winner here, in the driver, and record the study."""
-        settings = Settings(self.run, self.plan.task, self.plan.metric, self.plan.mode)
-        workshop = Workshop.open(
-            self.directory, self.epoch, settings, self.carried, at_hand=partial(fetch, self._shelf)
+        settings = RunSettings(self.run, self.plan.task, self.plan.metric, self.plan.mode)
+        context = WorkerContext.open(
+            self.directory, self.term, settings, self.carried, at_hand=partial(fetch, self._shelf)
         )
-        writer = PartWriter(self.directory, self.epoch, DRIVER, self.report, settle=workshop.filing.settle)
+        writer = PartWriter(self.directory, self.term, DRIVER, self.report, flush_files=context.filing.flush)
         if study.crashed is not None:
             number, error = study.crashed
             times = self.definition.limits.crashes_before_quarantine
             what = f"trial {number}"
-            record = quarantine(workshop, study.study, study.records, what=what, times=times, cause=DEATHS, error=error)
+            record = quarantine(context, study.study, study.records, what=what, times=times, cause=DEATHS, error=error)
             writer.add([record])
         else:
-            with quiet():
+            with ignore_warnings():
                 found = run_study(
-                    workshop, study.study, study.records, trials=(), failure=study.failure, over=study.ended
+                    context, study.study, study.records, trials=(), failure=study.failure, over=study.ended
                 )
                 for group in [*found]:
                     writer.add([record for record in group if isinstance(record, StudyRecord)])

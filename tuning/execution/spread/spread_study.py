@@ -16,7 +16,7 @@ from typing import Any
 from tuning.definition.options import WarmStart
 from tuning.errors import StudyError
 from tuning.execution.cluster import worker_died
-from tuning.execution.spread.spread_trial import LiveTrial
+from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.records.schema import FAILED, FINISHED, STOPPED, StepRecord, TrialRecord
 from tuning.seeds import derive, trial_seed
 from tuning.study.loop import STEP, same_config
@@ -32,7 +32,7 @@ LOST = ("why it failed stood in a record that is damaged or deleted", None)
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of the journal. order: position in the study. detail: by kind, see `LiveStudy`."""
+    """One line of the journal. order: position in the study. detail: by kind, see `SpreadStudy`."""
 
     study: str
     order: int
@@ -41,20 +41,20 @@ class Event:
     detail: Mapping[str, Any]
 
 
-class View:
+class SpreadView:
     """What a scheduler may see of the controller: the trials of its own study."""
 
-    def __init__(self, study: LiveStudy) -> None:
+    def __init__(self, study: SpreadStudy) -> None:
         self._study = study
 
-    def get_trials(self) -> list[LiveTrial]:
+    def get_trials(self) -> list[SpreadTrial]:
         return list(self._study.live.values())
 
-    def get_live_trials(self) -> set[LiveTrial]:
+    def get_live_trials(self) -> set[SpreadTrial]:
         return set(self._study.live.values())
 
 
-class LiveStudy:
+class SpreadStudy:
     """Suggests, decides and records for one study; every call that changes anything is told to `journal`.
 
     space, metric, mode, trials: as of the search. family: names the race of a configuration. warm: what it begins
@@ -81,8 +81,8 @@ class LiveStudy:
             space, metric=SCORE, mode=mode, seed=study.seed, trials=trials, **searcher_points(space, warm)
         )
         self.schedulers: dict[str, Any] = {}
-        self.live: dict[int, LiveTrial] = {}
-        self.waiting: list[LiveTrial] = []  # suggested before a crash, to be handed out again
+        self.live: dict[int, SpreadTrial] = {}
+        self.waiting: list[SpreadTrial] = []  # suggested before a crash, to be handed out again
         self.records: list[TrialRecord] = []
         self.remade: list[TrialRecord] = []  # of those, the ones that `replay` had to make again; to be written
         self.failure: str | None = None
@@ -91,7 +91,7 @@ class LiveStudy:
         self._suggested = self._order = 0
         self._begun, self._before = time.monotonic(), 0.0  # seconds of earlier attempts
         self._exhausted = False
-        self._view = View(self)
+        self._view = SpreadView(self)
 
     @property
     def over(self) -> bool:
@@ -105,7 +105,7 @@ class LiveStudy:
         """Nothing will be suggested and nothing runs."""
         return self.over and not self.live
 
-    def next(self) -> LiveTrial | None:
+    def next(self) -> SpreadTrial | None:
         """The next trial to run, None when there is none now."""
         if self.waiting:
             trial = self.waiting.pop(0)
@@ -224,7 +224,7 @@ class LiveStudy:
             self.ended = BROKEN
         self.waiting = list(self.live.values())
 
-    def _suggest(self) -> LiveTrial | None:
+    def _suggest(self) -> SpreadTrial | None:
         number, before = self._suggested, time.perf_counter()
         try:
             config = self.searcher.suggest(f"{number:05d}")
@@ -235,12 +235,12 @@ class LiveStudy:
         if not isinstance(config, Mapping):
             self._exhausted = True
             return None
-        trial = LiveTrial(number, dict(config), self._order, suggest_seconds=time.perf_counter() - before)
+        trial = SpreadTrial(number, dict(config), self._order, suggest_seconds=time.perf_counter() - before)
         self._suggested += 1
         self.live[number] = trial
         return trial
 
-    def _decide(self, trial: LiveTrial, report: Mapping[str, Any]) -> bool:
+    def _decide(self, trial: SpreadTrial, report: Mapping[str, Any]) -> bool:
         if trial.status == "PENDING":
             trial.status, trial.started = "RUNNING", time.time()
             trial.full, trial.prefix = int(report["full"]), bool(report["prefix"])
@@ -268,7 +268,7 @@ class LiveStudy:
             trial.ended = (STOPPED, reason)
         return True
 
-    def _rule(self, trial: LiveTrial) -> tuple[str, str] | None:
+    def _rule(self, trial: SpreadTrial) -> tuple[str, str] | None:
         """State and reason when a stopping rule ends this trial now; never the default, nor one at its end."""
         if trial.number == 0 or trial.steps[-1].step >= trial.full or trial.failure is not None:
             return None
@@ -286,7 +286,7 @@ class LiveStudy:
                 self.ended = rule.study_reason()
                 self._note(OVER, NO_TRIAL, {"reason": self.ended})
 
-    def _scheduler(self, trial: LiveTrial) -> Any:
+    def _scheduler(self, trial: SpreadTrial) -> Any:
         family = self.family(trial.config)
         if family not in self.schedulers:
             self.schedulers[family] = self.study.scheduler.build(
@@ -298,7 +298,7 @@ class LiveStudy:
         self.schedulers[family].on_trial_add(self._view, trial)
         return self.schedulers[family]
 
-    def _close(self, trial: LiveTrial) -> TrialRecord:
+    def _close(self, trial: SpreadTrial) -> TrialRecord:
         position = self._position(trial)
         state, reason, error = FINISHED, "", None
         if trial.failure is not None:
@@ -358,7 +358,7 @@ class LiveStudy:
             error=error,
         )
 
-    def _position(self, trial: LiveTrial) -> int | None:
+    def _position(self, trial: SpreadTrial) -> int | None:
         """Of the step that counts: the best where every prefix is a model, else the last."""
         if not trial.steps:
             return None

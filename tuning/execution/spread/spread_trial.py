@@ -10,7 +10,7 @@ from tuning.records.schema import StepRecord
 
 
 @dataclass(eq=False)
-class LiveTrial:
+class SpreadTrial:
     """A trial that has been suggested and has not ended, with what Ray's non-pausing schedulers look at."""
 
     number: int

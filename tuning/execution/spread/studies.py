@@ -14,9 +14,9 @@ from typing import Any
 
 from tuning.errors import StudyError
 from tuning.execution.spread.journal import DRIVER, write_journal
-from tuning.execution.spread.spread_study import Event, LiveStudy
-from tuning.execution.spread.spread_trial import LiveTrial
-from tuning.records.ownership import Epoch
+from tuning.execution.spread.spread_study import Event, SpreadStudy
+from tuning.execution.spread.spread_trial import SpreadTrial
+from tuning.records.ownership import Term
 from tuning.records.parts import PartWriter
 from tuning.storage.run_directory import RunDirectory
 
@@ -34,15 +34,15 @@ class Studies:
     """
 
     directory: RunDirectory
-    epoch: Epoch
-    studies: Sequence[LiveStudy]
+    term: Term
+    studies: Sequence[SpreadStudy]
     report: Callable[[dict[str, Any]], None]
-    on_end: Callable[[LiveStudy], None]
+    on_end: Callable[[SpreadStudy], None]
     at_once: int = AT_ONCE
     interval: float = 0.0
     #: Why the records could not be written; the search stops then, since nothing more would be kept.
     broken: str = ""
-    _trials: dict[str, tuple[LiveStudy, int]] = field(default_factory=dict)
+    _trials: dict[str, tuple[SpreadStudy, int]] = field(default_factory=dict)
     _events: list[Event] = field(default_factory=list)
     _served: list[str] = field(default_factory=list)
     # Beside Tune's loop: object storage takes a tenth of a second for each.
@@ -53,7 +53,7 @@ class Studies:
 
     def __post_init__(self) -> None:
         # Both are flushed here together, the journal first.
-        self._writer = PartWriter(self.directory, self.epoch, DRIVER, self.report, interval=float("inf"))
+        self._writer = PartWriter(self.directory, self.term, DRIVER, self.report, interval=float("inf"))
         for study in self.studies:
             study.journal = self._events.append
             self._writer.trials.extend(study.remade)
@@ -67,7 +67,7 @@ class Studies:
         """No study will have another trial."""
         return bool(self.broken) or all(study.over for study in self.studies)
 
-    def next(self) -> tuple[str, LiveStudy, LiveTrial] | None:
+    def next(self) -> tuple[str, SpreadStudy, SpreadTrial] | None:
         """(trial id, study, trial) to run next: of the studies in flight the one with the fewest running trials."""
         flying = [study for study in self.studies if not study.finished][: self.at_once]
         for study in sorted(flying, key=lambda study: len(study.live) - len(study.waiting)):
@@ -142,14 +142,14 @@ class Studies:
         self._flush_when_due()
         self._look(study)
 
-    def _failed(self, study: LiveStudy, error: StudyError) -> None:
+    def _failed(self, study: SpreadStudy, error: StudyError) -> None:
         logger.warning("study %s ends: %s", study.study.id, error)
         study.failure = str(error)
         study.live.clear()
         study.waiting.clear()
         self._look(study)
 
-    def _look(self, study: LiveStudy) -> None:
+    def _look(self, study: SpreadStudy) -> None:
         if study.finished and study.study.id not in self._ended:
             self._ended.add(study.study.id)
             self.flush()
@@ -169,7 +169,7 @@ class Studies:
         try:
             if self._events:
                 events = list(self._events)
-                write_journal(self.directory, self.epoch, events)
+                write_journal(self.directory, self.term, events)
                 del self._events[: len(events)]
             self._writer.flush()
             # Nothing durable names these any more: the journal names a later one, or the trial's end.

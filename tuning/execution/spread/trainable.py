@@ -21,8 +21,8 @@ from tuning.errors import CustomerError, StudyError
 from tuning.execution.spread.adapters import REPORT
 from tuning.execution.spread.sharing import fetch
 from tuning.execution.spread.state import read_state, write_state
-from tuning.execution.study_run import Workshop, heed_sigterm, quiet
-from tuning.records.ownership import Epoch
+from tuning.execution.study_run import WorkerContext, ignore_warnings, unblock_sigterm
+from tuning.records.ownership import Term
 from tuning.runs.plan_file import read_plan
 from tuning.seeds import trial_seed
 from tuning.storage.run_directory import RunDirectory
@@ -33,30 +33,30 @@ CHECKPOINT_S = 5.0
 KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as large
 
 
-def spread_trainable(uri: str, epoch: Epoch, name: str, definition: Definition | None, pause: float, shelf: Any) -> Any:
+def spread_trainable(uri: str, term: Term, name: str, definition: Definition | None, pause: float, shelf: Any) -> Any:
     """The trainable of one trial; its name carries the run.
 
     pause: seconds between checkpoints. shelf: has the run's own files in the object store.
     """
 
     def trainable(config: dict[str, Any]) -> None:
-        heed_sigterm()
-        run_trial(uri, epoch, definition, config, pause, shelf)
+        unblock_sigterm()
+        run_trial(uri, term, definition, config, pause, shelf)
 
     trainable.__name__ = name
     return trainable
 
 
 def run_trial(
-    uri: str, epoch: Epoch, definition: Definition | None, config: dict[str, Any], pause: float, shelf: Any
+    uri: str, term: Term, definition: Definition | None, config: dict[str, Any], pause: float, shelf: Any
 ) -> None:
     """One trial, every step reported; an exception of the user's code is reported too, and not tried again."""
     from ray import tune
 
-    steps = _steps(uri, epoch, definition, config, pause, shelf)
+    steps = _steps(uri, term, definition, config, pause, shelf)
     while True:
         try:
-            with quiet():
+            with ignore_warnings():
                 found = next(steps, None)
         except BaseException as raised:
             if is_ctrl_c(raised):
@@ -76,12 +76,12 @@ def run_trial(
 
 
 def _steps(
-    uri: str, epoch: Epoch, definition: Definition | None, config: dict[str, Any], pause: float, shelf: Any
+    uri: str, term: Term, definition: Definition | None, config: dict[str, Any], pause: float, shelf: Any
 ) -> Any:
-    bench = _bench(uri, epoch, definition, shelf)
-    workshop, study = bench.workshop, bench.studies[config["study"]]
-    training = workshop.training(bench.data(study.customer))
-    params, state = config["config"], _restored(workshop.directory, config)
+    bench = _bench(uri, term, definition, shelf)
+    context, study = bench.context, bench.studies[config["study"]]
+    training = context.training(bench.data(study.customer))
+    params, state = config["config"], _restored(context.directory, config)
     steps = iter(training.start(params, trial_seed(study.seed, config["trial"]), state["state"] if state else None))
     spent, cpu = (state["seconds"], state["fit_seconds"]) if state else (0.0, 0.0)
     saved = time.monotonic()
@@ -98,7 +98,7 @@ def _steps(
             "folds": list(step.fold_scores),
             "figures": dict(step.metrics),
             "full": training.full_steps(params),
-            "race": training.race_steps(params, study.space or workshop.space),
+            "race": training.race_steps(params, study.space or context.space),
             "prefix": training.best_prefix(params),
             "progress": training.progress(params),
             "fit_seconds": cpu,
@@ -128,14 +128,14 @@ def _restored(directory: RunDirectory, config: dict[str, Any]) -> dict[str, Any]
 class Bench:
     """What this process keeps between trials: the run's workshop and the customers that it used last."""
 
-    workshop: Workshop
+    context: WorkerContext
     studies: Mapping[str, Study]
     _kept: dict[str, tuple[int, Any]] = field(default_factory=dict)
 
     def data(self, customer: Customer) -> Any:
         """The customer's data, loaded once; of many customers those used last, up to `KEPT_BYTES` of their files."""
         size, data = self._kept.pop(customer.id, (customer.size, None))
-        self._kept[customer.id] = (size, self.workshop.data(customer) if data is None else data)
+        self._kept[customer.id] = (size, self.context.data(customer) if data is None else data)
         while len(self._kept) > 1 and sum(size for size, _ in self._kept.values()) > KEPT_BYTES:
             del self._kept[next(iter(self._kept))]
         return self._kept[customer.id][1]
@@ -144,13 +144,13 @@ class Bench:
 _OPEN: dict[tuple[str, str], Bench] = {}
 
 
-def _bench(uri: str, epoch: Epoch, definition: Definition | None, shelf: Any) -> Bench:
+def _bench(uri: str, term: Term, definition: Definition | None, shelf: Any) -> Bench:
     """This process's bench of a run, opened once."""
-    key = (uri, epoch.folder)
+    key = (uri, term.folder)
     if key not in _OPEN:
         _OPEN.clear()
         directory = RunDirectory(uri)
-        settings, studies, _ = read_plan(directory, epoch)
-        workshop = Workshop.open(directory, epoch, settings, definition, at_hand=partial(fetch, shelf))
-        _OPEN[key] = Bench(workshop, {study.id: study for study in studies})
+        settings, studies, _ = read_plan(directory, term)
+        context = WorkerContext.open(directory, term, settings, definition, at_hand=partial(fetch, shelf))
+        _OPEN[key] = Bench(context, {study.id: study for study in studies})
     return _OPEN[key]

@@ -34,7 +34,7 @@ READ_ATTEMPTS = 3
 
 
 @dataclass(slots=True)
-class Progress:
+class CopyProgress:
     """What has been copied so far in this session: runs that are complete, models, and what was refused."""
 
     trials: int = 0
@@ -70,7 +70,7 @@ class Copier:
         self.search = search
         self.directory = directory
         self.selection = selection
-        self.progress = Progress()
+        self.progress = CopyProgress()
         self.done: set[str] = set()  # parts whose records are all copied
         self._open_store = open_store
         self._store: Store | None = None

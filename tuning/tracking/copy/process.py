@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
-from tuning.tracking.settings import Settings, masked
+from tuning.tracking.settings import TrackingSettings, masked
 
 REQUEST_TIMEOUT_S = 15
 NICENESS = 10  # when all cores are busy with fits, the copy waits
@@ -38,14 +38,14 @@ def main() -> None:
     reports = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # MLflow prints to standard output; ours is a protocol
     commands: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    settings = Settings.from_json(sys.stdin.readline())
+    settings = TrackingSettings.from_json(sys.stdin.readline())
     threading.Thread(target=_listen, args=(commands,), daemon=True).start()
     os.nice(NICENESS)
     # Batches are tens of thousands of tuples without a cycle: looking for cycles as often as usual is 5 % of the time.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     _quieten()
-    Loop(settings, commands, reports).run()
+    CopyLoop(settings, commands, reports).run()
     reports.flush()
     os._exit(0)  # a thread that still waits for a hanging server must not keep the process
 
@@ -69,10 +69,12 @@ def _quieten() -> None:
     os.environ["MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"] = "true"
 
 
-class Loop:
+class CopyLoop:
     """Copy what arrives; when something fails, say so, wait a little longer each time, and go on."""
 
-    def __init__(self, settings: Settings, commands: queue.SimpleQueue[dict[str, Any]], reports: TextIO) -> None:
+    def __init__(
+        self, settings: TrackingSettings, commands: queue.SimpleQueue[dict[str, Any]], reports: TextIO
+    ) -> None:
         from tuning.storage.run_directory import RunDirectory
         from tuning.tracking.copy.copier import Copier
         from tuning.tracking.identity import Search

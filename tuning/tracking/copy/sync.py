@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tuning.errors import RunError
-from tuning.records.ownership import newest_epoch
+from tuning.records.ownership import newest_term
 from tuning.records.parts import STUDIES, TRIALS, accepted, kind_of
 from tuning.runs.plan_file import frozen_definition, read_plan
 from tuning.storage.run_directory import RunDirectory, mask
@@ -76,18 +76,18 @@ def sync_run(
 ) -> SyncReport:
     """`sync` of the run in a folder; what is None is as the run's definition says."""
     directory = RunDirectory(run_dir)
-    epoch = newest_epoch(directory)
-    if epoch is None:
+    term = newest_term(directory)
+    if term is None:
         raise RunError(f"{directory.shown} is not a run directory: no run has begun there.")
     definition = frozen_definition(directory)
     options = definition.mlflow
-    settings, _, _ = read_plan(directory, epoch)
+    settings, _, _ = read_plan(directory, term)
     return sync(
         directory,
         tracking_uri_of(directory, tracking_uri or options.tracking_uri),
         experiment or options.experiment or definition.name,
         settings.run,
-        [part for part in accepted(directory, epoch) if kind_of(part) in (TRIALS, STUDIES)],
+        [part for part in accepted(directory, term) if kind_of(part) in (TRIALS, STUDIES)],
         record_trials or options.record_trials,
         record_models or options.record_models,
         patience=patience,

@@ -19,7 +19,14 @@ from typing import IO
 from tuning.errors import StorageError
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.selection import Selection, most_models
-from tuning.tracking.settings import CopyStatus, Settings, default_artifacts, default_tracking_uri, masked, token_of
+from tuning.tracking.settings import (
+    CopyStatus,
+    TrackingSettings,
+    default_artifacts,
+    default_tracking_uri,
+    masked,
+    token_of,
+)
 from tuning.tracking.summary.summary import SUMMARY_FILE, Summary, save_summary
 
 RESTARTS = 5  # of the child, without any part copied in between; what is left then is for `tuning mlflow sync`
@@ -53,7 +60,7 @@ class Writer:
         Selection.parse(record_trials)
         most_models(record_models)
         uri = tracking_uri or default_tracking_uri(directory)
-        self.settings = Settings(
+        self.settings = TrackingSettings(
             directory=directory.uri,
             tracking_uri=uri,
             experiment=experiment,

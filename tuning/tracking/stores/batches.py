@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tuning.tracking.mlflow_limits import METRICS_PER_BATCH, PARAMS_PER_BATCH, TAGS_PER_BATCH
-from tuning.tracking.tracked_runs import Metric
+from tuning.tracking.tracked_runs import MetricPoint
 
 BYTES_PER_BATCH = 800_000  # MLflow refuses requests past 1,000,000
 LAYOUT = 40  # characters around a text in a request
@@ -15,10 +15,10 @@ FIGURES = 150  # of a metric's value, step and time
 
 
 def batches(
-    params: Mapping[str, str], metrics: Sequence[Metric], tags: Mapping[str, str]
+    params: Mapping[str, str], metrics: Sequence[MetricPoint], tags: Mapping[str, str]
 ) -> Iterator[dict[str, list[Any]]]:
     """Arguments for `MlflowClient.log_batch`: `params`, `metrics` and `tags`, as few requests as allowed."""
-    from mlflow.entities import Metric as MlflowMetric
+    from mlflow.entities import MetricPoint as MlflowMetric
     from mlflow.entities import Param, RunTag
 
     most = {"params": PARAMS_PER_BATCH, "tags": TAGS_PER_BATCH, "metrics": METRICS_PER_BATCH}
