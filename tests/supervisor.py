@@ -31,7 +31,8 @@ MOST_STARTS = 2000
 
 def main() -> None:
     from tuning.execution import limits
-    from tuning.execution.study_run import WorkerContext, warm_up
+    from tuning.execution.context import WorkerContext
+    from tuning.execution.warm_up import warm_up
     from tuning.records.ownership import newest_term
     from tuning.runs.plan_file import read_plan, read_shard
     from tuning.storage.run_directory import RunDirectory

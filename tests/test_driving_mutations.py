@@ -15,7 +15,8 @@ from tuning.models.base import SteppedFamily
 from tuning.models.registry import families
 from tuning.steps import Step
 from tuning.study.mutations import longest, mutations
-from tuning.study.study import RecordedStudy, Study, Training
+from tuning.study.recorded_study import RecordedStudy
+from tuning.study.study import Study, Training
 
 
 def names(found: schedulers.Mutations) -> list[str]:

@@ -203,7 +203,7 @@ TABLE = [
     ),
     Protection(
         "no customer's id is a path",
-        setting(tuning__storage__run_directory__slug=lambda name: name),
+        setting(tuning__storage__names__slug=lambda name: name),
         "test_security.py::test_no_customers_id_leaves_the_run_or_meets_another_one",
         slow,
     ),
@@ -230,7 +230,7 @@ TABLE = [
     ),
     Protection(
         "model files hold listed types only",
-        setting(tuning__models__customer_model___check_types=any_type),
+        setting(tuning__models__skops_format___check_types=any_type),
         "test_security.py::test_a_model_file_cannot_name_its_own_types",
     ),
     Protection(
@@ -245,7 +245,7 @@ TABLE = [
     ),
     Protection(
         "secrets in URIs are masked",
-        setting(tuning__storage__run_directory__mask=lambda uri: uri),
+        setting(tuning__storage__names__mask=lambda uri: uri),
         "test_secrets.py::test_secrets_in_uris_are_masked",
     ),
     Protection(

@@ -20,7 +20,8 @@ from tuning.evaluation.study_data import full_steps, prepare_data, train
 from tuning.evaluation.winner import conclude, stages_of
 from tuning.models.base import SteppedFamily
 from tuning.models.registry import family as find_family
-from tuning.study.study import RecordedStudy, Study, Training
+from tuning.study.recorded_study import RecordedStudy
+from tuning.study.study import Study, Training
 
 SPACE = SearchSpace(
     [

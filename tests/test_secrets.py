@@ -11,7 +11,7 @@ from chaos import definition, write_customers
 from tuning import TuneRunner
 from tuning.definition.definition import define
 from tuning.errors import TuningError
-from tuning.storage.run_directory import mask, mask_in
+from tuning.storage.names import mask, mask_in
 
 QUIET = {"progress": False, "in_process": True}
 CANARY = "a-password-that-nobody-may-see"

@@ -22,8 +22,10 @@ from search_spaces import SpaceError
 from tuning import RunResult, TuneRunner
 from tuning.definition.yaml_file import load_yaml, read_definition
 from tuning.errors import DefinitionError, RunError, StorageError, TuningError
-from tuning.models.customer_model import load_model, load_skops
-from tuning.storage.run_directory import RunDirectory, slug
+from tuning.models.customer_model import load_model
+from tuning.models.skops_format import load_skops
+from tuning.storage.names import slug
+from tuning.storage.run_directory import RunDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
 QUIET = {"progress": False, "in_process": True}

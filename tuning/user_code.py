@@ -7,16 +7,17 @@ use the same code.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 import os
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuning.errors import CustomerError, DefinitionError
-from tuning.evaluation.metrics import user_function
 from tuning.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -101,3 +102,18 @@ def _module(source: bytes, file: str) -> Any:
             del sys.modules[name]
             raise DefinitionError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
     return module
+
+
+@cache
+def user_function(name: str) -> Callable[..., Any]:
+    """The object named by `package.module:attribute`."""
+    module, _, attribute = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise DefinitionError(
+            f"{name!r} cannot be imported: {error}. Write it as package.module:function, importable on every worker."
+        ) from error
+    return found

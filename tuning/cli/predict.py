@@ -38,7 +38,7 @@ def _write(frame: pd.DataFrame, output: str | None) -> None:
         return
     from tuning.data.reading import write_frame
     from tuning.errors import DataError
-    from tuning.storage.run_directory import mask
+    from tuning.storage.names import mask
 
     if output.lower().endswith((".xlsx", ".xls", ".json", ".feather")):
         raise DataError(f"--output: {output!r} is neither CSV nor Parquet; end it in .csv, .csv.gz or .parquet.")

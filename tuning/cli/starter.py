@@ -15,7 +15,7 @@ from tuning.errors import CustomerError, DataError, DefinitionError
 from tuning.evaluation.metrics import DEFAULT_METRIC
 from tuning.preprocessing.columns import MISSING, read_columns
 from tuning.preprocessing.task import REGRESSION, guess_task
-from tuning.storage.run_directory import is_uri, slug
+from tuning.storage.names import is_uri, slug
 
 if TYPE_CHECKING:
     import pandas as pd

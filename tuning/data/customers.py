@@ -17,7 +17,7 @@ from tuning.data.keyed_tables import KeyedTable, find_tables, index
 from tuning.data.keys import Key
 from tuning.data.manifest import read_manifest
 from tuning.errors import DataError
-from tuning.storage.run_directory import mask
+from tuning.storage.names import mask
 
 if TYPE_CHECKING:
     from tuning.definition.definition import CustomerOptions, Definition

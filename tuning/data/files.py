@@ -12,7 +12,7 @@ from typing import Any
 
 from tuning.data.reading import SUFFIXES, located, plain
 from tuning.errors import DataError, StorageError
-from tuning.storage.run_directory import is_uri, mask
+from tuning.storage.names import is_uri, mask
 
 WILDCARDS = "*?["
 

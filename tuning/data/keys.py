@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
 from tuning.errors import DataError
-from tuning.preprocessing.columns import name_list
+from tuning.wording import name_list
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuning.data.reading import located, plain, read_frame
 from tuning.errors import CustomerError, DataError, DefinitionError
-from tuning.storage.run_directory import is_uri, mask
+from tuning.storage.names import is_uri, mask
 
 if TYPE_CHECKING:
     from tuning.definition.definition import CustomerOptions

@@ -16,8 +16,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tuning.errors import CustomerError, StorageError
-from tuning.preprocessing.columns import name_list
-from tuning.storage.run_directory import is_uri, open_filesystem
+from tuning.storage.names import is_uri
+from tuning.storage.run_directory import open_filesystem
+from tuning.wording import name_list
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from tuning.data.keys import Key, hive_values, key_table, row_keys
 from tuning.data.loading import Loader
 from tuning.data.reading import read_frame
 from tuning.errors import CustomerError
-from tuning.preprocessing.columns import name_list
+from tuning.wording import name_list
 
 if TYPE_CHECKING:
     import numpy as np

@@ -30,7 +30,7 @@ from tuning.definition.options import (
 )
 from tuning.errors import DefinitionError
 from tuning.models.entries import parse_models
-from tuning.storage.run_directory import mask_in
+from tuning.storage.names import mask_in
 
 
 class Definition(Options):

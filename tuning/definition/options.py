@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from tuning.storage.run_directory import mask
+from tuning.storage.names import mask
 
 SERVERS = ("http", "https", "databricks", "databricks-uc", "uc")  # of MLflow's tracking URIs
 DATABASES = ("sqlite", "postgresql", "mysql", "mssql")

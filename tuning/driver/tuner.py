@@ -15,7 +15,7 @@ from tuning.errors import PlanError
 from tuning.evaluation.objective import PortableFunction
 from tuning.execution.shard_queue import shard_queue
 from tuning.runs.begin import OwnedRun
-from tuning.storage.run_directory import slug
+from tuning.storage.names import slug
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 import inspect
 import math
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tuning.errors import DefinitionError
 from tuning.evaluation.fast_scores import quick_score
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
+from tuning.user_code import user_function
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,21 +114,6 @@ def _scorer(name: str) -> Any:
     from sklearn.metrics import get_scorer
 
     return get_scorer(name)
-
-
-@cache
-def user_function(name: str) -> Callable[..., Any]:
-    """The object named by `package.module:attribute`."""
-    module, _, attribute = name.partition(":")
-    try:
-        found: Any = importlib.import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise DefinitionError(
-            f"{name!r} cannot be imported: {error}. Write it as package.module:function, importable on every worker."
-        ) from error
-    return found
 
 
 def resolve_metric(name: str | None, task: str, weighted: bool = False) -> str:

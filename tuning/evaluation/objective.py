@@ -16,8 +16,8 @@ from numbers import Real
 from typing import Any
 
 from tuning.errors import DefinitionError, StudyError
-from tuning.evaluation.metrics import user_function
 from tuning.steps import Step
+from tuning.user_code import user_function
 
 OFFERED = ("config", "data", "seed", "state")
 

@@ -12,13 +12,14 @@ from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
 from tuning.models.base import FRAME, Family, Matrix, SteppedFamily
 from tuning.models.registry import family as find_family
-from tuning.preprocessing.columns import Column, RawColumns, all_columns, name_list, read_columns
+from tuning.preprocessing.columns import Column, RawColumns, all_columns, read_columns
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.roles import class_weights, encode_target, read_groups, read_moments, read_weights
 from tuning.preprocessing.splitting import AUTO, GROUP, Split, split_rows
 from tuning.preprocessing.task import Task
 from tuning.seeds import derive
 from tuning.steps import Step
+from tuning.wording import name_list
 
 if TYPE_CHECKING:
     import numpy as np

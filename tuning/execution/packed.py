@@ -19,10 +19,12 @@ from typing import Any
 
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, StorageError
+from tuning.execution.context import WorkerContext
 from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, ProgressMarker, counted, crashes
 from tuning.execution.limits import MemoryLimit, TimeLimits, allocated
 from tuning.execution.quarantine import quarantine
-from tuning.execution.study_run import Hooks, WorkerContext, ignore_warnings, run_study, unblock_sigterm, warm_up
+from tuning.execution.study_run import Hooks, ignore_warnings, run_study, unblock_sigterm
+from tuning.execution.warm_up import warm_up
 from tuning.records.ownership import Term
 from tuning.records.parts import STUDIES, TRIALS, PartWriter, of_kind, read_parts, shard_parts
 from tuning.records.schema import Record, TrialRecord, unique

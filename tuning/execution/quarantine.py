@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from shlex import quote
 
 from tuning.evaluation.winner import StudyOutcome
-from tuning.execution.study_run import Clock, WorkerContext, study_record
+from tuning.execution.context import WorkerContext
+from tuning.execution.study_run import Clock, study_record
 from tuning.records.schema import QUARANTINED, StudyRecord, TrialRecord
 from tuning.study.study import Study
 

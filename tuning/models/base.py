@@ -99,13 +99,13 @@ class Family(ABC):
 
     def save(self, model: Any) -> tuple[str, bytes]:
         """(file name, content) of a fitted model; scikit-learn estimators go through skops."""
-        from tuning.models.customer_model import dump_skops
+        from tuning.models.skops_format import dump_skops
 
         return self.file, dump_skops(model)
 
     def load(self, name: str, content: bytes) -> Any:
         """The opposite of `save`, through the allow-list of types."""
-        from tuning.models.customer_model import load_skops
+        from tuning.models.skops_format import load_skops
 
         return load_skops(content)
 

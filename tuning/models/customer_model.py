@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -29,85 +28,6 @@ if TYPE_CHECKING:
     from tuning.storage.run_directory import RunDirectory
 
 FORMAT = 1
-# What fitted estimators of the built-in families are made of and skops 0.16 does not trust by itself.
-TRUSTED = (
-    "functools.partial",  # what it calls must be on the list too
-    "numpy.dtype",
-    "scipy._lib.array_api_compat.numpy._aliases.asarray",
-    "scipy.interpolate._bsplines.BSpline",
-    "sklearn._loss.link.IdentityLink",
-    "sklearn._loss.link.Interval",
-    "sklearn._loss.link.LogLink",
-    "sklearn._loss.link.LogitLink",
-    "sklearn._loss.link.MultinomialLogit",
-    "sklearn._loss.loss.AbsoluteError",
-    "sklearn._loss.loss.ExponentialLoss",
-    "sklearn._loss.loss.HalfBinomialLoss",
-    "sklearn._loss.loss.HalfGammaLoss",
-    "sklearn._loss.loss.HalfMultinomialLoss",
-    "sklearn._loss.loss.HalfPoissonLoss",
-    "sklearn._loss.loss.HalfSquaredError",
-    "sklearn._loss.loss.HalfTweedieLossIdentity",
-    "sklearn._loss.loss.HuberLoss",
-    "sklearn._loss.loss.PinballLoss",
-    "sklearn.calibration._CalibratedClassifier",
-    "sklearn.calibration._SigmoidCalibration",
-    "sklearn.compose._column_transformer.make_column_selector",
-    "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-    "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
-    "sklearn.gaussian_process.kernels.ConstantKernel",
-    "sklearn.gaussian_process.kernels.DotProduct",
-    "sklearn.gaussian_process.kernels.Matern",
-    "sklearn.gaussian_process.kernels.Product",
-    "sklearn.gaussian_process.kernels.RBF",
-    "sklearn.gaussian_process.kernels.RationalQuadratic",
-    "sklearn.gaussian_process.kernels.Sum",
-    "sklearn.gaussian_process.kernels.WhiteKernel",
-    "sklearn.metrics._dist_metrics.ChebyshevDistance64",
-    "sklearn.metrics._dist_metrics.EuclideanDistance64",
-    "sklearn.metrics._dist_metrics.ManhattanDistance64",
-    "sklearn.metrics._dist_metrics.MinkowskiDistance64",
-    "sklearn.neighbors._ball_tree.BallTree",
-    "sklearn.neighbors._kd_tree.KDTree",
-    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
-    "sklearn.tree._tree.Tree",
-    "sklearn.utils._bunch.Bunch",
-    "sklearn.utils.validation.check_array",
-)
-
-
-def dump_skops(model: Any) -> bytes:
-    """A scikit-learn object in skops' format; a type outside the list is refused already here."""
-    import skops.io
-
-    # A forest of 100 trees on 500 rows is 5.2 MB as it stands, 1.3 MB so, for 40 ms.
-    content = bytes(skops.io.dumps(model, compression=zipfile.ZIP_DEFLATED, compresslevel=1))
-    _check_types(content)
-    return content
-
-
-def load_skops(content: bytes) -> Any:
-    """A scikit-learn object, if it consists of trusted types only."""
-    import skops.io
-
-    return skops.io.loads(content, trusted=_check_types(content))
-
-
-def _check_types(content: bytes) -> list[str]:
-    import skops.io
-
-    try:
-        needed = skops.io.get_untrusted_types(data=content)
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise RunError(f"a model file is not one that this program writes: {type(error).__name__}: {error}") from error
-    foreign = sorted(set(needed) - set(TRUSTED))
-    if foreign:
-        raise RunError(
-            f"a model file holds the types {', '.join(foreign)}, which are not on the list of trusted types."
-        )
-    return list(needed)
 
 
 class Writes(Protocol):

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from tuning.errors import DefinitionError, RunError
 from tuning.models.base import Family
 from tuning.models.registry import families as built_in
-from tuning.storage.run_directory import slug
+from tuning.storage.names import slug
 from tuning.user_code import copy_into, is_file, load_function, name_inside
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ class Stored:
 
     @classmethod
     def write(cls, estimator: Any, name: str, directory: RunDirectory) -> Stored:
-        from tuning.models.customer_model import dump_skops
         from tuning.models.own import dump_pickle
+        from tuning.models.skops_format import dump_skops
 
         try:
             content, suffix = dump_skops(estimator), "skops"
@@ -89,7 +89,7 @@ class Stored:
         return cls(file, hashlib.sha256(content).hexdigest())
 
     def read(self, directory: RunDirectory | None) -> Any:
-        from tuning.models.customer_model import load_skops
+        from tuning.models.skops_format import load_skops
 
         if directory is None:
             raise DefinitionError(

@@ -100,7 +100,7 @@ class OwnFamily(Family):
         return all(_root(value) in ("sklearn", "builtins", "numpy") for value in (estimator, *values))
 
     def save(self, model: Any) -> tuple[str, bytes]:
-        from tuning.models.customer_model import dump_skops
+        from tuning.models.skops_format import dump_skops
 
         try:
             return "model.skops", dump_skops(model)

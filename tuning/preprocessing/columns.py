@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -55,12 +54,6 @@ class RawColumns:
     def rows(self, index: np.ndarray) -> RawColumns:
         frame = None if self.frame is None else self.frame.iloc[index]
         return RawColumns(self.numbers[index], self.codes[index], self.categories, frame)
-
-
-def name_list(names: Iterable[object], most: int = 10) -> str:
-    """Column names for a message: the first ones, each cut to a readable length."""
-    shown = [name if len(name) <= 40 else name[:39] + "…" for name in map(str, itertools.islice(names, most + 1))]
-    return ", ".join(map(repr, shown[:most])) + (", …" if len(shown) > most else "")
 
 
 def read_columns(

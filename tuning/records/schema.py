@@ -15,7 +15,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from tuning.storage.run_directory import mask_in
+from tuning.storage.names import mask_in
 
 if TYPE_CHECKING:
     import pyarrow

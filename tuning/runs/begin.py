@@ -19,7 +19,8 @@ from tuning.data.partition import partition
 from tuning.planning.plan import Plan, make_plan, make_shards, with_places
 from tuning.runs.resume import RecordedState, hand_over, merge, same_customers, read_state, with_customers
 from tuning.runs.plan_file import IN_MEMORY, RunSettings, freeze, frozen_definition, read_plan, write_plan
-from tuning.storage.run_directory import RunDirectory, slug
+from tuning.storage.run_directory import RunDirectory
+from tuning.storage.names import slug
 from tuning.study.study import Study
 
 

@@ -10,61 +10,21 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
-import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit, urlunsplit
 
 from tuning.errors import StorageError
 from tuning.storage import retrying, s3
+from tuning.storage.names import is_uri, mask, mask_in
 
 if TYPE_CHECKING:
     import pyarrow.fs
 
 TEMPORARY = ".tmp-"
 T = TypeVar("T")
-
-
-def slug(name: str) -> str:
-    """A file name for any customer id: readable when it can be, always unique, never a path.
-
-    >>> slug("acme")
-    'acme'
-    >>> slug("../etc/passwd").startswith("etc_passwd-")
-    True
-    """
-    readable = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-")[:40]
-    if name and readable == name and name == name.lower():
-        return name
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return f"{readable}-{digest}" if readable else digest
-
-
-def mask(uri: str) -> str:
-    """The URI without passwords and secret query values, for logs, records and MLflow."""
-    parts = urlsplit(uri)
-    host = parts.netloc
-    if "@" in host:
-        user, _, rest = host.rpartition("@")
-        host = f"{user.split(':')[0]}:***@{rest}" if ":" in user else f"***@{rest}"
-    query = re.sub(r"((?:secret|token|password|key|signature)[^=&]*)=[^&]*", r"\1=***", parts.query, flags=re.I)
-    if (host, query) == (parts.netloc, parts.query):
-        return uri  # taking apart and putting together loses slashes of sqlite:////file
-    return urlunsplit((parts.scheme, host, parts.path, query, parts.fragment))
-
-
-def mask_in(text: str) -> str:
-    """A text with the secrets of all URIs in it masked."""
-    return re.sub(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>]+", lambda found: mask(found.group()), text)
-
-
-def is_uri(path: str) -> bool:
-    """True for `scheme://…`; a plain local path is not one."""
-    return "://" in path
 
 
 def open_filesystem(path: str) -> tuple[pyarrow.fs.FileSystem, str]:

@@ -13,7 +13,8 @@ from typing import Any
 
 from tuning.models.customer_model import describe_model
 from tuning.records.schema import OK, StudyRecord
-from tuning.storage.run_directory import RunDirectory, slug
+from tuning.storage.names import slug
+from tuning.storage.run_directory import RunDirectory
 from tuning.tracking import mlflow_limits
 from tuning.tracking.identity import Search
 from tuning.tracking.stores.store import Store

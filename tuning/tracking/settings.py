@@ -12,7 +12,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from tuning.errors import PlanError
 from tuning.records.ownership import claim_file
-from tuning.storage.run_directory import RunDirectory, is_uri, mask
+from tuning.storage.names import is_uri, mask
+from tuning.storage.run_directory import RunDirectory
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 DATABASE = "mlflow.db"

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, StudyRecord, TrialRecord, canonical
-from tuning.storage.run_directory import mask_in
+from tuning.storage.names import mask_in
 from tuning.tracking import mlflow_limits
 from tuning.tracking.identity import Search, study_name, trial_name
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from tuning.definition.definition import Definition
 from tuning.errors import StorageError, StudyError
+from tuning.execution.context import WorkerContext, stopping_rules
 from tuning.execution.quarantine import quarantine
 from tuning.execution.spread.adapters import adapt, adapting, checkpoints_callback, scheduler_over, search_over
 from tuning.execution.spread.journal import DRIVER, read_journal
@@ -18,7 +19,7 @@ from tuning.execution.spread.spread_study import DEATHS, Event, SpreadStudy
 from tuning.execution.spread.state import FILE
 from tuning.execution.spread.studies import Studies
 from tuning.execution.spread.trainable import CHECKPOINT_S, spread_trainable
-from tuning.execution.study_run import WorkerContext, ignore_warnings, run_study, stopping_rules
+from tuning.execution.study_run import ignore_warnings, run_study
 from tuning.planning.plan import Plan
 from tuning.records.ownership import Term
 from tuning.records.parts import STUDIES, TRIALS, PartWriter, accepted, of_kind, read_parts

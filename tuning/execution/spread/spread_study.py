@@ -20,7 +20,8 @@ from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.records.schema import FAILED, FINISHED, STOPPED, StepRecord, TrialRecord
 from tuning.seeds import derive, trial_seed
 from tuning.study.loop import STEP, same_config
-from tuning.study.study import SCORE, Study, versions
+from tuning.study.recorded_study import versions
+from tuning.study.study import SCORE, Study
 from tuning.study.warm_start import searcher_points
 
 SUGGEST, RESULT, SAVE, END, OVER = "suggest", "result", "save", "end", "over"

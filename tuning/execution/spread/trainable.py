@@ -18,15 +18,17 @@ from typing import Any
 from tuning.data.customers import Customer
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, StudyError
+from tuning.execution.context import WorkerContext
 from tuning.execution.spread.adapters import REPORT
 from tuning.execution.spread.sharing import fetch
 from tuning.execution.spread.state import read_state, write_state
-from tuning.execution.study_run import WorkerContext, ignore_warnings, unblock_sigterm
+from tuning.execution.study_run import ignore_warnings, unblock_sigterm
 from tuning.records.ownership import Term
 from tuning.runs.plan_file import read_plan
 from tuning.seeds import trial_seed
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.study import Study, worker_name
+from tuning.study.recorded_study import worker_name
+from tuning.study.study import Study
 from tuning.study.trial import is_ctrl_c
 
 CHECKPOINT_S = 5.0

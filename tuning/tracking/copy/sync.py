@@ -10,7 +10,8 @@ from tuning.errors import RunError
 from tuning.records.ownership import newest_term
 from tuning.records.parts import STUDIES, TRIALS, accepted, kind_of
 from tuning.runs.plan_file import frozen_definition, read_plan
-from tuning.storage.run_directory import RunDirectory, mask
+from tuning.storage.names import mask
+from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.writer import Writer
 from tuning.tracking.settings import CopyStatus, tracking_uri_of
 from tuning.tracking.summary.summary import SUMMARY_FILE

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from tuning.storage.run_directory import mask
+from tuning.storage.names import mask
 from tuning.tracking.identity import Search
 from tuning.tracking.stores.batches import batches
 from tuning.tracking.stores.database import client, experiment_id

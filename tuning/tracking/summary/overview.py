@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tuning.records.schema import OK
 from tuning.runs.plan_file import DEFINITION
 from tuning.runs.results import RunResult
-from tuning.storage.run_directory import mask_in
+from tuning.storage.names import mask_in
 from tuning.tracking.summary.summary import LEADERBOARD, Summary
 from tuning.tracking.tracked_runs import PREFIX
 
