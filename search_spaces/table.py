@@ -9,7 +9,7 @@ PAGE = """# Search algorithms
 Written by `python -m search_spaces.table > docs/algorithms.md` from the files in `search_spaces/algorithms/`; a test
 compares. An algorithm is named in one word, or with options: `algorithm: {{name: optuna, profile: v4}}`. All of them
 search the same space, take points to try first, survive failed trials and draw only from their study's seed; the
-tests in `tests/test_spaces_contract.py` hold every one to that.
+tests in `tests/contracts/test_spaces.py` hold every one to that.
 
 {table}
 
@@ -94,7 +94,7 @@ environment of their own. With the versions above all three pass, as does bayesi
 $ python3 -m venv heavy && heavy/bin/pip install -c constraints.txt -e '.[dev,ax,gp]'
 $ heavy/bin/pip install -c constraints.txt pymoo==0.6.1.5 GPy gpytorch catboost disjoint-set
 $ heavy/bin/pip install --no-deps HEBO==0.3.6
-$ heavy/bin/python -m pytest tests/test_spaces_contract.py -k "ax or hebo or optuna-gp" --timeout 900
+$ heavy/bin/python -m pytest tests/contracts/test_spaces.py -k "ax or hebo or optuna-gp" --timeout 900
 ```
 
 In real runs (three customers, `asha`, a conditional space of two families, points and scores to begin with) every

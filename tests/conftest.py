@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,8 +19,6 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 for name in ("RAY_ADDRESS", "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_RUN_ID"):
     os.environ.pop(name, None)
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +60,7 @@ def mlflow_database(migrated_database: Path, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[S3Server]:
-    """An S3 server on loopback, see tests/s3_server.py."""
+    """An S3 server on loopback, see tests/helpers/s3_server.py."""
     from s3_server import S3Server
 
     server = S3Server()

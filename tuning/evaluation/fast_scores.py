@@ -3,7 +3,7 @@
 A scorer checks and converts its input for 0.25 to 1.5 ms per call, in each fold and step, which is more than a
 small fit takes. What it checks is known here: arrays of one length, class codes 0 to k - 1, probabilities that
 sum to one. A score that is not finite is none (`quick_score` returns None), and scikit-learn's scorer is asked,
-so that undefined cases and their messages are its own. tests/test_quick_scores.py compares both.
+so that undefined cases and their messages are its own. tests/unit/evaluation/test_fast_scores.py compares both.
 """
 
 from __future__ import annotations

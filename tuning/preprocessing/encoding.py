@@ -1,9 +1,9 @@
 """Filling, scaling and encoding, learned from a fold's training rows only.
 
 The same figures as scikit-learn's `SimpleImputer(strategy="median")`, `StandardScaler`, `OneHotEncoder` and
-`OrdinalEncoder` (tests/test_encoding.py compares them) at a twentieth of their time: they check and convert their
-input for several milliseconds per fold, which is more than a small fit takes, and every customer pays it for every
-fold. What is learned is a few plain numbers and names, and is saved as such.
+`OrdinalEncoder` (a test compares them) at a twentieth of their time: they check and convert their input for several
+milliseconds per fold, which is more than a small fit takes, and every customer pays it for every fold. What is learned
+is a few plain numbers and names, and is saved as such.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The tables of an MLflow database that the bulk writer uses, as MLflow's own SQLAlchemy models describe them.
 
 Importing MLflow's models costs 2 seconds of CPU, on a machine whose cores are busy with fits; these cost nothing.
-`tests/test_mlflow_tables.py` compares both: names, columns, keys and lengths, and that no column that we leave out must
-have a value. They are used for the schema revisions in `bulk.TESTED_REVISIONS` only.
+`tests/services/test_mlflow_tables.py` compares both: names, columns, keys and lengths, and that no column that we
+leave out must have a value. They are used for the schema revisions in `bulk.TESTED_REVISIONS` only.
 """
 
 from __future__ import annotations

@@ -1,0 +1,136 @@
+"""The harness behind every performance figure: the same work for all, steady state as it is defined, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+from benchmarks import anatomy
+from benchmarks.contenders import Outcome, all_warm
+from benchmarks.measure import TooShortError, figures
+from benchmarks.process_tree import Usage
+from benchmarks.throughput import Size, TierResult, there_and_back
+from benchmarks.workload import FIXED, OWN, TIERS, Scenario, definition, make_workload
+from tuning import TuneRunner
+
+# What a reader of the JSON line relies on.
+FIGURES = (
+    "eta",
+    "overhead_core_ms",
+    "vs_tuner_per_customer",
+    "vs_grid_tuner",
+    "vs_ray_tasks",
+    "vs_optuna_joblib",
+    "vs_sklearn",
+    "mlflow_share",
+    "driver_mb_per_10k_trials",
+    "startup_s",
+)
+
+
+def test_the_list_given_to_all_contenders_is_what_our_own_search_tries(tmp_path: Path) -> None:
+    ids = make_workload(tmp_path / "work", TIERS["S"], customers=3, trials=4)
+    scenario = Scenario("S", str(tmp_path / "work"), ids, trials=4)
+    ours = TuneRunner(definition(scenario, mlflow=False)).run(str(tmp_path / "run"), progress=False, in_process=True)
+    tried = {customer: [r.config for r in ours.trial_records if r.customer == customer] for customer in ids}
+    assert tried == scenario.configurations()
+
+
+def test_the_workload_is_the_same_every_time(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        make_workload(tmp_path / name, TIERS["M"], customers=2, trials=3)
+    for path in ("configurations.json", "customers/c00001.csv"):
+        assert (tmp_path / "a" / path).read_bytes() == (tmp_path / "b" / path).read_bytes()
+
+
+def usage_of(samples: list[tuple[float, dict[int, float]]], roles: dict[int, str]) -> Usage:
+    return Usage(1, [(when, cpu, dict.fromkeys(cpu, 100_000_000)) for when, cpu in samples], roles)
+
+
+def test_steady_state_begins_with_the_slowest_workers_first_piece_and_ends_with_the_return() -> None:
+    pieces = [(12.0, "one"), (13.0, "two"), (14.0, "one")]
+    assert all_warm(pieces) == 13.0
+    outcome = Outcome(
+        began=0.0,
+        returned=20.0,
+        events=[(12.0, 2), (13.0, 2), (15.0, 4), (18.0, 3)],
+        warm=all_warm(pieces),
+        winners={"a": (0.5, 0.25), "b": (1.5, 0.75)},
+    )
+    cpu = [(0.0, {1: 0.0}), (13.0, {1: 3.0, 2: 6.0}), (20.0, {1: 4.0, 2: 19.0})]
+    measured = figures("x", outcome, usage_of(cpu, {1: "driver", 2: "worker"}))
+    assert (measured.trials, measured.steady_trials) == (11, 7)
+    assert measured.seconds == pytest.approx(1.0)  # 7 s for 7 trials
+    assert measured.core_seconds == pytest.approx(2.0)
+    assert measured.by_process == pytest.approx({"driver": 1 / 7, "worker": 13 / 7})
+    assert measured.startup == pytest.approx(13.0 - 4 * 1.0)  # the trials done meanwhile are not start-up
+    assert measured.finish == pytest.approx(2.0)
+    assert measured.score == 1.0
+
+
+def test_contenders_are_measured_there_and_back() -> None:
+    from benchmarks.contenders import contenders
+
+    known = contenders()
+    chosen = [known[name] for name in ("ours", "ray_tasks", "tuner_per_customer")]
+    order = [(number, one.name) for number, one in there_and_back(chosen, Size())]
+    assert [name for number, name in order if number == 1] == ["ours", "ray_tasks", "tuner_per_customer"]
+    assert [name for number, name in order if number == 2] == ["tuner_per_customer", "ray_tasks", "ours"]
+
+
+def test_a_figure_that_was_not_measured_is_missing_not_made_up() -> None:
+    summary = TierResult("S", FIXED, 2, 4, 2, {"plain": 0.004, "prepared": 0.001}).summary()
+    assert all(summary[name] is None for name in FIGURES)
+
+
+@pytest.mark.parametrize("search", [FIXED, OWN])
+def test_the_anatomy_sees_every_part_of_a_worker(tmp_path: Path, search: str) -> None:
+    watch, others = anatomy.dissect("S", customers=3, trials=3, search=search, folder=tmp_path)
+    assert set(watch.calls) == set(anatomy.PARTS)
+    assert min(watch.cpu.values()) >= 0.0
+    assert others >= 0.0
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(300)
+def test_a_quick_benchmark_ends_with_one_line_of_json() -> None:
+    small = ("--customers", "30", "--trials", "3", "--contenders", "ours_without_mlflow,limit")
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.throughput", "--tier", "S", "--quick", "--output", "json", *small],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert set(FIGURES) <= set(summary)
+    assert summary["search"] == FIXED
+    told = {*summary["rounds"], *(line.split()[0] for line in summary["skipped"])}
+    assert told == {"ours_without_mlflow", "limit"}  # measured, or why not
+    assert all(value > 0.0 for value in summary["ms_per_trial"].values())
+
+
+def test_a_run_without_steady_state_is_refused() -> None:
+    outcome = Outcome(0.0, 20.0, [(12.0, 2)], 13.0, {"a": (0.5, 0.25)})
+    with pytest.raises(TooShortError, match="all 2 trials had ended before its last worker was warm"):
+        figures("x", outcome, usage_of([(0.0, {1: 0.0}), (20.0, {1: 1.0})], {1: "driver"}))
+
+
+def test_a_slow_algorithm_is_measured_within_its_seconds_and_says_what_it_ran() -> None:
+    from benchmarks.search_cost import QUADRATIC, Run, extent, quadratic, studies
+    from search_spaces import algorithms
+
+    random = algorithms.parse("random")
+    assert len(studies(random, QUADRATIC, quadratic, seeds=3, trials=5, seconds=1e9)) == 3
+    (first,) = studies(random, QUADRATIC, quadratic, seeds=3, trials=5, seconds=0.0)
+    assert first.trials == 1
+    assert extent([first], 5) == "1 (1 trials)"
+    assert extent([Run(0.1, 5, 2.0)] * 3, 5) == "3"

@@ -1,0 +1,293 @@
+"""Shared by the tests that break things: small definitions, crashes at chosen moments, and comparing two runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tuning import RunResult, TuneRunner
+from tuning.storage.run_directory import RunDirectory
+
+# What may differ between two executions of the same search: times, places, and how often it was tried.
+TIMES = {
+    "run",
+    "started",
+    "seconds",
+    "fit_seconds",
+    "suggest_seconds",
+    "worker",
+    "attempt",
+    "model_path",
+    "model_sha256",
+}
+SPACE = {name: {"type": "float", "low": -2.0, "high": 2.0, "default": 0.0} for name in "xy"}
+
+
+class Crash(BaseException):
+    """The process ends here; nothing in the product may catch it."""
+
+
+def write_customers(folder: Path, customers: int, rows: int = 40, seed: int = 5) -> None:
+    """Small regression customers that a ridge fits in milliseconds."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(seed)
+    for number in range(customers):
+        X = rng.normal(size=(rows, 3))
+        y = X @ rng.normal(size=3) + rng.normal(scale=0.3, size=rows)
+        frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)
+        frame.to_csv(folder / f"c{number:04d}.csv", index=False, float_format="%.6g")
+
+
+def definition(folder: Path, **fields: Any) -> dict[str, Any]:
+    """A search over the customers in a folder that takes milliseconds per trial."""
+    return {
+        "name": "chaos",
+        "data": str(folder / "*.csv"),
+        "target": "y",
+        "task": "regression",
+        "metric": "r2",
+        "search_space": "ridge",
+        "trials": 4,
+        "seed": 11,
+        "slots": 2,
+        "mlflow": False,
+        **fields,
+    }
+
+
+def valley(config: Mapping[str, float], seed: int) -> float:
+    """An objective with a little noise of its own, drawn from the trial's seed."""
+    return (config["x"] - 1) ** 2 + config["y"] ** 2 + np.random.default_rng(seed).normal(scale=0.01)
+
+
+def counted(log: Path, function: Callable[..., float] = valley) -> Callable[..., float]:
+    """The objective, leaving a line in a file for each time that it really ran."""
+
+    def objective(config: dict[str, float], seed: int) -> float:
+        with log.open("a") as lines:
+            lines.write(f"{seed}\n")
+        return function(config, seed)
+
+    return objective
+
+
+def tuner_of(objective: Callable[..., Any], **fields: Any) -> TuneRunner:
+    """A runner for an objective, without MLflow."""
+    base = {"search_space": SPACE, "metric": "loss", "mode": "min", "trials": 20, "seed": 3, "mlflow": False}
+    return TuneRunner(**{**base, "objective": objective, **fields})
+
+
+def truth(result: RunResult) -> dict[str, Any]:
+    """Everything that a run found out, without times and places: equal for equal searches."""
+    trials = [_without_times(asdict(record)) for record in result.trial_records]
+    studies = [_without_times(asdict(record)) for record in result.study_records]
+    board = result.leaderboard().drop(columns=["seconds", "model_path"])
+    return {"trials": trials, "studies": studies, "board": board.to_dict("records")}
+
+
+def _without_times(row: dict[str, Any]) -> dict[str, Any]:
+    row = {key: value for key, value in row.items() if key not in TIMES}
+    if "steps" in row:
+        row["steps"] = [{key: value for key, value in step.items() if key != "seconds"} for step in row["steps"]]
+    return {key: repr(value) for key, value in row.items()}  # repr: NaN equals NaN, and every digit counts
+
+
+def duplicates(result: RunResult) -> list[Any]:
+    """Keys that stand in more than one accepted part."""
+    from tuning.records.parts import TRIALS, accepted, of_kind, read_part
+
+    names = of_kind(accepted(result.directory, result.term), TRIALS)
+    counts = Counter(record.key for name in names for record in read_part(result.directory, name))
+    return [key for key, count in counts.items() if count > 1]
+
+
+@contextmanager
+def crashing(monkeypatch: Any, after: int, when: str = "after", only: str = "") -> Iterator[list[str]]:
+    """End the process at the n-th durable step (from 1): before it, in the middle of it, or after it.
+
+    only: steps whose file name has this in it count. Gives the names of the steps that were reached.
+    """
+    reached: list[str] = []
+    ended: list[str] = []
+
+    def end(name: str) -> None:
+        ended.append(name)
+        raise Crash(name)
+
+    def broken(action: Callable[..., None]) -> Callable[..., None]:
+        def step(self: RunDirectory, name: str, data: bytes) -> None:
+            if ended:
+                raise Crash(f"a process that had ended wrote {name}")
+            if only not in name:
+                return action(self, name, data)
+            reached.append(name)
+            here = len(reached) == after
+            if here and when == "during":
+                _half_written(self, name, data)
+            if here and when in ("before", "during"):
+                end(name)
+            action(self, name, data)
+            if here:
+                end(name)
+            return None
+
+        return step
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunDirectory, "write", broken(RunDirectory.write))
+        patch.setattr(RunDirectory, "claim", broken(RunDirectory.claim))
+        yield reached
+
+
+def _half_written(directory: RunDirectory, name: str, data: bytes) -> None:
+    """What a process that ends within a write leaves behind: half of a temporary file."""
+    from tuning.storage.run_directory import TEMPORARY
+
+    path = Path(directory.path(name))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    (path.parent / f"{TEMPORARY}{len(data)}").write_bytes(data[: len(data) // 2])
+
+
+def figure(text: str) -> None:
+    """A measured figure, for whoever runs `make chaos` (pytest shows it with `-s` or `-rP`)."""
+    print(f"FIGURE {text}")
+
+
+def seed_of(test: str) -> int:
+    """A new seed, printed so that a failure can be repeated with the environment variable CHAOS_SEED."""
+    import random
+
+    seed = int(os.environ.get("CHAOS_SEED") or random.randrange(10**6))
+    print(f"CHAOS_SEED={seed} ({test})")
+    return seed
+
+
+def paced(config: Mapping[str, float], seed: int) -> float:
+    """`valley` that takes the seconds in CHAOS_PAUSE, and notes its process and the one above in the file CHAOS_LOG.
+
+    From the trial CHAOS_HOLD on it waits until trials have run below three processes: Ray's of three nodes.
+    """
+    if log := os.environ.get("CHAOS_LOG"):
+        with open(log, "a") as lines:
+            lines.write(f"{os.getpid()} {os.getppid()} {config['x']!r} {seed}\n")
+        held = int(os.environ.get("CHAOS_HOLD") or 2**62)
+        while len(parents := parents_of(Path(log))) >= held and len(set(parents)) < 3:
+            time.sleep(0.05)
+    time.sleep(float(os.environ.get("CHAOS_PAUSE") or 0))
+    return valley(config, seed)
+
+
+def parents_of(log: Path) -> list[str]:
+    """The process above that of each trial which `paced` noted."""
+    return [line.split()[1] for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def command(folder: Path, *arguments: str, **variables: str) -> subprocess.Popen[bytes]:
+    """The command `tuning` in a process group of its own; its stderr goes to `folder`/err."""
+    tests = str(Path(__file__).resolve().parent)
+    base = environment()
+    path = os.pathsep.join([base["PYTHONPATH"], tests])  # workers import objectives from here
+    with (folder / "err").open("wb") as err:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tuning.cli", *arguments],
+            env={**base, "PYTHONPATH": path, **variables},
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            stderr=err,
+            start_new_session=True,
+        )
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 60.0, what: str = "") -> Any:
+    """What `condition` gives once it is true; an error when that takes too long."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"{what or condition} did not come true within {seconds:g} s")
+
+
+def environment() -> dict[str, str]:
+    """For a driver in a process of its own: this checkout, no Ray token, no telemetry."""
+    root = str(Path(__file__).resolve().parents[2])
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([root, *sys.path[:0]]), "RAY_AUTH_MODE": "disabled"}
+
+
+def supervised(runner: TuneRunner, run: str, *options: str) -> dict[str, Any]:
+    """Begin a run and let `tests/helpers/supervisor.py` work through it; gives what that prints."""
+    import json
+
+    from tuning.runs.begin import begin, resume_run
+
+    owned = resume_run(RunDirectory(run)) if Path(run).exists() else begin(runner.definition, run)
+    owned.lease.release()
+    script = str(Path(__file__).with_name("supervisor.py"))
+    command = [sys.executable, script, run, *options]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+# What a poisoned customer's trials do, by the word in its first row; healthy ones have "none" there.
+POISON = ("exception", "nan", "segfault", "exit", "loop", "loop_in_c", "memory", "abort")
+POISONED_FILES = ("unreadable", "rows")  # no text at all; more rows than `limits.max_rows: 50` allows
+
+
+def hazard(config: Mapping[str, float], data: pd.DataFrame, seed: int) -> Iterator[float]:
+    """An objective of two steps that does what the customer's data says, in about every second trial."""
+    import ctypes
+    import re
+
+    kind = str(data["kind"].iloc[0])
+    yield valley(config, seed) + 1
+    if config["x"] > 0.3 and kind in POISON:
+        if kind == "exception":
+            raise ValueError("poison")
+        if kind == "nan":
+            yield float("nan")
+        if kind == "segfault":
+            ctypes.string_at(0)
+        if kind == "exit":
+            os._exit(3)
+        if kind == "abort":
+            os.abort()
+        if kind == "memory":
+            bytearray(2**42)
+        if kind == "loop_in_c":
+            re.match(r"(a+)+$", "a" * 64 + "b")
+        while kind == "loop":
+            pass
+    yield valley(config, seed) + 0.1 * float(data["shift"].mean())
+
+
+def write_hazards(folder: Path, customers: int, poisoned: Mapping[int, str]) -> None:
+    """Customers for `hazard`; those at the positions in `poisoned` are of that kind."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(customers):
+        kind = poisoned.get(number, "none")
+        rows = "".join(f"{kind},{number + row / 10}\n" for row in range(99 if kind == "rows" else 3))
+        content = f"kind,shift\n{rows}".encode()
+        (folder / f"c{number:04d}.csv").write_bytes(b"\xff\xfe\x00" if kind == "unreadable" else content)
+
+
+def hazards(folder: Path, **fields: Any) -> TuneRunner:
+    """A runner over the customers that `write_hazards` made."""
+    base = {"data": str(folder / "*.csv"), "objective": "chaos:hazard", "steps": 2, "trials": 10, "slots": 2}
+    base["scheduler"] = "fifo"
+    return TuneRunner(
+        **{**base, "search_space": SPACE, "metric": "loss", "mode": "min", "seed": 3, "mlflow": False, **fields}
+    )

@@ -1,0 +1,239 @@
+"""Winners as MLflow models, and the summary run with its artifacts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import numpy as np
+import pytest
+from mlflow.tracking import MlflowClient
+from mlflow_records import RUN, by_name, study, trial, write_part
+from model_cases import CASES, data_of, make_frame
+
+from tuning.models.base import SteppedFamily
+from tuning.models.customer_model import CustomerModel
+from tuning.models.registry import families
+from tuning.storage.run_directory import RunDirectory
+from tuning.tracking.copy.copier import Copier
+from tuning.tracking.copy.sync import sync
+from tuning.tracking.copy.writer import Writer
+from tuning.tracking.identity import Search
+from tuning.tracking.models import ModelLogger, requirements
+from tuning.tracking.selection import Selection, most_models
+from tuning.tracking.stores import store
+from tuning.tracking.summary.summary import Summary, save_summary
+
+pytestmark = pytest.mark.mlflow
+SEARCH = Search("churn", RUN)
+NAMES = sorted({name for name, _ in CASES})
+ONE_TASK_EACH = [
+    (name, tasks[number % len(tasks)])
+    for number, name in enumerate(NAMES)
+    for tasks in [[task for other, task in CASES if other == name]]
+]
+
+
+def save_model(directory: RunDirectory, name: str, task: str, folder: str) -> tuple[CustomerModel, str]:
+    data, family = data_of(task), families()[name]
+    encoder, rows, _ = data.whole(family)
+    fitted = family.fit({}, rows, data.task, 5, 2 if isinstance(family, SteppedFamily) else None)
+    model = CustomerModel(folder, name, data.task, data.columns, encoder, fitted, example=data.example)
+    return model, model.save(directory, f"models/{folder}")
+
+
+def logged(uri: str) -> dict[str, Any]:
+    client = MlflowClient(uri)
+    found = client.get_experiment_by_name("churn")
+    models = client.search_logged_models([found.experiment_id], max_results=50)
+    return {model.name: model for model in models}
+
+
+def copier_for(uri: str, directory: RunDirectory, models: int | None = None) -> Copier:
+    return Copier(
+        directory, SEARCH, Selection(None), lambda: store.open_store(uri, SEARCH, directory.path("mlruns")), models
+    )
+
+
+def log_all(copier: Copier) -> None:
+    copier.work()
+    copier.finish()
+    while copier.models_pending:
+        copier.log_model()
+
+
+def test_every_family_predicts_what_ours_predicts(mlflow_database: str, tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path / "run"))
+    models, records = {}, []
+    for name, task in ONE_TASK_EACH:
+        folder = f"{name}-{task}"
+        models[folder], digest = save_model(directory, name, task, folder)
+        records.append(study(folder, 1, family=name, model_path=f"models/{folder}", model_sha256=digest))
+    copier = copier_for(mlflow_database, directory)
+    copier.add(write_part(directory, "s", *records))
+    log_all(copier)
+    assert copier.progress.rejected == 0
+    previous = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(mlflow_database)
+    try:
+        for folder, ours in models.items():
+            task = folder.rpartition("-")[2]
+            frame = make_frame(task)
+            client = MlflowClient(mlflow_database)
+            run = by_name(mlflow_database)[folder] if folder == next(iter(models)) else None
+            found = client.search_logged_models(["1"], f"name = '{folder}'")[0]
+            theirs = mlflow.pyfunc.load_model(f"models:/{found.model_id}")
+            np.testing.assert_array_equal(theirs.predict(frame), ours.predict(frame), err_msg=folder)
+            assert theirs.metadata.signature is not None
+            assert theirs.metadata.signature.inputs.input_names() == [column.name for column in ours.columns]
+            example = theirs.input_example
+            assert len(example) == 5
+            assert len(theirs.predict(example)) == 5
+            if run is not None:
+                assert found.source_run_id == run.info.run_id
+                assert [output.model_id for output in run.outputs.model_outputs] == [found.model_id]
+                assert {metric.key for metric in found.metrics} >= {"cv_score", "test_score"}
+                assert found.params["family"] == ours.family
+    finally:
+        mlflow.set_tracking_uri(previous)
+    files = [path.name for path in Path(directory.path("mlruns")).rglob("*") if path.is_file()]
+    assert not [name for name in files if name.endswith((".pkl", ".pickle", ".joblib"))]
+    pinned = next(Path(directory.path("mlruns")).rglob("requirements.txt")).read_text()
+    assert "scikit-learn==" in pinned
+    assert "mlflow==" in pinned
+
+
+def test_a_model_is_logged_once_and_one_cut_short_is_made_again(mlflow_database: str, tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path / "run"))
+    _, digest = save_model(directory, "ridge", "regression", "acme")
+    part = write_part(directory, "s", study("acme", 1, family="ridge", model_path="models/acme", model_sha256=digest))
+    opened = store.open_store(mlflow_database, SEARCH, directory.path("mlruns"))
+    logger = ModelLogger(opened, directory, SEARCH)
+    broken = logger.client.create_logged_model(
+        opened.experiment, name="acme", tags=logger._tags(study("acme"), SEARCH.id("acme"))
+    )
+    for _ in range(2):
+        copier = copier_for(mlflow_database, directory)
+        copier.add(part)
+        log_all(copier)
+        assert copier.progress.models == 1
+        models = logged(mlflow_database)
+        assert list(models) == ["acme"]
+        assert models["acme"].model_id != broken.model_id
+        assert models["acme"].status == "READY"
+
+
+def test_a_study_that_went_on_gets_its_new_model(mlflow_database: str, tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path / "run"))
+    _, old = save_model(directory, "ridge", "regression", "acme/1")
+    _, new = save_model(directory, "lasso", "regression", "acme/2")
+    before = study("acme", 1, family="ridge", model_path="models/acme/1", model_sha256=old)
+    after = study("acme", 2, family="lasso", model_path="models/acme/2", model_sha256=new, seconds=99.0)
+    parts = [write_part(directory, "a", before), write_part(directory, "b", after)]
+    for given in (parts[:1], parts):
+        copier = copier_for(mlflow_database, directory)
+        for part in given:
+            copier.add(part)
+        log_all(copier)
+    models = MlflowClient(mlflow_database).search_logged_models(["1"])
+    assert [model.params["family"] for model in models] == ["lasso"]
+
+
+def test_a_damaged_model_is_told_and_keeps_nobody_back(mlflow_database: str, tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path / "run"))
+    _, digest = save_model(directory, "ridge", "regression", "acme")
+    save_model(directory, "ridge", "regression", "beta")
+    copier = copier_for(mlflow_database, directory)
+    good = study("acme", 1, family="ridge", model_path="models/acme", model_sha256=digest)
+    copier.add(
+        write_part(
+            directory,
+            "s",
+            study("beta", 1, model_path="models/beta", model_sha256="0" * 64),
+            good,
+            study("gone", 1, model_path="models/gone"),
+        )
+    )
+    log_all(copier)
+    assert list(logged(mlflow_database)) == ["acme"]
+    assert copier.progress.rejected == 2
+    assert "beta" in str(copier.progress.error) or "gone" in str(copier.progress.error)
+
+
+def test_a_server_without_models_gets_everything_else(
+    mlflow_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mlflow.exceptions import MlflowException
+    from mlflow.protos.databricks_pb2 import ENDPOINT_NOT_FOUND
+
+    def answer_of_mlflow_2(_: ModelLogger) -> None:
+        raise MlflowException("404 Not Found", error_code=ENDPOINT_NOT_FOUND)
+
+    monkeypatch.setattr(ModelLogger, "_find", answer_of_mlflow_2)
+    directory = RunDirectory(str(tmp_path / "run"))
+    copier = copier_for(mlflow_database, directory)
+    copier.add(write_part(directory, "s", study("acme", 1, model_path="models/acme")))
+    log_all(copier)
+    assert copier.models_pending == 0
+    assert "older than MLflow 3" in str(copier.progress.error)
+    assert list(by_name(mlflow_database)) == ["acme"]
+
+
+def test_which_models_are_logged(mlflow_database: str, tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path / "run"))
+    part = write_part(directory, "s", *(study(f"c{n}", 1, model_path="models/c") for n in range(101)), study("none", 1))
+    for wanted, count in (("all", 101), ("auto", 0), ("none", 0)):
+        copier = copier_for(mlflow_database, directory, most_models(wanted))
+        copier.add(part)
+        copier.work()
+        assert copier.models_pending == count
+    assert most_models("auto") == 100
+
+
+def test_requirements_are_pinned() -> None:
+    assert all("==" in line for line in requirements("xgboost"))
+    assert any(line.startswith("xgboost==") for line in requirements("xgboost"))
+    assert not any(line.startswith("xgboost==") for line in requirements("ridge"))
+
+
+def test_the_summary_run(mlflow_database: str, tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path / "run"))
+    directory.write("definition.yaml", b"name: churn\n")
+    part = write_part(directory, "t", trial())
+    writer = Writer(directory, mlflow_database, "churn", RUN)
+    writer.add(part)
+    first = Summary(
+        started=1_795_000_000.0,
+        ended=1_795_000_060.0,
+        finished=False,
+        metrics={"customers": 1, "trials": 1},
+        tags={"tuning.version": "0.1.0"},
+        note="**interrupted**",
+        artifacts={"definition.yaml": "definition.yaml", "gone.txt": "gone.txt"},
+    )
+    writer.summary(first, {"leaderboard.csv": b"customer\n", "plots/gain.svg": b"<svg/>"})
+    writer.start()
+    status = writer.close(60)
+    assert (status.pending, status.error) == (0, None)
+    run = by_name(mlflow_database)[RUN]
+    assert run.info.status == "KILLED"
+    assert run.data.tags["mlflow.note.content"] == "**interrupted**"
+    client = MlflowClient(mlflow_database)
+    assert {item.path for item in client.list_artifacts(run.info.run_id)} == {
+        "definition.yaml",
+        "leaderboard.csv",
+        "plots",
+    }
+    assert [item.path for item in client.list_artifacts(run.info.run_id, "plots")] == ["plots/gain.svg"]
+
+    last = Summary(started=first.started, ended=first.ended + 60, metrics={"customers": 1, "trials": 9}, note="done")
+    save_summary(directory, last, {"leaderboard.csv": b"customer\nacme\n"})
+    assert sync(directory, mlflow_database, "churn", RUN, [part]).complete
+    again = by_name(mlflow_database)[RUN]
+    assert (again.info.run_id, again.info.status) == (run.info.run_id, "FINISHED")
+    assert again.data.metrics["trials"] == 9
+    local = client.download_artifacts(run.info.run_id, "leaderboard.csv", str(tmp_path))
+    assert Path(local).read_text() == "customer\nacme\n"
+    assert json.loads(directory.read("mlflow/summary.json"))["note"] == "done"

@@ -1,0 +1,97 @@
+"""A user's own function: what it may return, what it is given, and a space in Ray's notation."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paths import ROOT
+from ray import tune
+
+from tuning import RunResult, TuneRunner
+
+
+def search(tmp_path: Path, objective: Any, **fields: Any) -> RunResult:
+    fields = {"search_space": {"x": tune.uniform(-1, 1)}, "metric": "loss", "mode": "min", "trials": 4, **fields}
+    runner = TuneRunner(objective=objective, algorithm="random", mlflow=False, **fields)
+    return runner.run(str(tmp_path / "run"), progress=False, in_process=True)
+
+
+def test_a_number_a_dict_and_a_generator_are_all_objectives(tmp_path: Path) -> None:
+    def growing(config: dict[str, Any]) -> Iterator[dict[str, float]]:
+        for step in (1, 2, 3):
+            yield {"loss": config["x"] ** 2 + 1 / step, "accuracy": step / 3}
+
+    number = search(tmp_path / "number", lambda config: config["x"] ** 2)
+    report = search(tmp_path / "dict", lambda config: {"loss": config["x"] ** 2, "extra": 2})
+    steps = search(tmp_path / "steps", growing, steps=3, scheduler="fifo")
+    assert [r.score for r in number.trial_records] == [r.score for r in report.trial_records]
+    assert report.trial_records[0].metrics == {"extra": 2.0}
+    assert [len(r.steps) for r in steps.trial_records] == [3] * 4
+    assert steps.trial_records[0].metrics == {"accuracy": 1.0}
+
+
+def test_a_nested_space_of_ray_reaches_the_function_as_it_was_written(tmp_path: Path) -> None:
+    seen: list[dict[str, Any]] = []
+
+    def loss(config: dict[str, Any]) -> float:
+        seen.append(config)
+        return config["model"]["width"] * config["rate"]
+
+    space = {"model": {"width": tune.randint(1, 9), "depth": 3}, "rate": tune.loguniform(1e-3, 1e-1)}
+    search(tmp_path, loss, search_space=space)
+    assert all(set(config) == {"model", "rate"} and config["model"]["depth"] == 3 for config in seen)
+
+
+def test_a_function_that_raises_fails_its_trials_and_keeps_the_traceback(tmp_path: Path) -> None:
+    def picky(config: dict[str, Any]) -> float:
+        if config["x"] < 0:
+            raise ValueError("no negative x")
+        return config["x"]
+
+    result = search(tmp_path, picky, trials=8)
+    failed = [record for record in result.trial_records if record.state == "failed"]
+    assert failed
+    assert all("no negative x" in record.reason and "Traceback" in (record.error or "") for record in failed)
+    assert result.leaderboard()["status"][0] == "ok"
+
+
+def test_a_report_without_the_metric_says_what_it_held(tmp_path: Path) -> None:
+    result = search(tmp_path, lambda config: {"accuracy": 0.5}, trials=1)
+    assert "without the metric 'loss'" in result.trial_records[0].reason
+
+
+@pytest.mark.parametrize("answer", [None, "text", [1, 2]])
+def test_an_answer_that_is_no_figure_fails_the_trial(tmp_path: Path, answer: Any) -> None:
+    result = search(tmp_path, lambda config: answer, trials=1)
+    assert "a number or a dict of numbers" in result.trial_records[0].reason
+
+
+def test_a_function_travels_with_where_its_module_is(tmp_path: Path) -> None:
+    """Workers import what the script imports; where they cannot, the trial's reason says so."""
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "beside" / "their_losses.py").write_text("def loss(config):\n    return config['x']\n")
+    make = "import sys; sys.path.insert(0, sys.argv[1]); from their_losses import loss; "
+    ship = "import pickle; from tuning.evaluation.objective import Travelling; "
+    ship += "sys.stdout.write(pickle.dumps(Travelling(loss)).hex())"
+    root = str(ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", make + ship, str(tmp_path / "beside")],
+        capture_output=True, text=True, check=True, cwd=root,
+    )  # fmt: skip
+    arrive = (
+        "import pickle, sys; print(pickle.loads(pickle.dumps(pickle.loads(bytes.fromhex(sys.stdin.read()))))({'x': 3}))"
+    )
+
+    def arrived() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", arrive], input=done.stdout, capture_output=True, text=True, check=False, cwd=root
+        )
+
+    assert arrived().stdout == "3\n"
+    (tmp_path / "beside").rename(tmp_path / "elsewhere")
+    assert "cannot be loaded in a worker: ModuleNotFoundError: No module named 'their_losses'" in arrived().stderr

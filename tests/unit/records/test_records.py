@@ -1,0 +1,163 @@
+"""The record schema: what is written comes back, once, and the published page is true."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+from tuning.records.parts import part_name, read_part
+from tuning.records.schema import (
+    StepRecord,
+    StudyRecord,
+    TrialRecord,
+    decode,
+    encode,
+    study_schema,
+    trial_schema,
+    unique,
+)
+from tuning.storage.run_directory import RunDirectory
+
+
+def trial(number: int = 0, study: str = "acme") -> TrialRecord:
+    return TrialRecord(
+        run="r1",
+        study=study,
+        customer=study,
+        trial=number,
+        attempt=1,
+        suggested=2 * number,
+        told=2 * number + 1,
+        config={"model": "ridge", "alpha": 0.1, "flag": True, "none": None, "n": 3, "ü": "€"},
+        family="ridge",
+        algorithm="optuna",
+        scheduler="asha",
+        metric="r2",
+        mode="max",
+        state="finished",
+        reason="",
+        steps=[StepRecord(1, 0.5, 0.01, {"extra": 2.0}), StepRecord(2, 0.75, 0.02)],
+        best_step=2,
+        score=0.75,
+        fold_scores=[0.7, 0.8],
+        metrics={"extra": 2.0},
+        study_seed=2**62,
+        seed=5,
+        started=1_795_174_070.25,
+        seconds=0.02,
+        fit_seconds=0.015,
+        suggest_seconds=0.001,
+        worker="host:1",
+        versions="python 3.11",
+    )
+
+
+def study(name: str = "acme") -> StudyRecord:
+    return StudyRecord(
+        run="r1",
+        study=name,
+        customer=name,
+        algorithm="optuna",
+        scheduler="asha",
+        study_seed=7,
+        status="no_model",
+        reason="3 rows",
+        task="regression",
+        metric="r2",
+        mode="max",
+        family=None,
+        trial=None,
+        best_step=None,
+        config=None,
+        cv_score=None,
+        cv_error=None,
+        test_score=None,
+        default_cv_score=None,
+        default_test_score=None,
+        gain=None,
+        trials=0,
+        stopped=0,
+        failed=0,
+        rows=3,
+        test_rows=0,
+        features=0,
+        started=1_795_174_070.25,
+        seconds=0.1,
+        fit_seconds=0.1,
+        model_path=None,
+        model_sha256=None,
+        worker="host:1",
+        versions="python 3.11",
+    )
+
+
+@pytest.mark.parametrize("record", [trial(), study()])
+def test_a_record_comes_back_as_it_was_written(record: TrialRecord | StudyRecord) -> None:
+    assert decode(encode([record])) == [record]
+
+
+def test_scores_that_are_no_numbers_survive() -> None:
+    steps = [StepRecord(1, math.nan), StepRecord(2, math.inf), StepRecord(3, -math.inf)]
+    back = decode(encode([replace(trial(), steps=steps, score=None, state="failed", reason="NaN")]))[0]
+    assert math.isnan(back.steps[0].score)
+    assert [step.score for step in back.steps[1:]] == [math.inf, -math.inf]
+
+
+def test_reading_keeps_one_row_per_key_in_order() -> None:
+    first, again = trial(1), replace(trial(1), attempt=2)
+    assert unique([first, again, trial(0), trial(0, "b")]) == [trial(0), first, trial(0, "b")]
+
+
+def test_a_flipped_bit_is_found_before_its_content_is_believed(tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path))
+    data = encode([trial(number) for number in range(50)])
+    name = part_name("0001-aaaa", 0, "trials", data)
+    directory.write(name, data)
+    assert len(read_part(directory, name)) == 50
+    for position in range(0, len(data), max(1, len(data) // 200)):
+        damaged = bytearray(data)
+        damaged[position] ^= 0x10
+        directory.write(name, bytes(damaged))
+        with pytest.raises(ValueError, match="damaged"):
+            read_part(directory, name)
+
+
+def test_page_checksums_find_damaged_data_without_the_name(tmp_path: Path) -> None:
+    data = encode([trial(number) for number in range(50)])
+    found = 0
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    for position in range(4, footer, max(1, footer // 200)):
+        damaged = bytearray(data)
+        damaged[position] ^= 0x10
+        try:
+            back = decode(bytes(damaged))
+        except (OSError, ValueError):
+            found += 1
+        else:
+            assert back == [trial(number) for number in range(50)]  # a byte of a page header that nobody reads
+    assert found > 100
+
+
+def test_a_newer_schema_is_refused_with_the_way_out() -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(pa.BufferReader(encode([trial()])))
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata({"tuning.schema": "99", "tuning.kind": "trials"}), sink)
+    with pytest.raises(ValueError, match="upgrade tuning-service"):
+        decode(bytes(sink.getvalue()))
+
+
+@pytest.mark.parametrize(("title", "schema"), [("Trials", trial_schema()), ("Studies", study_schema())])
+def test_the_published_page_lists_exactly_the_columns(title: str, schema: object) -> None:
+    page = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
+    section = page.split(f"## {title}\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| ([a-z0-9_, ]+) \|", section, flags=re.M)
+    listed = [name.strip() for row in rows if row != "column" for name in row.split(",")]
+    assert sorted(listed) == sorted(schema.names)  # type: ignore[attr-defined]  # a pyarrow schema

@@ -1,0 +1,43 @@
+"""A run directory of version 0.1 is still read; going on with it is refused in one sentence."""
+
+from __future__ import annotations
+
+from paths import FIXTURES
+
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tuning import RunResult
+from tuning.errors import RunError
+from tuning.runs.begin import resume_run
+from tuning.storage.run_directory import RunDirectory
+
+OLD = FIXTURES / "old-run"
+EXPECTED = json.loads((OLD / "expected.json").read_text())
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunResult:
+    shutil.copytree(OLD / "run-of-version-0.1", tmp_path / "run")
+    return RunResult(str(tmp_path / "run"))
+
+
+def test_the_leaderboard_is_the_one_that_the_old_version_gave(run: RunResult) -> None:
+    assert json.loads(run.leaderboard().to_json(orient="records")) == EXPECTED["leaderboard"]
+    assert len(run.trials()) == sum(row["trials"] for row in EXPECTED["leaderboard"])
+
+
+@pytest.mark.parametrize("customer", EXPECTED["predictions"])
+def test_models_predict_what_they_predicted(run: RunResult, customer: str) -> None:
+    rows = pd.read_csv(OLD / "sales.csv")
+    rows = rows[rows["customer"] == customer].head(5)
+    assert run.model(customer).predict(rows).tolist() == pytest.approx(EXPECTED["predictions"][customer], abs=1e-12)
+
+
+def test_going_on_is_refused_and_says_what_to_do(run: RunResult) -> None:
+    with pytest.raises(RunError, match=r"written by version 0\.1.*start a new run in another folder"):
+        resume_run(RunDirectory(run.directory.root))

@@ -1,0 +1,266 @@
+"""Going on with a run: nothing recorded runs again, and the end is that of a run that nobody disturbed."""
+
+from __future__ import annotations
+
+from paths import HELPERS
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chaos import (
+    Crash,
+    counted,
+    crashing,
+    definition,
+    duplicates,
+    environment,
+    truth,
+    tuner_of,
+    wait_for,
+    write_customers,
+)
+
+from tuning import RunResult, TuneRunner
+from tuning.errors import RunError
+from tuning.records.ownership import newest_term
+from tuning.records.parts import TRIALS, of_kind
+
+QUIET = {"progress": False, "in_process": True}
+
+
+@pytest.fixture(scope="module")
+def customers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("customers")
+    write_customers(folder, 6)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(customers: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the search over the customers finds out when nothing happens."""
+    run = tmp_path_factory.mktemp("undisturbed") / "run"
+    return truth(TuneRunner(**definition(customers)).run(str(run), **QUIET))
+
+
+@pytest.mark.parametrize("after", [1, 2, 5])
+def test_a_crash_between_parts_costs_nothing_that_is_recorded(
+    customers: Path, undisturbed: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    run = str(tmp_path / "run")
+    with crashing(monkeypatch, after, only="records/"), pytest.raises(Crash):
+        TuneRunner(**definition(customers)).run(run, **QUIET)
+    before = {record.key: record.started for record in RunResult(run).trial_records}
+    result = TuneRunner.resume(run, **QUIET)
+    assert truth(result) == undisturbed
+    assert duplicates(result) == []
+    kept = {record.key: record.started for record in result.trial_records if record.key in before}
+    assert kept == before
+
+
+def test_recorded_trials_are_replayed_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "ran"
+    runner = tuner_of(counted(log), algorithm="optuna", trials=25)
+    # Every trial becomes a part of its own, so that a crash leaves some of them behind.
+    monkeypatch.setattr("tuning.execution.packed.INTERVAL_S", 0.0)
+    with crashing(monkeypatch, 15, only="records/"), pytest.raises(Crash):
+        runner.run(str(tmp_path / "run"), **QUIET)
+    result = runner.run(str(tmp_path / "run"), resume=True, **QUIET)
+    assert len(log.read_text().split()) == 25
+    other = tuner_of(counted(tmp_path / "other"), algorithm="optuna", trials=25)
+    assert truth(result) == truth(other.run(str(tmp_path / "undisturbed"), **QUIET))
+
+
+def test_an_existing_run_is_only_gone_on_with_when_asked_to(tmp_path: Path) -> None:
+    runner = tuner_of(counted(tmp_path / "ran"), trials=2)
+    runner.run(str(tmp_path / "run"), **QUIET)
+    with pytest.raises(RunError, match=r"holds a run already. Go on with it by `tuning resume .*run` \(or `run --res"):
+        runner.run(str(tmp_path / "run"), **QUIET)
+    assert len(runner.run(str(tmp_path / "run"), resume=True, **QUIET).trial_records) == 2
+
+
+@pytest.mark.parametrize("algorithm", ["random", "optuna"])
+def test_more_trials_extend_finished_studies_as_if_they_had_been_asked_for_at_once(
+    customers: Path, tmp_path: Path, algorithm: str
+) -> None:
+    small = definition(customers, trials=3, algorithm=algorithm, scheduler="asha")
+    TuneRunner(**small).run(str(tmp_path / "run"), **QUIET)
+    result = TuneRunner.resume(str(tmp_path / "run"), trials=14, **QUIET)
+    large = TuneRunner(**{**small, "trials": 14}).run(str(tmp_path / "large"), **QUIET)
+    assert truth(result) == truth(large)
+    assert duplicates(result) == []
+    assert len(result.model("c0000").predict(_frame(customers / "c0000.csv"))) == 40
+
+
+def _frame(path: Path) -> Any:
+    import pandas as pd
+
+    return pd.read_csv(path)
+
+
+def test_more_customers_join_and_the_others_stay(tmp_path: Path) -> None:
+    write_customers(tmp_path / "data", 3)
+    fields = definition(tmp_path / "data")
+    first = TuneRunner(**fields).run(str(tmp_path / "run"), **QUIET)
+    write_customers(tmp_path / "data", 5)  # the same first three, and two more
+    result = TuneRunner(**fields).run(str(tmp_path / "run"), resume=True, **QUIET)
+    assert list(result.leaderboard()["customer"]) == [f"c{number:04d}" for number in range(5)]
+    assert truth(result)["trials"][:12] == truth(first)["trials"]
+    assert truth(result) == truth(TuneRunner(**fields).run(str(tmp_path / "whole"), **QUIET))
+
+
+def test_rows_of_a_keyed_table_join_as_customers(tmp_path: Path) -> None:
+    import pandas as pd
+
+    write_customers(tmp_path / "data", 4)
+    frames = [_frame(path).assign(store=path.stem) for path in sorted((tmp_path / "data").glob("*.csv"))]
+    fields = {**definition(tmp_path), "data": pd.concat(frames[:2]), "by": "store"}
+    TuneRunner(**fields).run(str(tmp_path / "run"), **QUIET)
+    runner = TuneRunner(**{**fields, "data": pd.concat(frames)})
+    result = runner.run(str(tmp_path / "run"), resume=True, **QUIET)
+    assert truth(result) == truth(runner.run(str(tmp_path / "whole"), **QUIET))
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"metric": "neg_mean_squared_error"}, "metric: 'r2' there, 'neg_mean_squared_error' here"),
+        ({"trials": 2}, "trials: 4 there, 2 here; they can only become more"),
+        ({"seed": 12}, "seed: 11 there, 12 here"),
+        ({"algorithm": "random"}, "algorithm: {'name': 'optuna'} there, {'name': 'random'} here"),
+        ({"split": {"folds": 5}}, "split: not set there, {'folds': 5} here"),
+        ({"customers": ["c0001"]}, "customers: 'c0000', 'c0002', 'c0003', 'c0004', 'c0005' here no more"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_any_other_change_is_refused_with_a_diff(
+    customers: Path, finished: str, change: dict[str, Any], line: str
+) -> None:
+    runner = TuneRunner(**definition(customers, **change))
+    with pytest.raises(RunError) as refusal:
+        runner.run(finished, resume=True, **QUIET)
+    assert line in str(refusal.value)
+    assert f"tuning resume {finished}" in str(refusal.value)
+
+
+@pytest.fixture(scope="module")
+def finished(customers: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    run = str(tmp_path_factory.mktemp("finished") / "run")
+    TuneRunner(**definition(customers)).run(run, **QUIET)
+    return run
+
+
+def test_a_customer_whose_data_changed_is_refused_by_name(tmp_path: Path) -> None:
+    write_customers(tmp_path / "data", 2)
+    runner = TuneRunner(**definition(tmp_path / "data"))
+    runner.run(str(tmp_path / "run"), **QUIET)
+    with (tmp_path / "data" / "c0001.csv").open("a") as lines:
+        lines.write("0,0,0,0\n")
+    with pytest.raises(RunError, match=r"data: the size of 'c0001' \(\d+ there, \d+ here\)"):
+        runner.run(str(tmp_path / "run"), resume=True, **QUIET)
+
+
+def test_limits_and_slots_may_change_without_asking(customers: Path, finished: str) -> None:
+    result = TuneRunner.resume(finished, slots=1, limits={"run_seconds": 600}, **QUIET)
+    assert len(result.leaderboard()) == 6
+
+
+def test_a_function_of_the_program_is_asked_for_where_it_is(tmp_path: Path) -> None:
+    tuner_of(lambda config: config["x"], trials=2).run(str(tmp_path / "run"), **QUIET)
+    with pytest.raises(RunError, match=r"TuneRunner\(objective=…, …\).run\(run_dir, resume=True\)"):
+        TuneRunner.resume(str(tmp_path / "run"), **QUIET)
+
+
+def test_a_changed_prepare_file_is_a_change(customers: Path, tmp_path: Path) -> None:
+    code = tmp_path / "prepare.py"
+    code.write_text("def prepare(frame):\n    return frame\n")
+    runner = TuneRunner(**definition(customers, prepare=f"{code}:prepare"))
+    runner.run(str(tmp_path / "run"), **QUIET)
+    runner.run(str(tmp_path / "run"), resume=True, **QUIET)
+    code.write_text("def prepare(frame):\n    return frame.dropna()\n")
+    with pytest.raises(RunError, match=r"prepare: .*or its file changed"):
+        runner.run(str(tmp_path / "run"), resume=True, **QUIET)
+
+
+def test_a_damaged_part_costs_its_trials_only_and_a_resume_brings_them_back(
+    customers: Path, undisturbed: dict[str, Any], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    result = TuneRunner(**definition(customers)).run(str(run), **QUIET)
+    recorded = len(result.trial_records)
+    part = run / of_kind(list(result.directory.list("records")), TRIALS)[0]
+    content = bytearray(part.read_bytes())
+    content[len(content) // 2] ^= 1
+    part.write_bytes(content)
+    damaged = RunResult(str(run))
+    assert 0 < len(damaged.trial_records) < recorded
+    assert len(damaged.leaderboard()) == 6
+    assert list(damaged.damaged) == [str(part.relative_to(run))]
+    assert truth(TuneRunner.resume(str(run), **QUIET)) == undisturbed
+
+
+def test_a_deleted_part_is_missed_and_a_resume_brings_its_trials_back(
+    customers: Path, undisturbed: dict[str, Any], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    result = TuneRunner(**definition(customers)).run(str(run), **QUIET)
+    recorded = len(result.trial_records)
+    (run / of_kind(list(result.directory.list("records")), TRIALS)[0]).unlink()
+    assert len(RunResult(str(run)).trial_records) < recorded
+    assert truth(TuneRunner.resume(str(run), **QUIET)) == undisturbed
+
+
+DRIVER = """
+import sys
+from chaos import definition
+from tuning import TuneRunner
+from pathlib import Path
+run, data, in_process = sys.argv[1], Path(sys.argv[2]), sys.argv[3] == "here"
+print("ready", flush=True)
+TuneRunner(**definition(data, trials=60)).run(run, resume=True, progress=False, in_process=in_process)
+"""
+
+
+def _driver(run: Path, data: Path, where: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(run), str(data), where],
+        env=environment(),
+        cwd=HELPERS,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.chaos
+def test_drivers_killed_in_the_middle_lose_nothing(customers: Path, tmp_path: Path) -> None:
+    """SIGKILL at random moments of a run without Ray, each time after something new was recorded."""
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    run = tmp_path / "run"
+    before: dict[Any, float] = {}
+    for _ in range(3):
+        driver = _driver(run, customers, "here")
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == b"ready\n"
+        seen = len(list(run.glob("records/*/trials-*")))
+        wait_for(lambda seen=seen: len(list(run.glob("records/*/trials-*"))) > seen, what="a new part")
+        os.kill(driver.pid, signal.SIGSTOP if rng.random() < 0.3 else signal.SIGCONT)
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+        known = {record.key: record.started for record in RunResult(str(run)).trial_records}
+        assert before.items() <= known.items()
+        before = known
+    result = TuneRunner.resume(str(run), **QUIET)
+    assert before.items() <= {record.key: record.started for record in result.trial_records}.items()
+    assert duplicates(result) == []
+    term = newest_term(result.directory)
+    assert term is not None
+    assert term.number == 4
+    undisturbed = TuneRunner(**definition(customers, trials=60)).run(str(tmp_path / "undisturbed"), **QUIET)
+    assert truth(result) == truth(undisturbed)

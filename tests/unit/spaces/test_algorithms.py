@@ -1,0 +1,219 @@
+"""What single algorithms promise beyond the contract, and the page about them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from paths import ROOT
+
+from search_spaces import Choice, Float, Int, SearchSpace, algorithms, presets
+from search_spaces.table import markdown
+
+
+def build(definition: Any, space: SearchSpace, **more: Any) -> Any:
+    return algorithms.parse(definition).build(space, metric="loss", mode="min", seed=more.pop("seed", 1), **more)
+
+
+def suggestions(searcher: Any, count: int) -> list[Any]:
+    return [searcher.suggest(str(number)) for number in range(count)]
+
+
+def test_the_page_about_algorithms_is_what_the_files_say() -> None:
+    page = (ROOT / "docs" / "algorithms.md").read_text(encoding="utf-8")
+    assert page == markdown(), "python -m search_spaces.table > docs/algorithms.md"
+    assert all(f"| `{name}` |" in page for name in algorithms.names())
+
+
+def test_the_registry_follows_the_files() -> None:
+    assert algorithms.names() == [
+        "ax", "bayesopt", "blendsearch", "bohb", "cfo", "grid", "hebo", "hyperopt", "nevergrad", "optuna", "random",
+        "sobol", "zoopt",
+    ]  # fmt: skip
+    assert algorithms.parse("optuna").to_dict() == {"name": "optuna"}
+    spec = algorithms.parse({"name": "optuna", "profile": "v4", "n_startup_trials": 10})
+    assert spec.to_dict() == {"name": "optuna", "profile": "v4"}
+    assert algorithms.parse(spec) is spec
+
+
+def test_a_grid_goes_through_in_order_and_ends() -> None:
+    space = SearchSpace([Choice("c", ["a", "b"]), Int("n", 1, 2), Float("x", 0, 1)])
+    spec = algorithms.parse({"name": "grid", "levels": {"x": 3}})
+    assert spec.size(space) == 12
+    configs = suggestions(build(spec, space), 13)
+    assert configs[:4] == [
+        {"c": "a", "n": 1, "x": 0.0},
+        {"c": "a", "n": 1, "x": 0.5},
+        {"c": "a", "n": 1, "x": 1.0},
+        {"c": "a", "n": 2, "x": 0.0},
+    ]
+    assert configs[12] == "FINISHED"
+    given = build(spec, space, points=[{"c": "b"}], evaluated=[({"c": "a", "n": 1, "x": 0.0}, 3.0)])
+    configs = suggestions(given, 13)
+    assert configs[:2] == [{"c": "b", "n": 2, "x": 0.5}, {"c": "a", "n": 1, "x": 0.5}]
+    assert configs.count({"c": "b", "n": 2, "x": 0.5}) == 1
+    assert configs[11:] == ["FINISHED", "FINISHED"]
+
+
+def only_low(config: dict[str, Any]) -> bool:
+    return bool(config["n"] < 3)
+
+
+def test_a_grid_counts_what_constraints_leave() -> None:
+    spec = algorithms.parse("grid")
+    assert spec.size(SearchSpace([Int("n", 1, 5), Choice("c", ["a", "b"])], [only_low])) == 4
+    with pytest.raises(ValueError, match="the constraints refuse every combination"):
+        spec.check(SearchSpace([Int("n", 3, 5)], [only_low]))
+
+
+def test_sobol_covers_more_evenly_than_chance() -> None:
+    space = SearchSpace([Float("x", 0, 1), Float("y", 0, 1)])
+
+    def filled(name: str) -> int:
+        cells = {(int(c["x"] * 8), int(c["y"] * 8)) for c in suggestions(build(name, space), 64)}
+        return len(cells)
+
+    assert filled("sobol") == 64  # a (0, 6, 2)-net has one point in each of the 8 x 8 cells
+    assert filled("random") < 55
+
+
+def test_losses_say_what_a_library_cannot_know() -> None:
+    space = SearchSpace(
+        [Choice("m", ["a", "b"]), Float("q", 0.1, 1, step=0.1, log=True, when={"m": "a"}), Int("n", 1, 9)], [bool]
+    )
+    plain = SearchSpace([Float("x", 0, 1), Choice("c", ["a", "b"])])
+    said = {name: " ".join(algorithms.parse(name).losses(space)) for name in algorithms.names()}
+    assert said["random"] == said["sobol"] == said["grid"] == ""
+    assert "q: Optuna knows no step on a log scale" in said["optuna"]
+    assert "q: HyperOpt models the continuum" in said["hyperopt"]
+    assert "n: modelled as a real number" in said["bohb"]
+    assert "choices: modelled as real numbers" in said["bayesopt"]
+    for name in ("ax", "hebo", "nevergrad", "zoopt", "cfo", "blendsearch"):
+        assert "conditions: the parameters of every branch are modelled" in said[name]
+    assert "conditions: gp models" in " ".join(algorithms.parse({"name": "optuna", "sampler": "gp"}).losses(space))
+    assert algorithms.parse("optuna").losses(plain) == algorithms.parse("hyperopt").losses(plain) == ()
+
+
+# --- optuna -----------------------------------------------------------------------------------------
+
+
+def run(searcher: Any, results: list[Any]) -> list[Any]:
+    configs = []
+    for number, result in enumerate(results):
+        configs.append(searcher.suggest(str(number)))
+        searcher.on_trial_complete(str(number), result, error=result is None)
+    return configs
+
+
+def test_optuna_hears_how_every_trial_ended() -> None:
+    from optuna.trial import TrialState
+
+    searcher = build("optuna", presets.load("ridge"))
+    good = {"loss": 1.0, "training_iteration": 5}
+    run(searcher, [good, {**good, "loss": math.nan}, None, {**good, "stopped": True, "training_iteration": 2}])
+    trials = searcher.proposer.study.get_trials(deepcopy=False)
+    assert [t.state for t in trials] == [TrialState.COMPLETE, *[TrialState.PRUNED] * 3]
+    assert [t.value for t in trials] == [1.0, None, None, 1.0]
+    assert trials[3].intermediate_values == {2: 1.0}
+
+
+def test_optuna_avoids_a_branch_that_always_fails() -> None:
+    space = SearchSpace([Choice("model", ["good", "broken"]), Float("x", 0, 1)])
+    searcher = build("optuna", space)
+    taken = []
+    for number in range(60):
+        config = searcher.suggest(str(number))
+        taken.append(config["model"])
+        failed = config["model"] == "broken"
+        searcher.on_trial_complete(str(number), None if failed else {"loss": config["x"]}, error=failed)
+    assert taken[20:].count("broken") < 8
+
+
+def test_optuna_profiles_differ_after_the_same_start() -> None:
+    space = SearchSpace([Float("x", 0, 1), Float("y", 0, 1)])
+
+    def path(definition: Any) -> list[Any]:
+        searcher = build(definition, space)
+        configs = []
+        for number in range(14):
+            configs.append(searcher.suggest(str(number)))
+            searcher.on_trial_complete(str(number), {"loss": sum(configs[-1].values())})
+        return configs
+
+    v5, v4 = path("optuna"), path({"name": "optuna", "profile": "v4"})
+    assert v5[:10] == v4[:10]
+    assert v5[10:] != v4[10:]
+
+
+def test_optuna_models_two_parameters_of_one_name_apart() -> None:
+    space = SearchSpace(
+        [
+            Choice("m", ["low", "high"]),
+            Float("x", 0, 1, when={"m": "low"}),
+            Float("x", 100, 101, when={"m": "high"}),
+        ]
+    )
+    searcher = build("optuna", space)
+    for number in range(40):
+        config = searcher.suggest(str(number))
+        assert space.contains(config)
+        best = 0.2 if config["m"] == "low" else 100.8
+        searcher.on_trial_complete(str(number), {"loss": abs(config["x"] - best)})
+    labels = {label for trial in searcher.proposer.study.get_trials(deepcopy=False) for label in trial.params}
+    assert labels == {"m", "x[m=low]", "x[m=high]"}
+
+
+def test_optuna_learns_from_evaluated_points() -> None:
+    space = SearchSpace([Float("x", 0, 1)])
+    known = [({"x": x}, abs(x - 0.7)) for x in np.linspace(0, 1, 21)]
+    told = build("optuna", space, evaluated=known)
+    assert np.mean([abs(told.suggest(str(i))["x"] - 0.7) for i in range(5)]) < 0.1
+
+
+def test_optuna_does_not_announce_every_study(caplog: pytest.LogCaptureFixture, capsys: Any) -> None:
+    build("optuna", presets.load("ridge"))
+    assert "study created" not in caplog.text + capsys.readouterr().err
+
+
+# --- bohb and hyperband -----------------------------------------------------------------------------
+
+
+def test_bohb_learns_at_the_largest_budget() -> None:
+    space = SearchSpace([Float("x", 0, 1)])
+
+    def chosen(good_at_full_budget: float) -> float:
+        searcher = build({"name": "bohb", "random_fraction": 0}, space)
+        for number in range(40):
+            config = searcher.suggest(str(number))
+            early = {"loss": abs(config["x"] - 0.1), "training_iteration": 1, "hyperband_info": {"budget": 1}}
+            searcher.on_trial_result(str(number), early)
+            full = {"loss": abs(config["x"] - good_at_full_budget), "training_iteration": 9}
+            searcher.on_trial_complete(str(number), full)
+        return float(np.median([searcher.suggest(f"n{i}")["x"] for i in range(9)]))
+
+    assert chosen(0.9) == pytest.approx(0.9, abs=0.15)
+    assert chosen(0.1) == pytest.approx(0.1, abs=0.15)
+
+
+def test_bohb_says_nothing_about_good_trials_of_one_kind(caplog: pytest.LogCaptureFixture, capsys: Any) -> None:
+    """hpbandster logs nine lines whenever all good trials took the same value of a choice."""
+    points = [{"c": "good"}] * 2 + [{"c": "bad"}] * 3
+    searcher = build({"name": "bohb", "random_fraction": 0}, SearchSpace([Choice("c", ["good", "bad"])]), points=points)
+    for number in range(8):
+        config = searcher.suggest(str(number))
+        searcher.on_trial_complete(str(number), {"loss": float(config["c"] == "bad"), "training_iteration": 1})
+    assert caplog.text + capsys.readouterr().err == ""
+
+
+def test_any_searcher_runs_under_hyperband_for_bohb() -> None:
+    """Ray's scheduler calls `on_pause` and `on_unpause` of the searcher it finds in the controller."""
+    from ray.tune.schedulers import HyperBandForBOHB
+
+    source = Path(__import__("inspect").getsourcefile(HyperBandForBOHB)).read_text(encoding="utf-8")
+    called = {word.split("(")[0] for word in source.split("searcher.")[1:]}
+    searcher = build("random", presets.load("ridge"))
+    assert called == {"on_pause", "on_unpause"}
+    assert all(callable(getattr(searcher, name)) for name in called)
