@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 from collections.abc import Iterable
 
 
 def name_list(names: Iterable[object], most: int = 10) -> str:
     """Column names for a message: the first ones, each cut to a readable length."""
-    shown = [name if len(name) <= 40 else name[:39] + "…" for name in map(str, itertools.islice(names, most + 1))]
+    shown = [shorten(str(name), 40) for name in itertools.islice(names, most + 1)]
     return ", ".join(map(repr, shown[:most])) + (", …" if len(shown) > most else "")
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """The known name nearest to a misspelt one, as `` Did you mean 'x'?``; nothing when none is near."""
+    near = difflib.get_close_matches(str(name), [str(other) for other in known], n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def shorten(text: str, most: int = 80) -> str:
+    """The text in at most that many characters, the last one an ellipsis where something was cut off."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"

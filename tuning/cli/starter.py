@@ -16,6 +16,7 @@ from tuning.evaluation.metrics import DEFAULT_METRIC
 from tuning.preprocessing.columns import MISSING, read_columns
 from tuning.preprocessing.task import REGRESSION, guess_task
 from tuning.storage.names import is_uri, slug
+from tuning.wording import did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,10 +37,7 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str) -> st
     frames, unreadable = _look(files, csv)
     names = list(frames[0].columns)
     if target is None or target not in names:
-        import difflib
-
-        near = difflib.get_close_matches(target or "", names, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(target or "", names)
         said = "--target: which column is to be predicted?" if target is None else f"--target: no column {target!r}."
         raise DefinitionError(
             f"{said}{hint} There are: {', '.join(name[:40] for name in names[:40])}{', …' if len(names) > 40 else ''}."

@@ -5,7 +5,6 @@ A customer is one file, one frame, or one value (combination) of key columns of 
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from tuning.data.keys import Key
 from tuning.data.manifest import read_manifest
 from tuning.errors import DataError
 from tuning.storage.names import mask
+from tuning.wording import did_you_mean
 
 if TYPE_CHECKING:
     from tuning.definition.definition import CustomerOptions, Definition
@@ -71,7 +71,7 @@ def select(found: list[Customer], ids: Sequence[str]) -> list[Customer]:
     known = {customer.id for customer in found}
     for name in ids:
         if name not in known:
-            raise DataError(f"customers: there is no customer {name!r} among {len(found)}.{_near(name, known)}")
+            raise DataError(f"customers: there is no customer {name!r} among {len(found)}.{did_you_mean(name, known)}")
     return [customer for customer in found if customer.id in set(ids)]
 
 
@@ -153,7 +153,7 @@ def _with_options(found: list[Customer], manifest: Mapping[str, CustomerOptions]
     known = {customer.id for customer in found}
     for name, options in manifest.items():
         if name not in known:
-            raise DataError(f"manifest: there is no customer {name!r} in the data.{_near(name, known)}")
+            raise DataError(f"manifest: there is no customer {name!r} in the data.{did_you_mean(name, known)}")
         if options.path is not None:
             raise DataError(f"manifest: customer {name!r} has a path, but `data` says where customers are; keep one.")
     return [replace(customer, options=manifest.get(customer.id)) for customer in found]
@@ -174,8 +174,3 @@ def unique(found: Iterable[Customer]) -> list[Customer]:
 
 def _where(customer: Customer) -> str:
     return mask(customer.files[0]) if customer.files else f"the key {customer.key}"
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""

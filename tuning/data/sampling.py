@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from tuning.data.keys import Key, hive_values, key_table, row_keys
 from tuning.data.loading import Loader
 from tuning.data.reading import read_frame
 from tuning.errors import CustomerError
-from tuning.wording import name_list
+from tuning.wording import did_you_mean, name_list
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,9 +35,8 @@ def sample_target(definition: Definition, customers: Sequence[Customer]) -> tupl
         if isinstance(frame, CustomerError):
             reason = f"customer {customer.id!r}: {frame}"
         elif target not in frame.columns:
-            near = difflib.get_close_matches(str(target), [str(name) for name in frame.columns], n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            reason = f"customer {customer.id!r} has no column {target!r}{hint}; there are {name_list(frame.columns)}"
+            hint = did_you_mean(target, frame.columns)
+            reason = f"customer {customer.id!r} has no column {target!r}.{hint} There are {name_list(frame.columns)}"
         elif frame[target].notna().sum() < definition.min_rows:
             reason = f"customer {customer.id!r} has fewer than {definition.min_rows} rows with a target {target!r}"
         else:

@@ -7,7 +7,6 @@ Unknown keys are errors that name the nearest valid one.
 from __future__ import annotations
 
 import codecs
-import difflib
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +30,7 @@ from tuning.definition.options import (
 from tuning.errors import DefinitionError
 from tuning.models.entries import parse_models
 from tuning.storage.names import mask_in
+from tuning.wording import did_you_mean
 
 
 class Definition(Options):
@@ -340,8 +340,7 @@ def _sentence(item: Any, model: Any = None) -> str:
     path = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
         known = _fields_at(item["loc"][:-1], model or Definition)
-        near = difflib.get_close_matches(str(item["loc"][-1]), known, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(item["loc"][-1], known)
         return f"{path}: unknown key.{hint} Allowed: {', '.join(sorted(known))}."
     given = item.get("input")
     shown = "" if item["type"] in ("value_error", "missing") or isinstance(given, Mapping) else f" (got {given!r})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from importlib.metadata import entry_points
@@ -12,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from tuning.storage.names import mask
+from tuning.wording import did_you_mean
 
 SERVERS = ("http", "https", "databricks", "databricks-uc", "uc")  # of MLflow's tracking URIs
 DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
@@ -107,8 +107,7 @@ def parse_space(value: Any) -> Any:
         return value
     if isinstance(value, str):
         if value not in presets.names():
-            near = difflib.get_close_matches(value, presets.names(), n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(value, presets.names())
             raise ValueError(f"{value!r} is not a preset.{hint} Known: {', '.join(presets.names())}")
         return value
     return SearchSpace.parse(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from tuning.errors import DefinitionError
 from tuning.evaluation.fast_scores import quick_score
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 from tuning.user_code import user_function
+from tuning.wording import did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
@@ -128,8 +128,7 @@ def resolve_metric(name: str | None, task: str, weighted: bool = False) -> str:
     resolved = ALIASES.get(name, name)
     known = get_scorer_names()
     if resolved not in known:
-        near = difflib.get_close_matches(name, [*known, *ALIASES], n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, [*known, *ALIASES])
         raise DefinitionError(
             f"metric: {name!r} is not a scikit-learn scorer.{hint} "
             "Any name of sklearn.metrics.get_scorer_names() or package.module:function is allowed."

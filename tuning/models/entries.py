@@ -15,7 +15,6 @@ parameters where that says everything, else as a file that the run writes into i
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +25,7 @@ from tuning.models.base import Family
 from tuning.models.registry import families as built_in
 from tuning.storage.names import slug
 from tuning.user_code import copy_into, is_file, load_function, name_inside
+from tuning.wording import did_you_mean
 
 if TYPE_CHECKING:
     from search_spaces import SearchSpace
@@ -134,8 +134,7 @@ def _entry(item: Any, position: int) -> ModelEntry:
         item = {"estimator": item}
     unknown = [key for key in item if key not in FIELDS]
     if unknown:
-        near = difflib.get_close_matches(str(unknown[0]), FIELDS, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(unknown[0], FIELDS)
         raise ValueError(f"{where}: unknown key {unknown[0]!r}.{hint} Allowed: {', '.join(FIELDS)}.")
     if "estimator" not in item:
         raise ValueError(f"{where}: there is no `estimator`: a family's name, an import path or an object.")
@@ -169,8 +168,7 @@ def _check_estimator(estimator: Any, where: str) -> None:
         if ":" in estimator:
             return
         if estimator not in built_in():
-            near = difflib.get_close_matches(estimator, built_in(), n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(estimator, built_in())
             raise ValueError(
                 f"{where}: {estimator!r} is not a model family.{hint} Known: {', '.join(sorted(built_in()))}; your own "
                 "is written package.module:factory."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tuning.models.base import Family, Matrix
 from tuning.preprocessing.task import Prediction, Task
+from tuning.wording import did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,9 +78,7 @@ def check_names(family: str, config: Mapping[str, Any], known: Collection[str]) 
     """`TypeError` for a parameter that the library would ignore without a word."""
     for name in config:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"{family} has no parameter {name!r}.{hint}")
+            raise TypeError(f"{family} has no parameter {name!r}.{did_you_mean(name, known)}")
 
 
 def single_class(train: Matrix, task: Task) -> bool:

@@ -15,6 +15,7 @@ from tuning.errors import DefinitionError, RunError
 from tuning.models.base import ANY_TASK, CLASSIFICATION, FRAME, Family, Matrix
 from tuning.models.estimators import constant, one_thread, single_class, sklearn_seed
 from tuning.preprocessing.task import REGRESSION, Prediction, Task
+from tuning.wording import did_you_mean
 
 BY_COLUMN_NAME = ("ColumnTransformer", "TableVectorizer")
 THREADS = ("n_jobs", "nthread", "num_threads", "thread_count")
@@ -150,10 +151,7 @@ def _configure(estimator: Any, params: dict[str, Any], seed: int) -> None:
     known = estimator.get_params(deep=True)
     for name in params:
         if name not in known:
-            import difflib
-
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(name, known)
             raise DefinitionError(f"models: {type(estimator).__name__} has no parameter {name!r}.{hint}")
     estimator.set_params(**params)
     known = estimator.get_params(deep=True)

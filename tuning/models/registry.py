@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from functools import cache
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tuning.errors import DefinitionError
 from tuning.models import families as folder
+from tuning.wording import did_you_mean
 
 if TYPE_CHECKING:
     from tuning.models.base import Family
@@ -29,7 +29,6 @@ def family(name: str) -> Family:
     """The family of that name; an unknown one is an error that names the nearest."""
     known = families()
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, known)
         raise DefinitionError(f"{name!r} is not a model family.{hint} Known: {', '.join(sorted(known))}.")
     return known[name]

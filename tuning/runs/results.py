@@ -7,6 +7,7 @@ from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tuning.wording import did_you_mean
 from tuning.records.ownership import newest_term
 from tuning.errors import NoModelError, RunError, UnknownCustomerError
 from tuning.records.lease import last_heartbeat
@@ -217,11 +218,7 @@ class RunResult:
 
         by_customer = self._by_customer
         if customer not in by_customer:
-            import difflib
-
-            near = difflib.get_close_matches(customer, by_customer, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise UnknownCustomerError(f"no customer {customer!r} in this run.{hint}")
+            raise UnknownCustomerError(f"no customer {customer!r} in this run.{did_you_mean(customer, by_customer)}")
         best = best_study(by_customer[customer])
         if best is None or best.model_path is None:
             reason = self.pending if best is None else best.reason or "models were not saved (save_models: false)"

@@ -19,6 +19,7 @@ from tuning.records.schema import QUARANTINED, StudyRecord, TrialRecord, decode,
 from tuning.runs.plan_file import plain
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
+from tuning.wording import shorten
 
 READERS, READ_AHEAD = 8, 64
 # Say how a run is worked through, not what it searches; a resume may change them.
@@ -204,8 +205,7 @@ def _refusal(directory: RunDirectory, differences: list[str]) -> str:
 
 
 def _short(value: Any) -> str:
-    text = "not set" if value is None else repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}…"
+    return "not set" if value is None else shorten(repr(value))
 
 
 def _some(items: list[str], shown: int = SHOWN) -> str:

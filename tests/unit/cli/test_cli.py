@@ -151,7 +151,7 @@ def test_validate_names_the_customers_that_would_get_no_model(definition: Path) 
         ("data: &x customers\ntarget: *x\n", 2, "line 2: *x is an alias; write the value out"),
         ("data: !!python/object:os.system x\ntarget: y\n", 2, "python/object:os.system is not allowed"),
         ("data: nowhere/*.csv\ntarget: y\n", 2, "no file matches"),
-        ("data: customers\ntarget: churn\n", 2, "has no column 'churn' (did you mean 'churned'?); there are 'plan'"),
+        ("data: customers\ntarget: churn\n", 2, "has no column 'churn'. Did you mean 'churned'? There are 'plan'"),
         ("data: customers\ntarget: churned\nmetric: r2_score\n", 2, "'r2_score' is not a scikit-learn scorer"),
         ("data: customers\ntarget: churned\nmetric: neg_mean_absolute_error\n", 2, "does not fit binary"),
         ("data: customers\ntarget: churned\nprepare: nowhere.py:f\n", 2, "nowhere.py"),

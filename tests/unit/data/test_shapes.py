@@ -114,7 +114,7 @@ def test_a_shard_reads_its_part_of_an_ordered_table_in_one_pass(
     reads: list[int] = []
     for shard in make_shards(studies, 2):
         customers = [studies[position].customer for position in shard]
-        places = [customer.place for customer in customers]
+        places = [customer.first_block for customer in customers]
         assert max(places) - min(places) <= 80 // 16 + 2, "a shard's customers stand together in the table"
         loader = Loader(made, customers)
         for customer in customers:

@@ -13,6 +13,7 @@ from matplotlib.ticker import PercentFormatter
 
 from tuning.compare.analysis.anytime import Anytime
 from tuning.compare.report.critical_difference import draw as draw_critical_difference
+from tuning.wording import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,7 +93,7 @@ class Plots:
         figure, axes = _figure(height=1.4 + 0.24 * len(shown))
         image = axes.imshow(shown.to_numpy(), aspect="auto", cmap="viridis_r", vmin=0)
         axes.set_xticks(range(shown.shape[1]), list(shown.columns), rotation=20, ha="right")
-        axes.set_yticks(range(len(shown)), [_short(name) for name in shown.index], fontsize=8)
+        axes.set_yticks(range(len(shown)), [shorten(name, 28) for name in shown.index], fontsize=8)
         figure.colorbar(image, ax=axes, label="normalised regret")
         axes.set_title(_shown(len(shown), len(table), comparison.noun), fontsize=10, loc="left")
         for side in axes.spines.values():
@@ -192,10 +193,6 @@ def _label_x(axes: Axes, result: Anytime, noun: str) -> None:
     else:
         axes.set_xlabel(f"{result.axis}, as a share of what every method spent on the {noun}")
         axes.xaxis.set_major_formatter(PercentFormatter(1.0))
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 28 else f"{name[:27]}…"
 
 
 def _shown(shown: int, count: int, noun: str) -> str:

@@ -12,6 +12,7 @@ from tuning.runs.results import RunResult
 from tuning.storage.names import mask_in
 from tuning.tracking.summary.summary import LEADERBOARD, Summary
 from tuning.tracking.tracked_runs import PREFIX
+from tuning.wording import shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,4 +73,4 @@ def _cell(value: Any) -> str:
         return ""
     text = f"{value:.4g}" if isinstance(value, float) else str(value)
     text = text.replace("|", "\\|").replace("\n", " ")
-    return text if len(text) <= 80 else text[:79] + "…"
+    return shorten(text)
