@@ -8,20 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tuning.user_code import copy_into
 from tuning.data.customers import Customer, find_customers
-from tuning.definition.definition import Definition
-from tuning.records.ownership import Term, claim, newest_claimed, newest_term, written_by_0_1
-from tuning.errors import RunError
-from tuning.records.lease import Lease, last_heartbeat, wait_until_dead
-from tuning.models.entries import freeze_models
 from tuning.data.partition import partition
+from tuning.definition.definition import Definition
+from tuning.errors import RunError
+from tuning.models.entries import freeze_models
 from tuning.planning.plan import Plan, make_plan, make_shards, with_places
-from tuning.runs.resume import RecordedState, hand_over, merge, same_customers, read_state, with_customers
+from tuning.records.lease import Lease, last_heartbeat, wait_until_dead
+from tuning.records.ownership import Term, claim, newest_claimed, newest_term, written_by_0_1
 from tuning.runs.plan_file import IN_MEMORY, RunSettings, freeze, frozen_definition, read_plan, write_plan
-from tuning.storage.run_directory import RunDirectory
+from tuning.runs.resume import RecordedState, hand_over, merge, read_state, same_customers, with_customers
 from tuning.storage.names import slug
+from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
+from tuning.user_code import copy_into
 
 
 @dataclass
@@ -135,7 +135,11 @@ def _look_again(
 
 
 def _plan_of(
-    directory: RunDirectory, definition: Definition, state: RecordedState, added: Sequence[Customer], settings: RunSettings
+    directory: RunDirectory,
+    definition: Definition,
+    state: RecordedState,
+    added: Sequence[Customer],
+    settings: RunSettings,
 ) -> Plan:
     """The plan of what is left; what was resolved when the run began stays as it was."""
     metric = definition.metric if definition.own_metric else settings.metric

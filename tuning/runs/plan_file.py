@@ -10,11 +10,11 @@ from typing import Any
 
 from tuning.data.customers import Customer
 from tuning.definition.definition import Definition, define
-from tuning.definition.yaml_file import load_yaml
-from tuning.records.ownership import Term, newest_term
-from tuning.errors import RunError, StorageError
 from tuning.definition.options import Resources, parse_space
+from tuning.definition.yaml_file import load_yaml
+from tuning.errors import RunError, StorageError
 from tuning.planning.plan import Plan
+from tuning.records.ownership import Term, newest_term
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tuning.user_code import apply_prepare, load_function
-from tuning.preprocessing.columns import TEXT
-from tuning.errors import CustomerError, DataError, DefinitionError, RunError
 from tuning.data.keys import check_columns, customer_id, key_table, row_keys, written_as_floats
 from tuning.data.reading import MISSING, read_frame
+from tuning.errors import CustomerError, DataError, DefinitionError, RunError
+from tuning.preprocessing.columns import TEXT
 from tuning.runs.plan_file import frozen_definition
+from tuning.user_code import apply_prepare, load_function
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,15 +7,15 @@ from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tuning.wording import did_you_mean
-from tuning.records.ownership import newest_term
 from tuning.errors import NoModelError, RunError, UnknownCustomerError
+from tuning.evaluation.winner import params_text
 from tuning.records.lease import last_heartbeat
+from tuning.records.ownership import newest_term
 from tuning.records.parts import STUDIES, TRIALS, accepted, of_kind, read_parts
 from tuning.records.schema import FINISHED, NO_MODEL, OK, STUDY_STATUSES, StudyRecord, TrialRecord
 from tuning.runs.plan_file import RunSettings, frozen_definition, read_plan
 from tuning.storage.run_directory import RunDirectory
-from tuning.evaluation.winner import params_text
+from tuning.wording import did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,17 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tuning.user_code import name_inside
 from tuning.data.customers import Customer
 from tuning.definition.definition import Definition
-from tuning.records.ownership import Term, terms
 from tuning.errors import RunError
 from tuning.models.entries import same_models
+from tuning.records.ownership import Term, terms
 from tuning.records.parts import STUDIES, TRIALS, accepted, intact, of_kind
 from tuning.records.schema import QUARANTINED, StudyRecord, TrialRecord, decode, encode, keys_in, unique
 from tuning.runs.plan_file import plain
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
+from tuning.user_code import name_inside
 from tuning.wording import shorten
 
 READERS, READ_AHEAD = 8, 64

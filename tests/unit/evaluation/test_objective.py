@@ -76,8 +76,8 @@ def test_a_function_travels_with_where_its_module_is(tmp_path: Path) -> None:
     (tmp_path / "beside").mkdir()
     (tmp_path / "beside" / "their_losses.py").write_text("def loss(config):\n    return config['x']\n")
     make = "import sys; sys.path.insert(0, sys.argv[1]); from their_losses import loss; "
-    ship = "import pickle; from tuning.evaluation.objective import Travelling; "
-    ship += "sys.stdout.write(pickle.dumps(Travelling(loss)).hex())"
+    ship = "import pickle; from tuning.evaluation.objective import PortableFunction; "
+    ship += "sys.stdout.write(pickle.dumps(PortableFunction(loss)).hex())"
     root = str(ROOT)
     done = subprocess.run(
         [sys.executable, "-c", make + ship, str(tmp_path / "beside")],

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from paths import FIXTURES
-
 import json
 import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from paths import FIXTURES
 
 from tuning import RunResult
 from tuning.errors import RunError

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from paths import ROOT
-
 import ast
 import re
 from pathlib import Path
 
 import pytest
 from chaos import definition, truth, write_customers
+from paths import ROOT
 
 from tuning import TuneRunner
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from paths import HELPERS
-
 import os
 import random
 import signal
@@ -25,6 +23,7 @@ from chaos import (
     wait_for,
     write_customers,
 )
+from paths import HELPERS
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import RunError
