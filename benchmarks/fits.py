@@ -53,7 +53,7 @@ def prepared_loop(scenario: Scenario) -> Callable[[], int]:
     from benchmarks.workload import FOLDS, TARGET, TEST
     from tuning.evaluation.metrics import Metric
     from tuning.evaluation.study_data import prepare_data
-    from tuning.execution.packed import quiet
+    from tuning.execution.study_run import ignore_warnings
     from tuning.models.registry import family as find_family
 
     tier, lists = scenario.shape, scenario.configurations()
@@ -65,7 +65,7 @@ def prepared_loop(scenario: Scenario) -> Callable[[], int]:
     }
 
     def loop() -> int:
-        with quiet():
+        with ignore_warnings():
             for customer, points in lists.items():
                 rows = data[customer]
                 metric = Metric(tier.metric, rows.task)

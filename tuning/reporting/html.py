@@ -163,7 +163,7 @@ footer { margin-top: 3rem; color: #56606e; font-size: .85rem; }
 <p>{{ block.text }}</p>
 {% elif kind(block) == "points" %}
 <ul>{% for point in block.points %}<li>{{ point }}</li>{% endfor %}</ul>
-{% elif kind(block) == "table" %}
+{% elif kind(block) == "htmltable" %}
 {% if block.folded %}<details><summary>{{ block.caption }}</summary>{{ table(block) }}</details>
 {% else %}{{ table(block) }}{% endif %}
 {% elif kind(block) == "row" %}

@@ -18,7 +18,7 @@ def batches(
     params: Mapping[str, str], metrics: Sequence[MetricPoint], tags: Mapping[str, str]
 ) -> Iterator[dict[str, list[Any]]]:
     """Arguments for `MlflowClient.log_batch`: `params`, `metrics` and `tags`, as few requests as allowed."""
-    from mlflow.entities import MetricPoint as MlflowMetric
+    from mlflow.entities import Metric as MlflowMetric
     from mlflow.entities import Param, RunTag
 
     most = {"params": PARAMS_PER_BATCH, "tags": TAGS_PER_BATCH, "metrics": METRICS_PER_BATCH}
