@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,15 @@ import schedulers
 from schedulers import stopping
 from search_spaces import Float, SearchSpace, algorithms
 from tuning.data.customers import Customer
-from tuning.execution.spread.spread_study import SpreadStudy
+from tuning.execution.spread.reports import step_reports, until_failure
+from tuning.execution.spread.running import _family as family_of
+from tuning.execution.spread.spread_study import Event, SpreadStudy
 from tuning.execution.spread.studies import Studies
 from tuning.records.ownership import Term
+from tuning.records.schema import TrialRecord
+from tuning.seeds import trial_seed
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.study import Study
+from tuning.study.study import Study, Training
 
 SPACE = SearchSpace([Float("x", -5, 5, default=4.0)])
 STEPS = 9
@@ -75,3 +80,18 @@ def together(tmp_path: Path, lives: list[SpreadStudy], folder: str = "0001-a") -
 def decisions(live: SpreadStudy) -> list[tuple[Any, ...]]:
     ordered = sorted(live.records, key=lambda record: record.trial)
     return [(r.trial, r.config["x"], r.state, len(r.steps), r.score, r.suggested, r.told) for r in ordered]
+
+
+def one_at_a_time(study: Study, training: Training, **fields: Any) -> tuple[list[TrialRecord], str]:
+    """A study's records when each trial runs alone, its steps reported as a worker does, and why it ended early."""
+    events: list[Event] = []
+    live = SpreadStudy("run", study, family=family_of, journal=events.append, **fields)
+    while (trial := live.next()) is not None:
+        seed = trial_seed(study.seed, trial.number)
+        reports = until_failure(step_reports(training, trial.config, seed, fields["space"]))
+        for report, _ in reports:
+            if live.result(trial.number, json.loads(json.dumps(report))):
+                break
+        live.end(trial.number)
+    json.dumps([event.detail for event in events])  # what a journal has to hold
+    return live.records, live.ended

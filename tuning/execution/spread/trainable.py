@@ -8,28 +8,24 @@ from __future__ import annotations
 
 import json
 import tempfile
-import time
-import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from tuning.data.customers import Customer
 from tuning.definition.definition import Definition
-from tuning.errors import CustomerError, StudyError
 from tuning.execution.context import WorkerContext
 from tuning.execution.spread.adapters import REPORT
+from tuning.execution.spread.reports import Reported, step_reports, until_failure
 from tuning.execution.spread.sharing import fetch
 from tuning.execution.spread.state import read_state, write_state
-from tuning.execution.study_run import ignore_warnings, unblock_sigterm
+from tuning.execution.study_run import unblock_sigterm
 from tuning.records.ownership import Term
 from tuning.runs.plan_file import read_plan
 from tuning.seeds import trial_seed
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.recorded_study import worker_name
 from tuning.study.study import Study
-from tuning.study.trial import is_ctrl_c
 
 CHECKPOINT_S = 5.0
 KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as large
@@ -55,65 +51,24 @@ def run_trial(
     """One trial, every step reported; an exception of the user's code is reported too, and not tried again."""
     from ray import tune
 
-    steps = _steps(uri, term, definition, config, pause, shelf)
-    while True:
-        try:
-            with ignore_warnings():
-                found = next(steps, None)
-        except BaseException as raised:
-            if is_ctrl_c(raised):
-                raise
-            known = isinstance(raised, CustomerError | StudyError)
-            reason = str(raised) if known else f"{type(raised).__name__}: {raised}"[:500]
-            unusable = isinstance(raised, CustomerError)
-            found = {"failed": reason, "error": None if known else traceback.format_exc(), "unusable": unusable}, None
-        if found is None:
-            return
-        report, folder = found
-        # Outside of the try: Tune ends a stopped trial by a SystemExit from here.
-        checkpoint = tune.Checkpoint.from_directory(folder) if folder else None
-        tune.report({REPORT: json.dumps(report)}, checkpoint=checkpoint)
-        if "failed" in report:
-            return
+    for report, state in until_failure(_reports(uri, term, definition, config, pause, shelf)):
+        # Tune ends a stopped trial by a SystemExit from `tune.report`.
+        if state is None:
+            tune.report({REPORT: json.dumps(report)})
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            write_state(folder, state)
+            tune.report({REPORT: json.dumps(report)}, checkpoint=tune.Checkpoint.from_directory(folder))
 
 
-def _steps(
+def _reports(
     uri: str, term: Term, definition: Definition | None, config: dict[str, Any], pause: float, shelf: Any
-) -> Any:
+) -> Iterator[Reported]:
     bench = _bench(uri, term, definition, shelf)
     context, study = bench.context, bench.studies[config["study"]]
     training = context.training(bench.data(study.customer))
-    params, state = config["config"], _restored(context.directory, config)
-    steps = iter(training.start(params, trial_seed(study.seed, config["trial"]), state["state"] if state else None))
-    spent, cpu = (state["seconds"], state["fit_seconds"]) if state else (0.0, 0.0)
-    saved = time.monotonic()
-    while True:
-        wall, before = time.perf_counter(), time.process_time()
-        step = next(steps, None)
-        spent, cpu = spent + time.perf_counter() - wall, cpu + time.process_time() - before
-        if step is None:
-            return
-        report = {
-            "step": step.step,
-            "score": step.score,
-            "seconds": spent,
-            "folds": list(step.fold_scores),
-            "figures": dict(step.metrics),
-            "full": training.full_steps(params),
-            "race": training.race_steps(params, study.space or context.space),
-            "prefix": training.best_prefix(params),
-            "progress": training.progress(params),
-            "fit_seconds": cpu,
-            "worker": worker_name(),
-        }
-        if step.get_state is None or time.monotonic() - saved < pause:
-            yield report, None
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            content = {"state": step.get_state(), "seconds": spent, "fit_seconds": cpu}
-            write_state(folder, content)
-            yield report, folder
-        saved = time.monotonic()
+    seed, space = trial_seed(study.seed, config["trial"]), study.space or context.space
+    yield from step_reports(training, config["config"], seed, space, _restored(context.directory, config), pause)
 
 
 def _restored(directory: RunDirectory, config: dict[str, Any]) -> dict[str, Any] | None:

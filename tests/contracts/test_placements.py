@@ -1,0 +1,245 @@
+"""Where a study's trials run makes no difference to its records.
+
+The same study runs packed (in this process) and spread (each trial's steps come as a worker's reports), one trial at a
+time, and the records are compared field by field.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from itertools import product
+from typing import Any
+
+import pytest
+from spread_workers import one_at_a_time
+
+import schedulers
+from schedulers import stopping
+from search_spaces import Choice, Float, Int, SearchSpace, algorithms
+from tuning.data.customers import Customer
+from tuning.definition.options import WarmStart
+from tuning.records.schema import TrialRecord
+from tuning.steps import Step
+from tuning.study.recorded_study import RecordedStudy
+from tuning.study.study import Study, Training
+
+STEPS, TRIALS = 9, 24
+#: What a clock or the place of work decides, and not the study.
+CLOCK = {"started", "seconds", "fit_seconds", "suggest_seconds", "worker"}
+#: What still differs, see docs/decisions/2026-11-22-one-study-core.md.
+DIFFERENT = {"suggested", "told"}
+
+SCHEDULERS: list[dict[str, Any]] = [
+    *({"name": name} for name in schedulers.names() if schedulers.check_spread(schedulers.parse(name)) is None),
+    {"name": "median", "min_samples_required": 2},
+]
+SEARCHERS = ["random", "optuna", "hyperopt", "grid"]
+RULES: dict[str, dict[str, Any]] = {
+    "none": {},
+    "target": {"target": 1.3},
+    "target of the last trial": {"target": 0.0},
+    "study_plateau": {"study_plateau": 5},
+    "study_time": {"study_time": 3600.0},
+    "trial_plateau": {"trial_plateau": {"steps": 2, "min_delta": 0.05}},
+    "all": {"trial_plateau": 3, "study_plateau": 8, "study_time": 3600.0, "target": 1.4},
+}
+assert set(stopping.names()) <= set(RULES)
+
+SPACE = SearchSpace(
+    [
+        Choice("model", ["stepped", "folds"], default="stepped"),
+        Float("x", 0.0, 1.0, default=0.2),
+        Int("n", 3, STEPS, default=5, when={"model": "stepped"}),
+    ]
+)
+GRID = SearchSpace(
+    [
+        Choice("model", ["stepped", "folds"], default="stepped"),
+        Choice("x", [0.0, 0.2, 0.4, 0.7, 1.0], default=0.2),
+        Choice("n", [3, 6, STEPS], default=6, when={"model": "stepped"}),
+    ]
+)
+
+
+class Trouble:
+    """Training code in which every seventh configuration or so goes wrong, each time in another way."""
+
+    KINDS = ("early", "late", "nan", "inf", "empty", "exit")
+
+    def __init__(self, *kinds: str) -> None:
+        self.kinds, self.started = kinds, 0
+
+    def __call__(self, config: Mapping[str, Any], seed: int, state: Any) -> Iterator[Step]:
+        number, self.started = self.started, self.started + 1
+        kind = self.kinds[number // 3 % len(self.kinds)] if self.kinds and number % 3 == 2 else ""
+        if kind == "early":
+            raise ValueError("no such matrix")
+        if kind == "empty":
+            return
+        for step, score in enumerate(curve(config), 1):
+            if step == 2 and kind == "late":
+                raise RuntimeError("lost")
+            if step == 2 and kind == "exit":
+                raise SystemExit(3)
+            wrong: dict[str, Any] = {"nan": math.nan, "inf": math.inf, "text": "high"}
+            broken = wrong.get(kind) if step == 2 else None
+            yield Step(step, score if broken is None else broken, (score, score / 2), {"loss": 1 - score})
+
+
+def curve(config: Mapping[str, Any]) -> list[float]:
+    """Scores that rise, fall or stay where they are, and folds that say nothing about each other."""
+    x = float(config["x"])
+    if config.get("model") == "folds":
+        return [x + 0.3 * math.sin(17 * x + fold) for fold in range(1, 4)]
+    top = 2 + int(5 * x)
+    return [x + min(step, top) / STEPS - 0.2 * max(0, step - top - 3) for step in range(1, config.get("n", STEPS) + 1)]
+
+
+def models(start: Callable[..., Iterator[Step]]) -> Training:
+    """Two families: one that grows step by step, as long as a parameter says, and one whose steps are folds."""
+
+    def stepped(config: Mapping[str, Any]) -> bool:
+        return bool(config["model"] == "stepped")
+
+    return Training(
+        start=start,
+        family=lambda config: str(config["model"]),
+        full_steps=lambda config: int(config["n"]) if stepped(config) else 3,
+        best_prefix=stepped,
+        progress=stepped,
+        length=lambda config: "n" if stepped(config) else None,
+    )
+
+
+def objective(start: Callable[..., Iterator[Step]]) -> Training:
+    """A user's own generator: its last step counts."""
+    return Training(
+        start=start,
+        family=lambda config: str(config.get("model", "objective")),
+        full_steps=lambda _: STEPS,
+        best_prefix=lambda _: False,
+        progress=lambda _: True,
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """A study in both placements."""
+
+    algorithm: str
+    scheduler: Mapping[str, Any]
+    stop: Mapping[str, Any]
+    training: Callable[[Callable[..., Iterator[Step]]], Training] = models
+    trouble: tuple[str, ...] = Trouble.KINDS
+    mode: str = "max"
+    trials: int = TRIALS
+    warm: tuple[WarmStart, ...] = ()
+
+    @property
+    def space(self) -> SearchSpace:
+        if self.training is objective:
+            return SearchSpace([Choice("x", [0.0, 0.2, 0.4, 0.7, 1.0, 0.3], default=0.2), Int("y", 1, 3, default=1)])
+        return GRID if self.algorithm == "grid" else SPACE
+
+    @property
+    def study(self) -> Study:
+        spec = schedulers.parse(self.scheduler)
+        fields: dict[str, Any] = {"id": "acme", "customer": Customer("acme"), "seed": 7}
+        return Study(algorithm=algorithms.parse(self.algorithm), scheduler=spec, **fields)
+
+    def rules(self) -> list[Any]:
+        return [rule.build(metric="score", mode=self.mode) for rule in stopping.parse(self.stop)]  # type: ignore[arg-type]
+
+    def packed(self) -> tuple[list[TrialRecord], str]:
+        loop = RecordedStudy(
+            run="run",
+            study=self.study,
+            training=self.training(Trouble(*self.trouble)),
+            space=self.space,
+            metric="auc",
+            mode=self.mode,
+            trials=self.trials,
+            rules=self.rules(),
+            warm=self.warm,
+        )
+        return list(loop), loop.over
+
+    def spread(self) -> tuple[list[TrialRecord], str]:
+        return one_at_a_time(
+            self.study,
+            self.training(Trouble(*self.trouble)),
+            space=self.space,
+            metric="auc",
+            mode=self.mode,
+            trials=self.trials,
+            rules=self.rules(),
+            warm=self.warm,
+        )
+
+
+def told(record: TrialRecord) -> dict[str, Any]:
+    """All of a record that a clock has no part in, as JSON has it."""
+    found = {field.name: getattr(record, field.name) for field in fields(record) if field.name not in CLOCK | DIFFERENT}
+    found["steps"] = [(step.step, step.score, dict(step.metrics)) for step in record.steps]
+    found["error"] = record.error and record.error.strip().splitlines()[-1]  # each place has its own stack
+    return json.loads(json.dumps(found))  # type: ignore[no-any-return]
+
+
+def compare(case: Case) -> list[TrialRecord]:
+    packed, why = case.packed()
+    spread, reason = case.spread()
+    assert [record.trial for record in packed] == [record.trial for record in spread]
+    for one, other in zip(packed, spread, strict=True):
+        # As text: a score that is not a number is not equal to itself.
+        assert repr(told(one)) == repr(told(other))
+    assert why == reason
+    return packed
+
+
+def name(value: Any) -> str:
+    return "-".join(map(str, value.values())) if isinstance(value, dict) else str(getattr(value, "__name__", value))
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=name)
+@pytest.mark.parametrize("training", [models, objective], ids=name)
+def test_schedulers_and_rules_decide_alike(
+    training: Callable[..., Training], scheduler: Mapping[str, Any], rule: str
+) -> None:
+    records = compare(Case("random", scheduler, RULES[rule], training))
+    assert rule != "none" or {record.state for record in records} >= {"finished", "failed"}
+
+
+@pytest.mark.parametrize("algorithm", SEARCHERS)
+@pytest.mark.parametrize(("scheduler", "training"), product(["asha", "fifo"], [models, objective]), ids=name)
+def test_searchers_hear_the_same(algorithm: str, scheduler: str, training: Callable[..., Training]) -> None:
+    """Whatever one of them learns too much or too little shows in what it proposes next."""
+    records = compare(Case(algorithm, {"name": scheduler}, RULES["trial_plateau"], training))
+    assert len(records) == (18 if algorithm == "grid" and training is objective else 20 if algorithm == "grid" else 24)
+
+
+@pytest.mark.parametrize("kind", Trouble.KINDS)
+@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=name)
+def test_failures_are_recorded_alike(scheduler: Mapping[str, Any], kind: str) -> None:
+    records = compare(Case("optuna", scheduler, {}, trouble=(kind,), mode="min"))
+    failed = [record for record in records if record.state == "failed"]
+    assert 0 < len(failed) <= TRIALS // 3
+    assert all(record.reason for record in failed)
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=name)
+def test_warm_started_studies_are_recorded_alike(scheduler: Mapping[str, Any]) -> None:
+    given = tuple(WarmStart(config={"model": "folds", "x": x}) for x in (0.9, 0.1))
+    known = (WarmStart(config={"model": "stepped", "x": 0.8, "n": 4}, score=1.2),)
+    records = compare(Case("optuna", scheduler, {}, warm=given + known))
+    assert [record.config["x"] for record in records[:3]] == [0.2, 0.9, 0.1]
+
+
+def test_a_target_that_the_last_trial_reaches_is_named() -> None:
+    case = Case("random", {"name": "fifo"}, {}, trouble=(), trials=6)
+    scores = [record.score for record in case.packed()[0]]
+    last = Case("random", {"name": "fifo"}, {"target": scores[0]}, trouble=(), trials=1)
+    assert last.packed()[1].startswith("target: trial 00000 reached")
