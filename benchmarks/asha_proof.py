@@ -1,11 +1,11 @@
 """ASHA against FIFO: XGBoost's rounds on three of scikit-learn's data sets, equal configurations, paired seeds.
 
-    python -m benchmarks.asha_proof [--seeds 10] [--write]
+    python -m benchmarks.asha_proof [--seeds 10]
 
 The same random configurations of the xgboost preset are searched with fifo and with asha, on the service's own
 training code (3 folds, a step is ten rounds). Compared: the best trial's score, the winners' scores on the hold-out
 rows, which no search sees, and the share of rounds that asha does not train, beside what is to be expected if scores
-said nothing but a fixed order of the trials. `--write` puts the table into docs/schedulers.md.
+said nothing but a fixed order of the trials.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 import schedulers
-from benchmarks.proofs import interval, write_section
+from benchmarks.proofs import interval
 from search_spaces import algorithms, presets
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import full_steps, prepare_data, train
@@ -131,7 +131,6 @@ def expected(steps: int, kind: str, draws: int = 2000) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     before = time.perf_counter()
     lines = [
@@ -178,8 +177,6 @@ def main() -> None:
         + "."
     )
     print(text, f"\n{time.perf_counter() - before:.0f} s")
-    if arguments.write:
-        write_section("asha proof", text)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """PBT against random search: an MLP on scikit-learn's digits, equal epochs, paired seeds.
 
-    python -m benchmarks.pbt_proof [--seeds 20] [--write]
+    python -m benchmarks.pbt_proof [--seeds 20]
 
 Both start from the same configurations. The score is the log loss on a validation part; the winner's log loss and
 accuracy on a test part, which no search sees, are compared. Also checked: a generator started from a donor's state
-gives the donor's score. `--write` puts the table into docs/schedulers.md.
+gives the donor's score.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 import schedulers
-from benchmarks.proofs import interval, write_section
+from benchmarks.proofs import interval
 from search_spaces import Float, Int, SearchSpace, algorithms
 from tuning.models.base import Matrix
 from tuning.models.families.mlp import MLPFamily
@@ -137,7 +137,6 @@ def donor_check(seed: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     before = time.perf_counter()
     pairs = []
@@ -167,8 +166,6 @@ def main() -> None:
         + f"\n\nA model loaded from a donor's state scores as the donor does (largest difference {gap:.1e})."
     )
     print(text, f"\n{time.perf_counter() - before:.0f} s")
-    if arguments.write:
-        write_section("pbt proof", text)
 
 
 if __name__ == "__main__":

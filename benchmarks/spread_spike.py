@@ -1,4 +1,5 @@
-"""What becomes of schedulers that pause when each trial is a Ray Tune trial: the experiment behind docs/schedulers.md.
+"""What becomes of schedulers that pause when each trial is a Ray Tune trial: the experiment behind
+docs/decisions/2026-11-22-no-pausing-when-spread.md.
 
     python -m benchmarks.spread_spike hyperband|bohb|pbt [--kill] [--plain]
 
