@@ -20,7 +20,10 @@ from tuning.storage.names import mask
 from tuning.wording import did_you_mean
 
 if TYPE_CHECKING:
-    from tuning.definition.definition import CustomerOptions, Definition
+    import pandas as pd
+
+    from tuning.definition.definition import Definition
+    from tuning.definition.options import CustomerOptions
 
 UNORDERED = -1
 
@@ -118,7 +121,8 @@ def _mapped(entries: Mapping[str, Any]) -> list[Customer]:
 def _keyed(definition: Definition) -> list[Customer]:
     data = definition.data
     if not definition.by:  # one frame, one customer
-        return [Customer(definition.name, key=(), rows=len(data), size=len(data) * 80)]
+        frame: pd.DataFrame = data
+        return [Customer(definition.name, key=(), rows=len(frame), size=len(frame) * 80)]
     tables = find_tables(data, definition.by)
     found: list[Customer] = []
     for table in tables:

@@ -18,7 +18,7 @@ from tuning.errors import CustomerError, DataError, DefinitionError
 from tuning.storage.names import is_uri, mask
 
 if TYPE_CHECKING:
-    from tuning.definition.definition import CustomerOptions
+    from tuning.definition.options import CustomerOptions
 
 CUSTOMER = "customer"
 RESOURCES = ("cpus", "gpus", "memory_gb")
@@ -88,7 +88,7 @@ def _item(value: Any) -> Any:
 
 
 def _options(name: str, value: Any, manifest: str) -> CustomerOptions:
-    from tuning.definition.definition import customer_options
+    from tuning.definition.options import customer_options
 
     given = {"path": value} if isinstance(value, str) else value
     if not isinstance(given, Mapping):

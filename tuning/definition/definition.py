@@ -1,4 +1,4 @@
-"""What the user writes: data, target, task, metric, search space, algorithm, scheduler, budget, storage, tracking.
+"""The definition: what is searched, on which data, how, and where the results go.
 
 Keyword arguments of `TuneRunner` and the keys of a YAML file are the same fields, checked by the same model.
 Unknown keys are errors that name the nearest valid one.
@@ -10,102 +10,161 @@ import codecs
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, PlainValidator, ValidationError, field_validator, model_validator
 
+import schedulers
+from schedulers import SchedulerSpec
+from search_spaces import algorithms
+from search_spaces.algorithms import Algorithm
+from tuning.definition.complaints import complaints
+from tuning.definition.data_source import DataSource
 from tuning.definition.methods import CompareOptions
 from tuning.definition.options import (
     CsvOptions,
-    CustomerOptions,
     Limits,
     MLflowOptions,
     Options,
     Resources,
+    Space,
     SplitOptions,
     WarmStart,
-    parse_space,
 )
+from tuning.definition.stop_rules import StopRules
 from tuning.errors import DefinitionError
-from tuning.models.entries import parse_models
-from tuning.storage.names import mask_in
-from tuning.wording import did_you_mean
+from tuning.models.entries import ModelEntry, parse_models
+
+ClassWeight: TypeAlias = Literal["balanced"] | dict[str | int | float | bool, float]
 
 
 class Definition(Options):
-    """One search over all customers.
-
-    name: of the definition, the MLflow experiment and the run directories.
-    data: a glob, file or folder of CSV or Parquet files, a mapping of customer to file (or `{path, search_space,
-        trials, resources}`), or a DataFrame; every file is one customer unless `by` names key columns.
-    by: key column(s); each value (combination) is one customer. A folder, a file or a list of files is one table; of
-        a glob each file is a table of its own, so that a customer is a file and a value.
-    manifest: a file of customer to path, with options per customer; instead of `data`, or beside it for the options.
-    customers: ids of those to search (default: all).
-    encoding, csv: how CSV files are read.
-    target: the column to predict. features: the columns to predict from (default: all others). drop: columns
-        left out. weight: column of sample weights, for fitting and scoring. class_weight: "balanced" or a weight per
-        class, for fitting.
-    prepare: `file.py:function` or `package.module:function`, given a customer's frame, returns it
-        changed (derived columns, filtered rows).
-    task: regression, binary or multiclass; guessed from the target when "auto".
-    models: built-in families by name and own estimators (see docs/models.md); default: those of the search space's
-        preset. allow_pickle: save winners that the safe format does not cover with cloudpickle.
-    metric: a scikit-learn scorer's name or `package.module:function`; default by task. split: see `SplitOptions`.
-    winner: "best" by cross-validation, or "one_standard_error": the simplest of those no worse than one standard
-        error below it (see `tuning.evaluation.winner`).
-    search_space: a preset's name or a definition of parameters. algorithm, scheduler: a name or a mapping with
-        options. stop: rules that end a trial or a study before its budget, such as `{target: 0.95}`
-        (docs/schedulers.md). warm_start: configurations to try first, or whose score is known (docs/algorithms.md).
-        trials: per study. seed: of everything random.
-    objective: a function or generator to tune instead of models (see docs/objectives.md), or its import path;
-        with `metric` the name of the figure it reports and `mode` its direction. steps: its full number of steps.
-    min_rows: customers with fewer get a reason instead of a model.
-    placement: "packed" works through studies in process, many per worker; "spread" makes every trial a Tune trial;
-        "auto" spreads when there are fewer studies than slots and their trials are long, or of unknown length.
-    compare: algorithms and seeds to compare, in place of `algorithm` and `scheduler` (docs/compare.md).
-    storage: where run directories are made. slots: trials at once (default: the CPUs). resources: of each of them.
-    """
+    """One search over all customers: keyword arguments of `TuneRunner`, and the keys of a YAML file."""
 
     name: str = Field("search", pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$")
-    data: Any = None
+    """Name of the search, its run folders and its MLflow experiment: letters, digits, spaces, `.`, `_` and `-`. In a
+    file the default is the file's name."""
+
+    data: DataSource = None
+    """CSV or Parquet, local or `s3://…`: a glob, a file, a folder, a list of files, or a mapping of customer to file
+    or to per-customer overrides. Every file is one customer unless `by` names key columns. In Python also a DataFrame
+    (docs/data.md)."""
+
     by: tuple[str, ...] = ()
+    """Key column or columns of a table. Every value, or combination of values, is one customer."""
+
     manifest: str | None = None
+    """File that lists customers with their files and per-customer overrides (docs/data.md). Give it instead of `data`,
+    or beside `data` for the overrides only."""
+
     customers: tuple[str, ...] = ()
+    """Ids of the customers to search. By default all of them are searched."""
+
     target: str | None = None
+    """Column to predict. It is required unless there is an `objective`."""
+
     features: tuple[str, ...] | None = None
+    """Columns to predict from. By default these are all other columns."""
+
     drop: tuple[str, ...] = ()
+    """Columns to leave out."""
+
     prepare: str | None = None
+    """Function `file.py:function` or `package.module:function`. It gets a customer's DataFrame and returns the one to
+    use, with derived columns or fewer rows ([example](examples/nyc_taxi.py))."""
+
     weight: str | None = None
-    class_weight: Any = None
+    """Column of sample weights, for fitting and for scoring."""
+
+    class_weight: ClassWeight | None = None
+    """Weights of the classes, for fitting: `balanced`, or a mapping of class to a number above 0."""
+
     encoding: str = "utf-8"
+    """Encoding of CSV files."""
+
     csv: CsvOptions = CsvOptions()
+    """How CSV files are read, such as `{sep: ";", decimal: ","}`."""
+
     min_rows: int = Field(4, ge=4)
+    """Least number of rows with a target. A customer with fewer gets a reason instead of a model."""
+
     task: Literal["auto", "regression", "binary", "multiclass"] = "auto"
+    """What is predicted. `auto` guesses it from the target."""
+
     metric: str | None = None
+    """What a model is scored by: a scikit-learn scorer or `package.module:function`. The default depends on the task.
+    With an `objective` it names the figure that the objective reports."""
+
     mode: Literal["max", "min"] = "max"
+    """Whether a larger or a smaller score is better, for an `objective` and for a metric of your own."""
+
     split: SplitOptions = SplitOptions()
+    """How rows are divided into folds and hold-out: `{folds: 5}`, `{group: COLUMN}`, `{type: time, column: COLUMN}`."""
+
     winner: Literal["best", "one_standard_error"] = "best"
-    models: tuple[Any, ...] = ()
+    """Which trial wins: the `best` by cross-validation, or the simplest within one standard error of the best."""
+
+    models: tuple[ModelEntry, ...] = ()
+    """Model families and estimators of your own to search (docs/models.md). By default they come from
+    `search_space`."""
+
     allow_pickle: bool = False
-    search_space: Any = None
-    algorithm: Any = Field("optuna", validate_default=True)
-    scheduler: Any = Field("asha", validate_default=True)
-    stop: Any = None
+    """Whether winners that the safe format does not cover are saved with cloudpickle."""
+
+    search_space: Space = None
+    """What is varied: the name of a preset (docs/models.md), or parameters of your own (docs/search-spaces.md). The
+    default depends on the task."""
+
+    algorithm: Annotated[Algorithm, PlainValidator(algorithms.parse)] = Field("optuna", validate_default=True)
+    """Search algorithm: a name, or `{name: …, option: …}` (docs/algorithms.md)."""
+
+    scheduler: Annotated[SchedulerSpec, PlainValidator(schedulers.parse)] = Field("asha", validate_default=True)
+    """What may stop a trial early: a name, or `{name: …, option: …}` (docs/schedulers.md)."""
+
+    stop: Annotated[StopRules | None, PlainValidator(StopRules.parse)] = None
+    """Rules that end a trial or a study before its budget is spent, such as `{target: 0.95}` or `{study_plateau: 20}`
+    (docs/schedulers.md)."""
+
     warm_start: tuple[WarmStart, ...] = Field((), max_length=100_000)
+    """Configurations to try first, or whose score is known from before (docs/algorithms.md)."""
+
     trials: int = Field(20, ge=1, le=1_000_000)
+    """Number of trials per study, the default configuration included."""
+
     seed: int = Field(0, ge=0, lt=2**32)
-    objective: Any = None
+    """Seed of everything random."""
+
+    objective: Callable[..., object] | str | None = None
+    """Function or generator to tune instead of models, or its import path `package.module:function`
+    (docs/objectives.md)."""
+
     steps: int = Field(1, ge=1)
+    """Number of steps of a full trial of the `objective`."""
+
     placement: Literal["auto", "packed", "spread"] = "auto"
+    """Where trials run. `packed`: many studies per worker. `spread`: every trial is a Ray Tune trial. `auto` spreads
+    when there are fewer studies than slots and their trials are long or of unknown length."""
+
     storage: str = Field("runs", min_length=1)
+    """Where run folders are made: a path or `s3://…`."""
+
     mlflow: MLflowOptions = MLflowOptions()
+    """The copy of the run in MLflow; `false` switches it off (docs/mlflow.md)."""
+
     limits: Limits = Limits()
+    """Limits of time, memory and size (docs/reliability.md)."""
+
     slots: int | None = Field(None, ge=1)
+    """Number of trials that run at the same time. The default is the number of CPUs."""
+
     resources: Resources = Resources()
+    """What one slot reserves of the cluster, such as `{cpus: 2, memory_gb: 4}`."""
+
     save_models: bool = True
+    """Whether the run keeps the winners' models."""
+
     compare: CompareOptions | None = None
+    """Algorithms and seeds to compare, in place of `algorithm` and `scheduler` (docs/compare.md)."""
 
     @field_validator("by", "customers", "features", "drop", mode="before")
     @classmethod
@@ -118,20 +177,6 @@ class Definition(Options):
         """141 in YAML is the customer "141", as it is in a column of numbers."""
         ids = (value,) if isinstance(value, int | float) else value
         return [str(int(one) if one == int(one) else one) if type(one) in (int, float) else one for one in ids or ()]
-
-    @field_validator("data", mode="before")
-    @classmethod
-    def _data(cls, value: Any) -> Any:
-        if hasattr(value, "to_pandas") and not hasattr(value, "iloc"):  # a pyarrow or polars table
-            return value.to_pandas()
-        if isinstance(value, Mapping):
-            return {str(name): _entry(item) for name, item in value.items()}
-        value = str(value) if isinstance(value, Path) else value
-        if value is None or hasattr(value, "columns"):
-            return value
-        if not value or not isinstance(value, str | list | tuple):
-            raise ValueError(f"{value!r} is no glob, file, folder, list of them, mapping or DataFrame")
-        return value
 
     @field_validator("by")
     @classmethod
@@ -153,12 +198,10 @@ class Definition(Options):
             codecs.lookup(value)
             "".encode(value)  # some codecs are not for text, such as rot13
         except LookupError as error:
-            raise ValueError(
-                f"{value!r} is not an encoding that Python knows; utf-8, latin-1, cp1252 are some"
-            ) from error
+            raise ValueError(f"{value!r} is not an encoding that Python knows; try utf-8, latin-1 or cp1252") from error
         return value
 
-    @field_validator("class_weight")
+    @field_validator("class_weight", mode="plain")
     @classmethod
     def _class_weight(cls, value: Any) -> Any:
         if value is None or value == "balanced":
@@ -170,6 +213,13 @@ class Definition(Options):
                 raise ValueError(f"the weight of class {label!r} is {weight!r}; a number above 0 is expected")
         return dict(value)
 
+    @field_validator("objective", mode="plain")
+    @classmethod
+    def _objective(cls, value: Any) -> Any:
+        if value is not None and not isinstance(value, str) and not callable(value):
+            raise ValueError(f"{value!r} is not a function, nor an import path such as package.module:function")
+        return value
+
     @field_validator("mlflow", mode="before")
     @classmethod
     def _switch(cls, value: Any) -> Any:
@@ -177,51 +227,29 @@ class Definition(Options):
             value = value.lower() in ("on", "yes")
         return {"enabled": value} if isinstance(value, bool) else value
 
-    @field_validator("models", mode="before")
+    @field_validator("models", mode="plain")
     @classmethod
-    def _models(cls, value: Any) -> Any:
-        return () if value is None or (isinstance(value, tuple) and not value) else parse_models(value)
+    def _models(cls, value: Any) -> tuple[ModelEntry, ...]:
+        """What `_parse_models` found; models may change other defaults, so they are parsed before all fields."""
+        if isinstance(value, ValueError):
+            raise value
+        return tuple(value)
 
     @model_validator(mode="before")
     @classmethod
-    def _every_model_once(cls, values: Any) -> Any:
-        """Models without anything to vary are a list, not a search: each is tried once."""
-        if not isinstance(values, dict) or not values.get("models") or values.get("search_space") is not None:
+    def _parse_models(cls, values: Any) -> Any:
+        """`models` parsed. Those without anything to vary are a list, not a search: each of them is tried once."""
+        if not isinstance(values, dict) or "models" not in values:
             return values
+        if values["models"] is None or values["models"] == ():
+            return {**values, "models": ()}
         try:
             entries = parse_models(values["models"])
-        except ValueError:
-            return values  # told under its field
-        if any(entry.built_in or entry.search_space is not None for entry in entries):
-            return values
-        return {"algorithm": "grid", "trials": len(entries), **values}
-
-    @field_validator("algorithm")
-    @classmethod
-    def _algorithm(cls, value: Any) -> Any:
-        from search_spaces import algorithms
-
-        return algorithms.parse(value)
-
-    @field_validator("scheduler")
-    @classmethod
-    def _scheduler(cls, value: Any) -> Any:
-        import schedulers
-
-        return schedulers.parse(value)
-
-    @field_validator("stop")
-    @classmethod
-    def _stop(cls, value: Any) -> Any:
-        from schedulers import stopping
-
-        stopping.parse(value or {})
-        return value
-
-    @field_validator("search_space")
-    @classmethod
-    def _search_space(cls, value: Any) -> Any:
-        return parse_space(value)
+        except ValueError as error:
+            return {**values, "models": error}  # raised under its field
+        fixed = not any(entry.built_in or entry.search_space is not None for entry in entries)
+        once = {"algorithm": "grid", "trials": len(entries)} if fixed and values.get("search_space") is None else {}
+        return {**once, **values, "models": entries}
 
     @model_validator(mode="after")
     def _fits_together(self) -> Definition:
@@ -232,7 +260,9 @@ class Definition(Options):
                 raise ValueError("target: the column to predict is missing")
             for field, names in (("by", self.by), ("features", self.features or ()), ("weight", (self.weight,))):
                 if self.target in names:
-                    raise ValueError(f"target: {self.target!r} is the column to predict and stands under `{field}` too")
+                    raise ValueError(
+                        f"target: {self.target!r} is the column to predict, so it cannot be under `{field}` too"
+                    )
             if self.data is None and self.manifest is None:
                 raise ValueError("data: a glob, file, mapping or DataFrame is missing")
         elif self.search_space is None:
@@ -253,7 +283,7 @@ class Definition(Options):
 
     @property
     def not_features(self) -> tuple[str, ...]:
-        """Columns that say something about rows and are not predicted from, beside the target."""
+        """Columns that describe rows and are not predicted from, beside the target."""
         named = (*self.drop, *self.by, self.weight, self.split.group)
         return tuple(name for name in named if name is not None)
 
@@ -264,65 +294,10 @@ class Definition(Options):
         wanted = {*self.features, self.target, self.weight, self.split.group, self.split.column, *self.by}
         return [name for name in names if name in wanted]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The definition as plain values, as it would stand in YAML; defaults are left out."""
-        plain = self.model_dump(
-            mode="python",
-            exclude_defaults=True,
-            exclude={"algorithm", "scheduler", "search_space", "models", "data", "objective", "compare"},
-        )
-        # A DataFrame has no single answer to "does it equal the default?".
-        plain.update({name: value for name in ("data", "objective") if (value := getattr(self, name)) is not None})
-        plain["algorithm"] = self.algorithm.to_dict()
-        plain["scheduler"] = self.scheduler.to_dict()
-        if self.models:
-            plain["models"] = [entry.to_dict() for entry in self.models]
-        if self.compare is not None:
-            plain["compare"] = self.compare.to_dict()
-        if self.search_space is not None:
-            plain["search_space"] = (
-                self.search_space if isinstance(self.search_space, str) else self.search_space.to_dict()
-            )
-        return {key: _plain(value) for key, value in plain.items()}
-
     def fingerprint(self) -> str:
         """Sixteen hex digits; equal for definitions that search the same thing."""
         text = json.dumps(self.to_dict(), sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _entry(value: Any) -> Any:
-    """A value of a mapping of customers: a path, a frame or `CustomerOptions`."""
-    if hasattr(value, "to_pandas") and not hasattr(value, "iloc"):
-        return value.to_pandas()
-    return CustomerOptions(**value) if isinstance(value, Mapping) else str(value) if isinstance(value, Path) else value
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, CustomerOptions):
-        entry = value.model_dump(exclude_defaults=True, exclude={"search_space"})
-        space = value.search_space
-        if space is not None:
-            entry["search_space"] = space if isinstance(space, str) else space.to_dict()
-        return entry
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, Callable) and not isinstance(value, type):  # type: ignore[arg-type]  # mypy: not a class
-        # An object that can be called, a partial for instance, is named by its class.
-        return f"{value.__module__}:{getattr(value, '__qualname__', type(value).__qualname__)}"
-    return value
-
-
-def customer_options(values: Mapping[str, Any]) -> CustomerOptions:
-    """The checked options of one customer; `DefinitionError` lists everything that is wrong at once."""
-    try:
-        return CustomerOptions(**values)
-    except ValidationError as error:
-        raise DefinitionError("; ".join(_sentence(item, CustomerOptions) for item in error.errors())) from None
 
 
 def define(values: Mapping[str, Any]) -> Definition:
@@ -331,25 +306,4 @@ def define(values: Mapping[str, Any]) -> Definition:
         return Definition(**{str(key): value for key, value in values.items()})
     except ValidationError as error:
         # Without its cause: that shows values as they are, with the secrets in them.
-        raise DefinitionError("\n".join(_sentence(item) for item in error.errors())) from None
-
-
-def _sentence(item: Any, model: Any = None) -> str:
-    from search_spaces.errors import rule
-
-    path = ".".join(str(part) for part in item["loc"])
-    if item["type"] == "extra_forbidden":
-        known = _fields_at(item["loc"][:-1], model or Definition)
-        hint = did_you_mean(item["loc"][-1], known)
-        return f"{path}: unknown key.{hint} Allowed: {', '.join(sorted(known))}."
-    given = item.get("input")
-    shown = "" if item["type"] in ("value_error", "missing") or isinstance(given, Mapping) else f" (got {given!r})"
-    return mask_in(f"{path}: {rule(item)}{shown}" if path else rule(item))
-
-
-def _fields_at(path: tuple[Any, ...], model: Any) -> list[str]:
-    for part in (part for part in path if isinstance(part, str)):  # numbers are places in a list
-        annotation = model.model_fields[part].annotation
-        kinds = (kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields"))
-        model = next(kinds, CustomerOptions)  # that of an entry of `data`, which may be of many kinds
-    return list(model.model_fields)
+        raise DefinitionError("\n".join(complaints(error, Definition))) from None

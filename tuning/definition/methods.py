@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, PlainValidator, model_validator
 
+import schedulers
+from schedulers import SchedulerSpec
+from search_spaces import SpaceError, algorithms
+from search_spaces.algorithms import Algorithm
+from search_spaces.yaml_text import parse_yaml
+from tuning.definition.options import Options
 from tuning.errors import PlanError
 
 WITHOUT_SCHEDULER = "fifo"
@@ -16,14 +22,18 @@ _OWN_KEYS = ("label", "algorithm", "scheduler")
 
 @dataclass(frozen=True)
 class Method:
-    """label: unique in a comparison. algorithm, scheduler: specs of `search_spaces` and `schedulers`.
+    """One side of a comparison.
 
-    repeat: 0, or 2, 3, … for the same method given again: it draws other numbers, so that it shows what luck does.
+    Attributes:
+        label: names it in the report; unique in a comparison.
+        algorithm: proposes the configurations.
+        scheduler: may stop trials early.
+        repeat: 0, or 2, 3, … for the same method given again: it draws other numbers, so that it shows what luck does.
     """
 
     label: str
-    algorithm: Any
-    scheduler: Any
+    algorithm: Algorithm
+    scheduler: SchedulerSpec
     repeat: int = 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -32,27 +42,28 @@ class Method:
         return {**plain, "repeat": self.repeat} if self.repeat else plain
 
 
-class CompareOptions(BaseModel):
-    """What a definition compares: studies are then customers x algorithms x seeds.
+def _methods(value: Any) -> tuple[Method, ...]:
+    try:
+        return parse_methods(value)
+    except PlanError as error:
+        raise ValueError(str(error)) from error
 
-    algorithms: see `parse_methods`. seeds: repetitions. baseline: the label of the algorithm that the others are
-    tested against; None tests against the best. seconds: of every study, instead of the definition's trials.
-    """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class CompareOptions(Options):
+    """What a definition compares: its studies are then customers × algorithms × seeds."""
 
-    algorithms: Any
+    algorithms: Annotated[tuple[Method, ...], PlainValidator(_methods)]
+    """Two or more algorithms: `optuna`, `optuna+asha` (with a scheduler), or `{algorithm: …, scheduler: …, label: …}`.
+    Without a scheduler every trial runs to its end."""
+
     seeds: int = Field(10, ge=1, le=10_000)
-    baseline: str | None = None
-    seconds: float | None = Field(None, gt=0)
+    """How often every algorithm searches every customer, each time with another seed."""
 
-    @field_validator("algorithms")
-    @classmethod
-    def _algorithms(cls, value: Any) -> tuple[Method, ...]:
-        try:
-            return parse_methods(value)
-        except PlanError as error:
-            raise ValueError(str(error)) from error
+    baseline: str | None = None
+    """Label of the algorithm that the others are tested against. By default it is the best one."""
+
+    seconds: float | None = Field(None, gt=0)
+    """Wall time of every study in seconds, as the budget in place of `trials`."""
 
     @model_validator(mode="after")
     def _baseline_takes_part(self) -> CompareOptions:
@@ -63,13 +74,8 @@ class CompareOptions(BaseModel):
 
     @property
     def axis(self) -> str:
-        """Of the budget that the verdict is on."""
+        """Unit of the budget, which the verdict is about: "trials" or "seconds"."""
         return "trials" if self.seconds is None else "seconds"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, as they would stand in YAML."""
-        plain = self.model_dump(exclude={"algorithms"}, exclude_defaults=True)
-        return {"algorithms": [method.to_dict() for method in self.algorithms], **plain}
 
 
 def parse_methods(given: str | Iterable[str | Mapping[str, Any] | Method]) -> tuple[Method, ...]:
@@ -101,9 +107,6 @@ def parse_methods(given: str | Iterable[str | Mapping[str, Any] | Method]) -> tu
 
 def parse_method(given: str | Mapping[str, Any]) -> Method:
     """One method; see `parse_methods`."""
-    import schedulers
-    from search_spaces import SpaceError, algorithms
-
     label, algorithm, scheduler, repeat = _parts(given)
     try:
         method = Method(label, algorithms.parse(algorithm), schedulers.parse(scheduler or WITHOUT_SCHEDULER), repeat)
@@ -116,17 +119,17 @@ def parse_method(given: str | Mapping[str, Any]) -> Method:
     return method
 
 
-def _items(given: str | Iterable[Any]) -> list[Any]:
+def _items(given: Any) -> list[Any]:
     if not isinstance(given, str):
-        return list(given)
-    from search_spaces import SpaceError
-    from search_spaces.yaml_text import parse_yaml
-
-    try:
-        items = parse_yaml(f"[{given}]", f"the text {given!r}")
-    except SpaceError as error:
-        raise PlanError(f"The algorithms cannot be read: {error}. Example: random,optuna+asha") from error
-    wrong = [item for item in items if not isinstance(item, str | Mapping)]
+        if not isinstance(given, Iterable) or isinstance(given, Mapping):
+            raise PlanError(f"The algorithms {given!r} are not a list. Example: [random, optuna+asha]")
+        items = list(given)
+    else:
+        try:
+            items = parse_yaml(f"[{given}]", f"the text {given!r}")
+        except SpaceError as error:
+            raise PlanError(f"The algorithms cannot be read: {error}. Example: random,optuna+asha") from error
+    wrong = [item for item in items if not isinstance(item, str | Mapping | Method)]
     if wrong:
         raise PlanError(f"The algorithms {given!r} cannot be read: {wrong[0]!r} is neither a name nor a mapping.")
     return items

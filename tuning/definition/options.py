@@ -1,15 +1,20 @@
-"""The parts of a definition that are mappings themselves, and what one customer may have otherwise."""
+"""Keys of a definition that are mappings themselves, and per-customer overrides."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, field_validator, model_validator
 
+from search_spaces import SearchSpace, presets
+from tuning.definition.complaints import complaints
+from tuning.definition.plain_values import plain_value
+from tuning.errors import DefinitionError
 from tuning.storage.names import mask
 from tuning.wording import did_you_mean
 
@@ -19,26 +24,58 @@ EXAMPLE = "sqlite:///mlflow.db"
 
 
 class Options(BaseModel):
-    """Values that never change; an unknown key is an error."""
+    """Values that never change; an unknown key is an error.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    The text below each field is its description. `help()`, the tables in README.md and docs/definition.md, and the
+    JSON Schema of `tuning schema` are made from it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, use_attribute_docstrings=True)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        lines = [f"    {name}: {field.description}" for name, field in cls.model_fields.items()]
+        cls.__doc__ = "\n".join([cls.summary(), "", "Attributes:", *lines])
+
+    @classmethod
+    def summary(cls) -> str:
+        """The class's docstring without the list of its fields."""
+        return (cls.__doc__ or "").partition("\n\nAttributes:")[0].strip()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The values that differ from their defaults, as the user would write them in YAML."""
+        return {
+            name: plain_value(value)
+            for name, field in type(self).model_fields.items()
+            if _differs(value := getattr(self, name), field.default)
+        }
+
+
+def _differs(value: Any, default: Any) -> bool:
+    # A DataFrame, whose default is None, has no single answer to "is it equal?".
+    return value is not default and (default is None or bool(value != default))
 
 
 class SplitOptions(Options):
-    """How rows are divided, once per customer.
-
-    type: random; stratified (each part has the classes in the same shares); group (all rows with the same value of
-    the column `group` are in the same part); time (by the column `column`: the latest rows are the hold-out, and a
-    fold is always later than what it is predicted from). "auto" is group when `group` is given, time when `column`
-    is, else stratified for classes and random for numbers.
-    test: share of rows held out for the final score. folds: cross-validation folds of the search.
-    """
+    """How rows are divided, once per customer."""
 
     type: Literal["auto", "random", "stratified", "group", "time"] = "auto"
+    """How rows are assigned. `stratified` keeps the shares of the classes in every part. `group` keeps rows with the
+    same value of the column `group` together. `time` holds out the latest rows by the column `column`, and every fold
+    is later than what it is predicted from. `auto` is `group` when `group` is given, `time` when `column` is given,
+    else `stratified` for classes and `random` for numbers."""
+
     test: float = Field(0.2, gt=0, lt=1)
+    """Share of the rows held out for the final score, between 0 and 1."""
+
     folds: int = Field(3, ge=2, le=50)
+    """Number of cross-validation folds that score a trial."""
+
     group: str | None = None
+    """Column whose equal values stay together, such as a patient or a household."""
+
     column: str | None = None
+    """Column of the time to split by."""
 
     @field_validator("type", mode="before")
     @classmethod
@@ -52,7 +89,7 @@ class SplitOptions(Options):
                 field = "group" if kind == "group" else "column"
                 raise ValueError(f"type {kind!r} needs `{field}`: the column to split by")
             if self.kind == kind and getattr(self, other) is not None:
-                raise ValueError(f"type {kind!r} does not go with `{other}`; remove it")
+                raise ValueError(f"type {kind!r} cannot be combined with `{other}`; remove one of them")
         if self.kind in ("random", "stratified") and (self.group or self.column):
             raise ValueError(f"type {self.type!r} takes neither `group` nor `column`; remove it or the type")
         return self
@@ -66,31 +103,44 @@ class SplitOptions(Options):
 
 
 class CsvOptions(Options):
-    """Options of `pandas.read_csv` for CSV files that are not plain.
-
-    sep: between fields. decimal, thousands: signs in numbers. quotechar. comment: rest of the line is ignored.
-    skiprows: lines before the header. na_values: further texts that mean missing. encoding_errors: of `encoding`.
-    """
+    """How CSV files are read, where they differ from plain comma-separated ones (options of `pandas.read_csv`)."""
 
     sep: str = Field(",", min_length=1)
+    """Text between two fields."""
+
     decimal: str = Field(".", min_length=1, max_length=1)
+    """Decimal point of numbers."""
+
     thousands: str | None = Field(None, min_length=1, max_length=1)
+    """Sign between groups of digits. By default there is none."""
+
     quotechar: str = Field('"', min_length=1, max_length=1)
+    """Sign around a field that holds a separator."""
+
     comment: str | None = Field(None, min_length=1, max_length=1)
+    """Sign after which the rest of a line is ignored. By default nothing is."""
+
     skiprows: int = Field(0, ge=0)
+    """Number of lines to skip before the header."""
+
     na_values: tuple[str, ...] = ()
+    """Texts that mean a missing value, in addition to those of pandas (`NA`, `null`, an empty field, …)."""
+
     encoding_errors: Literal["strict", "replace", "ignore"] = "strict"
+    """What to do with bytes that are not valid in `encoding`: refuse the file, replace them or leave them out."""
 
 
 class Resources(Options):
-    """What one worker takes of the cluster while it works on a customer.
-
-    cpus, gpus: of Ray's. memory_gb: reserved; None reserves nothing.
-    """
+    """What one slot reserves of the cluster."""
 
     cpus: float = Field(1.0, gt=0)
+    """Number of CPUs."""
+
     gpus: float = Field(0.0, ge=0)
+    """Number of GPUs; a fraction shares one."""
+
     memory_gb: float | None = Field(None, gt=0)
+    """Memory in GB (10^9 bytes). By default none is reserved."""
 
     def to_ray(self) -> dict[str, float]:
         """As `ray.tune.with_resources` takes it; memory in bytes."""
@@ -99,10 +149,12 @@ class Resources(Options):
         return {"cpu": self.cpus, **gpus, **memory}
 
 
-def parse_space(value: Any) -> Any:
-    """A search space of whatever form a definition takes; a preset's name stays one."""
-    from search_spaces import SearchSpace, presets
+def parse_space(value: Any) -> str | SearchSpace | None:
+    """A search space from whatever form a definition takes; the name of a preset stays a name.
 
+    Raises:
+        ValueError: an unknown preset, or a space that `SearchSpace.parse` refuses.
+    """
     if value is None or isinstance(value, SearchSpace):
         return value
     if isinstance(value, str):
@@ -113,61 +165,81 @@ def parse_space(value: Any) -> Any:
     return SearchSpace.parse(value)
 
 
+Space: TypeAlias = Annotated[str | SearchSpace | None, PlainValidator(parse_space)]
+"""The name of a preset, or a search space; None is the default of the field."""
+
+
 class CustomerOptions(Options):
-    """What is otherwise for one customer: where its rows are, its search space, trials, resources."""
+    """Overrides for one customer, in a manifest or in a mapping under `data`."""
 
     path: str | None = None
-    search_space: Any = None
+    """File of the customer's rows. Leave it out where `data` finds the customer."""
+
+    search_space: Space = None
+    """Search space of this customer. By default it is the definition's."""
+
     trials: int | None = Field(None, ge=1, le=1_000_000)
+    """Number of trials for this customer. By default it is the definition's."""
+
     resources: Resources | None = None
+    """What a slot reserves while it works on this customer. By default it is the definition's."""
 
     @field_validator("path", mode="before")
     @classmethod
     def _path(cls, value: Any) -> Any:
         return str(value) if isinstance(value, Path) else value
 
-    @field_validator("search_space")
-    @classmethod
-    def _search_space(cls, value: Any) -> Any:
-        return parse_space(value)
+
+def customer_options(values: Mapping[str, Any]) -> CustomerOptions:
+    """The checked options of one customer; `DefinitionError` lists everything that is wrong at once."""
+    try:
+        return CustomerOptions(**values)
+    except ValidationError as error:
+        raise DefinitionError("; ".join(complaints(error, CustomerOptions))) from None
 
 
 class WarmStart(Options):
-    """A configuration to begin with.
+    """A configuration to start from."""
 
-    config: of the search space; what it leaves out has its default. score: when it is known from before, with the
-    definition's metric: the algorithm learns from it and the configuration is not tried first. customer: whose; None
-    is everybody's.
-    """
+    config: dict[str, object]
+    """Values by parameter of the search space. A parameter that is left out has its default."""
 
-    config: dict[str, Any]
     score: float | None = Field(None, allow_inf_nan=False)
+    """Score of the configuration in the definition's metric, if it is known from before. The algorithm then learns
+    from it, and the configuration is not tried first."""
+
     customer: str | None = None
+    """Customer whose study gets it. By default every study does."""
 
 
 class MLflowOptions(Options):
-    """The copy in MLflow.
-
-    tracking_uri: None is `sqlite:///<run>/mlflow.db`. experiment: None is the definition's name. record_trials: which
-    trials of a study get a run: all, the best K (top:K), none. record_models: which winners are logged as MLflow
-    models; auto is all of them up to a hundred.
-    """
+    """The copy of a run in MLflow."""
 
     enabled: bool = True
+    """Whether a run is copied to MLflow. `mlflow: false` is short for `{enabled: false}`."""
+
     tracking_uri: str | None = None
+    """Database or tracking server to write to. By default the environment's `MLFLOW_TRACKING_URI`, else
+    `sqlite:///<run>/mlflow.db`."""
+
     experiment: str | None = None
+    """Name of the experiment. By default it is the definition's name."""
+
     record_trials: str = "all"
+    """Which trials of a study get a run of their own: `all`, `top:K` for the best K, or `none`."""
+
     record_models: Literal["auto", "all", "none"] = "auto"
+    """Which winners are logged as MLflow models. `auto` logs all of them for up to a hundred customers."""
 
     @field_validator("record_trials")
     @classmethod
     def _record_trials(cls, value: str) -> str:
-        if not re.fullmatch(r"all|none|top:[1-9][0-9]{0,8}", value):
-            raise ValueError(f"{value!r} is none of all, none and top:K with a whole number K, such as top:5")
+        if not re.fullmatch(RECORD_TRIALS, value):
+            raise ValueError(f"{value!r} must be all, none or top:K with a whole number K, such as top:5")
         return value
 
     def refusal(self) -> str | None:
-        """Why a copy can never come to the tracking URI, for what can be seen without asking anybody; else None."""
+        """Why a copy can never reach the tracking URI, as far as its text shows; else None."""
         uri = self.tracking_uri if self.enabled else None
         scheme = (uri or "").partition(":")[0].split("+")[0].lower()
         if not uri or scheme in SERVERS:
@@ -178,25 +250,36 @@ class MLflowOptions(Options):
             return f"{shown} is a database in memory; name a file, such as {EXAMPLE}" if in_memory else None
         if scheme == "file" or "://" not in uri:
             allowed = os.environ.get("MLFLOW_ALLOW_FILE_STORE", "").lower() in ("true", "1")
-            closed = f"{shown} is a folder, into which MLflow no longer writes; name a database, such as {EXAMPLE}"
+            closed = f"{shown} is a folder, and MLflow no longer writes to folders; name a database, such as {EXAMPLE}"
             return None if allowed else closed
         if any(plugin.name == scheme for plugin in entry_points(group="mlflow.tracking_store")):
             return None
-        return f"{shown}: MLflow knows no {scheme}://; it is one of {', '.join((*SERVERS, *DATABASES))}"
+        return f"{shown}: MLflow knows no {scheme}://; use one of {', '.join((*SERVERS, *DATABASES))}"
+
+
+RECORD_TRIALS = r"all|none|top:[1-9][0-9]{0,8}"
 
 
 class Limits(Options):
-    """What one customer may cost the others.
-
-    trial_seconds, study_seconds: wall time before the worker is ended. memory_gb: of one worker, beyond what it
-    has at its start. run_seconds: budget of the whole run. crashes_before_quarantine: how often the same trial
-    may end its worker. max_rows, max_columns: of one customer's data.
-    """
+    """What one customer may cost the others, and what the whole run may cost."""
 
     trial_seconds: float | None = Field(None, gt=0)
+    """Wall time of a trial in seconds. A trial that takes longer fails. By default there is no limit."""
+
     study_seconds: float | None = Field(None, gt=0)
+    """Wall time of a customer's study in seconds. A study that takes longer is ended. By default there is no limit."""
+
     run_seconds: float | None = Field(None, gt=0)
+    """Wall time of the whole run in seconds. What is left then can be resumed. By default there is no limit."""
+
     memory_gb: float | None = Field(None, gt=0)
+    """Memory of one worker in GB (10^9 bytes), beyond what it holds at its start. By default there is no limit."""
+
     crashes_before_quarantine: int = Field(2, ge=1)
+    """How often the same trial may crash its worker before it is given up."""
+
     max_rows: int = Field(5_000_000, ge=1)
+    """Most rows of one customer. A customer with more gets a reason instead of a model."""
+
     max_columns: int = Field(10_000, ge=1)
+    """Most columns of a table. A customer with more gets a reason instead of a model."""

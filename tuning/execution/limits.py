@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-from tuning.definition.definition import Limits
+from tuning.definition.options import Limits
 from tuning.errors import StudyError
 from tuning.steps import Step
 

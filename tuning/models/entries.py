@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from search_spaces import SearchSpace
 from tuning.errors import DefinitionError, RunError
 from tuning.models.base import Family
 from tuning.models.registry import families as built_in
@@ -28,7 +29,6 @@ from tuning.user_code import copy_into, is_file, load_function, name_inside
 from tuning.wording import did_you_mean
 
 if TYPE_CHECKING:
-    from search_spaces import SearchSpace
     from tuning.storage.run_directory import RunDirectory
 
 FOLDER = "estimators"
@@ -183,9 +183,7 @@ def _check_estimator(estimator: Any, where: str) -> None:
         )
 
 
-def _space(value: Any, where: str) -> Any:
-    from search_spaces import SearchSpace
-
+def _space(value: Any, where: str) -> SearchSpace | None:
     if value is None or isinstance(value, SearchSpace):
         return value
     try:

@@ -28,7 +28,7 @@ BOTH = ["random", "optuna"]
         ({"limits": {"trial_seconds": "x"}}, "limits.trial_seconds: must be a number (got 'x')"),
         (
             {"mlflow": {"record_trials": "top3"}},
-            "mlflow.record_trials: 'top3' is none of all, none and top:K with a whole number K, such as top:5",
+            "mlflow.record_trials: 'top3' must be all, none or top:K with a whole number K, such as top:5",
         ),
         ({"mlflow": "perhaps"}, "mlflow: must be a mapping (got 'perhaps')"),
         ({"algorithm": "bayes"}, "algorithm: there is no algorithm 'bayes' (did you mean 'bayesopt'?)"),

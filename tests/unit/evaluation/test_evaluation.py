@@ -135,7 +135,7 @@ def test_columns_with_a_role_are_checked(fields: dict[str, Any], column: dict[st
         ({"type": "time"}, "type 'time' needs `column`"),
         ("group", "type 'group' needs `group`"),
         ({"type": "random", "group": "who"}, "takes neither"),
-        ({"type": "time", "column": "day", "group": "who"}, "does not go with `group`"),
+        ({"type": "time", "column": "day", "group": "who"}, "cannot be combined with `group`"),
         ({"folds": 1}, "split.folds: .*at least 2"),
         ({"fold": 3}, "split.fold: unknown key. Did you mean 'folds'"),
     ],

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from schedulers.spec import Mode
 from tuning.compare.comparison import Comparison, analyse
 from tuning.compare.tabular.simulation import DEFAULT_FIRST, STARTS, Problem, simulate
 from tuning.compare.tabular.table import Evaluations, Table
@@ -117,7 +118,7 @@ def _searches(
     return frames
 
 
-def _problem(table: Table, evaluations: Evaluations, mode: str) -> Problem:
+def _problem(table: Table, evaluations: Evaluations, mode: Mode) -> Problem:
     def evaluate(config: Mapping[str, Any]) -> Iterator[tuple[float, float]]:
         row = table.row[canonical(config)]
         last = int(evaluations.counts[row])

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from schedulers.spec import Mode
 from search_spaces import SearchSpace
 from tuning.definition.methods import Method
 from tuning.errors import StudyError
@@ -35,7 +36,7 @@ class Problem:
 
     space: SearchSpace
     evaluate: Evaluate
-    mode: str
+    mode: Mode
     max_steps: Callable[[str], int] = field(default=lambda _family: 1)
     family: Callable[[Mapping[str, Any]], str] = one_family
     best_prefix: Callable[[Mapping[str, Any]], bool] = last_counts

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from schedulers.spec import Mode
 from search_spaces import SearchSpace, SpaceError
 from tuning.compare.analysis.curves import MODES, read_frame
 from tuning.compare.analysis.random_search import expected_best
@@ -77,7 +78,7 @@ class Table:
 
     configs: tuple[dict[str, Any], ...]
     levels: Levels
-    modes: Mapping[str, str]
+    modes: Mapping[str, Mode]
     evaluations: Mapping[str, Sequence[Evaluations]]
     space: SearchSpace
 
@@ -255,12 +256,12 @@ def _item(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _modes(rows: pd.DataFrame) -> dict[str, str]:
+def _modes(rows: pd.DataFrame) -> dict[str, Mode]:
     found = rows.groupby("task", sort=False)["mode"].unique()
     for task, modes in found.items():
         if len(modes) != 1 or modes[0] not in MODES:
             raise DataError(f"Task {task!r} has mode {', '.join(map(repr, modes))}; it must be either max or min.")
-    return {str(task): str(modes[0]) for task, modes in found.items()}
+    return {str(task): "max" if modes[0] == "max" else "min" for task, modes in found.items()}
 
 
 def _evaluations(rows: pd.DataFrame, count: int, task: str, replicate: Any) -> Evaluations:

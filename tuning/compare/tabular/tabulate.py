@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from search_spaces import SearchSpace, SpaceError
+from search_spaces.algorithms.grid import Grid
 from tuning.compare.tabular.table import Table
 from tuning.definition.definition import Definition, define
 from tuning.driver.runner import TuneRunner
@@ -51,14 +52,16 @@ def tabulate(
     fixed = {"algorithm": grid, "scheduler": "fifo", "placement": "packed", "save_models": False, "compare": None}
     made = define({**given, **fixed})
     space = make_plan(made).space
+    searched = made.algorithm
+    assert isinstance(searched, Grid)
     try:
-        size = made.algorithm.size(space)
+        size = searched.size(space)
     except SpaceError as error:
         raise PlanError(str(error)) from error
     # The default configuration comes first in every study, whether it is on the grid or not.
     made = define({**given, **fixed, "trials": size + 1})
     result = TuneRunner(made).run(run_dir, progress=progress, in_process=in_process, resume=resume)
-    return _table(result, space, made.algorithm.levels)
+    return _table(result, space, searched.levels)
 
 
 def _table(result: RunResult, space: SearchSpace, levels: int | Mapping[str, int]) -> Tabulated:

@@ -1,0 +1,50 @@
+"""What is wrong with given values, in this program's words: the key, the rule, the value and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from search_spaces.errors import rule
+from tuning.storage.names import mask_in
+from tuning.wording import did_you_mean
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+
+def complaints(error: ValidationError, kind: type[BaseModel]) -> list[str]:
+    """One sentence for each thing that pydantic found wrong.
+
+    kind: the class whose values they are.
+    """
+    return [_sentence(found, kind) for found in error.errors()]
+
+
+def _sentence(found: ErrorDetails, kind: type[BaseModel]) -> str:
+    path = ".".join(str(part) for part in found["loc"])
+    if found["type"] == "extra_forbidden":
+        known = list(_kind_at(found["loc"][:-1], kind).model_fields)
+        hint = did_you_mean(found["loc"][-1], known)
+        return f"{path}: unknown key.{hint} Allowed: {', '.join(sorted(known))}."
+    given = found.get("input")
+    silent = found["type"] in ("value_error", "missing") or isinstance(given, Mapping)
+    said = rule(found) if silent else f"{rule(found)} (got {given!r})"
+    return mask_in(f"{path}: {said}" if path else said)
+
+
+def _kind_at(path: tuple[int | str, ...], kind: type[BaseModel]) -> type[BaseModel]:
+    """The class whose keys are at a path; numbers in it are places in a list."""
+    for part in (part for part in path if isinstance(part, str)):
+        kind = next(_kinds_in(kind.model_fields[part].annotation))
+    return kind
+
+
+def _kinds_in(annotation: Any) -> Any:
+    """The pydantic classes that an annotation names, those inside unions and tuples too."""
+    if hasattr(annotation, "model_fields"):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _kinds_in(inner)

@@ -1,0 +1,56 @@
+"""The `data` of a definition: where the rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from pydantic import PlainValidator
+
+from tuning.definition.options import CustomerOptions, customer_options
+from tuning.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+else:
+    DataFrame = Any  # pandas is imported by whoever gives one, and not to read a definition
+
+
+def parse_data(value: Any) -> Any:
+    """Checked `data`: paths are text, tables of pyarrow and polars are pandas frames, entries are checked options.
+
+    Raises:
+        ValueError: not one of the forms of `DataSource`, or an entry with an unknown key or a wrong value.
+    """
+    value = _as_frame(value)
+    if value is None or hasattr(value, "columns"):
+        return value
+    if isinstance(value, Mapping):
+        return {str(customer): _entry(str(customer), item) for customer, item in value.items()}
+    value = str(value) if isinstance(value, Path) else value
+    if not value or not isinstance(value, str | list | tuple):
+        raise ValueError(f"{value!r} is not a glob, a file, a folder, a list of these, a mapping or a DataFrame")
+    return value
+
+
+def _entry(customer: str, value: Any) -> Any:
+    """A value of a mapping of customers."""
+    if isinstance(value, Mapping):
+        try:
+            return customer_options(value)
+        except DefinitionError as error:
+            raise ValueError(f"customer {customer!r}: {error}") from None
+    return str(value) if isinstance(value, Path) else _as_frame(value)
+
+
+def _as_frame(value: Any) -> Any:
+    is_other_table = hasattr(value, "to_pandas") and not hasattr(value, "iloc")
+    return value.to_pandas() if is_other_table else value
+
+
+DataSource: TypeAlias = Annotated[
+    str | list[str] | tuple[str, ...] | dict[str, str | CustomerOptions | DataFrame] | DataFrame | None,
+    PlainValidator(parse_data),
+]
+"""A glob, file or folder; several of them; a mapping of customer to file, options or frame; or one frame."""
