@@ -155,7 +155,8 @@ def test_workers_that_die_before_their_first_line_are_not_started_for_ever(
     ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tuning.driver.runner.WORKER_DEATHS", 0)
-    monkeypatch.setattr("tuning.driver.tuner.PortableFunction", lambda function: function)  # so that Ray passes it by name
+    # So that Ray passes it by name.
+    monkeypatch.setattr("tuning.driver.tuner.PortableFunction", lambda function: function)
     runner = tuner_of(_slow, trials=2, limits={"crashes_before_quarantine": 1})
     with pytest.raises(RunError, match=r"again and again .*ModuleNotFoundError: No module named 'test_stopping'"):
         runner.run(str(tmp_path / "run"), progress=False)

@@ -2,50 +2,35 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import sys
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from tuning.execution.registry import Key, lookup
 
 logger = logging.getLogger(__name__)
 
 Listener = Callable[[dict[str, Any]], None]
-_LISTENERS: dict[str, list[Listener]] = {}
 
 
-@contextlib.contextmanager
-def listening(*listeners: Listener) -> Iterator[str]:
-    """Register listeners of workers' reports for the time of a run; gives the key that `reports_callback` takes.
-
-    Ray pickles callbacks when a Tuner is made; a key travels, a progress line or a database writer would not.
-    """
-    key = uuid.uuid4().hex
-    _LISTENERS[key] = list(listeners)
-    try:
-        yield key
-    finally:
-        del _LISTENERS[key]
-
-
-def hand_on(key: str, result: dict[str, Any]) -> None:
-    """Give a report to the listeners of a key; never raises."""
-    for listener in _LISTENERS.get(key, ()):
+def hand_on(listeners: Sequence[Listener], result: dict[str, Any]) -> None:
+    """Give a report to all listeners; never raises."""
+    for listener in listeners:
         try:
             listener(result)
         except Exception:  # an exception in a callback would end the whole search
             logger.exception("a listener of the run failed; the search goes on")
 
 
-def reports_callback(key: str) -> Any:
-    """A `ray.tune.Callback` that hands each report to the listeners of a key."""
+def reports_callback(listeners: Key[Sequence[Listener]]) -> Any:
+    """A `ray.tune.Callback` that hands each report of a worker to the listeners."""
     from ray import tune
 
     class Reports(tune.Callback):
         def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: dict[str, Any], **info: Any) -> None:
-            hand_on(key, result)
+            hand_on(lookup(listeners), result)
 
     return Reports()
 

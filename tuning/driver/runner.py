@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from tuning.definition.definition import Definition, define
 from tuning.definition.yaml_file import read_definition
-from tuning.driver.halt import StopConditions, halting, stopper, workers_callback
-from tuning.driver.progress import Listener, Progress, hand_on, listening, reports_callback
+from tuning.driver.halt import StopConditions, stopper, workers_callback
+from tuning.driver.progress import Listener, Progress, hand_on, reports_callback
 from tuning.driver.signals import Signals
 from tuning.driver.tuner import build_tuner, check_room, in_memory, restart_ray, start_ray, tune_settings
 from tuning.errors import RunError, RunInterrupted, RunOwnedError, StorageError, TuningError, signal_name
 from tuning.execution.cluster import NodeWatch, any_alive
+from tuning.execution.registry import registered
 from tuning.planning.plan import PACKED, Plan, make_plan
 from tuning.records.ownership import newest_term
 from tuning.records.parts import STUDIES, TRIALS, accepted, kind_of
@@ -188,8 +189,7 @@ class RunSession:
                 check_room(need.to_ray() for need in dict.fromkeys(self.plan.resources))
                 halt.signals.order = halt.end_workers
                 bar.says("starting workers")
-                with listening(*listeners) as key, halting(halt) as halt_key:
-                    self._fit_until_done(halt, bar, (key, halt_key))
+                self._fit_until_done(halt, bar, listeners)
         except KeyboardInterrupt:
             self._closing_seconds = 0.0
             halt.end_workers()
@@ -249,7 +249,7 @@ class RunSession:
             for shard in range(len(self.plan.shards)):
                 work_shard(self.directory, self.owned.term, shard, report, definition=in_memory(self.definition))
 
-    def _fit_until_done(self, halt: StopConditions, bar: Progress, keys: tuple[str, str]) -> None:
+    def _fit_until_done(self, halt: StopConditions, bar: Progress, listeners: Sequence[Listener]) -> None:
         """Tuners until nothing is left; one that raises is followed by another one while there is progress."""
         fruitless, attempt, failure = 0, 0, ""
         left = len(self.plan.studies)
@@ -258,7 +258,7 @@ class RunSession:
             try:
                 # Tune announces itself on stdout whatever its verbosity; stdout is for our data.
                 with contextlib.redirect_stdout(io.StringIO()):
-                    self._fit(attempt, *keys)
+                    self._fit(attempt, halt, listeners)
             except StorageError:
                 raise
             except Exception as error:
@@ -284,14 +284,15 @@ class RunSession:
                 f"{self.directory.shown}"
             )
 
-    def _fit(self, attempt: int, key: str, halt_key: str) -> None:
-        callbacks = [reports_callback(key), workers_callback(halt_key)]
-        if self.plan.placement == PACKED:
-            build_tuner(self.owned, attempt, callbacks, stopper(halt_key)).fit()
-            return
-        spread = _spread(self.owned, lambda result: hand_on(key, result))
-        with spread.tuner(attempt, callbacks, stopper(halt_key)) as tuner:
-            tuner.fit()
+    def _fit(self, attempt: int, halt: StopConditions, listeners: Sequence[Listener]) -> None:
+        with registered(listeners) as heard, registered(halt) as asked:
+            callbacks = [reports_callback(heard), workers_callback(asked)]
+            if self.plan.placement == PACKED:
+                build_tuner(self.owned, attempt, callbacks, stopper(asked)).fit()
+                return
+            spread = _spread(self.owned, lambda result: hand_on(listeners, result))
+            with spread.tuner(attempt, callbacks, stopper(asked)) as tuner:
+                tuner.fit()
 
     def _recorded(self) -> int:
         """How many parts this owner's workers have written."""

@@ -7,43 +7,18 @@ sample count and one id scheme for all.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import uuid
-from collections.abc import Iterator
 from typing import Any
 
 from tuning.execution.cluster import error_text
+from tuning.execution.registry import Key, lookup
 from tuning.execution.spread.spread_study import DEATHS
 from tuning.execution.spread.studies import Studies
 
-_STUDIES: dict[str, Studies] = {}
 REPORT = "report"  # the key of a worker's report that holds the step, as JSON: Tune flattens nested results
 
 
-def adapt(studies: Studies) -> str:
-    """Make studies known to adapters until this process ends; gives the key."""
-    key = uuid.uuid4().hex
-    _STUDIES[key] = studies
-    return key
-
-
-@contextlib.contextmanager
-def adapting(studies: Studies) -> Iterator[str]:
-    """Make studies known to adapters for the time of a run; gives the key."""
-    key = adapt(studies)
-    try:
-        yield key
-    finally:
-        del _STUDIES[key]
-
-
-def studies_of(key: str) -> Studies:
-    """The studies of a key; a module's function, so that pickled adapters refer to it by name."""
-    return _STUDIES[key]
-
-
-def search_over(key: str) -> Any:
+def search_over(studies: Key[Studies]) -> Any:
     """A `SearchAlgorithm` that asks each study's own searcher."""
     from ray.tune.experiment.config_parser import _create_trial_from_spec, _make_parser
     from ray.tune.search.search_algorithm import SearchAlgorithm
@@ -57,7 +32,7 @@ def search_over(key: str) -> Any:
 
         @property
         def total_samples(self) -> int:
-            return studies_of(key).total
+            return lookup(studies).total
 
         def set_search_properties(self, metric: Any, mode: Any, config: Any, **spec: Any) -> bool:
             return True
@@ -66,7 +41,7 @@ def search_over(key: str) -> Any:
             self._spec = dict(experiments[0].spec if isinstance(experiments, list) else experiments.spec)
 
         def next_trial(self) -> Any:
-            found = None if self._stopped else studies_of(key).next()
+            found = None if self._stopped else lookup(studies).next()
             if found is None:
                 return None
             trial_id, study, trial = found
@@ -88,10 +63,10 @@ def search_over(key: str) -> Any:
             pass  # the scheduler's side takes results in, it hears of them first
 
         def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
-            studies_of(key).end(trial_id, f"its worker died: {DEATHS}" if error else None)
+            lookup(studies).end(trial_id, f"its worker died: {DEATHS}" if error else None)
 
         def is_finished(self) -> bool:
-            return self._stopped or studies_of(key).over
+            return self._stopped or lookup(studies).over
 
         def set_finished(self) -> None:
             self._stopped = True  # the run is to end; trials under way go on from the journal later
@@ -108,7 +83,7 @@ def search_over(key: str) -> Any:
     return StudiesSearch()
 
 
-def scheduler_over(key: str) -> Any:
+def scheduler_over(studies: Key[Studies]) -> Any:
     """A `TrialScheduler` that asks each study's own scheduler; Tune starts pending trials by itself."""
     from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
@@ -121,11 +96,11 @@ def scheduler_over(key: str) -> Any:
         def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
             if REPORT not in result:
                 return str(TrialScheduler.CONTINUE)
-            stop = studies_of(key).result(trial.trial_id, json.loads(result[REPORT]))
+            stop = lookup(studies).result(trial.trial_id, json.loads(result[REPORT]))
             return str(TrialScheduler.STOP if stop else TrialScheduler.CONTINUE)
 
         def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
-            studies_of(key).died(trial.trial_id, error_text(trial))
+            lookup(studies).died(trial.trial_id, error_text(trial))
 
         def choose_trial_to_run(self, tune_controller: Any) -> Any:
             return None
@@ -133,18 +108,18 @@ def scheduler_over(key: str) -> Any:
     return StudiesScheduler()
 
 
-def checkpoints_callback(key: str) -> Any:
+def checkpoints_callback(studies: Key[Studies]) -> Any:
     """A `Callback` that tells studies of checkpoints and of trials that start again."""
     from ray import tune
 
     class Checkpoints(tune.Callback):
         def on_checkpoint(self, iteration: int, trials: Any, trial: Any, checkpoint: Any, **info: Any) -> None:
-            studies_of(key).saved(trial.trial_id, str(checkpoint.path))
+            lookup(studies).saved(trial.trial_id, str(checkpoint.path))
 
         def on_trial_recover(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
-            studies_of(key).lost(trial.trial_id)
+            lookup(studies).lost(trial.trial_id)
 
         def on_experiment_end(self, trials: Any, **info: Any) -> None:
-            studies_of(key).flush()
+            lookup(studies).flush()
 
     return Checkpoints()

@@ -12,7 +12,8 @@ from tuning.definition.definition import Definition
 from tuning.errors import StorageError, StudyError
 from tuning.execution.context import WorkerContext, stopping_rules
 from tuning.execution.quarantine import quarantine
-from tuning.execution.spread.adapters import adapt, adapting, checkpoints_callback, scheduler_over, search_over
+from tuning.execution.registry import Key, register, registered
+from tuning.execution.spread.adapters import checkpoints_callback, scheduler_over, search_over
 from tuning.execution.spread.journal import DRIVER, read_journal
 from tuning.execution.spread.sharing import fetch, sharing, shelf
 from tuning.execution.spread.spread_study import DEATHS, Event, SpreadStudy
@@ -51,9 +52,9 @@ class SpreadRun:
         """The Tuner over all trials of all unfinished studies; a study's record is written when it ends."""
         studies = self._studies()
         left = [live.study for live in studies.studies]
-        with adapting(studies) as adapters, sharing(self.directory, left) as self._shelf:
+        with registered(studies) as key, sharing(self.directory, left) as self._shelf:
             try:
-                yield self._tuner(adapters, attempt, callbacks, stop)
+                yield self._tuner(key, attempt, callbacks, stop)
             finally:
                 studies.close()
                 if all(study.finished for study in studies.studies) and not studies.broken:
@@ -71,7 +72,7 @@ class SpreadRun:
         """The same for a caller who fits it at some time; its studies stay in memory until this process ends."""
         studies = self._studies()
         self._shelf = shelf(self.directory, [live.study for live in studies.studies])
-        return self._tuner(adapt(studies), 0)
+        return self._tuner(register(studies), 0)
 
     def _studies(self) -> Studies:
         studies = Studies(self.directory, self.term, self._live(), self.report, self._conclude, interval=INTERVAL_S)
@@ -81,7 +82,7 @@ class SpreadRun:
                 self._conclude(study)
         return studies
 
-    def _tuner(self, adapters: str, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Any:
+    def _tuner(self, key: Key[Studies], attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Any:
         from ray import tune
 
         name = f"spread_{self.run.replace('-', '_')}"
@@ -91,13 +92,11 @@ class SpreadRun:
                 spread_trainable(self.directory.uri, term, name, self.carried, CHECKPOINT_S, self._shelf),
                 self.definition.resources.to_ray(),
             ),
-            tune_config=tune.TuneConfig(
-                search_alg=search_over(adapters), scheduler=scheduler_over(adapters), reuse_actors=True
-            ),
+            tune_config=tune.TuneConfig(search_alg=search_over(key), scheduler=scheduler_over(key), reuse_actors=True),
             run_config=tune.RunConfig(
                 name=f"{self.term.folder}-spread-{attempt}",
                 storage_path=self.directory.locate("tune"),
-                callbacks=[checkpoints_callback(adapters), *callbacks],
+                callbacks=[checkpoints_callback(key), *callbacks],
                 stop=stop,
                 failure_config=tune.FailureConfig(max_failures=self.definition.limits.crashes_before_quarantine - 1),
                 verbose=0,

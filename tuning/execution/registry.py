@@ -1,0 +1,46 @@
+"""What stands in for an object of this process in callbacks that Ray pickles.
+
+Ray pickles callbacks, stoppers and searchers when a Tuner is made. A key travels; a lease, a progress line or a
+database connection would not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+_OBJECTS: dict[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Key(Generic[T]):
+    """The key of an object of type T."""
+
+    text: str
+
+
+def register(obj: T) -> Key[T]:
+    """Keep an object until this process ends, and give its key."""
+    key: Key[T] = Key(uuid.uuid4().hex)
+    _OBJECTS[key.text] = obj
+    return key
+
+
+@contextlib.contextmanager
+def registered(obj: T) -> Iterator[Key[T]]:
+    """Keep an object for the time of the `with` block, and give its key."""
+    key = register(obj)
+    try:
+        yield key
+    finally:
+        del _OBJECTS[key.text]
+
+
+def lookup(key: Key[T]) -> T:
+    """The object of a key. Raises `KeyError` in another process and after the `with` block."""
+    found: T = _OBJECTS[key.text]
+    return found
