@@ -61,8 +61,8 @@ def test_a_run_directory_holds_what_the_page_says(tmp_path: Path, monkeypatch: p
     (tmp_path / "mine.py").write_text("def prepare(frame):\n    return frame\n")
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"shop": np.repeat(["a", "b"], 20), "x": rng.normal(size=40), "y": rng.normal(size=40)})
-    TuneRunner(
-        data=frame, by="shop", target="y", prepare="mine.py:prepare", models=[LinearRegression()], trials=1
-    ).run("run", in_process=True, progress=False)
+    TuneRunner(data=frame, by="shop", target="y", prepare="mine.py:prepare", models=[LinearRegression()], trials=1).run(
+        "run", in_process=True, progress=False
+    )
     shown = {name.strip("/") for row in rows("run directory") for name in re.findall(r"`([^`]+)`", row[0])}
     assert {path.name for path in Path("run").iterdir()} | SOMETIMES == shown

@@ -12,7 +12,7 @@ import pytest
 from make_customers import write_customers
 
 from tuning import RunResult, TuneRunner
-from tuning.cli.main import table
+from tuning.cli.output import table
 from tuning.errors import RunError
 from tuning.tracking.copy.sync import sync_run
 

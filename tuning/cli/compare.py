@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuning.cli.main import definition_options, read
+from tuning.cli.options import definition_options, read
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison

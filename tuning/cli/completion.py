@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from tuning.cli.main import main
+
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -16,8 +18,6 @@ def completion(shell: str) -> None:
     zsh:   tuning completion zsh > ~/.zfunc/_tuning        (with ~/.zfunc in fpath)
     fish:  tuning completion fish > ~/.config/fish/completions/tuning.fish
     """
-    from tuning.cli.main import main
-
     found = get_completion_class(shell)
     assert found is not None
     click.echo(found(main, {}, "tuning", "_TUNING_COMPLETE").source())

@@ -6,6 +6,9 @@ import os
 
 import click
 
+from tuning.cli.starter import starter
+from tuning.errors import DefinitionError
+
 
 @click.command()
 @click.argument("data", metavar="DATA")
@@ -20,9 +23,6 @@ def init(data: str, target: str | None, by: tuple[str, ...], output: str | None,
     tuning init 'customers/*.csv' --target churned > churn.yaml
     tuning plan churn.yaml
     """
-    from tuning.cli.starter import starter
-    from tuning.errors import DefinitionError
-
     if output is not None and os.path.exists(output) and not force:
         raise DefinitionError(f"{output!r} is there already; choose another --output, or replace it with --force.")
     text = starter(data, target, by, os.path.dirname(os.path.abspath(output)) if output is not None else os.getcwd())

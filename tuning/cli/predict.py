@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
+
+from tuning.cli import exit_codes
+from tuning.data.reading import write_frame
+from tuning.errors import DataError
+from tuning.runs.prediction import predict_file
+from tuning.runs.results import RunResult
+from tuning.storage.names import mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,25 +29,19 @@ def predict(run_dir: str, customer: str | None, data: str, output: str | None, a
 
     The answer is the rows with a column `prediction`, and one of probabilities per class where the model has them.
     """
-    from tuning.runs.prediction import predict_file
-    from tuning.runs.results import RunResult
-
     predicted, without = predict_file(RunResult(run_dir), data, customer, allow_pickle=allow_pickle)
     _write(predicted, output)
     for name, reason in without.items():
         click.echo(f"no prediction for customer {name!r}: {reason}", err=True)
     if without:
-        raise SystemExit(3 if predicted["prediction"].notna().any() else 4)
+        some = predicted["prediction"].notna().any()
+        sys.exit(exit_codes.SOME_WITHOUT_MODEL if some else exit_codes.ALL_WITHOUT_MODEL)
 
 
 def _write(frame: pd.DataFrame, output: str | None) -> None:
     if output is None:
         click.echo(frame.to_csv(index=False), nl=False)
         return
-    from tuning.data.reading import write_frame
-    from tuning.errors import DataError
-    from tuning.storage.names import mask
-
     if output.lower().endswith((".xlsx", ".xls", ".json", ".feather")):
         raise DataError(f"--output: {output!r} is neither CSV nor Parquet; end it in .csv, .csv.gz or .parquet.")
     try:

@@ -8,7 +8,10 @@ from typing import Any
 
 import click
 
-from tuning.cli.main import EXIT_NONE, EXIT_SOME, definition_options, read
+from tuning.cli import exit_codes
+from tuning.cli.options import definition_options, read
+from tuning.planning.plan import make_plan
+from tuning.planning.validation import check_customers
 
 
 @click.command()
@@ -23,9 +26,6 @@ def validate(definition: str, first: int, everybody: bool, output: str, **option
     Exit codes: 0 fine, 2 the definition or the data as a whole is wrong, 3 some customers would get no model,
     4 none would.
     """
-    from tuning.planning.plan import make_plan
-    from tuning.planning.validation import check_customers
-
     made = make_plan(read(definition, **options))
     chosen = made.studies if everybody else made.studies[:first]
     refused = check_customers(made, [study.customer for study in chosen])
@@ -39,5 +39,4 @@ def validate(definition: str, first: int, everybody: bool, output: str, **option
             f"of {len(chosen)} looked at {len(refused)} would get no model",
             err=True,
         )
-    if refused:
-        sys.exit(EXIT_NONE if len(refused) == len(made.studies) else EXIT_SOME)
+    sys.exit(exit_codes.of_models(len(made.studies), len(made.studies) - len(refused)))

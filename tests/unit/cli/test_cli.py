@@ -124,7 +124,11 @@ def test_validate_names_the_customers_that_would_get_no_model(definition: Path) 
         ("data: customers\ntarget: churned\nscheduler: ahsa\n", 2, "did you mean 'asha'"),
         ("data: customers\ntarget: churned\nscheduler: {name: asha, grace: 2}\n", 2, "did you mean 'grace_period'"),
         ("data: customers\ntarget: churned\nmlflow: {tracking_uri: 'htp://x'}\n", 2, "MLflow knows no htp://"),
-        ("data: customers\ntarget: churned\nmlflow: {tracking_uri: ./mlruns}\n", 2, "is a folder, and MLflow no longer writes"),
+        (
+            "data: customers\ntarget: churned\nmlflow: {tracking_uri: ./mlruns}\n",
+            2,
+            "is a folder, and MLflow no longer writes",
+        ),
         ("data: customers\ntarget: churned\nmlflow: {tracking_uri: 'sqlite://x.db'}\n", 2, "a database in memory"),
         ("data: customers\ntarget: churned\nalgorithm: {name: optuna, sampler: tpee}\n", 2, "tpe"),
         ("data: customers\ntarget: churned\nsplit: {fold: 3}\n", 2, "split.fold: unknown key. Did you mean 'folds'?"),

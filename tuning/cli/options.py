@@ -1,0 +1,92 @@
+"""Options that several commands have, and the definition that they make."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import click
+
+from search_spaces import SpaceError
+from search_spaces.yaml_text import parse_yaml
+from tuning.definition.definition import Definition
+from tuning.definition.yaml_file import read_definition
+from tuning.errors import DefinitionError
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def definition_options(command: C) -> C:
+    """The argument DEFINITION and the options that override its keys, as `read` takes them."""
+    for option in reversed(
+        [
+            click.argument("definition", type=click.Path(exists=True, dir_okay=False)),
+            click.option("--data", metavar="PATH", help="File, folder or glob, instead of the definition's."),
+            click.option("--customer", multiple=True, metavar="ID", help="Only this customer (may be given again)."),
+            click.option("--by", multiple=True, metavar="COLUMN", help="Key column(s): each value is a customer."),
+            click.option("--slots", type=click.IntRange(min=1), help="Trials at once (default: the CPUs)."),
+            changes_option("Override a key (value is YAML; dots for parts)."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def changes_option(help_text: str) -> Callable[[C], C]:
+    """The option `--set KEY=VALUE`, as `read_changes` takes it."""
+    return click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help=help_text)
+
+
+output_option = click.option(
+    "--output",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+    help="Form of the data.",
+)
+
+
+def read(
+    definition: str,
+    data: str | None,
+    by: tuple[str, ...],
+    customer: tuple[str, ...],
+    slots: int | None,
+    changes: tuple[str, ...],
+) -> Definition:
+    """The definition of a file with the command line's overrides."""
+    overrides = read_changes(changes)
+    if data is not None:
+        overrides["data"] = data if "://" in data else os.path.abspath(os.path.expanduser(data))
+    if by:
+        overrides["by"] = list(by)
+    if customer:
+        overrides["customers"] = list(customer)
+    if slots is not None:
+        overrides["slots"] = slots
+    return read_definition(definition, overrides)
+
+
+def read_changes(changes: Iterable[str]) -> dict[str, Any]:
+    """The keys and values of `--set`, nested where a key has dots."""
+    overrides: dict[str, Any] = {}
+    for change in changes:
+        _override(overrides, change)
+    return overrides
+
+
+def _override(overrides: dict[str, Any], change: str) -> None:
+    key, found, value = change.partition("=")
+    if not found or not all(key.split(".")):
+        raise DefinitionError(f"--set {change!r}: KEY=VALUE is expected, such as --set trials=50.")
+    try:
+        parsed = parse_yaml(value, "the value")
+    except SpaceError as error:
+        raise DefinitionError(f"--set {change!r}: {error}.") from error
+    *parents, last = key.split(".")
+    for parent in parents:
+        overrides = overrides.setdefault(parent, {})
+        if not isinstance(overrides, dict):
+            raise DefinitionError(f"--set {change!r}: {parent!r} is set to {overrides!r} already, it has no parts.")
+    overrides[last] = parsed

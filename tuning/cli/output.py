@@ -1,0 +1,103 @@
+"""What commands print of a run: the leaderboard to stdout, where the rest is to stderr."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tuning.runs.plan_file import frozen_definition
+from tuning.tracking.settings import how_to_look, tracking_uri_of
+from tuning.wording import shorten
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tuning.runs.results import RunResult
+
+
+def show_finished(result: RunResult, counts: dict[str, Any], output: str) -> None:
+    """Print what came of a run: its counts (`RunResult.summary`) as JSON, or its leaderboard and where all is."""
+    if output == "json":
+        click.echo(json.dumps(counts))
+    else:
+        show_leaderboard(result, output)
+        click.echo(_where(result, counts), err=True)
+
+
+def explain(result: RunResult) -> None:
+    """The tracebacks that the records keep, each once: what somebody who debugs a customer wants to see."""
+    told = {
+        (record.customer, record.reason): record.error
+        for records in (result.study_records, result.trial_records)
+        for record in records
+        if record.error
+    }
+    for (customer, reason), error in told.items():
+        click.echo(f"customer {customer!r}: {reason}\n{error}", err=True)
+
+
+def show_leaderboard(result: RunResult, output: str) -> None:
+    """Print a leaderboard."""
+    board = result.leaderboard()
+    if output == "csv":
+        click.echo(board.to_csv(index=False), nl=False)
+    elif output == "json":
+        click.echo(board.to_json(orient="records", force_ascii=False))
+    else:
+        click.echo(table(board))
+
+
+def table(board: pd.DataFrame) -> str:
+    """A leaderboard for a terminal: one line per customer, with the parameters or the reason why there is no model."""
+    shown = board[["customer", "status", "model", "cv_score", "test_score"]].copy()
+    shown["default"], shown["gain"], shown["trials"] = board["default_test_score"], board["gain"], board["trials"]
+    for name in ("cv_score", "test_score", "default", "gain"):
+        shown[name] = shown[name].map(lambda value: "" if value != value or value is None else f"{value:.4g}")
+    shown["customer"] = shown["customer"].map(lambda value: _cut(value, 30))
+    shown["parameters or reason"] = [
+        _cut(params if isinstance(params, str) and params else reason, 70)
+        for params, reason in zip(board["params"], board["reason"], strict=True)
+    ]
+    shown = shown.astype(object).fillna("").astype(str)
+    widths = {name: max(len(name), *shown[name].map(len), 0) for name in shown}
+    left = {"customer", "status", "model", "parameters or reason"}
+    rows = [dict(zip(shown, shown, strict=True)), *shown.to_dict("records")]
+    return "\n".join(
+        "  ".join(f"{row[name]:{'<' if name in left else '>'}{width}}" for name, width in widths.items()).rstrip()
+        for row in rows
+    )
+
+
+def _cut(value: object, width: int) -> str:
+    missing = value is None or value != value
+    return "" if missing else shorten(" ".join(str(value).split()), width)
+
+
+def _against_default(counts: dict[str, Any]) -> list[str]:
+    compared, worse = counts["compared_with_default"], counts["worse_than_default"]
+    if not compared:
+        return []
+    return [
+        f"On the hold-out {worse} of {compared} winners other than the default configuration "
+        f"({100 * worse / compared:.0f} %) are worse than it; more rows, folds or `winner: one_standard_error` make "
+        "that rarer."
+    ]
+
+
+def _where(result: RunResult, counts: dict[str, Any]) -> str:
+    without = f", {counts['without_model']} without (the reason is in their row)" if counts["without_model"] else ""
+    lines = [
+        "",
+        f"{counts['succeeded']} of {counts['customers']} customers have a model{without}; {counts['trials']} trials.",
+        *_against_default(counts),
+        f"records      {result.directory.display('records')}",
+        f"models       {result.directory.display('models')}",
+        f"leaderboard  tuning leaderboard {result.directory.shown}",
+    ]
+    definition = frozen_definition(result.directory)
+    if definition.mlflow.enabled:
+        uri = tracking_uri_of(result.directory, definition.mlflow.tracking_uri)
+        lines.append(f"mlflow       {how_to_look(uri, definition.mlflow.experiment or definition.name)}")
+    return "\n".join(lines)

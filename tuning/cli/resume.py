@@ -1,0 +1,25 @@
+"""`tuning resume`: going on with a run."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from tuning.cli import exit_codes
+from tuning.cli.options import changes_option, output_option, read_changes
+from tuning.cli.output import show_finished
+from tuning.driver.runner import TuneRunner
+
+
+@click.command()
+@click.argument("run_dir", metavar="RUN")
+@changes_option("Change what a resume may change, such as trials=80 or limits.run_seconds=3600.")
+@click.option("--quiet", is_flag=True, help="No progress line.")
+@output_option
+def resume(run_dir: str, changes: tuple[str, ...], quiet: bool, output: str) -> None:
+    """Go on with the run in folder RUN from its records."""
+    result = TuneRunner.resume(run_dir, progress=not quiet, **read_changes(changes))
+    counts = result.summary()
+    show_finished(result, counts, output)
+    sys.exit(exit_codes.of_models(counts["customers"], counts["succeeded"]))

@@ -1,0 +1,36 @@
+"""`tuning run`: the search."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from tuning.cli import exit_codes
+from tuning.cli.options import definition_options, output_option, read
+from tuning.cli.output import explain, show_finished
+from tuning.driver.runner import TuneRunner
+from tuning.errors import DefinitionError
+
+
+@click.command()
+@definition_options
+@click.option("--run-dir", metavar="DIR", help="The run's folder (default: <storage>/<name>-<time>).")
+@click.option("--resume", "again", is_flag=True, help="Go on when the folder holds this run already.")
+@click.option("--in-process", is_flag=True, help="Without Ray, in this process, for debugging; see --customer.")
+@click.option("--quiet", is_flag=True, help="No progress line.")
+@output_option
+def run(
+    definition: str, run_dir: str | None, again: bool, in_process: bool, quiet: bool, output: str, **options: Any
+) -> None:
+    """Search the best model for every customer of DEFINITION."""
+    if again and run_dir is None:
+        raise DefinitionError("--resume needs --run-dir, the folder of the run to go on with.")
+    runner = TuneRunner(read(definition, **options))
+    result = runner.run(run_dir, progress=not quiet, in_process=in_process, resume=again)
+    if in_process and options["customer"]:
+        explain(result)
+    counts = result.summary()
+    show_finished(result, counts, output)
+    sys.exit(exit_codes.of_models(counts["customers"], counts["succeeded"]))
