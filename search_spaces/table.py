@@ -6,16 +6,16 @@ from search_spaces.algorithms import registry
 
 PAGE = """# Search algorithms
 
-Name an algorithm in one word, or with options: `algorithm: {{name: optuna, profile: v4}}`. All of them search the same space,
-accept points to try first, survive failed trials and use their study's seed only. `tests/contracts/test_spaces.py` holds
-every algorithm to that.
+Name an algorithm in one word, or with options: `algorithm: {{name: optuna, profile: v4}}`. All of them search the same
+space, accept points to try first, survive failed trials and use their study's seed only.
+`tests/contracts/test_spaces.py` holds every algorithm to that.
 
 This page is written by `python -m search_spaces.table > docs/algorithms.md`; a test compares them.
 
 {table}
 
-**Learns from**: *evaluated points* are results from before the study (warm start); *trials* are the study's own, the points to
-try first included.
+**Learns from**: *evaluated points* are results from before the study (warm start); *trials* are the study's own, the
+points to try first included.
 
 ## Warm start
 
@@ -26,8 +26,8 @@ warm_start:
   - {{config: {{model: ridge, alpha: 100}}, score: 0.71}}      # known: learnt from, not tried first
 ```
 
-A parameter that a configuration leaves out has its default. A score is one of the definition's metric. The column “learns from”
-says which algorithms use it. To start this week's search with last week's best:
+A parameter that a configuration leaves out has its default. A score is one of the definition's metric. The column
+“learns from” says which algorithms use it. To start this week's search with last week's best:
 
 ```python
 TuneRunner(..., warm_start=RunResult("runs/week-46").warm_start(best=2)).run("runs/week-47")
@@ -35,20 +35,21 @@ TuneRunner(..., warm_start=RunResult("runs/week-46").warm_start(best=2)).run("ru
 
 ## Which one to take
 
-On a quadratic of two parameters, `optuna` (the default) beats random search in 19 of 20 studies of 40 trials, at 0.5 ms a
-suggestion. `random` and `sobol` cost next to nothing. Gaussian processes (`optuna` with `sampler: gp`, `bayesopt`, `ax`,
-`hebo`) find the best configurations there, at 0.1 to 2 s a suggestion. `bohb` needs a scheduler with small budgets, or
-`min_bandwidth: 0.1`. Figures: [cost and result](decisions/2026-11-22-cost-of-search-algorithms.md),
+On a quadratic of two parameters, `optuna` (the default) beats random search in 19 of 20 studies of 40 trials, at 0.5 ms
+a suggestion. `random` and `sobol` cost next to nothing. Gaussian processes (`optuna` with `sampler: gp`, `bayesopt`,
+`ax`, `hebo`) find the best configurations there, at 0.1 to 2 s a suggestion. `bohb` needs a scheduler with small
+budgets, or `min_bandwidth: 0.1`. Figures: [cost and result](decisions/2026-11-22-cost-of-search-algorithms.md),
 [BOHB](decisions/2026-11-22-bohb-bandwidth.md).
 
 ## Optional libraries
 
-The libraries of the last column are optional. The extras `ax`, `bayesopt`, `bohb`, `cmaes`, `flaml`, `gp`, `nevergrad` and
-`zoopt` install them, for example `pip install 'tuning-service[nevergrad]'`.
+The libraries of the last column are optional. The extras `ax`, `bayesopt`, `bohb`, `cmaes`, `flaml`, `gp`, `nevergrad`
+and `zoopt` install them, for example `pip install 'tuning-service[nevergrad]'`.
 
-`make test` tests `bayesopt`, `blendsearch`, `bohb`, `cfo`, `nevergrad`, `zoopt` and Optuna's CMA-ES with the versions in
-`constraints.txt` (numpy 2.4, Ray 2.60, Optuna 5, scikit-learn 1.9). `ax`, `hebo` and Optuna's GP need PyTorch, which is large,
-and seconds per suggestion. They were tested by hand in their own environment and passed, as did bayesian-optimization 1.4.3:
+`make test` tests `bayesopt`, `blendsearch`, `bohb`, `cfo`, `nevergrad`, `zoopt` and Optuna's CMA-ES with the versions
+in `constraints.txt` (numpy 2.4, Ray 2.60, Optuna 5, scikit-learn 1.9). `ax`, `hebo` and Optuna's GP need PyTorch, which
+is large, and seconds per suggestion. They were tested by hand in their own environment and passed, as did
+bayesian-optimization 1.4.3:
 
 ```console
 $ python3 -m venv heavy && heavy/bin/pip install -c constraints.txt -e '.[dev,ax,gp]'
@@ -57,22 +58,22 @@ $ heavy/bin/pip install --no-deps HEBO==0.3.6
 $ heavy/bin/python -m pytest tests/contracts/test_spaces.py -k "ax or hebo or optuna-gp" --timeout 900
 ```
 
-In real runs (three customers, `asha`, a conditional space of two families, a warm start with points and scores) every algorithm
-gave the same trials and scores on one and on two workers, and with the customers in another order (HEBO's
-run was interrupted and resumed).
+In real runs (three customers, `asha`, a conditional space of two families, a warm start with points and scores) every
+algorithm gave the same trials and scores on one and on two workers, and with the customers in another order (HEBO's run
+was interrupted and resumed).
 
 When a library is missing, or has a version known not to work, the error says this:
 
 {limits}
 
-Ray Tune 2.60 has wrappers for Ax, bayesian-optimization, BOHB, HEBO, HyperOpt, Nevergrad, Optuna and ZOOpt. The wrappers for
-Dragonfly, scikit-optimize and SigOpt were removed from Ray; asking for one of them says so.
+Ray Tune 2.60 has wrappers for Ax, bayesian-optimization, BOHB, HEBO, HyperOpt, Nevergrad, Optuna and ZOOpt. The
+wrappers for Dragonfly, scikit-optimize and SigOpt were removed from Ray; asking for one of them says so.
 
 ## What an algorithm cannot be told
 
-Some libraries cannot express a part of a space: they treat a step on a logarithmic scale as continuous, whole numbers as real
-ones, or all branches as if they existed at once. The plan prints this, and `spec.losses(space)` lists it. All suggestions are
-still inside the space; only the library's model fits less well.
+Some libraries cannot express a part of a space: they treat a step on a logarithmic scale as continuous, whole numbers
+as real ones, or all branches as if they existed at once. The plan prints this, and `spec.losses(space)` lists it. All
+suggestions are still inside the space; only the library's model fits less well.
 """
 
 
