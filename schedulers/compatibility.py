@@ -24,9 +24,9 @@ def check_spread(spec: SchedulerSpec) -> str | None:
     if not spec.pauses:
         return None
     return (
-        f"scheduler {spec.name} pauses trials, and only the driver's memory knows whom they wait for: spread over "
-        "workers, a driver that dies loses it and a worker that dies changes its decisions. Use placement: packed, "
-        "where it runs in process and is repeatable, or a scheduler that does not pause, such as asha"
+        f"scheduler {spec.name} pauses trials: spread over workers, the death of the driver loses its state, and the "
+        "death of a worker changes its decisions. Use placement: packed, or a scheduler that does not pause, such as "
+        "asha"
     )
 
 

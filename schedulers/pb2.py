@@ -89,7 +89,7 @@ class Pb2Scheduler(Population):
             if parameter_place(trial.config, each) is None:
                 raise SchedulerError(
                     f"scheduler pb2: trial {trial.trial_id} has no hyperparameter {'.'.join(each.path)}; "
-                    "pb2 needs every one that it changes in every configuration: use pbt"
+                    "pb2 needs every hyperparameter that it changes in every configuration, so use pbt"
                 )
         super().on_trial_add(tune_controller, trial)
 

@@ -99,7 +99,7 @@ def test_a_command_on_ray_stops_in_order_at_the_first_signal(tmp_path: Path) -> 
     os.killpg(command.pid, signal.SIGINT)  # as a terminal does: to every process of the command
     _, err = command.communicate(timeout=60)
     assert command.returncode == 130, err
-    assert "stopping: what is finished is being written" in err
+    assert "Stopping once finished trials are written" in err
     assert f"Go on with: tuning resume {run}" in err
     assert "Traceback" not in err
     term = newest_term(RunDirectory(str(run)))

@@ -335,8 +335,8 @@ def test_wrong_commands_end_with_a_sentence(definition: Path, tmp_path: Path) ->
         (["compare", "--from-curves", tmp_path / "one.csv"], 2, "one algorithm, 'a', and nothing to compare it with"),
         (["compare", "--from-curves", tmp_path / "empty.csv"], 2, "no column seed, trial, score"),
         (["compare", "--from-table", tmp_path / "one.csv"], 2, "no algorithms to compare"),
-        (["compare", "--from-curves", tmp_path / "one.csv", "--trials", "9"], 2, "--trials would do nothing"),
-        (["compare", "--from-table", tmp_path / "one.csv", "--resume"], 2, "--resume would do nothing"),
+        (["compare", "--from-curves", tmp_path / "one.csv", "--trials", "9"], 2, "--trials has no effect"),
+        (["compare", "--from-table", tmp_path / "one.csv", "--resume"], 2, "--resume has no effect"),
         (["compare", "--from-run", tmp_path], 1, "not a run directory"),
         (["tabulate", definition, "--to", tmp_path / "x.parquet", "--levels", "20000"], 2, "more than the limit"),
     ):

@@ -88,7 +88,7 @@ def test_a_live_owner_on_another_machine_is_left_alone(customers: Path, bucket: 
     owned = begin(TuneRunner(**fields).definition, bucket.uri("run"))
     with pytest.raises(RunOwnedError, match="is already being run by this very process"):
         TuneRunner(**fields).run(bucket.uri("run"), resume=True, **QUIET)
-    with pytest.raises(RunOwnedError, match="has just been taken by"):
+    with pytest.raises(RunOwnedError, match="has just started"):
         claim(owned.directory, 1, (), 1, 0.0)
     owned.lease.release()
     TuneRunner(**fields).run(bucket.uri("run"), resume=True, **QUIET)

@@ -27,23 +27,23 @@ def _optional_definition(command: Any) -> Any:
 @click.command()
 @_optional_definition
 @click.option("--algorithms", metavar="LIST", help="Such as random,optuna,hyperopt,optuna+asha (with a scheduler).")
-@click.option("--seeds", type=click.IntRange(min=1), help="Repetitions of every search (default: 10).")
-@click.option("--trials", type=click.IntRange(min=1), help="Of every search (default: the definition's).")
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Of every search, instead of trials.")
+@click.option("--seeds", type=click.IntRange(min=1), help="Repetitions of each search (default: 10).")
+@click.option("--trials", type=click.IntRange(min=1), help="Trials of each search (default: the definition's).")
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Seconds of each, instead of trials.")
 @click.option("--baseline", metavar="NAME", help="Algorithm that the others are tested against (default: the best).")
-@click.option("--axis", type=click.Choice(["trials", "steps", "seconds"]), help="Budget that the verdict is on.")
-@click.option("--alpha", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Level of tests [0.05].")
+@click.option("--axis", type=click.Choice(["trials", "steps", "seconds"]), help="Budget used for the verdict.")
+@click.option("--alpha", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Significance level [0.05].")
 @click.option("--margin", type=click.FloatRange(0, 1), help="Regret that does not matter in practice [0.02].")
 @click.option(
     "--from-curves", type=click.Path(exists=True, dir_okay=False), help="Analyse finished curves; run nothing."
 )
 @click.option("--from-table", type=click.Path(exists=True, dir_okay=False), help="Search recorded evaluations again.")
 @click.option("--from-run", metavar="RUN", help="Analyse the comparison in folder RUN again.")
-@click.option("--mode", type=click.Choice(["max", "min"]), help="Direction, where a file has no column mode.")
+@click.option("--mode", type=click.Choice(["max", "min"]), help="Direction, when the file has no column `mode`.")
 @click.option("--unequal", type=click.Choice(["match", "refuse"]), default="match", show_default=True)
 @click.option("--html", type=click.Path(dir_okay=False, writable=True), help="Write the report as one HTML page.")
 @click.option("--run-dir", metavar="DIR", help="The run's folder (default: <storage>/<name>-<time>).")
-@click.option("--resume", is_flag=True, help="Go on when the folder holds this comparison already.")
+@click.option("--resume", is_flag=True, help="Resume when the folder already holds this comparison.")
 @click.option("--in-process", is_flag=True, help="Without Ray, in this process, for debugging.")
 @click.option("--quiet", is_flag=True, help="No progress line.")
 @click.option("--output", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
@@ -127,7 +127,7 @@ def _no_effect(sources: dict[str, str | None], searching: dict[str, Any], runnin
     idle = {**running, **({} if source == "--from-table" else searching)}
     given = [f"--{name.replace('_', '-')}" for name, value in idle.items() if value]
     if given:
-        raise click.UsageError(f"{', '.join(given)} would do nothing with {source}, which runs nothing; leave it out.")
+        raise click.UsageError(f"{', '.join(given)} has no effect with {source}, which runs nothing; remove it.")
 
 
 def _from_curves(path: str, mode: str | None, analysis: dict[str, Any]) -> Comparison:
@@ -173,10 +173,10 @@ def _show(found: Comparison, output: str, html: str | None) -> None:
 @click.command()
 @definition_options
 @click.option("--levels", type=click.IntRange(min=1), default=5, show_default=True, help="Values per number.")
-@click.option("--limit", type=click.IntRange(min=1), default=10_000, show_default=True, help="Most configurations.")
+@click.option("--limit", type=click.IntRange(min=1), default=10_000, show_default=True, help="Configurations at most.")
 @click.option("--to", "target", required=True, metavar="FILE.parquet", help="The table to write.")
 @click.option("--run-dir", metavar="DIR", help="The run's folder (default: <storage>/<name>-<time>).")
-@click.option("--resume", is_flag=True, help="Go on when the folder holds this run already.")
+@click.option("--resume", is_flag=True, help="Resume when the folder already holds this run.")
 @click.option("--in-process", is_flag=True, help="Without Ray, in this process, for debugging.")
 @click.option("--quiet", is_flag=True, help="No progress line.")
 def tabulate(

@@ -23,10 +23,10 @@ def definition_options(command: C) -> C:
         [
             click.argument("definition", type=click.Path(exists=True, dir_okay=False)),
             click.option("--data", metavar="PATH", help="File, folder or glob, instead of the definition's."),
-            click.option("--customer", multiple=True, metavar="ID", help="Only this customer (may be given again)."),
+            click.option("--customer", multiple=True, metavar="ID", help="Only this customer (can be repeated)."),
             click.option("--by", multiple=True, metavar="COLUMN", help="Key column(s): each value is a customer."),
             click.option("--slots", type=click.IntRange(min=1), help="Trials at once (default: the CPUs)."),
-            changes_option("Override a key (value is YAML; dots for parts)."),
+            changes_option("Override a key (value is YAML; dots reach into mappings)."),
         ]
     ):
         command = option(command)
@@ -88,5 +88,5 @@ def _override(overrides: dict[str, Any], change: str) -> None:
     for parent in parents:
         overrides = overrides.setdefault(parent, {})
         if not isinstance(overrides, dict):
-            raise DefinitionError(f"--set {change!r}: {parent!r} is set to {overrides!r} already, it has no parts.")
+            raise DefinitionError(f"--set {change!r}: {parent!r} is already {overrides!r}, which is not a mapping.")
     overrides[last] = parsed

@@ -80,9 +80,8 @@ def _against_default(counts: dict[str, Any]) -> list[str]:
     if not compared:
         return []
     return [
-        f"On the hold-out {worse} of {compared} winners other than the default configuration "
-        f"({100 * worse / compared:.0f} %) are worse than it; more rows, folds or `winner: one_standard_error` make "
-        "that rarer."
+        f"{worse} of the {compared} winners that beat the default in the search ({100 * worse / compared:.0f} %) score "
+        "below it on the hold-out rows. More rows, more folds or `winner: one_standard_error` reduce this."
     ]
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("run_dir", metavar="RUN")
-@click.option("--customer", metavar="ID", help="Whose model; without it rows of a keyed table go to their own.")
+@click.option("--customer", metavar="ID", help="Use this customer's model (default: each row's own customer, by key).")
 @click.option("--data", required=True, metavar="FILE", help="CSV or Parquet with the columns of the training data.")
 @click.option("--output", metavar="FILE", help="CSV or Parquet file to write (default: CSV on stdout).")
 @click.option("--allow-pickle", is_flag=True, help="Also load a model saved with cloudpickle, which runs its code.")

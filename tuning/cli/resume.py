@@ -18,7 +18,7 @@ from tuning.driver.runner import TuneRunner
 @click.option("--quiet", is_flag=True, help="No progress line.")
 @output_option
 def resume(run_dir: str, changes: tuple[str, ...], quiet: bool, output: str) -> None:
-    """Go on with the run in folder RUN from its records."""
+    """Resume the run in folder RUN from its records."""
     result = TuneRunner.resume(run_dir, progress=not quiet, **read_changes(changes))
     counts = result.summary()
     show_finished(result, counts, output)

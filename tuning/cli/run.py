@@ -17,7 +17,7 @@ from tuning.errors import DefinitionError
 @click.command()
 @definition_options
 @click.option("--run-dir", metavar="DIR", help="The run's folder (default: <storage>/<name>-<time>).")
-@click.option("--resume", "again", is_flag=True, help="Go on when the folder holds this run already.")
+@click.option("--resume", "again", is_flag=True, help="Resume when the folder already holds this run.")
 @click.option("--in-process", is_flag=True, help="Without Ray, in this process, for debugging; see --customer.")
 @click.option("--quiet", is_flag=True, help="No progress line.")
 @output_option
@@ -26,7 +26,7 @@ def run(
 ) -> None:
     """Search the best model for every customer of DEFINITION."""
     if again and run_dir is None:
-        raise DefinitionError("--resume needs --run-dir, the folder of the run to go on with.")
+        raise DefinitionError("--resume needs --run-dir, the folder of the run to resume.")
     runner = TuneRunner(read(definition, **options))
     result = runner.run(run_dir, progress=not quiet, in_process=in_process, resume=again)
     if in_process and options["customer"]:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first one is a wish, the second one an order, the third one an exception."""
+"""Ctrl-C and SIGTERM. First: finish and stop. Second: kill the workers. Third: raise."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Signals:
             order, self.order = self.order, None
             threading.Thread(target=order, daemon=True).start()
             return
-        print("\nstopping: what is finished is being written (once more: stop now)", file=sys.stderr)  # noqa: T201
+        print("\nStopping once finished trials are written. Press Ctrl-C again to stop immediately.", file=sys.stderr)  # noqa: T201
 
 
 @contextmanager

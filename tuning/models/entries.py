@@ -201,7 +201,7 @@ def _with_unique_names(entries: Sequence[ModelEntry]) -> tuple[ModelEntry, ...]:
     ]
     doubled = {name for name in names if names.count(name) > 1}
     if doubled:
-        raise ValueError(f"{', '.join(map(repr, sorted(doubled)))} stands there twice; give each entry a `name`.")
+        raise ValueError(f"{', '.join(map(repr, sorted(doubled)))} is listed twice; give each entry a `name`.")
     return tuple(replace(entry, name=name) for entry, name in zip(entries, names, strict=True))
 
 

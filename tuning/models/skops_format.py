@@ -79,7 +79,7 @@ def _check_types(content: bytes) -> list[str]:
     try:
         needed = skops.io.get_untrusted_types(data=content)
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise RunError(f"a model file is not one that this program writes: {type(error).__name__}: {error}") from error
+        raise RunError(f"a model file was not written by this program: {type(error).__name__}: {error}") from error
     foreign = sorted(set(needed) - set(TRUSTED))
     if foreign:
         raise RunError(

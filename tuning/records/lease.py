@@ -1,4 +1,4 @@
-"""The lease: the owner of a run counts in a file as long as it lives, and others look whether it still does.
+"""The lease: the owner increments a counter in a file; others take over once it stops.
 
 No clock of one machine is compared with another's: an owner is dead when its counter stood still for
 `DEAD_AFTER_S` on the observer's own monotonic clock, or when its process has ended on the observer's machine.
@@ -122,7 +122,7 @@ def wait_until_dead(
     if first.released or term.owner.here or term.owner.gone:
         return
     logger.warning(
-        "%s belongs to %s; it is taken over if no sign of life comes within %g s",
+        "%s is owned by %s. Taking over in %g s unless its heartbeat continues.",
         directory.shown,
         term.owner,
         dead_after,
@@ -135,7 +135,7 @@ def wait_until_dead(
             return
         if beat.counter != first.counter:
             raise RunOwnedError(
-                f"{directory.shown} is being run by {term.owner}, which is alive. Wait until it has ended, or stop "
+                f"{directory.shown} is being run by {term.owner}, which is alive. Wait for it to finish, or stop "
                 f"it (Ctrl-C there, or kill {term.owner.pid} on {term.owner.host}); then: tuning resume "
                 f"{directory.shown}"
             )

@@ -147,8 +147,8 @@ def claim(directory: RunDirectory, number: int, accepts: tuple[str, ...], trials
     except FileExistsError as error:
         other = _read(directory, claim_file(number)).owner
         raise RunOwnedError(
-            f"{directory.shown} has just been taken by {other}, so it is not started here too. Wait until that one "
-            f"has ended, or stop it; then: tuning resume {directory.shown}"
+            f"{other} has just started {directory.shown}. Wait for it to finish, or stop it; then: "
+            f"tuning resume {directory.shown}"
         ) from error
     return term
 
@@ -161,6 +161,6 @@ def _read(directory: RunDirectory, name: str) -> Term:
         return Term(**{**values, "accepts": tuple(values["accepts"]), "owner": Owner(**values["owner"])})
     except (ValueError, TypeError, KeyError, OSError) as error:
         raise RunError(
-            f"{directory.display(name)} is damaged ({type(error).__name__}: {error}). Restore it; or remove it, which "
-            "makes the run go on from the owner before: the trials recorded since then run again."
+            f"{directory.display(name)} is damaged ({type(error).__name__}: {error}). Restore it. Or remove it: "
+            "the run then continues from the owner before, and the trials recorded since then run again."
         ) from error

@@ -30,7 +30,7 @@ def predict_file(
     definition = frozen_definition(result.directory)
     by = definition.by
     if customer is None and not by:
-        raise DefinitionError("--customer is needed: the run's customers are files, so rows do not say whose they are.")
+        raise DefinitionError("--customer is needed: the run's customers are files, so rows name no customer.")
     if customer is not None:
         model = result.model(customer, allow_pickle=allow_pickle)
         # What was text when the model was fitted stays text, even if these rows look like numbers.
@@ -95,7 +95,7 @@ def _prepared(definition: Any, result: RunResult, frame: pd.DataFrame) -> pd.Dat
     prepared = apply_prepare(load_function(definition.prepare, result.directory), frame)
     if len(prepared) != len(frame):
         raise CustomerError(
-            f"prepare made {len(prepared)} rows of {len(frame)}; to predict, every row has to stay, in its place."
+            f"prepare returned {len(prepared)} rows for {len(frame)}; to predict, it must keep every row, in order."
         )
     return prepared
 

@@ -43,7 +43,7 @@ def check(entries: Sequence[WarmStart], space: Any, own: Mapping[str, Any], tria
         try:
             each.default()
         except SpaceError as error:
-            way_out = "give the parameters defaults that the constraints allow, since every search begins there"
+            way_out = "give the parameters defaults that the constraints allow, since every search starts there"
             raise PlanError(f"{whose}search_space: {error}; {way_out}.") from error
     for number, entry in enumerate(entries):
         spaces = [own.get(entry.customer, space)] if entry.customer is not None else [space, *own.values()]

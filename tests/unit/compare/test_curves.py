@@ -143,7 +143,7 @@ def test_files_give_the_same_curves(tmp_path: Path, suffix: str) -> None:
         ({"score": "good"}, "score .* must hold numbers"),
         ({"trial": 0}, "whole numbers from 1"),
         ({"trial": 1.5}, "whole numbers from 1"),
-        ({"trial": 1}, "'a', task 't', seed 0: trial 1 stands twice"),
+        ({"trial": 1}, "'a', task 't', seed 0: trial 1 appears twice"),
         ({"mode": "up"}, "must be max or min"),
         ({"mode": ["max", "min"] * 4}, "both modes"),
         ({"seconds": -1.0}, "must be 0 or more"),

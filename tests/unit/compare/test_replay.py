@@ -167,7 +167,7 @@ def test_failed_configurations_are_failed_trials() -> None:
     ("change", "message"),
     [
         (lambda f: f[1:], "Task 't0': the table is not complete, 1 of 240 configurations are missing"),
-        (lambda f: pd.concat([f, f[:1]]), "stand twice"),
+        (lambda f: pd.concat([f, f[:1]]), "appear twice"),
         (lambda f: f.assign(step=2), "steps must count 1, 2, 3"),
         (lambda f: f.drop(columns="score"), "no column score"),
         (lambda f: f.drop(columns=["param.x", "param.y", "param.kind"]), "no column config"),

@@ -67,7 +67,7 @@ def test_names_are_the_classes_and_what_differs() -> None:
         ([{"estimatr": "ridge"}], "entry 1: unknown key 'estimatr'. Did you mean 'estimator'"),
         ([{"name": "a"}], "entry 1: there is no `estimator`"),
         ([{"name": "ridge", "estimator": "sklearn.linear_model:Lasso"}], "'ridge' is a built-in family"),
-        ([Ridge(), Ridge()], "'Ridge' stands there twice; give each entry a `name`"),
+        ([Ridge(), Ridge()], "'Ridge' is listed twice; give each entry a `name`"),
         ([StandardScaler()], "is not an estimator"),
         ([{"estimator": Ridge(), "input": "table"}], "'table' is not one of auto, encoded, frame"),
         ([{"estimator": Ridge(), "search_space": {"alpha": {"type": "flot"}}}], "search_space"),

@@ -171,7 +171,7 @@ def _check_order(frame: pd.DataFrame) -> None:
             row = frame.iloc[int(np.flatnonzero(wrong)[0])]
             curve = f"method {row['method']!r}, task {row['task']!r}, seed {row['seed']}"
             raise DataError(
-                f"{curve}: trial {int(row['trial'])} stands twice in the curves table."
+                f"{curve}: trial {int(row['trial'])} appears twice in the curves table."
                 if name == "trial"
                 else f"{curve}: {name} falls at trial {int(row['trial'])}; the column is cumulative."
             )

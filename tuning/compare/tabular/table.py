@@ -268,7 +268,7 @@ def _evaluations(rows: pd.DataFrame, count: int, task: str, replicate: Any) -> E
     where = f"Task {task!r}" + (f", replicate {replicate}" if replicate else "")
     configs, steps = rows["config"].to_numpy(), rows["step"].to_numpy()
     if rows.duplicated(["config", "step"]).any():
-        raise DataError(f"{where}: a configuration and step stand twice in the table.")
+        raise DataError(f"{where}: a configuration and step appear twice in the table.")
     counts = np.bincount(configs, minlength=count)
     if (counts == 0).any():
         raise DataError(
