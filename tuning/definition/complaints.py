@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from search_spaces.errors import rule
 from tuning.storage.names import mask_in
 from tuning.wording import did_you_mean
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
 
 
 def complaints(error: ValidationError, kind: type[BaseModel]) -> list[str]:
@@ -23,7 +20,7 @@ def complaints(error: ValidationError, kind: type[BaseModel]) -> list[str]:
     return [_sentence(found, kind) for found in error.errors()]
 
 
-def _sentence(found: ErrorDetails, kind: type[BaseModel]) -> str:
+def _sentence(found: Mapping[str, Any], kind: type[BaseModel]) -> str:
     path = ".".join(str(part) for part in found["loc"])
     if found["type"] == "extra_forbidden":
         known = list(_kind_at(found["loc"][:-1], kind).model_fields)
