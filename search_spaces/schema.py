@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+from search_spaces.documents import KINDS
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _SCALAR = {"type": ["string", "number", "boolean", "null"]}
-_NUMBER = {"type": "number"}
-_WHOLE = {"type": "integer"}
-_WHEN = {
-    "type": "object",
-    "description": "Exists only when every parameter named has one of the values given.",
-    "minProperties": 1,
-    "additionalProperties": {"oneOf": [_SCALAR, {"type": "array", "items": _SCALAR, "minItems": 1}]},
+_ABOUT = {
+    "float": "A real number.",
+    "int": "A whole number.",
+    "choice": "One of the values listed.",
+    "constant": "A value that does not vary.",
 }
-_SHARED = {
-    "when": _WHEN,
+_FIELDS: dict[str, dict[str, Any]] = {
+    "low": {"description": "Lowest value, included."},
+    "high": {"description": "Highest value, included."},
+    "log": {"type": "boolean", "description": "Spread evenly in the logarithm; needs low > 0."},
+    "step": {"exclusiveMinimum": 0, "description": "Must divide the range."},
+    "default": {"description": "Value in the default configuration. If left out: the middle, or the first value."},
+    "values": {"type": "array", "minItems": 1, "uniqueItems": True},
+    "value": {},
+    "when": {
+        "type": "object",
+        "description": "Exists only when every parameter named has one of the values given.",
+        "minProperties": 1,
+        "additionalProperties": {"oneOf": [_SCALAR, {"type": "array", "items": _SCALAR, "minItems": 1}]},
+    },
     "why": {"type": "string", "description": "A sentence on the range."},
     "source": {"type": "string", "description": "Where the range comes from."},
     "nested": {
@@ -23,61 +36,48 @@ _SHARED = {
         "description": "The place in a nested configuration (written by the conversion from Ray Tune).",
     },
 }
+_NUMBERS = {"float": "number", "int": "integer"}
 
 
-def _kind(kind: str, description: str, required: dict[str, Any], optional: dict[str, Any]) -> dict[str, Any]:
+def _kind(kind: str) -> dict[str, Any]:
+    """The schema of one type of parameter, with the fields that `documents.KINDS` gives it."""
+    _, required, optional = KINDS[kind]
+    fields = {name: _FIELDS[name] for name in (*required, *optional)}
+    if kind in _NUMBERS:
+        number = {"type": _NUMBERS[kind]}
+        fields |= {name: {**number, **_FIELDS[name]} for name in ("low", "high", "step", "default")}
     return {
         "type": "object",
-        "description": description,
-        "properties": {
-            "name": {"type": "string"},
-            "type": {"const": kind},
-            **required,
-            **optional,
-            **_SHARED,
-        },
+        "description": _ABOUT[kind],
+        "properties": {"name": {"type": "string"}, "type": {"const": kind}, **fields},
         "required": ["type", *required],
         "additionalProperties": False,
     }
 
 
-def _numeric(kind: str, description: str, number: dict[str, Any]) -> dict[str, Any]:
-    return _kind(
-        kind,
-        description,
-        {
-            "low": {**number, "description": "Lowest value, included."},
-            "high": {**number, "description": "Highest value, included."},
-        },
-        {
-            "log": {"type": "boolean", "description": "Spread evenly in the logarithm; needs low > 0."},
-            "step": {**number, "exclusiveMinimum": 0, "description": "Must divide the range."},
-            "default": {**number, "description": "In the default configuration; the middle if left out."},
-        },
-    )
-
-
-def json_schema() -> dict[str, Any]:
-    """A JSON Schema (draft 2020-12) of what `SearchSpace.from_dict` accepts.
-
-    What a schema cannot say (a default inside its bounds, conditions on parameters declared before) is
-    checked by `from_dict` itself.
-    """
-    names = {"pattern": r"^[^\W\d][\w-]*$"}
+def definitions() -> dict[str, Any]:
+    """The parts that `space_schema` refers to, for the `$defs` of a schema that holds it."""
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Search space",
+        "parameter": {"oneOf": [_kind(kind) for kind in KINDS]},
+        "parameters_by_name": {
+            "type": "object",
+            "minProperties": 1,
+            "propertyNames": {"pattern": r"^[^\W\d][\w-]*$"},
+            "additionalProperties": {"$ref": "#/$defs/parameter"},
+        },
+    }
+
+
+def space_schema() -> dict[str, Any]:
+    """A search space without the parts it refers to, see `definitions`."""
+    constraint = {"type": "string", "description": "package.module:function"}
+    return {
         "type": "object",
         "properties": {
             "parameters": {
                 "description": "By name, or a list with names where two branches share one.",
                 "oneOf": [
-                    {
-                        "type": "object",
-                        "minProperties": 1,
-                        "propertyNames": names,
-                        "additionalProperties": {"$ref": "#/$defs/parameter"},
-                    },
+                    {"$ref": "#/$defs/parameters_by_name"},
                     {
                         "type": "array",
                         "minItems": 1,
@@ -86,26 +86,19 @@ def json_schema() -> dict[str, Any]:
                 ],
             },
             "constraints": {
-                "type": "array",
                 "description": "Functions of a configuration that say whether it may be tried.",
-                "items": {"type": "string", "description": "package.module:function"},
+                "oneOf": [constraint, {"type": "array", "items": constraint}],
             },
         },
         "required": ["parameters"],
         "additionalProperties": False,
-        "$defs": {
-            "parameter": {
-                "oneOf": [
-                    _numeric("float", "A real number.", _NUMBER),
-                    _numeric("int", "A whole number.", _WHOLE),
-                    _kind(
-                        "choice",
-                        "One of the values listed.",
-                        {"values": {"type": "array", "minItems": 1, "uniqueItems": True}},
-                        {"default": {"description": "One of the values; the first if left out."}},
-                    ),
-                    _kind("constant", "A value that does not vary.", {"value": {}}, {}),
-                ]
-            }
-        },
     }
+
+
+def json_schema() -> dict[str, Any]:
+    """A JSON Schema (draft 2020-12) of what `SearchSpace.from_dict` accepts.
+
+    What a schema cannot say (a default inside its bounds, conditions on parameters declared before) is
+    checked by `from_dict` itself.
+    """
+    return {"$schema": DRAFT, "title": "Search space", **space_schema(), "$defs": definitions()}

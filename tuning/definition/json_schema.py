@@ -1,0 +1,197 @@
+"""The JSON Schema of a definition's YAML form, for editors: what `tuning schema` prints.
+
+Types, bounds, defaults and descriptions come from the fields themselves. Here is what pydantic cannot see, because the
+program's own code parses it: short forms, and names and options from the registries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+
+import schedulers
+from schedulers.registry import specs
+from schedulers.stopping.registry import rules
+from search_spaces import algorithms, presets
+from search_spaces.schema import DRAFT, definitions, space_schema
+from tuning.definition.definition import Definition
+from tuning.definition.options import RECORD_TRIALS, Options
+from tuning.models.entries import INPUTS
+from tuning.models.registry import families
+
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": "string"}
+TEXTS: Schema = {"type": "array", "items": TEXT}
+NOTHING: Schema = {"type": "null"}
+ONE_OR_MANY: Schema = {"anyOf": [TEXT, TEXTS]}
+IDS: Schema = {"type": ["string", "number"]}
+IMPORT_PATH: Schema = {"type": "string", "pattern": ":", "description": "package.module:name, or file.py:name"}
+
+
+def definition_schema() -> Schema:
+    """A JSON Schema (draft 2020-12) of a definition file.
+
+    What a schema cannot say (columns that exist, options that fit together) is checked when the definition is read.
+    """
+    kinds = Options.__subclasses__()
+    assert Definition in kinds
+    _, generated = models_json_schema([(kind, "validation") for kind in kinds], schema_generator=_Generator)
+    parts = {kind.__name__: {**generated["$defs"][kind.__name__], "description": kind.summary()} for kind in kinds}
+    split_types = parts["SplitOptions"]["properties"]["type"]["enum"]
+    split_types.append("grouped")
+    _accept(parts["Definition"]["properties"], _forms(split_types))
+    _accept(parts["CustomerOptions"]["properties"], {"search_space": _space()})
+    _accept(parts["CompareOptions"]["properties"], {"algorithms": _compared()})
+    parts["MLflowOptions"]["properties"]["record_trials"]["pattern"] = f"^({RECORD_TRIALS})$"
+    parts |= {**definitions(), "space": space_schema()}
+    parts |= {"algorithm": _algorithm(), "scheduler": _scheduler(), "model": _model()}
+    required = _any_of({"required": ["target"]}, {"required": ["objective"]})
+    return {"$schema": DRAFT, **_unwrapped({**parts.pop("Definition"), **required, "$defs": parts})}
+
+
+class _Generator(GenerateJsonSchema):
+    """Leaves out what JSON cannot hold, such as a function or a DataFrame."""
+
+    def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> Schema:
+        return {}
+
+
+def _accept(properties: dict[str, Schema], forms: Mapping[str, Schema]) -> None:
+    """Put the form of a field in place of what pydantic knows of it; description and default stay."""
+    for name, form in forms.items():
+        kept = {key: properties[name][key] for key in ("description", "default") if key in properties[name]}
+        properties[name] = {**form, **kept}
+
+
+def _forms(split_types: list[str]) -> dict[str, Schema]:
+    """The fields of a definition that take other forms than their types, as YAML can hold them."""
+    return {
+        "data": _any_of(TEXT, TEXTS, _mapping(_any_of(TEXT, _ref("CustomerOptions"))), NOTHING),
+        "by": ONE_OR_MANY,
+        "customers": _any_of(IDS, {"type": "array", "items": IDS}, NOTHING),
+        "features": _any_of(TEXT, TEXTS, NOTHING),
+        "drop": ONE_OR_MANY,
+        "class_weight": _any_of(
+            {"const": "balanced"}, {**_mapping({"type": "number", "exclusiveMinimum": 0}), "minProperties": 1}, NOTHING
+        ),
+        "split": _any_of({"enum": split_types}, _ref("SplitOptions")),
+        "models": _any_of(
+            _ref("model"), {"type": "array", "items": _ref("model"), "minItems": 1}, _by_name("model"), NOTHING
+        ),
+        "search_space": _space(),
+        "algorithm": _ref("algorithm"),
+        "scheduler": _ref("scheduler"),
+        "stop": _any_of(_stop(), NOTHING),
+        "objective": _any_of(IMPORT_PATH, NOTHING),
+        "mlflow": _any_of({"type": "boolean"}, {"enum": ["on", "off"]}, _ref("MLflowOptions")),
+    }
+
+
+def _any_of(*forms: Schema) -> Schema:
+    return {"anyOf": list(forms)}
+
+
+def _ref(part: str) -> Schema:
+    return {"$ref": f"#/$defs/{part}"}
+
+
+def _mapping(item: Schema) -> Schema:
+    return {"type": "object", "additionalProperties": item}
+
+
+def _space() -> Schema:
+    return _any_of({"enum": presets.names()}, _ref("space"), _ref("parameters_by_name"), NOTHING)
+
+
+def _algorithm() -> Schema:
+    return _named((name, kind, kind.title) for name, kind in algorithms.registry().items())
+
+
+def _scheduler() -> Schema:
+    return _named((name, kind, kind.summary) for name, kind in specs().items())
+
+
+def _named(kinds: Iterable[tuple[str, type[BaseModel], str]]) -> Schema:
+    """A name, or a mapping of name and options; the kinds are name, class and sentence."""
+    found = [(name, sentence, _options(kind)) for name, kind, sentence in kinds]
+    names = [{"const": name, "description": sentence} for name, sentence, _ in found]
+    mappings = [
+        {
+            **options,
+            "description": sentence,
+            "properties": {"name": {"const": name}, **{k: v for k, v in options["properties"].items() if k != "name"}},
+            "required": ["name", *options.get("required", ())],
+        }
+        for name, sentence, options in found
+    ]
+    return {"anyOf": [*names, *mappings]}
+
+
+def _options(kind: type[BaseModel]) -> Schema:
+    """The options of an algorithm, scheduler or rule."""
+    return {"properties": {}, **kind.model_json_schema(schema_generator=_Generator)}
+
+
+def _stop() -> Schema:
+    forms = {}
+    for name, kind in rules().items():
+        options = _options(kind)
+        forms[name] = {"description": kind.summary, "anyOf": [options["properties"][kind.short], options]}
+    return {"type": "object", "properties": forms, "additionalProperties": False}
+
+
+def _model() -> Schema:
+    estimator = _any_of({"enum": sorted(families())}, IMPORT_PATH)
+    entry = {
+        "type": "object",
+        "properties": {
+            "estimator": estimator,
+            "name": {**TEXT, "description": "Value of `model` in configurations and tables."},
+            "params": {"type": "object", "description": "Fixed parameters."},
+            "search_space": {
+                **_any_of(_ref("space"), _ref("parameters_by_name"), NOTHING),
+                "description": "Parameters that vary, under the estimator's names (`svc__C` inside a pipeline).",
+            },
+            "input": {
+                "enum": list(INPUTS),
+                "description": "Whether the estimator gets encoded numbers or a DataFrame.",
+            },
+        },
+        "additionalProperties": False,
+    }
+    return _any_of(estimator, {**entry, "required": ["estimator"]})
+
+
+def _by_name(part: str) -> Schema:
+    """A mapping of name to entry, which has the key `estimator` for an entry alone."""
+    return {**_mapping(_ref(part)), "minProperties": 1, "propertyNames": {"not": {"const": "estimator"}}}
+
+
+def _compared() -> Schema:
+    names = "|".join(algorithms.names())
+    text = {"type": "string", "pattern": f"^({names})(\\s*\\+\\s*({'|'.join(schedulers.names())}))?$"}
+    own = {"label": TEXT, "scheduler": _ref("scheduler"), "repeat": {"type": "integer", "minimum": 0}}
+    full = {
+        "type": "object",
+        "properties": {"algorithm": _ref("algorithm"), **own},
+        "required": ["algorithm"],
+        "additionalProperties": False,
+    }
+    flat = {"type": "object", "properties": {"name": {"enum": algorithms.names()}, **own}, "required": ["name"]}
+    return _any_of(TEXT, {"type": "array", "items": _any_of(text, full, flat), "minItems": 2})
+
+
+def _unwrapped(node: Any, key: str = "") -> Any:
+    """Descriptions as one line each, and no titles, which repeat the keys."""
+    if isinstance(node, list):
+        return [_unwrapped(item) for item in node]
+    if not isinstance(node, dict):
+        return " ".join(node.split()) if key == "description" and isinstance(node, str) else node
+    inside = key in ("properties", "$defs")  # whose keys are names
+    return {
+        name: _unwrapped(value, "" if inside else name) for name, value in node.items() if inside or name != "title"
+    }

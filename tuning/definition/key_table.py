@@ -1,0 +1,80 @@
+"""The tables of a definition's keys in README.md and docs/definition.md, made from the fields' descriptions.
+
+python -m tuning.definition.key_table     # writes them into the pages; run it at the top of the repository
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic.fields import FieldInfo
+
+from tuning.definition.definition import Definition
+from tuning.definition.options import CustomerOptions, Options
+
+README, PAGE = "README.md", "docs/definition.md"
+_HEAD = "| key | default | what |\n|---|---|---|\n"
+
+
+def key_table() -> str:
+    """One Markdown row per key of a definition, with links as README.md needs them."""
+    rows = (_row(name, field, _keys(name, field)) for name, field in Definition.model_fields.items())
+    return _HEAD + "\n".join(rows)
+
+
+def option_tables() -> str:
+    """A Markdown table for each key that is a mapping itself, with links as a page of docs/ needs them."""
+    sections = []
+    for name, field in Definition.model_fields.items():
+        kind = _options_in(field.annotation) if name != "data" else CustomerOptions
+        if kind is not None:
+            rows = "\n".join(_row(option, each) for option, each in kind.model_fields.items())
+            sections.append(f"## `{name}`\n\n{kind.summary()}\n\n{_HEAD}{rows}")
+    return "\n\n".join(sections).replace("](docs/", "](")
+
+
+def written(text: str, table: str) -> str:
+    """A page's text with a table between its markers."""
+    return re.sub(
+        r"(<!-- keys -->\n).*?(\n<!-- /keys -->)", lambda place: place[1] + table + place[2], text, flags=re.S
+    )
+
+
+def _row(name: str, field: FieldInfo, more: str = "") -> str:
+    description = " ".join((field.description or "").split()) + more
+    linked = re.sub(r"(?<!\]\()\bdocs/[a-z-]+\.md", r"[\g<0>](\g<0>)", description)
+    return f"| `{name}` | {_default(field)} | {linked.replace('|', chr(92) + '|')} |"
+
+
+def _keys(name: str, field: FieldInfo) -> str:
+    """The sentence that lists the keys of a mapping."""
+    kind = None if name == "data" else _options_in(field.annotation)
+    return "" if kind is None else f" Keys: {', '.join(f'`{key}`' for key in kind.model_fields)}."
+
+
+def _options_in(annotation: Any) -> type[Options] | None:
+    return next(_found(annotation), None)
+
+
+def _found(annotation: Any) -> Iterator[type[Options]]:
+    if isinstance(annotation, type) and issubclass(annotation, Options):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _found(inner)
+
+
+def _default(field: FieldInfo) -> str:
+    value = field.default
+    if field.is_required():
+        return "required"
+    if value is None or value == () or isinstance(value, Options):
+        return ""
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+if __name__ == "__main__":
+    for page, table in ((README, key_table()), (PAGE, option_tables())):
+        Path(page).write_text(written(Path(page).read_text(encoding="utf-8"), table), encoding="utf-8")
