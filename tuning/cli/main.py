@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "resume": ("tuning.cli.resume:resume", "Resume a run from its records."),
     "run": ("tuning.cli.run:run", "Search the best model for every customer of DEFINITION."),
     "predict": ("tuning.cli.predict:predict", "Predict new rows with a customer's model."),
+    "schema": ("tuning.cli.schema:schema", "Print the JSON Schema of a definition, for editors."),
     "validate": ("tuning.cli.validate:validate", "Check a definition and its data; train nothing."),
     "compare": ("tuning.cli.compare:compare", "Compare search algorithms: which to use, and how sure that is."),
     "mlflow": ("tuning.cli.mlflow:mlflow", "The copy in MLflow: `mlflow sync RUN` completes it."),

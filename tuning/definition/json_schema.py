@@ -63,7 +63,7 @@ class _Generator(GenerateJsonSchema):
 def _accept(properties: dict[str, Schema], forms: Mapping[str, Schema]) -> None:
     """Put the form of a field in place of what pydantic knows of it; description and default stay."""
     for name, form in forms.items():
-        kept = {key: properties[name][key] for key in ("description", "default") if key in properties[name]}
+        kept: Schema = {key: properties[name][key] for key in ("description", "default") if key in properties[name]}
         properties[name] = {**form, **kept}
 
 

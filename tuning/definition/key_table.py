@@ -39,7 +39,7 @@ def option_tables() -> str:
 def written(text: str, table: str) -> str:
     """A page's text with a table between its markers."""
     return re.sub(
-        r"(<!-- keys -->\n).*?(\n<!-- /keys -->)", lambda place: place[1] + table + place[2], text, flags=re.S
+        r"(<!-- keys -->\n).*?(<!-- /keys -->)", lambda place: f"{place[1]}{table}\n{place[2]}", text, flags=re.S
     )
 
 

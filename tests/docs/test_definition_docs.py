@@ -1,0 +1,62 @@
+"""What README and docs say of a definition: its keys come from the code, and every YAML shown is valid."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from paths import ROOT
+
+from search_spaces import SpaceError, json_schema
+from search_spaces.yaml_text import parse_yaml
+from tuning.definition.json_schema import definition_schema
+from tuning.definition.key_table import PAGE, README, key_table, option_tables, written
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DEFINITION, SPACE = Draft202012Validator(definition_schema()), Draft202012Validator(json_schema())
+
+
+@pytest.mark.parametrize(("page", "table"), [(README, key_table), (PAGE, option_tables)])
+def test_the_pages_show_the_tables(page: str, table: Any) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert text.count("<!-- keys -->") == 1
+    assert text == written(text, table()), "python -m tuning.definition.key_table writes what belongs there"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda path: path.name)
+def test_an_example_is_valid(path: Path) -> None:
+    assert problems(parse_yaml(path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_the_yaml_of_a_page_is_valid(page: Path) -> None:
+    for block in re.findall(r"^```yaml\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.M | re.S):
+        for values in alternatives(block):
+            assert problems(values) == [], block
+
+
+def alternatives(block: str) -> list[Any]:
+    """The values of a block; one that gives a key twice shows its lines as alternatives."""
+    try:
+        return [parse_yaml(block)]
+    except SpaceError:
+        return [parse_yaml(line) for line in block.splitlines()]
+
+
+def problems(values: Any) -> list[str]:
+    """What the schema finds: that of a search space, or that of a definition, of which a page may show some keys."""
+    if "parameters" in values:
+        return [error.message for error in SPACE.iter_errors(values)]
+    whole = values if values.keys() & {"target", "objective"} else {**values, "target": "y"}
+    return [error.message for error in DEFINITION.iter_errors(whole)]
+
+
+def test_links_of_the_tables_lead_somewhere() -> None:
+    for page in (README, PAGE):
+        folder = (ROOT / page).parent
+        text = (ROOT / page).read_text(encoding="utf-8")
+        links = re.findall(r"\]\(([^)#:]+)[)#]", text)
+        assert [link for link in links if not (folder / link).exists()] == []
