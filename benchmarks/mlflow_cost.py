@@ -212,33 +212,31 @@ def model(folder: Path, template: Path, count: int) -> float:
 
 
 def outage(folder: Path) -> float:
-    """CPU seconds of the writer per second while a server hangs and then refuses: what a search loses of one core."""
+    """CPU seconds of the copy per second while a server hangs and then refuses: what a search loses of one core."""
     from faulty_proxy import FaultyProxy
-    from mlflow_records import write_part
+    from mlflow_records import live_copy, open_run, write_part
 
     from tuning.storage.run_directory import RunDirectory
-    from tuning.tracking.copy.writer import Writer
 
     directory = RunDirectory(str(folder / "outage"))
-    parts = [write_part(directory, f"trials-{n}", *records_of(n, 1)) for n in range(500)]
-    proxy = FaultyProxy(1)
-    proxy.set("hang")
-    writer = Writer(directory, proxy.uri, "outage", "run")
-    writer.start()
-    for part in parts:
-        writer.add(part)
-    while writer.status().healthy:
-        time.sleep(0.1)
-    child = writer._child
-    assert child is not None
-    shares = []
-    for fault in ("hang", "refuse"):
-        proxy.set(fault)
-        before, started = cpu_seconds(child.pid), time.monotonic()
-        time.sleep(BUSY_SECONDS)
-        shares.append((cpu_seconds(child.pid) - before) / (time.monotonic() - started))
-    proxy.close()
-    writer.close(0.0)
+    with open_run(directory):
+        for number in range(500):
+            write_part(directory, f"trials-{number}", *records_of(number, 1))
+        proxy = FaultyProxy(1)
+        proxy.set("hang")
+        copy = live_copy(directory, proxy.uri, "outage")
+        while copy.status.healthy:
+            time.sleep(0.1)
+        child = copy._child
+        assert child is not None
+        shares = []
+        for fault in ("hang", "refuse"):
+            proxy.set(fault)
+            before, started = cpu_seconds(child.pid), time.monotonic()
+            time.sleep(BUSY_SECONDS)
+            shares.append((cpu_seconds(child.pid) - before) / (time.monotonic() - started))
+        proxy.close()
+        copy.close(0.0)
     return max(shares)
 
 
@@ -251,29 +249,25 @@ def process(folder: Path, trials: int) -> dict[str, float]:
 
 def copying(place: Path, trials: int) -> float:
     """Core-seconds of the child that copies a run with parts of ten customers."""
-    from mlflow_records import write_part
+    from mlflow_records import live_copy, open_run, write_part
 
     from tuning.storage.run_directory import RunDirectory
-    from tuning.tracking.copy.writer import Writer
-    from tuning.tracking.summary.summary import Summary
+    from tuning.tracking.summary.summary import Summary, save_summary
 
     directory = RunDirectory(str(place))
     shutil.rmtree(place, ignore_errors=True)
     studies = max(1, trials // PER_STUDY)
-    parts = []
-    for first in range(0, studies, 10):
-        block = range(first, min(first + 10, studies))
-        each = min(trials, PER_STUDY)
-        parts.append(write_part(directory, f"trials-{first}", *(r for n in block for r in records_of(n, each))))
-        parts.append(write_part(directory, f"studies-{first}", *(study_of(n) for n in block)))
-    before = children_seconds()
-    with Writer(directory, None, "cost", "run") as writer:
-        for part in parts:
-            writer.add(part)
+    each = min(trials, PER_STUDY)
+    with open_run(directory):
+        for first in range(0, studies, 10):
+            block = range(first, min(first + 10, studies))
+            write_part(directory, f"trials-{first}", *(r for n in block for r in records_of(n, each)))
+            write_part(directory, f"studies-{first}", *(study_of(n) for n in block))
         board = "customer,metric,test_score,default_test_score,gain\nacme,roc_auc,0.8,0.7,0.1\n"
-        writer.summary(Summary(1.0, 2.0), {"leaderboard.csv": board.encode()})
-        status = writer.close(600.0)
-    assert (status.pending, status.trials) == (0, max(1, studies * min(trials, PER_STUDY))), status
+        save_summary(directory, Summary(1.0, 2.0), {"leaderboard.csv": board.encode()})
+        before = children_seconds()
+        status = live_copy(directory, None, "cost").close(600.0)
+    assert (status.pending, status.trials) == (0, max(1, studies * each)), status
     return children_seconds() - before
 
 
@@ -283,7 +277,7 @@ def children_seconds() -> float:
 
 
 def ours(place: Path, uri: str, trials: int) -> float:
-    """Parts on disk into a store, by the one class that the live writer and `tuning mlflow sync` use."""
+    """Parts on disk into a store, by the one class that every copy uses."""
     from mlflow_records import write_part
 
     from tuning.storage.run_directory import RunDirectory
@@ -314,7 +308,7 @@ def copier_of(directory: Any, uri: str, most_models: int | None = 0) -> Any:
     from tuning.tracking.copy.copier import Copier
     from tuning.tracking.identity import Search
     from tuning.tracking.selection import Selection
-    from tuning.tracking.stores.store import open_store
+    from tuning.tracking.stores.opening import open_store
 
     search = Search("cost", "run")
     artifacts = None if uri.startswith("http") else directory.path("mlruns")

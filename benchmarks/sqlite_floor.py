@@ -71,7 +71,7 @@ def recorded(folder: Path, tier: str, customers: int, trials: int) -> tuple[Path
     from tuning.tracking.identity import Search
     from tuning.tracking.selection import Selection
     from tuning.tracking.stores import sql_store
-    from tuning.tracking.stores.store import open_store
+    from tuning.tracking.stores.opening import open_store
 
     ids = make_workload(folder / "work", TIERS[tier], customers, trials)
     scenario = Scenario(tier, str(folder / "work"), ids, trials)

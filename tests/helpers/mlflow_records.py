@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 
+from tuning.records.lease import Lease
+from tuning.records.ownership import Term, claim_file, this_process
 from tuning.records.schema import FINISHED, OK, Record, StepRecord, StudyRecord, TrialRecord, encode
 from tuning.storage.run_directory import RunDirectory
+from tuning.tracking.copy.live import LiveCopy
+from tuning.tracking.settings import settings_for
 
 RUN = "weekly-20261120"
 STARTED = 1_795_000_000.25
+
+
+TERM = Term(1, "0001", owner=this_process())
+
+
+@contextlib.contextmanager
+def open_run(directory: RunDirectory) -> Iterator[Lease]:
+    """A run that goes on: this process is its owner, and what `write_part` writes are its records."""
+    directory.claim(claim_file(TERM.number), json.dumps(asdict(TERM)).encode())
+    directory.write(TERM.plan, b"")
+    with Lease(directory, TERM).hold() as lease:
+        yield lease
+
+
+def live_copy(directory: RunDirectory, tracking_uri: str | None, experiment: str = "churn") -> LiveCopy:
+    """The copy beside an open run, started."""
+    result = LiveCopy(settings_for(directory, tracking_uri, experiment, RUN), TERM, patience=60.0)
+    result.start()
+    return result
 
 
 def trial(study: str = "acme", number: int = 0, **changes: Any) -> TrialRecord:

@@ -10,7 +10,7 @@ import mlflow
 import numpy as np
 import pytest
 from mlflow.tracking import MlflowClient
-from mlflow_records import RUN, by_name, study, trial, write_part
+from mlflow_records import RUN, by_name, live_copy, open_run, study, trial, write_part
 from model_cases import CASES, data_of, make_frame
 
 from tuning.models.base import SteppedFamily
@@ -19,12 +19,12 @@ from tuning.models.registry import families
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.copier import Copier
 from tuning.tracking.copy.sync import sync
-from tuning.tracking.copy.writer import Writer
 from tuning.tracking.identity import Search
 from tuning.tracking.models import ModelLogger, requirements
 from tuning.tracking.selection import Selection, most_models
-from tuning.tracking.stores import store
-from tuning.tracking.summary.summary import Summary, save_summary
+from tuning.tracking.settings import settings_for
+from tuning.tracking.stores.opening import open_store
+from tuning.tracking.summary.summary import SUMMARY_FILE, Summary, save_summary
 
 pytestmark = pytest.mark.mlflow
 SEARCH = Search("churn", RUN)
@@ -52,9 +52,7 @@ def logged(uri: str) -> dict[str, Any]:
 
 
 def copier_for(uri: str, directory: RunDirectory, models: int | None = None) -> Copier:
-    return Copier(
-        directory, SEARCH, Selection(None), lambda: store.open_store(uri, SEARCH, directory.path("mlruns")), models
-    )
+    return Copier(directory, SEARCH, Selection(None), lambda: open_store(uri, SEARCH, directory.path("mlruns")), models)
 
 
 def log_all(copier: Copier) -> None:
@@ -109,7 +107,7 @@ def test_a_model_is_logged_once_and_one_cut_short_is_made_again(mlflow_database:
     directory = RunDirectory(str(tmp_path / "run"))
     _, digest = save_model(directory, "ridge", "regression", "acme")
     part = write_part(directory, "s", study("acme", 1, family="ridge", model_path="models/acme", model_sha256=digest))
-    opened = store.open_store(mlflow_database, SEARCH, directory.path("mlruns"))
+    opened = open_store(mlflow_database, SEARCH, directory.path("mlruns"))
     logger = ModelLogger(opened, directory, SEARCH)
     broken = logger.client.create_logged_model(
         opened.experiment, name="acme", tags=logger._tags(study("acme"), SEARCH.id("acme"))
@@ -201,9 +199,7 @@ def test_requirements_are_pinned() -> None:
 def test_the_summary_run(mlflow_database: str, tmp_path: Path) -> None:
     directory = RunDirectory(str(tmp_path / "run"))
     directory.write("definition.yaml", b"name: churn\n")
-    part = write_part(directory, "t", trial())
-    writer = Writer(directory, mlflow_database, "churn", RUN)
-    writer.add(part)
+    part = write_part(directory, "trials-a", trial())
     first = Summary(
         started=1_795_000_000.0,
         ended=1_795_000_060.0,
@@ -213,9 +209,9 @@ def test_the_summary_run(mlflow_database: str, tmp_path: Path) -> None:
         note="**interrupted**",
         artifacts={"definition.yaml": "definition.yaml", "gone.txt": "gone.txt"},
     )
-    writer.summary(first, {"leaderboard.csv": b"customer\n", "plots/gain.svg": b"<svg/>"})
-    writer.start()
-    status = writer.close(60)
+    save_summary(directory, first, {"leaderboard.csv": b"customer\n", "plots/gain.svg": b"<svg/>"})
+    with open_run(directory):
+        status = live_copy(directory, mlflow_database).close(60)
     assert (status.pending, status.error) == (0, None)
     run = by_name(mlflow_database)[RUN]
     assert run.info.status == "KILLED"
@@ -230,7 +226,7 @@ def test_the_summary_run(mlflow_database: str, tmp_path: Path) -> None:
 
     last = Summary(started=first.started, ended=first.ended + 60, metrics={"customers": 1, "trials": 9}, note="done")
     save_summary(directory, last, {"leaderboard.csv": b"customer\nacme\n"})
-    assert sync(directory, mlflow_database, "churn", RUN, [part]).complete
+    assert sync(settings_for(directory, mlflow_database, "churn", RUN), [part, SUMMARY_FILE]).complete
     again = by_name(mlflow_database)[RUN]
     assert (again.info.run_id, again.info.status) == (run.info.run_id, "FINISHED")
     assert again.data.metrics["trials"] == 9

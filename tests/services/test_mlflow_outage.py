@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from faulty_proxy import FAULTS, FaultyProxy
-from mlflow_records import RUN, by_name, runs_in, study, trial, until, write_part, write_parts
+from mlflow_records import RUN, by_name, live_copy, open_run, runs_in, study, trial, until, write_part, write_parts
 from mlflow_server import MlflowServer
 
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.sync import sync
-from tuning.tracking.copy.writer import Writer
+from tuning.tracking.settings import settings_for
 
 pytestmark = pytest.mark.mlflow
 
@@ -35,11 +35,12 @@ def proxy(server: int) -> Iterator[FaultyProxy]:
 
 
 @pytest.fixture
-def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDirectory]:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "2")
     result = RunDirectory(str(tmp_path / "run"))
     result.create()
-    return result
+    with open_run(result):
+        yield result
 
 
 def assert_each_once(uri: str, experiment: str, studies: int, trials: int) -> None:
@@ -62,22 +63,19 @@ def assert_each_once(uri: str, experiment: str, studies: int, trials: int) -> No
 def test_an_outage_loses_nothing_and_doubles_nothing(
     fault: str, proxy: FaultyProxy, server: int, directory: RunDirectory
 ) -> None:
-    parts = write_parts(directory, studies=3, trials=4)
-    writer = Writer(directory, proxy.uri, fault, RUN)
-    writer.start()
-    writer.add(parts[0])
-    until(lambda: writer.status().pending == 0)
+    copy = live_copy(directory, proxy.uri, fault)
+    write_part(directory, "trials-c0000", *(trial("c0000", n) for n in range(4)))
+    until(lambda: copy.status.copied == 1)
     proxy.set(fault)
-    for part in parts[1:]:
-        writer.add(part)
+    write_parts(directory, studies=3, trials=4)
     if fault in ("slow", "drop"):
-        until(lambda: writer.status().trials > 4)
+        until(lambda: copy.status.trials > 4)
     else:
-        until(lambda: not writer.status().healthy)
-        assert writer.status().error
-    assert writer.status().trials >= 4
+        until(lambda: not copy.status.healthy)
+        assert copy.status.error
+    assert copy.status.trials >= 4
     proxy.set(None)
-    status = writer.close(60)
+    status = copy.close(60)
     assert (status.pending, status.rejected, status.error) == (0, 0, None)
     assert_each_once(f"http://127.0.0.1:{server}", fault, studies=3, trials=4)
 
@@ -85,15 +83,13 @@ def test_an_outage_loses_nothing_and_doubles_nothing(
 def test_a_server_that_is_down_from_the_start(proxy: FaultyProxy, server: int, directory: RunDirectory) -> None:
     proxy.set("refuse")
     parts = write_parts(directory, studies=2, trials=2)
-    with Writer(directory, proxy.uri, "down", RUN) as writer:
-        for part in parts:
-            writer.add(part)
-        until(lambda: not writer.status().healthy)
-        status = writer.close(0.0)
+    copy = live_copy(directory, proxy.uri, "down")
+    until(lambda: not copy.status.healthy)
+    status = copy.close(0.0)
     assert (status.pending, status.trials) == (4, 0)
     assert "refused" in str(status.error).lower() or "Max retries" in str(status.error)
     proxy.set(None)
-    assert sync(directory, proxy.uri, "down", RUN, parts).complete
+    assert sync(settings_for(directory, proxy.uri, "down", RUN), parts).complete
     assert_each_once(f"http://127.0.0.1:{server}", "down", studies=2, trials=2)
 
 
@@ -102,38 +98,33 @@ def test_a_run_that_the_server_makes_long_after_we_gave_up(
 ) -> None:
     proxy.set("late")
     parts = write_parts(directory, studies=2, trials=2)
-    writer = Writer(directory, proxy.uri, "late", RUN)
-    writer.start()
-    for part in parts:
-        writer.add(part)
-    until(lambda: writer.status().pending == 0)
+    copy = live_copy(directory, proxy.uri, "late")
+    until(lambda: copy.status.copied == len(parts))
     proxy.release()
     names = Counter(run.info.run_name for run in runs_in(f"http://127.0.0.1:{server}", "late"))
     assert max(names.values()) == 2, "the server did not make a run twice, so this test shows nothing"
-    assert writer.close(60).pending == 0
+    assert copy.close(60).pending == 0
     assert_each_once(f"http://127.0.0.1:{server}", "late", studies=2, trials=2)
 
 
 def test_secrets_stay_out_of_what_is_said(directory: RunDirectory) -> None:
-    part = write_part(directory, "a", trial())
-    with Writer(directory, "http://me:hunter2@127.0.0.1:1/?token=hunter3", "secret", RUN) as writer:
-        writer.add(part)
-        until(lambda: not writer.status().healthy)
-        error = str(writer.close(0.0).error)
+    write_part(directory, "trials-a", trial())
+    copy = live_copy(directory, "http://me:hunter2@127.0.0.1:1/?token=hunter3", "secret")
+    until(lambda: not copy.status.healthy)
+    error = str(copy.close(0.0).error)
     assert "hunter" not in error
     assert "127.0.0.1" in error
 
 
 def test_a_locked_database_is_waited_for(directory: RunDirectory, mlflow_database: str) -> None:
     lock = sqlite3.connect(mlflow_database.removeprefix("sqlite:///"), isolation_level=None)
-    writer = Writer(directory, mlflow_database, "locked", RUN)
-    writer.start()
-    writer.add(write_part(directory, "a", trial("acme", 0)))
-    until(lambda: writer.status().pending == 0)
+    write_part(directory, "trials-a", trial("acme", 0))
+    copy = live_copy(directory, mlflow_database, "locked")
+    until(lambda: copy.status.copied == 1)
     lock.execute("BEGIN EXCLUSIVE")
-    writer.add(write_part(directory, "b", trial("acme", 1)))
-    writer.add(write_part(directory, "c", study("acme", 2)))
-    until(lambda: "locked" in str(writer.status().error))
+    write_part(directory, "trials-b", trial("acme", 1))
+    write_part(directory, "studies-c", study("acme", 2))
+    until(lambda: "locked" in str(copy.status.error))
     lock.execute("COMMIT")
-    assert writer.close(60).pending == 0
+    assert copy.close(60).pending == 0
     assert sorted(by_name(mlflow_database, "locked")) == ["acme", "acme/0000", "acme/0001"]

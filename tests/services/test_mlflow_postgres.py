@@ -8,17 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlflow_records import RUN, by_name, study, trial, until, write_part, write_parts
+from mlflow_records import RUN, by_name, live_copy, open_run, study, trial, until, write_part, write_parts
 from postgres_server import PostgresServer, missing
 
 from tuning.records.schema import StepRecord
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.copier import Copier
-from tuning.tracking.copy.writer import Writer
 from tuning.tracking.identity import Search
 from tuning.tracking.selection import Selection
-from tuning.tracking.stores import store
 from tuning.tracking.stores.database import client, usable_uri
+from tuning.tracking.stores.opening import open_store
 from tuning.tracking.stores.sql_store import BulkStore
 
 REASON = missing()
@@ -45,7 +44,7 @@ def test_runs_read_back_as_they_were_recorded(driver: str, server: PostgresServe
         write_part(directory, "s", study("acme", 2, trial=0)),
     ]
     for _ in range(2):  # the second time nothing changes
-        opened = store.open_store(uri, Search(driver, RUN), str(tmp_path / "mlruns"))
+        opened = open_store(uri, Search(driver, RUN), str(tmp_path / "mlruns"))
         assert isinstance(opened, BulkStore)
         copier = Copier(directory, Search(driver, RUN), Selection(None), lambda opened=opened: opened)
         for part in parts:
@@ -77,7 +76,7 @@ def test_a_run_that_another_writer_makes_at_the_same_moment_is_no_conflict(
     directory = RunDirectory(str(tmp_path / "run"))
     part = write_part(directory, "t", trial("acme", 0), trial("acme", 1))
     for number in range(2):
-        opened = store.open_store(server.uri(DRIVERS[0]), Search("moment", RUN), str(tmp_path / "mlruns"))
+        opened = open_store(server.uri(DRIVERS[0]), Search("moment", RUN), str(tmp_path / "mlruns"))
         if number:  # looks before the other one has written, and writes after it
             monkeypatch.setattr(opened, "_there", lambda *_: {})
         copier = Copier(directory, Search("moment", RUN), Selection(None), lambda opened=opened: opened)
@@ -91,19 +90,17 @@ def test_a_run_that_another_writer_makes_at_the_same_moment_is_no_conflict(
 
 def test_a_server_that_goes_away_is_waited_for(server: PostgresServer, tmp_path: Path) -> None:
     directory = RunDirectory(str(tmp_path / "run"))
-    parts = write_parts(directory, studies=3, trials=3)
-    writer = Writer(directory, server.uri(DRIVERS[0]), "away", RUN)
-    writer.start()
-    writer.add(parts[0])
-    until(lambda: writer.status().pending == 0)
-    server.stop()
-    try:
-        for part in parts[1:]:
-            writer.add(part)
-        until(lambda: not writer.status().healthy)
-    finally:
-        server.start()
-    status = writer.close(60)
+    with open_run(directory):
+        write_part(directory, "trials-c0000", *(trial("c0000", n) for n in range(3)))
+        copy = live_copy(directory, server.uri(DRIVERS[0]), "away")
+        until(lambda: copy.status.copied == 1)
+        server.stop()
+        try:
+            write_parts(directory, studies=3, trials=3)
+            until(lambda: not copy.status.healthy)
+        finally:
+            server.start()
+        status = copy.close(60)
     assert (status.pending, status.error) == (0, None)
     assert len(by_name(server.uri(DRIVERS[0]), "away")) == 12
 

@@ -17,9 +17,10 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.copier import Copier
 from tuning.tracking.identity import Search
 from tuning.tracking.selection import Selection
-from tuning.tracking.stores import sql_store, store
+from tuning.tracking.stores import sql_store
 from tuning.tracking.stores.client_store import ClientStore
 from tuning.tracking.stores.database import client
+from tuning.tracking.stores.opening import open_store
 
 pytestmark = pytest.mark.mlflow
 SEARCH = Search("churn", RUN)
@@ -35,7 +36,7 @@ def copy(request: pytest.FixtureRequest, mlflow_database: str, tmp_path: Path, m
     directory = RunDirectory(str(tmp_path / "run"))
 
     def run(*parts: list[Record], record_trials: str = "all") -> Copier:
-        opened = store.open_store(mlflow_database, SEARCH, str(tmp_path / "mlruns"))
+        opened = open_store(mlflow_database, SEARCH, str(tmp_path / "mlruns"))
         assert isinstance(opened, ClientStore) == (request.param == "client")
         copier = Copier(directory, SEARCH, Selection.parse(record_trials), lambda: opened)
         for number, records in enumerate(parts):
@@ -198,7 +199,7 @@ def test_top_waits_for_the_end_of_a_study(copy: Copy, mlflow_database: str) -> N
 
 def test_parts_of_earlier_batches_are_done_when_their_study_has_ended(mlflow_database: str, tmp_path: Path) -> None:
     directory = RunDirectory(str(tmp_path / "run"))
-    opened = store.open_store(mlflow_database, SEARCH, str(tmp_path / "mlruns"))
+    opened = open_store(mlflow_database, SEARCH, str(tmp_path / "mlruns"))
     copier = Copier(directory, SEARCH, Selection.parse("top:1"), lambda: opened)
     records: list[Record] = [*(trial("acme", n) for n in range(3)), study("acme", 3)]
     for number, record in enumerate(records):
@@ -249,7 +250,7 @@ def test_either_store_completes_what_the_other_began(
 
     def copy_with(revisions: frozenset[str], *parts: str, run: str = RUN) -> None:
         monkeypatch.setattr(sql_store, "TESTED_REVISIONS", revisions)
-        opened = store.open_store(mlflow_database, Search("churn", run), str(tmp_path / "mlruns"))
+        opened = open_store(mlflow_database, Search("churn", run), str(tmp_path / "mlruns"))
         copier = Copier(directory, Search("churn", run), Selection(None), lambda: opened)
         for part in parts:
             copier.add(part)
@@ -270,7 +271,7 @@ def test_a_run_that_mlflow_refuses_is_told_and_keeps_nobody_back(
     mlflow_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = RunDirectory(str(tmp_path / "run"))
-    opened = store.open_store(mlflow_database, SEARCH, None)
+    opened = open_store(mlflow_database, SEARCH, None)
     copier = Copier(directory, SEARCH, Selection(None), lambda: opened)
     bad = trial("acme", 1, steps=[StepRecord(2**64, 0.5)])  # does not fit into a database's integer
     monkeypatch.setattr("tuning.tracking.copy.copier.decode", lambda _: [trial("acme", 0), bad, trial("acme", 2)])
@@ -285,4 +286,4 @@ def test_a_deleted_experiment_is_said_with_the_way_out(mlflow_database: str) -> 
     found = client(mlflow_database)
     found.delete_experiment(found.create_experiment("churn"))
     with pytest.raises(Exception, match="mlflow experiments restore"):
-        store.open_store(mlflow_database, SEARCH, None)
+        open_store(mlflow_database, SEARCH, None)

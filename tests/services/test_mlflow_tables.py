@@ -14,11 +14,17 @@ from sqlalchemy import Table
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.sync import sync
 from tuning.tracking.identity import Search, experiment_name
-from tuning.tracking.settings import default_artifacts, default_tracking_uri, how_to_look, tracking_uri_of
+from tuning.tracking.settings import (
+    default_artifacts,
+    default_tracking_uri,
+    how_to_look,
+    settings_for,
+    tracking_uri_of,
+)
 from tuning.tracking.stores import tables, template
 from tuning.tracking.stores.database import client, database_file, prepare, revision
+from tuning.tracking.stores.opening import open_store
 from tuning.tracking.stores.sql_store import TESTED_REVISIONS, BulkStore
-from tuning.tracking.stores.store import open_store
 from tuning.tracking.summary.summary import SUMMARY_FILE, Summary, save_summary
 
 MODELS = {
@@ -109,7 +115,7 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.copier import Copier
 from tuning.tracking.identity import Search
 from tuning.tracking.selection import Selection
-from tuning.tracking.stores.store import open_store
+from tuning.tracking.stores.opening import open_store
 directory, search = RunDirectory(sys.argv[2]), Search("churn", "run")
 copier = Copier(directory, search, Selection(None), lambda: open_store(sys.argv[1], search, sys.argv[2] + "/files"))
 for part in sys.argv[3:]:
@@ -180,7 +186,7 @@ def test_a_database_in_memory_is_refused_with_the_way_out(uri: str) -> None:
 def test_a_databases_error_is_told_without_its_statement(tmp_path: Path, mlflow_database: str) -> None:
     directory = RunDirectory(str(tmp_path / "run"))
     read_only = f"sqlite:///file:{mlflow_database.removeprefix('sqlite:///')}?mode=ro&uri=true"
-    report = sync(directory, read_only, "churn", "run", write_parts(directory, 1, 2), patience=0)
+    report = sync(settings_for(directory, read_only, "churn", "run"), write_parts(directory, 1, 2), patience=0)
     assert not report.complete
     assert report.status.error == "OperationalError: attempt to write a readonly database"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,22 +15,21 @@ logger = logging.getLogger(__name__)
 Listener = Callable[[dict[str, Any]], None]
 
 
-def hand_on(listeners: Sequence[Listener], result: dict[str, Any]) -> None:
-    """Give a report to all listeners; never raises."""
-    for listener in listeners:
-        try:
-            listener(result)
-        except Exception:  # an exception in a callback would end the whole search
-            logger.exception("a listener of the run failed; the search goes on")
+def hand_on(listener: Listener, result: dict[str, Any]) -> None:
+    """Give a worker's report to a listener; never raises."""
+    try:
+        listener(result)
+    except Exception:  # an exception in a callback would end the whole search
+        logger.exception("a listener of the run failed; the search goes on")
 
 
-def reports_callback(listeners: Key[Sequence[Listener]]) -> Any:
-    """A `ray.tune.Callback` that hands each report of a worker to the listeners."""
+def reports_callback(listener: Key[Listener]) -> Any:
+    """A `ray.tune.Callback` that hands each report of a worker to a listener."""
     from ray import tune
 
     class Reports(tune.Callback):
         def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: dict[str, Any], **info: Any) -> None:
-            hand_on(lookup(listeners), result)
+            hand_on(lookup(listener), result)
 
     return Reports()
 

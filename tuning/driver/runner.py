@@ -6,7 +6,7 @@ import contextlib
 import io
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from tuning.execution.cluster import NodeWatch, any_alive
 from tuning.execution.registry import registered
 from tuning.planning.plan import PACKED, Plan, make_plan
 from tuning.records.ownership import newest_term
-from tuning.records.parts import STUDIES, TRIALS, accepted, kind_of
 from tuning.runs.begin import OwnedRun, begin, resume_run
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import USED_UP, RunResult
@@ -29,14 +28,13 @@ from tuning.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from tuning.execution.spread.running import SpreadRun
-    from tuning.tracking.copy.writer import Writer
+    from tuning.tracking.copy.live import LiveCopy
 
 logger = logging.getLogger(__name__)
 
 FRUITLESS_ATTEMPTS = 3
 MLFLOW_CLOSING_SECONDS = 60.0
 MLFLOW_PATIENCE_SECONDS = 10.0  # with a store that fails; `tuning mlflow sync` has more
-NEARLY_ALL = 0.9  # of the trials are recorded: what is copied from then on, nobody has to wait for at the end
 WORKER_DEATHS = 8  # of a shard in a row, without anything recorded, beyond those that put a study aside
 PAUSE_S = 2.0  # before another attempt that follows a fruitless one; storage and nodes come back
 INTERRUPTED_CLOSING_SECONDS = 5.0
@@ -156,16 +154,14 @@ class RunSession:
         try:
             with contextlib.ExitStack() as stack:
                 lease = stack.enter_context(self.owned.lease)
-                tracking = self._tracking(stack)
+                tracking = self._start_tracking(stack)
                 patience = WORKER_DEATHS + self.definition.limits.crashes_before_quarantine
                 halt = StopConditions(lease, self.signals, self._seconds_left(), patience)
                 started = time.time()
-                self._work(halt, stack.enter_context(bar), tracking, in_process)
+                self._work(halt, stack.enter_context(bar), in_process)
                 result = self._end(halt)
-                if tracking is not None:
-                    from tuning.tracking.summary.overview import overview
-
-                    tracking.summary(*overview(result, self.plan.to_dict(), started, time.time()))
+                if tracking:
+                    self._sum_up(result, started)
                 return result
         except TuningError:
             raise
@@ -175,21 +171,17 @@ class RunSession:
             # What Ray makes of the second signal is not our exception any more.
             raise self._interrupted(self.signals.last, bar) from None
 
-    def _work(self, halt: StopConditions, bar: Progress, tracking: Writer | None, in_process: bool) -> None:
-        listeners: list[Listener] = [bar]
-        if tracking is not None:
-            listeners.append(lambda result: tracking.add(result["part"]) if "part" in result else None)
-            listeners.append(lambda _: tracking.hurry() if bar.done_trials >= NEARLY_ALL * self.plan.trials else None)
+    def _work(self, halt: StopConditions, bar: Progress, in_process: bool) -> None:
         try:
             if in_process:
-                self._work_here(halt, listeners)
+                self._work_here(halt, bar)
             elif self.plan.studies and not halt.wanted:
                 bar.says("starting Ray")
                 self._own_ray = start_ray(self.plan.slots)
                 check_room(need.to_ray() for need in dict.fromkeys(self.plan.resources))
                 halt.signals.order = halt.end_workers
                 bar.says("starting workers")
-                self._fit_until_done(halt, bar, listeners)
+                self._fit_until_done(halt, bar)
         except KeyboardInterrupt:
             self._closing_seconds = 0.0
             halt.end_workers()
@@ -236,12 +228,11 @@ class RunSession:
             f"Go on with: tuning resume {self.directory.shown}",
         )
 
-    def _work_here(self, halt: StopConditions, listeners: Sequence[Listener]) -> None:
+    def _work_here(self, halt: StopConditions, bar: Progress) -> None:
         from tuning.execution.packed import work_shard
 
         def report(result: dict[str, Any]) -> None:
-            for listener in listeners:
-                listener(result)
+            bar(result)
             if halt.wanted:
                 raise _EnoughError
 
@@ -249,7 +240,7 @@ class RunSession:
             for shard in range(len(self.plan.shards)):
                 work_shard(self.directory, self.owned.term, shard, report, definition=in_memory(self.definition))
 
-    def _fit_until_done(self, halt: StopConditions, bar: Progress, listeners: Sequence[Listener]) -> None:
+    def _fit_until_done(self, halt: StopConditions, bar: Progress) -> None:
         """Tuners until nothing is left; one that raises is followed by another one while there is progress."""
         fruitless, attempt, failure = 0, 0, ""
         left = len(self.plan.studies)
@@ -258,7 +249,7 @@ class RunSession:
             try:
                 # Tune announces itself on stdout whatever its verbosity; stdout is for our data.
                 with contextlib.redirect_stdout(io.StringIO()):
-                    self._fit(attempt, halt, listeners)
+                    self._fit(attempt, halt, bar)
             except StorageError:
                 raise
             except Exception as error:
@@ -284,13 +275,13 @@ class RunSession:
                 f"{self.directory.shown}"
             )
 
-    def _fit(self, attempt: int, halt: StopConditions, listeners: Sequence[Listener]) -> None:
-        with registered(listeners) as heard, registered(halt) as asked:
+    def _fit(self, attempt: int, halt: StopConditions, listener: Listener) -> None:
+        with registered(listener) as heard, registered(halt) as asked:
             callbacks = [reports_callback(heard), workers_callback(asked)]
             if self.plan.placement == PACKED:
                 build_tuner(self.owned, attempt, callbacks, stopper(asked)).fit()
                 return
-            spread = _spread(self.owned, lambda result: hand_on(listeners, result))
+            spread = _spread(self.owned, lambda result: hand_on(listener, result))
             with spread.tuner(attempt, callbacks, stopper(asked)) as tuner:
                 tuner.fit()
 
@@ -298,15 +289,15 @@ class RunSession:
         """How many parts this owner's workers have written."""
         return len(list(self.directory.list(self.owned.term.records)))
 
-    def _tracking(self, stack: contextlib.ExitStack) -> Writer | None:
-        """The background writer of the copy in MLflow, closed with the stack; None when it is switched off."""
+    def _start_tracking(self, stack: contextlib.ExitStack) -> bool:
+        """Start the copy in MLflow, which is closed with the stack; False when it is switched off."""
         options = self.definition.mlflow
         if not options.enabled:
-            return None
-        from tuning.tracking.copy.writer import Writer
-        from tuning.tracking.settings import tracking_uri_of
+            return False
+        from tuning.tracking.copy.live import LiveCopy
+        from tuning.tracking.settings import settings_for, tracking_uri_of
 
-        writer = Writer(
+        settings = settings_for(
             self.directory,
             tracking_uri_of(self.directory, options.tracking_uri),
             options.experiment or self.definition.name,
@@ -314,19 +305,23 @@ class RunSession:
             options.record_trials,
             options.record_models,
         )
-        writer.start()
-        for part in self.owned.term.accepts:
-            if kind_of(part) in (TRIALS, STUDIES):
-                writer.add(part)
-        stack.callback(self._close_tracking, writer)
-        return writer
+        copy = LiveCopy(settings, self.owned.term, MLFLOW_PATIENCE_SECONDS)
+        copy.start()
+        stack.callback(self._close_tracking, copy)
+        return True
 
-    def _close_tracking(self, writer: Writer) -> None:
-        with contextlib.suppress(StorageError):  # reports can get lost with a worker; parts cannot
-            for part in accepted(self.directory, self.owned.term):
-                if kind_of(part) in (TRIALS, STUDIES):
-                    writer.add(part)
-        status = writer.close(self._closing_seconds, patience=MLFLOW_PATIENCE_SECONDS)
+    def _sum_up(self, result: RunResult, started: float) -> None:
+        """Write what MLflow shows of the run as a whole into the run directory, where the copy finds it."""
+        from tuning.tracking.summary.overview import overview
+        from tuning.tracking.summary.summary import save_summary
+
+        try:
+            save_summary(self.directory, *overview(result, self.plan.to_dict(), started, time.time()))
+        except (StorageError, OSError, ValueError, TypeError) as error:  # the run itself is whole without it
+            logger.warning("the run's summary for MLflow could not be written: %s", error)
+
+    def _close_tracking(self, copy: LiveCopy) -> None:
+        status = copy.close(self._closing_seconds)
         if status.missing:
             logger.warning(
                 "the copy in MLflow is incomplete: %s are missing (%s); complete it with: tuning mlflow sync %s",

@@ -1,4 +1,4 @@
-"""What a copy needs to know, as a value that travels to the child process, and what that reports."""
+"""What a copy needs to know, and what it reports: two values that travel between processes."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from tuning.errors import PlanError
 from tuning.records.ownership import claim_file
 from tuning.storage.names import is_uri, mask
 from tuning.storage.run_directory import RunDirectory
+from tuning.tracking.identity import Search
+from tuning.tracking.selection import Selection, most_models
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 DATABASE = "mlflow.db"
 ARTIFACTS = "mlruns"  # MLflow's own name for the folder beside its database
+REQUEST_TIMEOUT_S = 15  # unless MLFLOW_HTTP_REQUEST_TIMEOUT says otherwise
 SECRET_VARIABLES = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
 SECRET_NAMES = "secret|token|password|key|signature"  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True)
 class TrackingSettings:
-    """directory: the run directory's URI. run, token: see `identity.Search`."""
+    """directory: the run directory's URI. run, token: see `identity.Search`. The others: see `settings_for`."""
 
     directory: str
     tracking_uri: str
@@ -34,6 +37,11 @@ class TrackingSettings:
     record_models: str = "auto"
     artifacts: str | None = None
     token: str = ""
+
+    @property
+    def search(self) -> Search:
+        """What the ids of the runs in MLflow are derived from."""
+        return Search(self.experiment, self.run, self.token)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -47,14 +55,15 @@ class TrackingSettings:
 class CopyStatus:
     """How the copy stands.
 
-    trials, studies: runs written or found complete in this session. pending: parts not copied completely. models:
-    logged or found; models_pending: to be logged (at the end, when nothing else is left). rejected: runs that MLflow
-    refuses for their content, and damaged models. error: the last one, secrets masked; None after a
-    success. healthy: False while the store or the child process fails.
+    trials, studies: runs written or found complete in this session. copied: parts that are in MLflow completely;
+    pending: those that are not. models: logged or found; models_pending: to be logged (at the end, when nothing else
+    is left). rejected: runs that MLflow refuses for their content, and damaged models. error: the last one, secrets
+    masked; None after a success. healthy: False while the store or the copying process fails.
     """
 
     trials: int = 0
     studies: int = 0
+    copied: int = 0
     pending: int = 0
     models: int = 0
     models_pending: int = 0
@@ -71,6 +80,46 @@ class CopyStatus:
             "refused runs or models": self.rejected,
         }
         return ", ".join(f"{number} {what}" for what, number in counts.items() if number)
+
+
+def settings_for(
+    directory: RunDirectory,
+    tracking_uri: str | None,
+    experiment: str,
+    run: str,
+    record_trials: str = "all",
+    record_models: str = "auto",
+    artifacts: str | None = None,
+) -> TrackingSettings:
+    """The settings of a copy, checked.
+
+    Args:
+        directory: The run directory.
+        tracking_uri: Any URI that MLflow knows; None is `sqlite:///<run directory>/mlflow.db`.
+        experiment: The experiment's name.
+        run: The search's id, unique in its experiment; run ids are derived from both.
+        record_trials: "all", "top:K" (the best K of each study, written when it ends) or "none" (studies only).
+        record_models: Winners as MLflow models: "all", "none", or "auto", which is all up to a hundred customers.
+        artifacts: Where a database's experiment keeps its artifacts; default: `mlruns` beside a SQLite file, else in
+            the run directory.
+
+    Raises:
+        DefinitionError: `record_trials` or `record_models` is none of these.
+        PlanError: A remote run directory without a tracking URI.
+    """
+    Selection.parse(record_trials)
+    most_models(record_models)
+    uri = tracking_uri or default_tracking_uri(directory)
+    return TrackingSettings(
+        directory=directory.uri,
+        tracking_uri=uri,
+        experiment=experiment,
+        run=run,
+        record_trials=record_trials,
+        record_models=record_models,
+        artifacts=artifacts or default_artifacts(directory, uri),
+        token=token_of(directory),
+    )
 
 
 def token_of(directory: RunDirectory) -> str:

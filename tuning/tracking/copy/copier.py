@@ -88,12 +88,12 @@ class Copier:
 
     def add(self, part: str) -> None:
         """Queue a part; one that was queued before is passed over."""
+        if part in self._known:
+            return
+        self._known.add(part)
         if part == SUMMARY_FILE:
             self._summary = True
-            self._known.add(part)
-            self.done.discard(part)
-        elif part not in self._known:
-            self._known.add(part)
+        else:
             self._queue.append(part)
 
     @property
@@ -112,14 +112,10 @@ class Copier:
         return not self._queue and not self._batch
 
     @property
-    def queued(self) -> int:
-        """How many parts wait to be read."""
-        return len(self._queue)
-
-    @property
     def stuck(self) -> bool:
         """True when all that is left are parts that could not be read, several times over."""
-        return not self._batch and all(self._unreadable[part] >= READ_ATTEMPTS for part in self._queue)
+        unreadable = [part for part in self._queue if self._unreadable[part] >= READ_ATTEMPTS]
+        return not self._batch and bool(unreadable) and len(unreadable) == len(self._queue)
 
     def store(self) -> Store:
         """The store, opened at the first need."""

@@ -1,28 +1,42 @@
-"""Complete the copy from the records: after an outage, after a crash, or into another store."""
+"""The copy of a run's records: once when the run has ended, or following it while it goes on.
+
+`tuning mlflow sync` is this. A search starts it as a child process of its own (`live`), because MLflow's and Alembic's
+imports, logging set-up, environment variables and calls of seconds have no place in the process that drives a search,
+and because a call that hangs can be ended only with its process.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from tuning.errors import RunError
-from tuning.records.ownership import newest_term
-from tuning.records.parts import STUDIES, TRIALS, accepted, kind_of
-from tuning.runs.plan_file import frozen_definition, read_plan
+from tuning.records.ownership import Term, newest_term
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.copy.writer import Writer
-from tuning.tracking.settings import CopyStatus, tracking_uri_of
-from tuning.tracking.summary.summary import SUMMARY_FILE
+from tuning.tracking.copy.copier import Copier
+from tuning.tracking.copy.loop import CopyLoop
+from tuning.tracking.copy.parts import FollowedRun, GivenParts, Parts, parts_of
+from tuning.tracking.selection import Selection, most_models
+from tuning.tracking.settings import (
+    REQUEST_TIMEOUT_S,
+    CopyStatus,
+    TrackingSettings,
+    settings_for,
+    tracking_uri_of,
+)
+from tuning.tracking.stores.opening import open_store
 
 PATIENCE_S = 60.0
-FOREVER_S = 1e7
 
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """parts: how many were given. where: the store, secrets masked. complete: nothing is missing in MLflow."""
+    """parts: how many there were. where: the store, secrets masked. complete: nothing is missing in MLflow."""
 
     parts: int
     where: str
@@ -35,62 +49,127 @@ class SyncReport:
         return status.healthy and not (status.pending or status.models_pending or status.rejected)
 
 
-def sync(
-    directory: RunDirectory,
-    tracking_uri: str | None,
-    experiment: str,
-    run: str,
-    parts: Iterable[str],
-    record_trials: str = "all",
-    record_models: str = "auto",
-    artifacts: str | None = None,
-    patience: float = PATIENCE_S,
-    progress: Callable[[CopyStatus], None] | None = None,
-) -> SyncReport:
-    """Write all parts that MLflow does not have yet. Doing it twice changes nothing.
+def _nothing(_: CopyStatus) -> None:
+    """Tells nobody."""
 
-    patience: seconds that a store may fail, with no success in between, before this gives up. progress: called about
-    twice a second. For the other arguments see `Writer`, which this is, given all parts at once.
+
+def sync(
+    settings: TrackingSettings,
+    parts: Iterable[str],
+    *,
+    patience: float = PATIENCE_S,
+    progress: Callable[[CopyStatus], None] = _nothing,
+) -> SyncReport:
+    """Write all of some parts that MLflow does not have yet. Doing it twice changes nothing.
+
+    patience: seconds that a store may fail, with no success in between, before this gives up. progress: called after
+    every change.
     """
-    started = time.monotonic()
-    names = list(parts)
-    writer = Writer(directory, tracking_uri, experiment, run, record_trials, record_models, artifacts)
-    writer.start()
-    for name in names:
-        writer.add(name)
-    if directory.exists(SUMMARY_FILE):
-        writer.add(SUMMARY_FILE)
-    status = writer.close(FOREVER_S, progress, patience)
-    return SyncReport(
-        parts=len(names), where=mask(writer.settings.tracking_uri), status=status, seconds=time.monotonic() - started
-    )
+    return _copy(settings, GivenParts(parts), patience, progress, nice=False)
+
+
+def follow(
+    settings: TrackingSettings,
+    term: Term,
+    *,
+    ending: threading.Event | None = None,
+    patience: float = PATIENCE_S,
+    progress: Callable[[CopyStatus], None] = _nothing,
+    nice: bool = False,
+) -> SyncReport:
+    """Write the parts of a term as they come, until its owner has let go of the run and nothing is left.
+
+    While the owner works, a store that fails is waited for without end; `patience` counts afterwards. When the owner
+    dies, this ends at once: whoever resumes the run copies the rest. ending: set from outside when the run has ended.
+    """
+    parts = FollowedRun(RunDirectory(settings.directory), term, ending)
+    return _copy(settings, parts, patience, progress, nice)
 
 
 def sync_run(
     run_dir: str,
+    *,
+    patience: float = PATIENCE_S,
+    progress: Callable[[CopyStatus], None] = _nothing,
+    **changes: str | None,
+) -> SyncReport:
+    """`sync` of the run in a folder. changes: as `settings_of` takes them."""
+    directory = RunDirectory(run_dir)
+    term = term_of(directory)
+    parts = parts_of(directory, term, summary=True)
+    return sync(settings_of(directory, term, **changes), parts, patience=patience, progress=progress)
+
+
+def term_of(directory: RunDirectory) -> Term:
+    """The newest term of a run; `RunError` when the folder holds none."""
+    term = newest_term(directory)
+    if term is None:
+        raise RunError(f"{directory.shown} is not a run directory: no run has begun there.")
+    return term
+
+
+def settings_of(
+    directory: RunDirectory,
+    term: Term,
     tracking_uri: str | None = None,
     experiment: str | None = None,
     record_trials: str | None = None,
     record_models: str | None = None,
-    patience: float = PATIENCE_S,
-    progress: Callable[[CopyStatus], None] | None = None,
-) -> SyncReport:
-    """`sync` of the run in a folder; what is None is as the run's definition says."""
-    directory = RunDirectory(run_dir)
-    term = newest_term(directory)
-    if term is None:
-        raise RunError(f"{directory.shown} is not a run directory: no run has begun there.")
-    definition = frozen_definition(directory)
+) -> TrackingSettings:
+    """The settings of the run in a folder; what is None is as the run's definition says."""
+    from tuning.runs.plan_file import frozen_definition, read_plan  # pydantic and more: a child is given settings
+
+    definition = frozen_definition(directory, term)
     options = definition.mlflow
-    settings, _, _ = read_plan(directory, term)
-    return sync(
+    run, _, _ = read_plan(directory, term)
+    return settings_for(
         directory,
         tracking_uri_of(directory, tracking_uri or options.tracking_uri),
         experiment or options.experiment or definition.name,
-        settings.run,
-        [part for part in accepted(directory, term) if kind_of(part) in (TRIALS, STUDIES)],
+        run.run,
         record_trials or options.record_trials,
         record_models or options.record_models,
-        patience=patience,
-        progress=progress,
     )
+
+
+def _copy(
+    settings: TrackingSettings, parts: Parts, patience: float, progress: Callable[[CopyStatus], None], nice: bool
+) -> SyncReport:
+    started = time.monotonic()
+    search = settings.search
+    copier = Copier(
+        RunDirectory(settings.directory),
+        search,
+        Selection.parse(settings.record_trials),
+        lambda: open_store(settings.tracking_uri, search, settings.artifacts),
+        most_models(settings.record_models),
+    )
+    with _quiet_mlflow():
+        loop = CopyLoop(copier, parts, settings.tracking_uri, patience=patience, progress=progress, nice=nice)
+        status = loop.run()
+    return SyncReport(
+        parts=status.copied + status.pending,
+        where=mask(settings.tracking_uri),
+        status=status,
+        seconds=time.monotonic() - started,
+    )
+
+
+@contextlib.contextmanager
+def _quiet_mlflow() -> Iterator[None]:
+    """Short waits, our own retries, no progress bars; a user's own setting of a timeout stays."""
+    wanted = {
+        "MLFLOW_HTTP_REQUEST_TIMEOUT": os.environ.get("MLFLOW_HTTP_REQUEST_TIMEOUT", str(REQUEST_TIMEOUT_S)),
+        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
+        "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+        "MLFLOW_LOGGING_LEVEL": "CRITICAL",
+        "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    }
+    before = {name: os.environ[name] for name in wanted if name in os.environ}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name in wanted:
+            del os.environ[name]
+        os.environ.update(before)

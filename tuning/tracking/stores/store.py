@@ -1,4 +1,4 @@
-"""What the copy needs of a tracking store, and which of its two kinds a URI gets."""
+"""What the copy needs of a tracking store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from tuning.tracking.identity import Search
 from tuning.tracking.tracked_runs import TrackedRun
 
 
@@ -46,25 +45,3 @@ class Store(Protocol):
 
     def settle(self) -> None:
         """Look again at what an outage may have written twice, and leave one run for each key."""
-
-
-def open_store(tracking_uri: str, search: Search, artifacts: str | None) -> Store:
-    """The bulk writer for a database whose schema we tested, MLflow's public client for everything else.
-
-    artifacts: where a database's experiment keeps its artifacts when we create it (a path or a URI).
-    """
-    if tracking_uri.split(":")[0].split("+")[0] in ("sqlite", "postgresql"):
-        from tuning.tracking.stores.database import prepare, revision, usable_uri
-        from tuning.tracking.stores.sql_store import TESTED_REVISIONS, BulkStore
-
-        tracking_uri = usable_uri(tracking_uri)
-        found = revision(tracking_uri)
-        if found is None:
-            prepare(tracking_uri)
-            found = revision(tracking_uri)
-        if found in TESTED_REVISIONS:
-            return BulkStore(tracking_uri, search, artifacts)
-    from tuning.tracking.stores.client_store import ClientStore, reach
-
-    reach(tracking_uri)
-    return ClientStore(tracking_uri, search, artifacts)
