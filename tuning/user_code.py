@@ -15,13 +15,12 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from tuning.errors import CustomerError, DefinitionError
 from tuning.storage.run_directory import RunDirectory
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FOLDER = "code"
 
@@ -48,8 +47,6 @@ def load_function(name: str, directory: RunDirectory | None = None) -> Callable[
 
 def apply_prepare(prepare: Callable[..., Any], frame: pd.DataFrame) -> pd.DataFrame:
     """The frame as the user's `prepare` gives it back; whatever it raises is that customer's reason."""
-    import pandas as pd
-
     try:
         prepared = prepare(frame)
     except (Exception, SystemExit) as error:

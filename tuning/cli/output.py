@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import pandas as pd
 
 from tuning.runs.plan_file import frozen_definition
+from tuning.runs.results import RunResult
 from tuning.tracking.settings import how_to_look, tracking_uri_of
 from tuning.wording import shorten
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from tuning.runs.results import RunResult
 
 
 def show_finished(result: RunResult, counts: dict[str, Any], output: str) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
+import pandas as pd
 
 from tuning.cli import exit_codes
 from tuning.data.reading import write_frame
@@ -13,9 +13,6 @@ from tuning.errors import DataError
 from tuning.runs.prediction import predict_file
 from tuning.runs.results import RunResult
 from tuning.storage.names import mask
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @click.command()

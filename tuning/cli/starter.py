@@ -7,8 +7,12 @@ import io
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import pandas as pd
+
+from search_spaces.yaml_text import dump_yaml
 from tuning.data.files import File, find_files
 from tuning.data.reading import CSV_SUFFIXES, is_parquet, located, plain, read_frame, short
 from tuning.errors import CustomerError, DataError, DefinitionError
@@ -17,9 +21,6 @@ from tuning.preprocessing.columns import MISSING, read_columns
 from tuning.preprocessing.task import REGRESSION, guess_task
 from tuning.storage.names import is_uri, slug
 from tuning.wording import did_you_mean
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LOOKED_AT = 5
 ROWS = 50_000
@@ -47,8 +48,6 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str) -> st
     absent = [name for name in by if name not in names]
     if absent:
         raise DefinitionError(f"--by: no column {absent[0]!r}. There are: {', '.join(names[:40])}.")
-    import pandas as pd
-
     everything = pd.concat(frames, ignore_index=True)
     lines = [
         f"# Made by `tuning init` from {_some_files(files)}; every guess says why. Check with: tuning plan THIS_FILE",
@@ -186,8 +185,6 @@ def _target_lines(values: pd.Series, target: str) -> list[str]:
 
 
 def _column_lines(frame: pd.DataFrame, target: str, by: Sequence[str]) -> list[str]:
-    import numpy as np
-
     names = [name for name in frame.columns if name != target and name not in by]
     columns, raw, left_out = read_columns(frame, names, np.arange(len(frame)))
     lines = [f"# {len(columns)} columns to predict from; choose with `features: [...]`, leave out with `drop: [...]`:"]
@@ -206,8 +203,6 @@ def _column_lines(frame: pd.DataFrame, target: str, by: Sequence[str]) -> list[s
 
 
 def _split_lines(frame: pd.DataFrame, target: str) -> list[str]:
-    import numpy as np
-
     columns, _, _ = read_columns(frame, [name for name in frame.columns if name != target], np.arange(len(frame)))
     dates = [column.name for column in columns if column.kind == "date"]
     if not dates:
@@ -221,8 +216,6 @@ def _split_lines(frame: pd.DataFrame, target: str) -> list[str]:
 
 def _scalar(value: Any) -> str:
     """A value as YAML in one line."""
-    from search_spaces.yaml_text import dump_yaml
-
     text = dump_yaml(value, default_flow_style=True, width=10_000).strip()
     return text.removesuffix("\n...").strip()
 

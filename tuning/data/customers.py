@@ -8,22 +8,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from tuning.data.balancing import shard_count
 from tuning.data.files import File, file_ids, find_files, find_sizes
 from tuning.data.keyed_tables import KeyedTable, find_tables, index
 from tuning.data.keys import Key
 from tuning.data.manifest import read_manifest
+from tuning.definition.definition import Definition
+from tuning.definition.options import CustomerOptions
 from tuning.errors import DataError
 from tuning.storage.names import mask
 from tuning.wording import did_you_mean
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from tuning.definition.definition import Definition
-    from tuning.definition.options import CustomerOptions
 
 UNORDERED = -1
 

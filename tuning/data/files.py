@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow.fs
+
 from tuning.data.reading import SUFFIXES, located, plain
 from tuning.errors import DataError, StorageError
 from tuning.storage.names import is_uri, mask
@@ -111,8 +113,6 @@ def _counts(name: str) -> bool:
 
 
 def _remote(pattern: str) -> list[File]:
-    import pyarrow.fs
-
     address = plain(pattern)
     query = pattern[len(address) :]
     base = address

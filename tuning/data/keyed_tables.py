@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
 
 from tuning.data.files import File, file_ids, find_files, is_glob
 from tuning.data.keys import (
@@ -24,9 +27,6 @@ from tuning.data.keys import (
 )
 from tuning.data.reading import explained, is_parquet, open_parquet, read_chunks, read_schema
 from tuning.errors import CustomerError, DataError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 IN_PLACE_BYTES = 1 << 26  # a Parquet table up to this size is read by every worker, whatever its order
 IN_PLACE_PASSES = 2.0  # of a larger one: how often it may be read in all
@@ -104,8 +104,6 @@ def find_tables(data: Any, by: Sequence[str]) -> list[KeyedTable]:
 
     Files whose folders spell out all keys (`zone=141/…`) are parts of one table, however they were found.
     """
-    import pandas as pd
-
     if isinstance(data, pd.DataFrame):
         return [KeyedTable(0, frame=data)]
     files = find_files(data)
@@ -180,16 +178,12 @@ def _blocks(table: KeyedTable, by: Sequence[str], csv: Mapping[str, Any]) -> Ite
 
 
 def _with_outside(rows: pa.Table | None, count: int, outside: Mapping[str, str | None], by: Sequence[str]) -> pa.Table:
-    import pyarrow as pa
-
     columns = [pa.array([outside[name]] * count, pa.string()) if name in outside else rows.column(name) for name in by]  # type: ignore[union-attr]
     return pa.table(columns, names=list(by))
 
 
 def _counted(part: pa.Table, by: Sequence[str], block: int) -> pa.Table:
     """The keys of a block with their number of rows; columns are key columns by position, `n`, `first`, `last`."""
-    import pyarrow as pa
-
     names = _positions(by)
     plain = pa.table([plain_column(part.column(name)) for name in by], names=names)
     try:
@@ -203,8 +197,6 @@ def _counted(part: pa.Table, by: Sequence[str], block: int) -> pa.Table:
 
 
 def _merged(parts: list[pa.Table], by: Sequence[str]) -> pa.Table:
-    import pyarrow as pa
-
     names = _positions(by)
     try:
         together = pa.concat_tables(parts, promote_options="permissive")
@@ -215,8 +207,6 @@ def _merged(parts: list[pa.Table], by: Sequence[str]) -> pa.Table:
 
 
 def _as_text(part: pa.Table, names: Sequence[str]) -> pa.Table:
-    import pyarrow as pa
-
     for position, name in enumerate(names):
         values = [key_text(value) for value in part.column(name).to_pylist()]
         part = part.set_column(position, name, pa.array(values, pa.string()))

@@ -6,16 +6,16 @@ import datetime
 import json
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import unquote
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tuning.errors import DataError
 from tuning.wording import name_list
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-    import pyarrow as pa
 
 Key: TypeAlias = tuple[str | None, ...]
 
@@ -25,8 +25,6 @@ HIVE_MISSING = "__HIVE_DEFAULT_PARTITION__"
 
 def row_keys(table: pa.Table, by: Sequence[str]) -> tuple[np.ndarray, list[Key]]:
     """(code of each row, keys): the key of row i is `keys[codes[i]]`; keys are in order of appearance."""
-    import numpy as np
-
     codes = np.zeros(table.num_rows, dtype=np.int64)
     columns: list[tuple[np.ndarray, list[str | None]]] = []
     for name in by:
@@ -49,9 +47,6 @@ def row_keys(table: pa.Table, by: Sequence[str]) -> tuple[np.ndarray, list[Key]]
 
 def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A key column without dictionary encoding; empty text is missing (CSV knows no difference)."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
@@ -61,8 +56,6 @@ def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def key_table(frame: pd.DataFrame, by: Sequence[str]) -> pa.Table:
     """Key columns of a frame in Arrow's types; a column of mixed types is taken as text."""
-    import pyarrow as pa
-
     columns = []
     for name in by:
         try:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
 
 from tuning.data.customers import Customer
 from tuning.data.keys import Key, hive_values, row_keys
 from tuning.data.partition import with_columns
 from tuning.data.reading import check_names, explained, located, read_frame, short
+from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
-    from tuning.definition.definition import Definition
 
 
 def read_always(path: str) -> None:
@@ -101,8 +100,6 @@ class _Share:
     def __init__(
         self, definition: Definition, customers: Sequence[Customer], at_hand: Callable[[str], pa.Table | None]
     ) -> None:
-        import numpy as np
-
         wanted = [customer for customer in customers if (customer.rows or 0) <= definition.limits.max_rows]
         files = list(dict.fromkeys(file for customer in wanted for file in customer.files))
         table = _together([_of_file(file, definition, wanted, at_hand(file)) for file in files])
@@ -121,8 +118,6 @@ def _of_file(
     path: str, definition: Definition, customers: Sequence[Customer], at_hand: pa.Table | None = None
 ) -> pa.Table:
     """These customers' rows of a file, and few others."""
-    import pyarrow.dataset as ds
-
     outside = hive_values(path)
     with explained(path, {}):
         dataset = ds.dataset(at_hand) if at_hand is not None else _dataset(path)
@@ -143,17 +138,12 @@ def read_table(path: str) -> pa.Table:
 
 
 def _dataset(path: str) -> ds.Dataset:
-    import pyarrow.dataset as ds
-
     filesystem, inner = located(path)
     return ds.dataset(inner, filesystem=filesystem, format="parquet")
 
 
 def push_down(schema: pa.Schema, by: Sequence[str], keys: Sequence[Key]) -> ds.Expression | None:
     """A filter that lets all rows of the keys pass, and few others; None where the types allow none."""
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
     found: ds.Expression | None = None
     for position, name in enumerate(by):
         if schema.get_field_index(name) < 0:
@@ -177,15 +167,11 @@ def push_down(schema: pa.Schema, by: Sequence[str], keys: Sequence[Key]) -> ds.E
 
 
 def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _together(tables: list[pa.Table]) -> pa.Table:
     """One table of several; a column that is a number in one and text in another becomes text."""
-    import pyarrow as pa
-
     if len(tables) == 1:
         return tables[0]
     try:
@@ -200,8 +186,6 @@ def _together(tables: list[pa.Table]) -> pa.Table:
 
 
 def _as_text(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    import pyarrow as pa
-
     for name in names:
         position = table.schema.get_field_index(name)
         if position >= 0:

@@ -11,14 +11,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tuning.data.reading import located, plain, read_frame
+from tuning.definition.options import CustomerOptions, customer_options
+from tuning.definition.yaml_file import load_yaml
 from tuning.errors import CustomerError, DataError, DefinitionError
 from tuning.storage.names import is_uri, mask
-
-if TYPE_CHECKING:
-    from tuning.definition.options import CustomerOptions
 
 CUSTOMER = "customer"
 RESOURCES = ("cpus", "gpus", "memory_gb")
@@ -42,8 +41,6 @@ def _beside(manifest: str, path: str) -> str:
 
 
 def _documents(path: str) -> Mapping[str, Any]:
-    from tuning.definition.yaml_file import load_yaml
-
     filesystem, inner = located(path)
     try:
         with filesystem.open_input_stream(inner) as stream:
@@ -88,8 +85,6 @@ def _item(value: Any) -> Any:
 
 
 def _options(name: str, value: Any, manifest: str) -> CustomerOptions:
-    from tuning.definition.options import customer_options
-
     given = {"path": value} if isinstance(value, str) else value
     if not isinstance(given, Mapping):
         raise DataError(

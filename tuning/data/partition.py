@@ -11,22 +11,21 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 from uuid import uuid4
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tuning.data.balancing import balance, shard_count
 from tuning.data.customers import Customer
 from tuning.data.keyed_tables import KeyedTable, find_tables
 from tuning.data.keys import hive_values, key_table, row_keys
 from tuning.data.reading import check_names, explained, is_parquet, open_parquet, read_chunks, read_schema, short
+from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-
-    from tuning.definition.definition import Definition
-    from tuning.storage.run_directory import RunDirectory
+from tuning.storage.run_directory import RunDirectory
 
 BUCKET_BYTES = 1 << 27
 BUFFER_BYTES = 1 << 28
@@ -67,8 +66,6 @@ def _divide(
     table: KeyedTable, definition: Definition, unpartitioned: Sequence[Customer], directory: RunDirectory, prefix: str
 ) -> dict[str, tuple[str, ...]]:
     """Stream one table into buckets; the files of each customer."""
-    import numpy as np
-
     here = [customer for customer in unpartitioned if customer.table == table.number]
     if not here:
         return {}
@@ -125,8 +122,6 @@ class _Waiting:
 
 def _same_schema(rows: list[pa.Table]) -> list[pa.Table]:
     """Tables that came in one after another as one; as several where a column's types do not go together."""
-    import pyarrow as pa
-
     try:
         return [pa.concat_tables(rows, promote_options="permissive")]
     except (pa.ArrowInvalid, pa.ArrowTypeError):
@@ -140,9 +135,6 @@ def _same_schema(rows: list[pa.Table]) -> list[pa.Table]:
 
 
 def _write(directory: RunDirectory, name: str, rows: pa.Table) -> str:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, write_page_checksum=True)
     directory.write(name, sink.getvalue())
@@ -151,8 +143,6 @@ def _write(directory: RunDirectory, name: str, rows: pa.Table) -> str:
 
 def _pieces(table: KeyedTable, definition: Definition) -> Iterator[tuple[pa.Table, pa.Table]]:
     """(rows, their key columns) of a table, piece by piece in its order."""
-    import pyarrow as pa
-
     by = definition.by
     if table.frame is not None:
         yield to_arrow(table.frame), key_table(table.frame, by)
@@ -165,8 +155,6 @@ def _pieces(table: KeyedTable, definition: Definition) -> Iterator[tuple[pa.Tabl
 
 
 def _file_pieces(path: str, definition: Definition, by: Sequence[str]) -> Iterator[pa.Table]:
-    import pyarrow as pa
-
     csv = definition.csv_options
     try:
         if not is_parquet(path):
@@ -184,8 +172,6 @@ def _file_pieces(path: str, definition: Definition, by: Sequence[str]) -> Iterat
 
 def with_columns(rows: pa.Table, values: Mapping[str, str | None]) -> pa.Table:
     """The rows with columns that hold one value each (what a path spells out)."""
-    import pyarrow as pa
-
     for name, value in values.items():
         column = pa.array([value], pa.string()).take(pa.array([0] * rows.num_rows, pa.int32()))
         position = rows.schema.get_field_index(name)
@@ -195,8 +181,6 @@ def with_columns(rows: pa.Table, values: Mapping[str, str | None]) -> pa.Table:
 
 def to_arrow(frame: pd.DataFrame) -> pa.Table:
     """A frame in Arrow's types; columns of mixed types as text."""
-    import pyarrow as pa
-
     frame = frame.rename(columns=str)
     check_names(list(frame.columns), "the frame", None)
     try:
@@ -207,8 +191,6 @@ def to_arrow(frame: pd.DataFrame) -> pa.Table:
 
 
 def _text_if_mixed(values: pd.Series) -> pd.Series:
-    import pyarrow as pa
-
     try:
         pa.array(values, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):

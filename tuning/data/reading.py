@@ -13,16 +13,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tuning.errors import CustomerError, StorageError
 from tuning.storage.names import is_uri
 from tuning.storage.run_directory import open_filesystem
 from tuning.wording import name_list
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
 
 CSV_SUFFIXES = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -145,8 +145,6 @@ def open_parquet(path: str, *, streamed: bool = False) -> Iterator[Any]:
 
     streamed: in memory is only what is being read. Without, pyarrow reads ahead and keeps the whole file's bytes.
     """
-    import pyarrow.parquet as pq
-
     filesystem, inner = located(path)
     with filesystem.open_input_file(inner) as stream:
         if not streamed:
@@ -217,8 +215,6 @@ def _header(data: bytes, csv: Mapping[str, Any], max_columns: int | None, shown:
         raise CustomerError(f"the file {shown} is empty.")
     sep = csv.get("sep", ",")
     if "skiprows" in csv or "comment" in csv or len(sep) != 1:
-        import pandas as pd
-
         names = list(map(str, pd.read_csv(io.BytesIO(data[:HEADER_BYTES]), nrows=0, **csv).columns))
         check_names(names, shown, max_columns)
         return names
@@ -253,8 +249,6 @@ def _parse(
     text: Sequence[str],
     **options: Any,
 ) -> Any:
-    import pandas as pd
-
     if columns is not None:
         absent = [name for name in columns if name not in names]
         if absent:
@@ -281,8 +275,6 @@ def _as_text(names: Sequence[str], text: Sequence[str], missing: Sequence[str]) 
 
 def _as_written(frame: pd.DataFrame, names: Sequence[str], all_columns: bool) -> pd.DataFrame:
     """Refuses rows longer than the header; leaves out columns without a name that hold nothing or number the rows."""
-    import pandas as pd
-
     if not isinstance(frame.index, pd.RangeIndex):
         raise CustomerError("its rows have more fields than its header; quote fields that hold the separator.")
     if not all_columns or all(name.strip() for name in names):
@@ -319,8 +311,6 @@ def _read_parquet(
 
 def first_rows(file: Any, rows: int, columns: list[str] | None) -> pa.Table:
     """The first rows of a `ParquetFile`, reading no more row groups than needed."""
-    import pyarrow as pa
-
     batches, found = [], 0
     for batch in file.iter_batches(batch_size=max(1, min(rows, 65_536)), columns=columns):
         batches.append(batch)

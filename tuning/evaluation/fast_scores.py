@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from tuning.preprocessing.task import BINARY, Prediction, Task
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Score = Callable[["np.ndarray", Prediction, Task], float]
 
@@ -53,8 +51,6 @@ def _accuracy(y: np.ndarray, prediction: Prediction, _: Task) -> float:
 
 
 def _balanced_accuracy(y: np.ndarray, prediction: Prediction, task: Task) -> float:
-    import numpy as np
-
     present = np.bincount(y, minlength=len(task.classes))
     right = np.bincount(y[y == prediction.values], minlength=len(task.classes))
     return float((right[present > 0] / present[present > 0]).mean())
@@ -62,8 +58,6 @@ def _balanced_accuracy(y: np.ndarray, prediction: Prediction, task: Task) -> flo
 
 def _f1_by_class(y: np.ndarray, prediction: Prediction, task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(F1, rows, whether it occurs at all) of each class; 0 where a class is never right, as scikit-learn has it."""
-    import numpy as np
-
     k = len(task.classes)
     present, said = np.bincount(y, minlength=k), np.bincount(prediction.values, minlength=k)
     right = np.bincount(y[y == prediction.values], minlength=k)
@@ -89,8 +83,6 @@ def _f1_weighted(y: np.ndarray, prediction: Prediction, task: Task) -> float:
 
 def _roc_auc(y: np.ndarray, prediction: Prediction, task: Task) -> float:
     """Area under the ROC curve by its corners; tied values are one corner."""
-    import numpy as np
-
     if task.kind != BINARY:
         return math.nan
     value = prediction.decision
@@ -110,8 +102,6 @@ def _roc_auc(y: np.ndarray, prediction: Prediction, task: Task) -> float:
 
 def _neg_log_loss(y: np.ndarray, prediction: Prediction, task: Task) -> float:
     """scikit-learn's scorer takes the classes from `y`, so it refuses rows that lack one; here they are known."""
-    import numpy as np
-
     if prediction.proba is None:
         return math.nan
     eps = np.finfo(prediction.proba.dtype).eps

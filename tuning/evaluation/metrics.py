@@ -7,16 +7,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from tuning.errors import DefinitionError
 from tuning.evaluation.fast_scores import quick_score
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 from tuning.user_code import user_function
 from tuning.wording import did_you_mean
-
-if TYPE_CHECKING:
-    import numpy as np
 
 DEFAULT_METRIC = {
     REGRESSION: "neg_root_mean_squared_error",
@@ -67,8 +66,6 @@ class Metric:
     def _own(
         self, function: Callable[..., Any], y: np.ndarray, prediction: Prediction, weight: np.ndarray | None
     ) -> float:
-        import numpy as np
-
         wanted = _parameters(function)
         extra = {"sample_weight": weight} if weight is not None and "sample_weight" in wanted else {}
         truth, values = y, prediction.values
@@ -86,8 +83,6 @@ class Metric:
 
     def defined_for(self, y: np.ndarray) -> bool:
         """Whether some prediction for these rows has a score; a user's function is taken to know."""
-        import numpy as np
-
         if self.function is not None:
             return True
         proba = None
@@ -139,8 +134,6 @@ def resolve_metric(name: str | None, task: str, weighted: bool = False) -> str:
 
 def _check_fits(name: str, task: str, weighted: bool) -> None:
     """Try the scorer once on a tiny made-up example of the task; what it refuses there it refuses everywhere."""
-    import numpy as np
-
     if task == REGRESSION:
         y = np.array([1.0, 2.0, 3.0])
         example, kind = Prediction(values=np.array([1.1, 1.9, 3.2])), Task(REGRESSION)
@@ -167,8 +160,6 @@ def _check_labels(name: str, y: np.ndarray, example: Prediction, task: Task) -> 
     """A metric of numbers takes class codes for numbers without a word, one of labels takes numbers for labels; text
     tells which one it is.
     """
-    import numpy as np
-
     labels = np.array(["a", "b", "c"])[: len(task.classes) or 3]
     codes = y if task.classification else np.arange(3)
     said = example if task.classification else Prediction(values=codes)
@@ -188,8 +179,6 @@ def _check_labels(name: str, y: np.ndarray, example: Prediction, task: Task) -> 
 
 def needs_probabilities(name: str, task: str) -> bool:
     """Whether a classifier without probabilities cannot be scored by a metric."""
-    import numpy as np
-
     if ":" in name:
         in_file = name.partition(":")[0].endswith(".py")
         return not in_file and bool(getattr(user_function(name), "needs_proba", False))
@@ -216,7 +205,6 @@ class _Rows:
 @cache
 def _shim_classes() -> dict[bool, Any]:
     """Estimators that answer a scorer with predictions made earlier, so that scorers keep their public API."""
-    import numpy as np
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
     class Predicted(BaseEstimator):

@@ -6,8 +6,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import pandas as pd
+
+from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
 from tuning.models.base import FRAME, Family, Matrix, SteppedFamily
@@ -20,12 +24,6 @@ from tuning.preprocessing.task import Task
 from tuning.seeds import derive
 from tuning.steps import Step
 from tuning.wording import name_list
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-
-    from tuning.definition.definition import Definition
 
 MODEL = "model"  # the parameter of a search space that names the family
 EXAMPLE_ROWS = 5
@@ -151,8 +149,6 @@ def prepare_data(
     Rows without a target are left out. kind, along: how rows are split, and the column of groups or moments.
     weight: column of sample weights. class_weight: "balanced" or label to weight.
     """
-    import numpy as np
-
     for role, name in (("target", target), ("split column", along), ("weight", weight)):
         if name is not None and name not in frame.columns:
             shown = name_list(frame.columns)

@@ -11,16 +11,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tuning.evaluation.metrics import Metric
+from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Stage, SteppedFamily
 from tuning.models.customer_model import CustomerModel
 from tuning.records.schema import FAILED, FINISHED, STOPPED, TrialRecord
 from tuning.seeds import trial_seed
-
-if TYPE_CHECKING:
-    from tuning.evaluation.metrics import Metric
-    from tuning.evaluation.study_data import StudyData
 
 
 @dataclass(frozen=True)

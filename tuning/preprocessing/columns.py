@@ -12,13 +12,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from tuning.errors import CustomerError
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
 
 NUMBER, DATE, TEXT = "number", "date", "text"
 MISSING = "(missing)"
@@ -99,8 +98,6 @@ def all_columns(frame: pd.DataFrame) -> tuple[Column, ...]:
 
 def as_frame(frame: pd.DataFrame, columns: Sequence[Column]) -> RawColumns:
     """The frame's columns as they are; a missing one is a `CustomerError`."""
-    import numpy as np
-
     _check_present(frame, columns)
     nothing = np.empty((len(frame), 0))
     return RawColumns(nothing, nothing, frame=frame[[column.name for column in columns]])
@@ -141,8 +138,6 @@ class _Parts:
         self._categories.append(texts)
 
     def raw(self, rows: int) -> RawColumns:
-        import numpy as np
-
         numbers = np.column_stack(self.numbers) if self.numbers else np.empty((rows, 0))
         numbers[~np.isfinite(numbers)] = np.nan
         codes = np.column_stack(self._codes) if self._codes else np.empty((rows, 0), dtype=np.int64)
@@ -160,15 +155,10 @@ class _Values:
     @cached_property
     def _factorized(self) -> tuple[np.ndarray, Any]:
         """(code of each row, -1 where missing; the different values)."""
-        import pandas as pd
-
         return pd.factorize(self.values)
 
     def kind(self, search: np.ndarray | None) -> str:
         """NUMBER, DATE, TEXT, or why the column cannot be used; only rows of the search are looked at."""
-        import numpy as np
-        import pandas as pd
-
         if self.dtype.kind in "biufm":
             return NUMBER
         if self.dtype.kind == "M":
@@ -195,9 +185,6 @@ class _Values:
 
     def numbers(self) -> list[np.ndarray]:
         """One array of float64; not numbers is a `CustomerError`."""
-        import numpy as np
-        import pandas as pd
-
         if isinstance(self.dtype, np.dtype) and self.dtype.kind in "biuf":
             return [self.values.to_numpy(dtype=np.float64)]
         if self.dtype.kind == "m":
@@ -211,9 +198,6 @@ class _Values:
 
     def date_parts(self) -> list[np.ndarray]:
         """Days since 1970 with their fraction, month, weekday (Monday 0), hour; a value that is no date is missing."""
-        import numpy as np
-        import pandas as pd
-
         if self.dtype.kind == "M":
             return _parts(pd.to_datetime(self.values, utc=True))
         codes, found = self._factorized
@@ -226,8 +210,6 @@ class _Values:
 
     def texts(self) -> tuple[np.ndarray, tuple[str, ...]]:
         """(position of each row's text, the texts sorted); missing values are a text of their own."""
-        import numpy as np
-
         codes, found = self._factorized
         texts = [str(text) for text in found]
         if (codes < 0).any():
@@ -247,8 +229,6 @@ class _Values:
 
 
 def _all_dates(values: Any) -> bool:
-    import pandas as pd
-
     try:
         pd.to_datetime(pd.Series(values), format="ISO8601", utc=True)
     except (ValueError, TypeError):
@@ -258,15 +238,11 @@ def _all_dates(values: Any) -> bool:
 
 def _varies(values: np.ndarray) -> bool:
     """Whether a column holds at least two different numbers."""
-    import numpy as np
-
     finite = values[np.isfinite(values)]
     return bool(len(finite)) and bool((finite != finite[0]).any())
 
 
 def _unusable_text(codes: np.ndarray, texts: tuple[str, ...], chosen: bool) -> str:
-    import numpy as np
-
     counts = np.bincount(codes, minlength=len(texts))
     present = [number for number, text in zip(counts, texts, strict=True) if number and text != MISSING]
     if len(present) < 2:
@@ -277,9 +253,6 @@ def _unusable_text(codes: np.ndarray, texts: tuple[str, ...], chosen: bool) -> s
 
 
 def _parts(moments: pd.Series) -> list[np.ndarray]:
-    import numpy as np
-    import pandas as pd
-
     days = (moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
     fields: list[Any] = [days, moments.dt.month, moments.dt.day_of_week, moments.dt.hour]
     return [field.to_numpy(dtype=np.float64, na_value=np.nan) for field in fields]

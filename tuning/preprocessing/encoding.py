@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
-    from tuning.preprocessing.columns import RawColumns
+from tuning.preprocessing.columns import RawColumns
 
 ONEHOT, ORDINAL, FRAME = "onehot", "ordinal", "frame"
 MAX_CATEGORIES = 20  # indicator columns per text column; rarer texts share the last one
@@ -69,8 +68,6 @@ class Encoder:
 
     def transform(self, raw: RawColumns) -> Any:
         """(n, p) float64 in C order: numbers first, then encoded text; with "frame" the frame itself."""
-        import numpy as np
-
         if self.encoding == FRAME:
             return raw.frame
         width = raw.numbers.shape[1]
@@ -111,8 +108,6 @@ class Encoder:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Encoder:
-        import numpy as np
-
         encoder = cls(values["encoding"], values["scale"])
         for name in ("fill", "mean", "spread"):
             if name in values:
@@ -123,8 +118,6 @@ class Encoder:
 
 def _medians(numbers: np.ndarray) -> np.ndarray:
     """Per column, over what is there; 0 for an empty column."""
-    import numpy as np
-
     holes = np.isnan(numbers)
     if not holes.any():
         return np.median(numbers, axis=0) if len(numbers) else np.zeros(numbers.shape[1])
@@ -137,15 +130,11 @@ def _medians(numbers: np.ndarray) -> np.ndarray:
 
 
 def _filled(numbers: np.ndarray, fill: np.ndarray) -> np.ndarray:
-    import numpy as np
-
     return np.where(np.isnan(numbers), fill, numbers)
 
 
 def _moments(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(mean, standard deviation) per column, over what is there; 1 where nothing varies."""
-    import numpy as np
-
     there = ~np.isnan(numbers)
     count = np.maximum(there.sum(axis=0), 1)
     mean = np.where(there, numbers, 0.0).sum(axis=0) / count
@@ -157,8 +146,6 @@ def _moments(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _learn(codes: np.ndarray, names: tuple[str, ...], limit: int | None) -> TextColumn:
-    import numpy as np
-
     counts = np.bincount(codes, minlength=len(names))
     present = np.flatnonzero(counts)
     if limit is None or len(present) <= limit:
@@ -169,8 +156,6 @@ def _learn(codes: np.ndarray, names: tuple[str, ...], limit: int | None) -> Text
 
 def _places(names: tuple[str, ...], text: TextColumn) -> np.ndarray:
     """For each of a frame's texts its column (or code) in the encoding, -1 for none."""
-    import numpy as np
-
     known = {name: position for position, name in enumerate(text.names)}
     other = len(text.names) if text.rare else -1
     return np.array([known.get(name, other) for name in names] or [0], dtype=np.int64)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from tuning.errors import CustomerError
 from tuning.preprocessing.task import BINARY, Task
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
 
 MAX_CLASSES = 50  # more are believed only where a class has two rows or more on average
 
 
 def encode_target(values: pd.Series, task: str) -> tuple[np.ndarray, Task]:
     """Numbers for regression, class codes otherwise; an unusable target is a `CustomerError`."""
-    import numpy as np
-    import pandas as pd
-
     name = values.name
     if task == "regression":
         try:
@@ -54,9 +50,6 @@ def _label(value: Any) -> Any:
 
 def read_weights(values: pd.Series) -> np.ndarray:
     """(n,) sample weights; a missing, negative or infinite one is a `CustomerError`, so are none above zero."""
-    import numpy as np
-    import pandas as pd
-
     try:
         weights = pd.to_numeric(values).to_numpy(dtype=np.float64, na_value=np.nan)
     except (ValueError, TypeError) as error:
@@ -74,8 +67,6 @@ def read_weights(values: pd.Series) -> np.ndarray:
 
 def read_groups(values: pd.Series) -> np.ndarray:
     """(n,) a code per group; rows without one are a group together."""
-    import pandas as pd
-
     codes, groups = pd.factorize(values)
     codes[codes < 0] = len(groups)
     return codes
@@ -83,9 +74,6 @@ def read_groups(values: pd.Series) -> np.ndarray:
 
 def read_moments(values: pd.Series) -> np.ndarray:
     """(n,) sortable numbers of a column of numbers, dates or ISO 8601 text; a missing one is a `CustomerError`."""
-    import numpy as np
-    import pandas as pd
-
     name = values.name
     missing = int(values.isna().sum())
     if missing:
@@ -107,8 +95,6 @@ def read_moments(values: pd.Series) -> np.ndarray:
 
 def class_weights(given: Any, y: np.ndarray, task: Task) -> np.ndarray:
     """(classes,) a weight per class: as given by label (1 for a class not named), or n / (classes * rows of it)."""
-    import numpy as np
-
     if given == "balanced":
         counts = np.bincount(y, minlength=len(task.classes))
         return np.where(counts > 0, len(y) / (np.count_nonzero(counts) * np.maximum(counts, 1)), 1.0)

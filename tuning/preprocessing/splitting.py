@@ -5,12 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from tuning.errors import CustomerError
-
-if TYPE_CHECKING:
-    import numpy as np
 
 AUTO, RANDOM, STRATIFIED, GROUP, TIME = "auto", "random", "stratified", "group", "time"
 
@@ -54,7 +53,6 @@ def split_rows(
 
 
 def _shuffled(y: np.ndarray, stratified: bool, test_size: float, folds: int, seed: int) -> Split:
-    import numpy as np
     from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
 
     held = max(1, round(len(y) * test_size))
@@ -77,8 +75,6 @@ def _shuffled(y: np.ndarray, stratified: bool, test_size: float, folds: int, see
 
 def _spare_rows(y: np.ndarray, held: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Too few rows to stratify: hold out random ones, of classes that have two others as long as there are such."""
-    import numpy as np
-
     rows = np.random.RandomState(seed).permutation(len(y))
     left = np.bincount(y)
     spare: list[int] = []
@@ -95,8 +91,6 @@ def _spare_rows(y: np.ndarray, held: int, seed: int) -> tuple[np.ndarray, np.nda
 
 def _smallest(y: np.ndarray) -> int:
     """Rows of the smallest class; too few to validate on is a `CustomerError`."""
-    import numpy as np
-
     present = np.bincount(y)
     present = present[present > 0]
     smallest = int(present.min())
@@ -112,7 +106,6 @@ def _smallest(y: np.ndarray) -> int:
 def _by_group(
     y: np.ndarray, groups: np.ndarray, classification: bool, test_size: float, folds: int, seed: int
 ) -> Split:
-    import numpy as np
     from sklearn.model_selection import GroupKFold, GroupShuffleSplit, StratifiedGroupKFold
 
     total = len(np.unique(groups))
@@ -141,7 +134,6 @@ def _by_group(
 
 def _by_time(moments: np.ndarray, test_size: float, folds: int) -> Split:
     """The latest rows held out; expanding folds before them. Rows of one moment are never divided."""
-    import numpy as np
     from sklearn.model_selection import TimeSeriesSplit
 
     order = np.argsort(moments, kind="stable")
@@ -164,8 +156,6 @@ def _by_time(moments: np.ndarray, test_size: float, folds: int) -> Split:
 
 def _boundary(ordered: np.ndarray, position: int) -> int:
     """The position moved to the beginning of its moment, or, where nothing would come before, to its end."""
-    import numpy as np
-
     before = int(np.searchsorted(ordered, ordered[position], side="left"))
     return before or int(np.searchsorted(ordered, ordered[position], side="right"))
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
+import pandas as pd
 
 REGRESSION, BINARY, MULTICLASS = "regression", "binary", "multiclass"
 TASKS = (REGRESSION, BINARY, MULTICLASS)
@@ -44,8 +44,6 @@ def guess_task(target: Any) -> tuple[str, str]:
     Text, booleans and categories are classes; so are whole numbers with at most 20 different values when
     these are at most a tenth of the rows (or just two). Everything else is a number to predict.
     """
-    import pandas as pd
-
     values = pd.Series(target).dropna()
     distinct = values.nunique()
     numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)

@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from tuning.storage.names import mask_in
-
-if TYPE_CHECKING:
-    import pyarrow
 
 SCHEMA_VERSION = 1
 
@@ -130,8 +132,6 @@ Record = TrialRecord | StudyRecord
 
 def trial_schema() -> pyarrow.Schema:
     """The Parquet schema of trial parts."""
-    import pyarrow as pa
-
     metrics = pa.map_(pa.string(), pa.float64())
     step = pa.struct([("step", pa.int32()), ("score", pa.float64()), ("seconds", pa.float64()), ("metrics", metrics)])
     return pa.schema(
@@ -174,8 +174,6 @@ def trial_schema() -> pyarrow.Schema:
 
 def study_schema() -> pyarrow.Schema:
     """The Parquet schema of study parts."""
-    import pyarrow as pa
-
     text, integer, real = pa.string(), pa.int64(), pa.float64()
     kinds = {
         "study_seed": integer,
@@ -205,9 +203,6 @@ def study_schema() -> pyarrow.Schema:
 
 def encode(records: Sequence[Record]) -> bytes:
     """Records of one kind as one Parquet file with page checksums."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     trials = isinstance(records[0], TrialRecord)
     schema = trial_schema() if trials else study_schema()
     # Column by column, and only the few that are not plain values value by value: a third of the time.
@@ -226,9 +221,6 @@ def encode(records: Sequence[Record]) -> bytes:
 
 def decode(data: bytes) -> list[Any]:
     """The records of one part; raises `OSError` or `ValueError` when the bytes are damaged."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     # Neither threads nor `read_table`'s look for further files: a part is small, and this is half the time.
     table = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True).read(use_threads=False)
     metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
@@ -259,9 +251,6 @@ def decode(data: bytes) -> list[Any]:
 
 def keys_in(data: bytes) -> list[tuple[str, int]]:
     """(study, trial) of each row of a trial part, without reading the rest."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     table = pq.read_table(pa.BufferReader(data), columns=["study", "trial"])
     return list(zip(table["study"].to_pylist(), table["trial"].to_pylist(), strict=True))
 
@@ -304,8 +293,6 @@ def _read_config(text: str | None) -> Any:
 
 def _read_steps(column: pyarrow.ChunkedArray) -> list[list[StepRecord]]:
     """The steps of each trial; column by column, because a row of dictionaries takes three times as long."""
-    import pyarrow.compute as pc
-
     lists = column.combine_chunks()
     step, score, seconds, metrics = (part.to_pylist() for part in lists.flatten().flatten())
     every = map(StepRecord, step, map(_nan, score), seconds, map(_read_metrics, metrics))

@@ -14,14 +14,14 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+import pyarrow
+import pyarrow.fs
 
 from tuning.errors import StorageError
 from tuning.storage import retrying, s3
 from tuning.storage.names import is_uri, mask, mask_in
-
-if TYPE_CHECKING:
-    import pyarrow.fs
 
 TEMPORARY = ".tmp-"
 T = TypeVar("T")
@@ -29,9 +29,6 @@ T = TypeVar("T")
 
 def open_filesystem(path: str) -> tuple[pyarrow.fs.FileSystem, str]:
     """The pyarrow filesystem for a local path or a URI, and the path on it (absolute when local)."""
-    import pyarrow
-    import pyarrow.fs
-
     if not is_uri(path):
         return pyarrow.fs.LocalFileSystem(), str(Path(path).expanduser().resolve())
     try:
@@ -121,8 +118,6 @@ class RunDirectory:
         if s3.conditional(self.uri):
             s3.put_new(self.uri, target, data)
             return
-        import pyarrow.fs
-
         if self.filesystem.get_file_info(target).type != pyarrow.fs.FileType.NotFound:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
         self._put(target, data)
@@ -163,8 +158,6 @@ class RunDirectory:
 
     def exists(self, name: str) -> bool:
         """True when the file or folder is there."""
-        import pyarrow.fs
-
         target = self.path(name)
         info = self._attempt(name, "looked for", lambda: self.filesystem.get_file_info(target))
         if info.type == pyarrow.fs.FileType.NotFound:
@@ -184,8 +177,6 @@ class RunDirectory:
         yield from sorted(path[prefix:] for path in found)
 
     def _objects_below(self, target: str) -> Sequence[str]:
-        import pyarrow.fs
-
         selector = pyarrow.fs.FileSelector(target, allow_not_found=True, recursive=True)
         found = self.filesystem.get_file_info(selector)
         if not found:
@@ -198,8 +189,6 @@ class RunDirectory:
 
     def _make_sure_of_bucket(self, name: str) -> None:
         """`StorageError` when nothing is found because the bucket is gone: that is not an empty folder."""
-        import pyarrow.fs
-
         bucket = self.root.split("/")[0]
         if self.local or not bucket:
             return
