@@ -14,7 +14,7 @@ import pandas as pd
 
 from search_spaces.yaml_text import dump_yaml
 from tuning.data.files import File, find_files
-from tuning.data.reading import CSV_SUFFIXES, is_parquet, located, plain, read_frame, short
+from tuning.data.reading import CSV_SUFFIXES, file_name, is_parquet, located, read_frame, without_query
 from tuning.errors import CustomerError, DataError, DefinitionError
 from tuning.evaluation.metrics import DEFAULT_METRIC
 from tuning.preprocessing.columns import MISSING, read_columns
@@ -85,11 +85,11 @@ def _guess_csv(files: Sequence[File]) -> dict[str, Any]:
         return {}
     filesystem, inner = located(first.path)
     try:
-        compression = "gzip" if plain(first.path).lower().endswith(".gz") else None
+        compression = "gzip" if without_query(first.path).lower().endswith(".gz") else None
         with filesystem.open_input_stream(inner, compression=compression) as stream:
             head = bytes(stream.read(1 << 20))
     except OSError as error:
-        raise DataError(f"{short(first.path)} cannot be read: {error}.") from error
+        raise DataError(f"{file_name(first.path)} cannot be read: {error}.") from error
     encoding = _guess_encoding(head)
     text = head.decode(encoding, "replace")
     first_line = next(iter(text.splitlines()), "")
@@ -225,11 +225,11 @@ def _said(comment: str) -> str:
 
 
 def _some_files(files: Sequence[File]) -> str:
-    return short(files[0].path) + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+    return file_name(files[0].path) + (f" and {len(files) - 1} more" if len(files) > 1 else "")
 
 
 def _name(data: str, target: str) -> str:
-    stem = os.path.basename(plain(data).rstrip("/"))
+    stem = os.path.basename(without_query(data).rstrip("/"))
     for suffix in (*CSV_SUFFIXES, ".parquet", ".pq"):
         stem = stem.removesuffix(suffix)
     return f"{stem}-{target}" if re.search(r"\w", stem) else target

@@ -32,7 +32,8 @@ class Customer:
 
     files: where its rows are; empty while they are only in a table that is still to be partitioned, and when there
     is no data at all. key: its value in the key columns, None when the whole file is its own. table: number of the
-    keyed table. place: where in the table, for workers to read few places; ANYWHERE when that does not matter.
+    keyed table. first_block: the first row group that holds its rows, so
+    that a worker's customers are near each other; UNORDERED when that does not matter.
     rows: None when not known without reading. size: about its bytes, to balance shards. options: what the manifest
     says about it.
     """
@@ -53,14 +54,15 @@ class Customer:
 
     @property
     def unpartitioned(self) -> bool:
-        """Whether its rows must be given a place first, see `tuning.data.partition`."""
+        """Whether its rows must be written into a file of the run first, see `tuning.data.partition`."""
         return self.key is not None and not self.files
 
 
 def find_customers(definition: Definition) -> list[Customer]:
     """The customers of a definition, in the order of their ids.
 
-    Of keyed tables only the key columns are read; `tuning.data.partition` gives loose rows their place.
+    Of keyed tables only the key columns are read; the rows of unpartitioned customers are written into files later
+    (`tuning.data.partition`).
     """
     return select(_all_customers(definition), definition.customers)
 

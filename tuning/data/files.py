@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.fs
 
-from tuning.data.reading import SUFFIXES, located, plain
+from tuning.data.reading import SUFFIXES, located, without_query
 from tuning.errors import DataError, StorageError
 from tuning.storage.names import is_uri, mask
 
@@ -35,8 +35,7 @@ def patterns(data: str | os.PathLike[str] | Sequence[str]) -> list[str]:
 def is_glob(data: str | os.PathLike[str] | Sequence[str]) -> bool:
     """True when files are chosen by a pattern, not named one by one or as a folder."""
     return any(
-        any(sign in plain(item) for sign in WILDCARDS) and not os.path.exists(item)  # a URI's query is no wildcard
-        for item in patterns(data)
+        any(sign in without_query(item) for sign in WILDCARDS) and not os.path.exists(item) for item in patterns(data)
     )
 
 
@@ -113,7 +112,7 @@ def _counts(name: str) -> bool:
 
 
 def _remote(pattern: str) -> list[File]:
-    address = plain(pattern)
+    address = without_query(pattern)
     query = pattern[len(address) :]
     base = address
     for sign in WILDCARDS:
@@ -152,7 +151,7 @@ def _matches(name: str, pattern: str) -> bool:
 
 def file_ids(files: Sequence[File]) -> list[str]:
     """A customer's name per file: its path below the folder that all files share, without the suffix."""
-    addresses = [plain(file.path) for file in files]
+    addresses = [without_query(file.path) for file in files]
     schemes = {address.partition("://")[0] if is_uri(address) else "" for address in addresses}
     if len(schemes) > 1:
         return [_without_suffix(address) for address in addresses]

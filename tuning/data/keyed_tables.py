@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from tuning.data.arrow import concatenated
 from tuning.data.files import File, file_ids, find_files, is_glob
 from tuning.data.keys import (
     Key,
@@ -25,7 +26,7 @@ from tuning.data.keys import (
     plain_column,
     written_as_floats,
 )
-from tuning.data.reading import explained, is_parquet, open_parquet, read_chunks, read_schema
+from tuning.data.reading import is_parquet, open_parquet, read_chunks, read_schema, reading_errors
 from tuning.errors import CustomerError, DataError
 
 IN_PLACE_BYTES = 1 << 26  # a Parquet table up to this size is read by every worker, whatever its order
@@ -63,7 +64,7 @@ class KeyedCustomer:
 
 @dataclass(frozen=True)
 class Index:
-    """A table's customers. blocks: the file of each block; sizes: its bytes. unordered: reading in place costs more."""
+    """A table's customers. blocks: the file of each block; sizes: its bytes."""
 
     table: KeyedTable
     entries: tuple[KeyedCustomer, ...]
@@ -166,7 +167,7 @@ def _blocks(table: KeyedTable, by: Sequence[str], csv: Mapping[str, Any]) -> Ite
         inside = [name for name in by if name not in outside]
         check_columns(by, [*read_schema(file.path, csv), *outside])
         if is_parquet(file.path):
-            with explained(file.path, csv), open_parquet(file.path, streamed=True) as opened:
+            with reading_errors(file.path, csv), open_parquet(file.path, streamed=True) as opened:
                 for group in range(opened.metadata.num_row_groups):
                     meta = opened.metadata.row_group(group)
                     rows = opened.read_row_group(group, columns=inside) if inside else None
@@ -198,19 +199,13 @@ def _counted(part: pa.Table, by: Sequence[str], block: int) -> pa.Table:
 
 def _merged(parts: list[pa.Table], by: Sequence[str]) -> pa.Table:
     names = _positions(by)
-    try:
-        together = pa.concat_tables(parts, promote_options="permissive")
-    except (pa.ArrowInvalid, pa.ArrowTypeError):  # a key that is a number in one file and text in another
-        together = pa.concat_tables([_as_text(part, names) for part in parts])
+    together = concatenated(parts, _key_texts)
     merged = together.group_by(names, use_threads=False).aggregate([("n", "sum"), ("first", "min"), ("last", "max")])
     return merged.select([*names, "n_sum", "first_min", "last_max"]).rename_columns([*names, "n", "first", "last"])
 
 
-def _as_text(part: pa.Table, names: Sequence[str]) -> pa.Table:
-    for position, name in enumerate(names):
-        values = [key_text(value) for value in part.column(name).to_pylist()]
-        part = part.set_column(position, name, pa.array(values, pa.string()))
-    return part
+def _key_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([[key_text(value) for value in column.to_pylist()]], pa.string())
 
 
 def _positions(by: Sequence[str]) -> list[str]:

@@ -10,10 +10,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from tuning.data.arrow import concatenated
 from tuning.data.customers import Customer
 from tuning.data.keys import Key, hive_values, row_keys
 from tuning.data.partition import with_columns
-from tuning.data.reading import check_names, explained, located, read_frame, short
+from tuning.data.reading import check_names, file_name, located, read_frame, reading_errors
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
 
@@ -48,7 +49,7 @@ class Loader:
             raise CustomerError(f"{customer.rows} rows, more than limits.max_rows: {limits.max_rows}.")
         if customer.key is None:
             if (table := self.at_hand(customer.files[0])) is not None:
-                check_names(table.column_names, short(customer.files[0]), limits.max_columns)
+                check_names(table.column_names, file_name(customer.files[0]), limits.max_columns)
                 return table.to_pandas(use_threads=False)
             return read_frame(
                 customer.files[0],
@@ -102,7 +103,7 @@ class _Share:
     ) -> None:
         wanted = [customer for customer in customers if (customer.rows or 0) <= definition.limits.max_rows]
         files = list(dict.fromkeys(file for customer in wanted for file in customer.files))
-        table = _together([_of_file(file, definition, wanted, at_hand(file)) for file in files])
+        table = concatenated([_of_file(file, definition, wanted, at_hand(file)) for file in files])
         codes, keys = row_keys(table, definition.by)
         order = np.argsort(codes, kind="stable")
         bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
@@ -119,9 +120,9 @@ def _of_file(
 ) -> pa.Table:
     """These customers' rows of a file, and few others."""
     outside = hive_values(path)
-    with explained(path, {}):
+    with reading_errors(path, {}):
         dataset = ds.dataset(at_hand) if at_hand is not None else _dataset(path)
-        check_names(dataset.schema.names, short(path), definition.limits.max_columns)
+        check_names(dataset.schema.names, file_name(path), definition.limits.max_columns)
         keys = [customer.key for customer in customers if path in customer.files and customer.key is not None]
         table = dataset.to_table(
             columns=definition.needed_of(dataset.schema.names),
@@ -133,7 +134,7 @@ def _of_file(
 
 def read_table(path: str) -> pa.Table:
     """All rows of a Parquet file; `CustomerError` says why they cannot be read."""
-    with explained(path, {}):
+    with reading_errors(path, {}):
         return _dataset(path).to_table(use_threads=False)
 
 
@@ -168,26 +169,3 @@ def push_down(schema: pa.Schema, by: Sequence[str], keys: Sequence[Key]) -> ds.E
 
 def _is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _together(tables: list[pa.Table]) -> pa.Table:
-    """One table of several; a column that is a number in one and text in another becomes text."""
-    if len(tables) == 1:
-        return tables[0]
-    try:
-        return pa.concat_tables(tables, promote_options="permissive")
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        kinds: dict[str, set[Any]] = {}
-        for table in tables:
-            for field in table.schema:
-                kinds.setdefault(field.name, set()).add(field.type)
-        mixed = [name for name, types in kinds.items() if len(types) > 1]
-        return pa.concat_tables([_as_text(table, mixed) for table in tables], promote_options="permissive")
-
-
-def _as_text(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    for name in names:
-        position = table.schema.get_field_index(name)
-        if position >= 0:
-            table = table.set_column(position, name, table.column(name).cast(pa.string()))
-    return table

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tuning.data.reading import located, plain, read_frame
+from tuning.data.reading import located, read_frame, without_query
 from tuning.definition.options import CustomerOptions, customer_options
 from tuning.definition.yaml_file import load_yaml
 from tuning.errors import CustomerError, DataError, DefinitionError
@@ -26,7 +26,7 @@ RESOURCES = ("cpus", "gpus", "memory_gb")
 def read_manifest(path: str) -> dict[str, CustomerOptions]:
     """The entries of a manifest by customer id; `DataError` names the entry that is wrong."""
     shown = mask(path)
-    entries = _documents(path) if plain(path).lower().endswith((".yaml", ".yml", ".json")) else _rows(path)
+    entries = _documents(path) if without_query(path).lower().endswith((".yaml", ".yml", ".json")) else _rows(path)
     if not entries:
         raise DataError(f"manifest: {shown} names no customer.")
     return {name: _options(name, value, path) for name, value in entries.items()}
@@ -36,7 +36,7 @@ def _beside(manifest: str, path: str) -> str:
     """A relative path meant from the manifest's folder; on object storage with the options of the manifest's URI."""
     if not is_uri(manifest):
         return f"{Path(manifest).resolve().parent}/{path}"
-    address = plain(manifest)
+    address = without_query(manifest)
     return f"{address.rpartition('/')[0]}/{path}{manifest[len(address) :]}"
 
 

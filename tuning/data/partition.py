@@ -1,4 +1,4 @@
-"""Giving loose rows a place: a keyed table or a frame is divided once into files of the run directory.
+"""Partitioning: a keyed table or a frame is divided once into files of the run directory, a few customers in each.
 
 Rows are streamed, so a table may be larger than memory: what is held is the piece being read and at most
 `BUFFER_BYTES` of rows waiting to be written. All rows of a customer go to one bucket, in the order in which they
@@ -18,11 +18,20 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tuning.data.arrow import runs_of_one_schema
 from tuning.data.balancing import balance, shard_count
 from tuning.data.customers import Customer
 from tuning.data.keyed_tables import KeyedTable, find_tables
 from tuning.data.keys import hive_values, key_table, row_keys
-from tuning.data.reading import check_names, explained, is_parquet, open_parquet, read_chunks, read_schema, short
+from tuning.data.reading import (
+    check_names,
+    file_name,
+    is_parquet,
+    open_parquet,
+    read_chunks,
+    read_schema,
+    reading_errors,
+)
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError
 from tuning.storage.run_directory import RunDirectory
@@ -34,7 +43,7 @@ FOLDER = "data"
 
 
 def partition(definition: Definition, customers: Sequence[Customer], directory: RunDirectory) -> list[Customer]:
-    """Write the rows of loose customers into the run directory; the customers with their files.
+    """Write the rows of unpartitioned customers into the run directory; the customers with their files.
 
     Every call writes files of its own, so that two owners of a run never write the same one.
     """
@@ -113,25 +122,11 @@ class _Waiting:
                 self._flush(bucket)
 
     def _flush(self, bucket: int) -> None:
-        for rows in _same_schema(self._rows[bucket]):
+        for rows in runs_of_one_schema(self._rows[bucket]):
             name = f"{self.prefix}/{bucket:05d}-{len(self.files[bucket]):04d}.parquet"
             self.files[bucket].append(_write(self.directory, name, rows))
         self._total -= self._bytes[bucket]
         self._rows[bucket], self._bytes[bucket] = [], 0
-
-
-def _same_schema(rows: list[pa.Table]) -> list[pa.Table]:
-    """Tables that came in one after another as one; as several where a column's types do not go together."""
-    try:
-        return [pa.concat_tables(rows, promote_options="permissive")]
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        runs: list[list[pa.Table]] = []
-        for table in rows:
-            if runs and runs[-1][0].schema.equals(table.schema):
-                runs[-1].append(table)
-            else:
-                runs.append([table])
-        return [pa.concat_tables(run) for run in runs]
 
 
 def _write(directory: RunDirectory, name: str, rows: pa.Table) -> str:
@@ -161,8 +156,8 @@ def _file_pieces(path: str, definition: Definition, by: Sequence[str]) -> Iterat
             for frame in read_chunks(path, csv, columns=definition.needed_of(read_schema(path, csv)), text=by):
                 yield to_arrow(frame)
             return
-        with explained(path, csv), open_parquet(path, streamed=True) as file:
-            check_names(file.schema_arrow.names, short(path), definition.limits.max_columns)
+        with reading_errors(path, csv), open_parquet(path, streamed=True) as file:
+            check_names(file.schema_arrow.names, file_name(path), definition.limits.max_columns)
             columns = definition.needed_of(file.schema_arrow.names)
             for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=columns):
                 yield pa.Table.from_batches([batch])

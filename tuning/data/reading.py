@@ -39,7 +39,7 @@ STREAM_BYTES = 1 << 26  # of Parquet read ahead, over all columns, where a file 
 HEADER_BYTES = 1 << 20
 
 
-def plain(path: str) -> str:
+def without_query(path: str) -> str:
     """A path without the options that a URI may end in (`?endpoint_override=…&scheme=http`)."""
     return re.sub(r"\?\w+=[^/]*(//[^/]*)?$", "", path) if is_uri(path) else path
 
@@ -51,7 +51,7 @@ def located(path: str) -> tuple[Any, str]:
     """
     if not is_uri(path):
         return _filesystem("")[0], os.path.abspath(os.path.expanduser(path))
-    address = plain(path)
+    address = without_query(path)
     scheme, _, rest = address.partition("://")
     authority, _, below = rest.partition("/")
     filesystem, root = _filesystem(f"{scheme}://{authority}{'/' if not authority else ''}{path[len(address) :]}")
@@ -65,12 +65,12 @@ def _filesystem(root: str) -> tuple[Any, str]:
 
 def is_parquet(path: str) -> bool:
     """True for a Parquet file's name; every other name is taken as CSV."""
-    return plain(path).lower().endswith(PARQUET_SUFFIXES)
+    return without_query(path).lower().endswith(PARQUET_SUFFIXES)
 
 
-def short(path: str) -> str:
+def file_name(path: str) -> str:
     """A file's own name, for messages."""
-    return os.path.basename(plain(path))
+    return os.path.basename(without_query(path))
 
 
 def read_frame(
@@ -88,16 +88,16 @@ def read_frame(
     csv: options of `pandas.read_csv`. columns: only these. text: columns of a CSV kept as they are written, whatever
     they look like. max_rows, max_columns: more is an error. rows: stop after as many.
     """
-    with explained(path, csv):
+    with reading_errors(path, csv):
         if is_parquet(path):
             return _read_parquet(path, columns, max_rows, max_columns, rows)
         data, whole = _content(path)
-        names = _header(data, csv, max_columns, short(path))
+        names = _header(data, csv, max_columns, file_name(path))
         limit = rows if rows is not None else None if max_rows is None else max_rows + 1
         with _source(path, data, whole) as source:
             frame = _parse(source, csv, names, columns, text, nrows=limit)
     if max_rows is not None and len(frame) > max_rows:
-        raise CustomerError(f"the file {short(path)} has more than limits.max_rows: {max_rows} rows.")
+        raise CustomerError(f"the file {file_name(path)} has more than limits.max_rows: {max_rows} rows.")
     return frame
 
 
@@ -116,9 +116,9 @@ def read_chunks(
     path: str, csv: Mapping[str, Any], *, columns: Sequence[str] | None = None, text: Sequence[str] = ()
 ) -> Iterator[pd.DataFrame]:
     """A CSV file piece by piece, each about 64 MiB of text; column types may differ from piece to piece."""
-    with explained(path, csv):
+    with reading_errors(path, csv):
         data, whole = _content(path)
-        names = _header(data, csv, None, short(path))
+        names = _header(data, csv, None, file_name(path))
         if whole:
             yield _parse(io.BytesIO(data), csv, names, columns, text)
             return
@@ -131,12 +131,12 @@ def read_chunks(
 
 def read_schema(path: str, csv: Mapping[str, Any]) -> list[str]:
     """The names of a file's columns."""
-    with explained(path, csv):
+    with reading_errors(path, csv):
         if is_parquet(path):
             with open_parquet(path) as file:
                 return [str(name) for name in file.schema_arrow.names]
         data, _ = _content(path, HEADER_BYTES)
-        return _header(data, csv, None, short(path))
+        return _header(data, csv, None, file_name(path))
 
 
 @contextlib.contextmanager
@@ -156,9 +156,9 @@ def open_parquet(path: str, *, streamed: bool = False) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def explained(path: str, csv: Mapping[str, Any]) -> Iterator[None]:
+def reading_errors(path: str, csv: Mapping[str, Any]) -> Iterator[None]:
     """Around reading a file: what can be wrong with it becomes a `CustomerError`."""
-    shown = short(path)
+    shown = file_name(path)
     try:
         yield
     except CustomerError:
@@ -197,7 +197,7 @@ def _open(path: str) -> Any:
 
 
 def _compression(path: str) -> str | None:
-    return COMPRESSED.get(plain(path).lower().rpartition(".")[2])
+    return COMPRESSED.get(without_query(path).lower().rpartition(".")[2])
 
 
 @contextlib.contextmanager
@@ -291,7 +291,7 @@ def _as_written(frame: pd.DataFrame, names: Sequence[str], all_columns: bool) ->
 def _read_parquet(
     path: str, columns: Sequence[str] | None, max_rows: int | None, max_columns: int | None, rows: int | None
 ) -> pd.DataFrame:
-    shown = short(path)
+    shown = file_name(path)
     with open_parquet(path, streamed=rows is not None) as file:
         count = file.metadata.num_rows
         if max_rows is not None and count > max_rows:

@@ -26,7 +26,7 @@ from tuning.execution.quarantine import quarantine
 from tuning.execution.study_run import Hooks, ignore_warnings, run_study, unblock_sigterm
 from tuning.execution.warm_up import warm_up
 from tuning.records.ownership import Term
-from tuning.records.parts import STUDIES, TRIALS, PartWriter, of_kind, read_parts, shard_parts
+from tuning.records.parts import PartWriter, read_studies, read_trials, shard_parts
 from tuning.records.schema import Record, TrialRecord, unique
 from tuning.runs.plan_file import read_shard
 from tuning.runs.resume import handed_over
@@ -223,11 +223,11 @@ def work_shard(
 def recorded(directory: RunDirectory, term: Term, shard: int) -> tuple[dict[str, list[TrialRecord]], set[str]]:
     """What is known of a shard from before: trials by study, and the ids of finished studies."""
     names = shard_parts(directory, term, shard)
-    trials = handed_over(directory, term, shard) + read_parts(directory, of_kind(names, TRIALS), damaged=rerun_damaged)
+    trials = handed_over(directory, term, shard) + read_trials(directory, names, rerun_damaged)
     by_study: dict[str, list[TrialRecord]] = {}
     for record in unique(trials):
         by_study.setdefault(record.study, []).append(record)
-    finished = {record.study for record in read_parts(directory, of_kind(names, STUDIES), damaged=rerun_damaged)}
+    finished = {record.study for record in read_studies(directory, names, rerun_damaged)}
     return by_study, finished
 
 

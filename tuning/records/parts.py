@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,10 +22,20 @@ def accepted(directory: RunDirectory, term: Term) -> list[str]:
     return [*term.accepts, *directory.list(term.records)]
 
 
-def read_parts(
-    directory: RunDirectory, names: Iterable[str], damaged: Callable[[str, Exception], None] | None = None
-) -> list[Any]:
-    """The records of some parts, duplicates dropped; a damaged part is told to `damaged` and left out."""
+Damaged = Callable[[str, Exception], None]  # is told the name of a damaged part, and what is wrong with it
+
+
+def read_trials(directory: RunDirectory, names: Iterable[str], damaged: Damaged | None = None) -> list[TrialRecord]:
+    """The trials in some parts, each once. A damaged part is left out where `damaged` hears of it, else an error."""
+    return unique(_read(directory, of_kind(names, TRIALS), damaged))
+
+
+def read_studies(directory: RunDirectory, names: Iterable[str], damaged: Damaged | None = None) -> list[StudyRecord]:
+    """The studies in some parts, as `read_trials` does with trials."""
+    return unique(_read(directory, of_kind(names, STUDIES), damaged))
+
+
+def _read(directory: RunDirectory, names: Iterable[str], damaged: Damaged | None) -> list[Any]:
     records: list[Any] = []
     for name in names:
         try:
@@ -34,7 +44,7 @@ def read_parts(
             if damaged is None:
                 raise
             damaged(name, error)
-    return unique(records)
+    return records
 
 
 def kind_of(name: str) -> str:
@@ -47,7 +57,7 @@ class PartWriter:
     """Collects a shard's records and writes them as parts about every `interval` seconds: written first, then reported.
 
     report: told {"part", "trials"} or {"part", "studies"} after each part is in place.
-    settle: called before studies are written, to wait for the files that their records name.
+    flush_files: called before studies are written, to wait for the files that their records name.
     """
 
     directory: RunDirectory
@@ -89,7 +99,7 @@ class PartWriter:
             self.report(part)
         self._last = time.monotonic()
 
-    def flush_on_exit(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> bool:
+    def flush_on_exit(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         """At the end of the work: when the driver or a signal ended it, write what is finished; never raises."""
         if error is not None and not isinstance(error, StorageError):
             self.report = lambda _: None
@@ -128,5 +138,5 @@ def shard_parts(directory: RunDirectory, term: Term, shard: int) -> list[str]:
     return [name for name in directory.list(term.records) if f"-s{shard:05d}-" in name]
 
 
-def of_kind(names: Sequence[str], kind: str) -> list[str]:
+def of_kind(names: Iterable[str], kind: str) -> list[str]:
     return [name for name in names if kind_of(name) == kind]

@@ -2,7 +2,8 @@
 
 A run's truth is a set of immutable Parquet parts. `TrialRecord` is one row about one trial, `StudyRecord`
 one row about one study (written after all of its trials). Reading drops duplicates by key: (study, trial)
-and (study). The columns are documented for users in docs/records.md; a test keeps both in step.
+and (study). The annotations of a record are the columns of its files (`TRIAL_SCHEMA`, `STUDY_SCHEMA`);
+docs/records.md documents them for users, and a test keeps both in step.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from itertools import islice
 from operator import attrgetter
-from typing import Any
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-import pyarrow
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -29,15 +29,39 @@ TRIAL_STATES = (FINISHED, STOPPED, FAILED)
 OK, NO_MODEL, QUARANTINED = "ok", "no_model", "quarantined"
 STUDY_STATUSES = (OK, NO_MODEL, QUARANTINED)
 
+# What a field is in Python, and in a file where that is something else than text, int64 or float64.
+Count = Annotated[int, pa.int32()]
+Json = Annotated[Mapping[str, Any], pa.string()]
+Metrics = Annotated[Mapping[str, float], pa.map_(pa.string(), pa.float64())]
+Moment = Annotated[float, pa.timestamp("us", tz="UTC")]  # in Python seconds since 1970
+Scores = Annotated[Sequence[float], pa.list_(pa.float64())]
+
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
     """One step of a trial: its number (from 1), score, wall seconds since the trial began, further figures."""
 
-    step: int
+    step: Count
     score: float
     seconds: float = 0.0
-    metrics: Mapping[str, float] = field(default_factory=dict)
+    metrics: Metrics = field(default_factory=dict)
+
+
+def _columns(record: type) -> list[pa.Field]:
+    hints = get_type_hints(record, include_extras=True)
+    return [pa.field(column.name, _column_type(hints[column.name])) for column in fields(record)]
+
+
+def _column_type(hint: Any) -> pa.DataType:
+    """The type of a column, which may always be empty."""
+    if type(None) in get_args(hint):
+        hint = next(kind for kind in get_args(hint) if kind is not type(None))
+    if get_origin(hint) is Annotated:
+        return get_args(hint)[1]
+    return {str: pa.string(), int: pa.int64(), float: pa.float64()}[hint]
+
+
+Steps = Annotated[Sequence[StepRecord], pa.list_(pa.struct(_columns(StepRecord)))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +71,11 @@ class TrialRecord:
     run: str
     study: str
     customer: str
-    trial: int
-    attempt: int
-    suggested: int
-    told: int
-    config: Mapping[str, Any]
+    trial: Count
+    attempt: Count
+    suggested: Count
+    told: Count
+    config: Json
     family: str
     algorithm: str
     scheduler: str
@@ -59,14 +83,14 @@ class TrialRecord:
     mode: str
     state: str
     reason: str
-    steps: Sequence[StepRecord]
-    best_step: int | None
+    steps: Steps
+    best_step: Count | None
     score: float | None
-    fold_scores: Sequence[float]
-    metrics: Mapping[str, float]
+    fold_scores: Scores
+    metrics: Metrics
     study_seed: int
     seed: int
-    started: float
+    started: Moment
     seconds: float
     fit_seconds: float
     suggest_seconds: float
@@ -97,9 +121,9 @@ class StudyRecord:
     metric: str
     mode: str
     family: str | None
-    trial: int | None
-    best_step: int | None
-    config: Mapping[str, Any] | None
+    trial: Count | None
+    best_step: Count | None
+    config: Json | None
     cv_score: float | None
     cv_error: float | None
     test_score: float | None
@@ -112,7 +136,7 @@ class StudyRecord:
     rows: int
     test_rows: int
     features: int
-    started: float
+    started: Moment
     seconds: float
     fit_seconds: float
     model_path: str | None
@@ -128,83 +152,17 @@ class StudyRecord:
 
 
 Record = TrialRecord | StudyRecord
+R = TypeVar("R", TrialRecord, StudyRecord)
 
-
-def trial_schema() -> pyarrow.Schema:
-    """The Parquet schema of trial parts."""
-    metrics = pa.map_(pa.string(), pa.float64())
-    step = pa.struct([("step", pa.int32()), ("score", pa.float64()), ("seconds", pa.float64()), ("metrics", metrics)])
-    return pa.schema(
-        [
-            ("run", pa.string()),
-            ("study", pa.string()),
-            ("customer", pa.string()),
-            ("trial", pa.int32()),
-            ("attempt", pa.int32()),
-            ("suggested", pa.int32()),
-            ("told", pa.int32()),
-            ("config", pa.string()),
-            ("family", pa.string()),
-            ("algorithm", pa.string()),
-            ("scheduler", pa.string()),
-            ("metric", pa.string()),
-            ("mode", pa.string()),
-            ("state", pa.string()),
-            ("reason", pa.string()),
-            ("steps", pa.list_(step)),
-            ("best_step", pa.int32()),
-            ("score", pa.float64()),
-            ("fold_scores", pa.list_(pa.float64())),
-            ("metrics", metrics),
-            ("study_seed", pa.int64()),
-            ("seed", pa.int64()),
-            ("started", pa.timestamp("us", tz="UTC")),
-            ("seconds", pa.float64()),
-            ("fit_seconds", pa.float64()),
-            ("suggest_seconds", pa.float64()),
-            ("worker", pa.string()),
-            ("versions", pa.string()),
-            ("error", pa.string()),
-            ("lineage", pa.string()),
-            ("schedule", pa.string()),
-        ],
-        metadata={"tuning.schema": str(SCHEMA_VERSION), "tuning.kind": "trials"},
-    )
-
-
-def study_schema() -> pyarrow.Schema:
-    """The Parquet schema of study parts."""
-    text, integer, real = pa.string(), pa.int64(), pa.float64()
-    kinds = {
-        "study_seed": integer,
-        "trial": pa.int32(),
-        "best_step": pa.int32(),
-        **dict.fromkeys(("trials", "stopped", "failed", "rows", "test_rows", "features"), integer),
-        **dict.fromkeys(
-            (
-                "cv_score",
-                "cv_error",
-                "test_score",
-                "default_cv_score",
-                "default_test_score",
-                "gain",
-                "seconds",
-                "fit_seconds",
-            ),
-            real,
-        ),
-        "started": pa.timestamp("us", tz="UTC"),
-    }
-    return pa.schema(
-        [(column.name, kinds.get(column.name, text)) for column in fields(StudyRecord)],
-        metadata={"tuning.schema": str(SCHEMA_VERSION), "tuning.kind": "studies"},
-    )
+TRIAL_SCHEMA, STUDY_SCHEMA = (
+    pa.schema(_columns(kind), metadata={"tuning.schema": str(SCHEMA_VERSION), "tuning.kind": name})
+    for kind, name in ((TrialRecord, "trials"), (StudyRecord, "studies"))
+)
 
 
 def encode(records: Sequence[Record]) -> bytes:
     """Records of one kind as one Parquet file with page checksums."""
-    trials = isinstance(records[0], TrialRecord)
-    schema = trial_schema() if trials else study_schema()
+    schema = TRIAL_SCHEMA if isinstance(records[0], TrialRecord) else STUDY_SCHEMA
     # Column by column, and only the few that are not plain values value by value: a third of the time.
     columns = dict(zip(schema.names, zip(*map(attrgetter(*schema.names), records), strict=True), strict=True))
     for name, write in _WRITE.items():
@@ -255,9 +213,9 @@ def keys_in(data: bytes) -> list[tuple[str, int]]:
     return list(zip(table["study"].to_pylist(), table["trial"].to_pylist(), strict=True))
 
 
-def unique(records: Iterable[Any]) -> list[Any]:
+def unique(records: Iterable[R]) -> list[R]:
     """One record per key, in the order of keys; of duplicates the first read stays."""
-    seen: dict[tuple[Any, ...], Any] = {}
+    seen: dict[tuple[str] | tuple[str, int], R] = {}
     for record in records:
         seen.setdefault(record.key, record)
     return [seen[key] for key in sorted(seen)]
@@ -291,7 +249,7 @@ def _read_config(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
-def _read_steps(column: pyarrow.ChunkedArray) -> list[list[StepRecord]]:
+def _read_steps(column: pa.ChunkedArray) -> list[list[StepRecord]]:
     """The steps of each trial; column by column, because a row of dictionaries takes three times as long."""
     lists = column.combine_chunks()
     step, score, seconds, metrics = (part.to_pylist() for part in lists.flatten().flatten())
@@ -307,12 +265,12 @@ def _read_metrics(metrics: Sequence[tuple[str, float]] | None) -> dict[str, floa
     return dict(metrics or ())
 
 
-# Columns that are something else in a file than in a record.
 def _write_words(value: str | None) -> str | None:
     """What libraries say about a file often has its URI in it, with the secrets there."""
     return mask_in(value) if value and "://" in value else value
 
 
+# Columns that are something else in a file than in a record.
 _WRITE: dict[str, Callable[[Any], Any]] = {
     "reason": _write_words,
     "error": _write_words,

@@ -11,7 +11,7 @@ from tuning.errors import NoModelError, RunError, UnknownCustomerError
 from tuning.evaluation.winner import params_text
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import newest_term
-from tuning.records.parts import STUDIES, TRIALS, accepted, of_kind, read_parts
+from tuning.records.parts import accepted, read_studies, read_trials
 from tuning.records.schema import FINISHED, NO_MODEL, OK, STUDY_STATUSES, StudyRecord, TrialRecord
 from tuning.runs.plan_file import RunSettings, frozen_definition, read_plan
 from tuning.storage.run_directory import RunDirectory
@@ -73,12 +73,12 @@ class RunResult:
     @cached_property
     def study_records(self) -> list[StudyRecord]:
         """The records of finished studies; of a study that went on with more trials the latest."""
-        return read_parts(self.directory, of_kind(self._parts, STUDIES)[::-1], self._damaged)
+        return read_studies(self.directory, self._parts[::-1], self._damaged)
 
     @cached_property
     def trial_records(self) -> list[TrialRecord]:
         """The records of all trials."""
-        return read_parts(self.directory, of_kind(self._parts, TRIALS), self._damaged)
+        return read_trials(self.directory, self._parts, self._damaged)
 
     @cached_property
     def _of_unfinished(self) -> Counter[str]:
@@ -206,7 +206,7 @@ class RunResult:
     @property
     def unfinished(self) -> int:
         """How many studies of the newest owner's plan have no record of its time yet."""
-        now = read_parts(self.directory, of_kind(list(self.directory.list(self.term.records)), STUDIES), self._damaged)
+        now = read_studies(self.directory, self.directory.list(self.term.records), self._damaged)
         return len({study.id for study in self._plan[1]} - {record.study for record in now})
 
     def model(self, customer: str, *, allow_pickle: bool = False) -> CustomerModel:

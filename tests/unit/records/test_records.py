@@ -7,18 +7,20 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from paths import ROOT
 
 from tuning.records.parts import part_name, read_part
 from tuning.records.schema import (
+    STUDY_SCHEMA,
+    TRIAL_SCHEMA,
     StepRecord,
     StudyRecord,
     TrialRecord,
     decode,
     encode,
-    study_schema,
-    trial_schema,
     unique,
 )
 from tuning.storage.run_directory import RunDirectory
@@ -144,9 +146,6 @@ def test_page_checksums_find_damaged_data_without_the_name(tmp_path: Path) -> No
 
 
 def test_a_newer_schema_is_refused_with_the_way_out() -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     table = pq.read_table(pa.BufferReader(encode([trial()])))
     sink = pa.BufferOutputStream()
     pq.write_table(table.replace_schema_metadata({"tuning.schema": "99", "tuning.kind": "trials"}), sink)
@@ -154,10 +153,16 @@ def test_a_newer_schema_is_refused_with_the_way_out() -> None:
         decode(bytes(sink.getvalue()))
 
 
-@pytest.mark.parametrize(("title", "schema"), [("Trials", trial_schema()), ("Studies", study_schema())])
+@pytest.mark.parametrize(("title", "schema"), [("Trials", TRIAL_SCHEMA), ("Studies", STUDY_SCHEMA)])
 def test_the_published_page_lists_exactly_the_columns(title: str, schema: object) -> None:
     page = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
     section = page.split(f"## {title}\n")[1].split("\n## ")[0]
     rows = re.findall(r"^\| ([a-z0-9_, ]+) \|", section, flags=re.M)
     listed = [name.strip() for row in rows if row != "column" for name in row.split(",")]
     assert sorted(listed) == sorted(schema.names)  # type: ignore[attr-defined]  # a pyarrow schema
+
+
+@pytest.mark.parametrize(("record", "name"), [(trial(), "trials"), (study(), "studies")])
+def test_files_have_the_schema_of_the_first_version(record: TrialRecord | StudyRecord, name: str) -> None:
+    part = next((ROOT / "tests/fixtures/old-run/run-of-version-0.1/records").rglob(f"{name}-*.parquet"))
+    assert pq.read_schema(pa.BufferReader(encode([record]))).equals(pq.read_schema(part), check_metadata=True)

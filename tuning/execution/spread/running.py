@@ -23,7 +23,7 @@ from tuning.execution.spread.trainable import CHECKPOINT_S, spread_trainable
 from tuning.execution.study_run import ignore_warnings, run_study
 from tuning.planning.plan import Plan
 from tuning.records.ownership import Term
-from tuning.records.parts import STUDIES, TRIALS, PartWriter, accepted, of_kind, read_parts
+from tuning.records.parts import PartWriter, accepted, read_studies, read_trials
 from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.runs.plan_file import RunSettings
 from tuning.storage.run_directory import RunDirectory
@@ -109,9 +109,9 @@ class SpreadRun:
         # The plan holds what is left. An earlier owner's record of such a study is out of date: more trials are wanted
         # now, or a part of its trials is damaged.
         own = list(self.directory.list(self.term.records))
-        ended = {record.study for record in read_parts(self.directory, of_kind(own, STUDIES), _ignore)}
+        ended = {record.study for record in read_studies(self.directory, own, _ignore)}
         trials: dict[str, dict[int, TrialRecord]] = {}
-        for record in read_parts(self.directory, of_kind(names, TRIALS), _ignore):
+        for record in read_trials(self.directory, names, _ignore):
             trials.setdefault(record.study, {})[record.trial] = record
         journal = read_journal(self.directory, self.term, _ignore)
         found = []
