@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, field_validator, model_validator
@@ -34,8 +35,9 @@ class Options(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        lines = [f"    {name}: {field.description}" for name, field in cls.model_fields.items()]
-        cls.__doc__ = "\n".join([cls.summary(), "", "Attributes:", *lines])
+        fields = (f"{name}: {field.description}" for name, field in cls.model_fields.items())
+        wrapped = (fill(text, 100, initial_indent=" " * 4, subsequent_indent=" " * 8) for text in fields)
+        cls.__doc__ = "\n".join([cls.summary(), "", "Attributes:", *wrapped])
 
     @classmethod
     def summary(cls) -> str:

@@ -1,4 +1,4 @@
-"""A definition as a file: YAML read safely, paths meant from the file's folder, values overridden from elsewhere."""
+"""A definition as a file: YAML read safely, paths relative to the file's folder, values overridden by the caller."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from search_spaces import SpaceError
+from search_spaces.yaml_text import parse_yaml
 from tuning.definition.definition import Definition, define
 from tuning.errors import DefinitionError
 
@@ -15,9 +17,6 @@ MAX_YAML_BYTES = 4_000_000
 
 def load_yaml(text: str, where: str = "the definition") -> dict[str, Any]:
     """YAML as plain values, see `search_spaces.yaml_text`; tags, aliases and keys given twice are refused."""
-    from search_spaces import SpaceError
-    from search_spaces.yaml_text import parse_yaml
-
     if len(text) > MAX_YAML_BYTES:
         raise DefinitionError(f"{where} has {len(text)} characters, more than {MAX_YAML_BYTES}.")
     try:
@@ -30,7 +29,7 @@ def load_yaml(text: str, where: str = "the definition") -> dict[str, Any]:
 
 
 def read_definition(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Definition:
-    """A definition from a YAML file; relative data paths and `prepare` files are meant from the file's folder."""
+    """A definition from a YAML file; relative paths are relative to the file's folder."""
     source = Path(path)
     try:
         text = source.read_text(encoding="utf-8")
@@ -44,7 +43,7 @@ def read_definition(path: str | Path, overrides: Mapping[str, Any] | None = None
     return define(merged(values, overrides or {}))
 
 
-# What stands for a mapping when it is written short: `algorithm: optuna`, `split: time`.
+# The key that a plain value is short for: `algorithm: optuna`, `split: time`.
 SHORT_FOR = {"algorithm": "name", "scheduler": "name", "split": "type"}
 
 
@@ -83,7 +82,7 @@ def _from_folder(key: str, value: Any, folder: Path) -> Any:
 
 
 def _models_from(value: Any, folder: Path) -> Any:
-    """`models` with their `file.py:factory` meant from a folder."""
+    """`models` with every `file.py:factory` relative to a folder."""
     if isinstance(value, str):
         return _from_folder("prepare", value, folder)
     if isinstance(value, list):

