@@ -24,8 +24,9 @@ from benchmarks.proofs import interval
 from search_spaces import algorithms, presets
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import full_steps, prepare_data, train
+from tuning.study.local_trial import LocalTrial
 from tuning.study.loop import TrialLoop
-from tuning.study.trial import FinishedTrial
+from tuning.study.trial import TrialShape
 
 TRIALS = 30
 FACTOR = 3
@@ -43,7 +44,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def search(kind: str, data: Any, metric: Metric, seed: int) -> list[FinishedTrial]:
+def search(kind: str, data: Any, metric: Metric, seed: int) -> list[LocalTrial]:
     space = presets.load("xgboost")
     spec = schedulers.parse(KINDS[kind])
     searcher = algorithms.parse("random").build(
@@ -58,30 +59,30 @@ def search(kind: str, data: Any, metric: Metric, seed: int) -> list[FinishedTria
             trials=TRIALS,
             metric="score",
             mode="max",
-            best_prefix=lambda _: True,
+            shape=lambda _: TrialShape(best_prefix=True),
         )
     )
 
 
-def winner(trials: list[FinishedTrial]) -> FinishedTrial:
+def winner(trials: list[LocalTrial]) -> LocalTrial:
     finished = [trial for trial in trials if trial.state == "finished"]
     return max(finished, key=lambda trial: trial.score if trial.score is not None else -np.inf)
 
 
-def best(trials: list[FinishedTrial]) -> float:
+def best(trials: list[LocalTrial]) -> float:
     score = winner(trials).score
     assert score is not None
     return score
 
 
-def noise(trials: list[FinishedTrial]) -> float:
+def noise(trials: list[LocalTrial]) -> float:
     """The standard error of the best trial's score over its folds."""
     won = winner(trials)
     folds = won.steps[won.best or 0].fold_scores
     return float(np.std(folds, ddof=1) / np.sqrt(len(folds)))
 
 
-def hold_out(trials: list[FinishedTrial], data: Any, metric: Metric, seed: int) -> float:
+def hold_out(trials: list[LocalTrial], data: Any, metric: Metric, seed: int) -> float:
     """The score on the hold-out of the winner, refitted on the search rows to its best step."""
     won = winner(trials)
     family = data.family(won.config["model"])
@@ -91,7 +92,7 @@ def hold_out(trials: list[FinishedTrial], data: Any, metric: Metric, seed: int) 
     return metric.score(unseen.y, family.predict(model, unseen, data.task))
 
 
-def with_rounds(trials: list[FinishedTrial], rounds: int) -> float:
+def with_rounds(trials: list[LocalTrial], rounds: int) -> float:
     """The best of the first trials that these rounds are enough for."""
     spent = np.cumsum([trial.steps_run for trial in trials])
     return best([trial for trial, until in zip(trials, spent, strict=True) if until <= rounds] or trials[:1])

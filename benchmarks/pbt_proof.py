@@ -28,9 +28,11 @@ from tuning.models.base import Matrix
 from tuning.models.families.mlp import MLPFamily
 from tuning.preprocessing.task import MULTICLASS, Task
 from tuning.steps import Step
+from tuning.study.interleaved import InterleavedLoop
+from tuning.study.local_trial import LocalTrial
 from tuning.study.loop import TrialLoop
 from tuning.study.mutations import mutations
-from tuning.study.trial import FinishedTrial
+from tuning.study.trial import TrialShape
 
 TRIALS, EPOCHS = 17, 20  # trial 0 is the default configuration and stands outside of the population
 TASK = Task(MULTICLASS, tuple(range(10)))
@@ -92,7 +94,7 @@ class Digits:
         return train
 
 
-def search(name: str, seed: int) -> list[FinishedTrial]:
+def search(name: str, seed: int) -> list[LocalTrial]:
     """One study; random search is the scheduler fifo."""
     options = {"name": name} | ({"perturbation_interval": 2} if name == "pbt" else {})
     spec = schedulers.parse(options)
@@ -100,19 +102,20 @@ def search(name: str, seed: int) -> list[FinishedTrial]:
     searcher = algorithms.parse("random").build(
         SPACE, metric="score", mode="max", seed=seed, trials=TRIALS, points=[SPACE.default()]
     )
-    drive = TrialLoop(
+    loop = InterleavedLoop if spec.pauses else TrialLoop
+    drive = loop(
         searcher,
         lambda _: spec.build(metric="score", mode="max", max_steps=EPOCHS, seed=seed, mutations=varied),
         Digits.split(seed).start(seed),
         trials=TRIALS,
         metric="score",
         mode="max",
-        best_prefix=lambda _: True,
+        shape=lambda _: TrialShape(best_prefix=True),
     )
     return list(drive)
 
 
-def winner(trials: list[FinishedTrial]) -> tuple[float, float, float]:
+def winner(trials: list[LocalTrial]) -> tuple[float, float, float]:
     """Validation loss, test loss and test accuracy of the trial with the best validation score."""
     best = max((trial for trial in trials if trial.state == "finished"), key=lambda trial: trial.score or -np.inf)
     step = best.steps[best.best or 0]

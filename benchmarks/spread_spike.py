@@ -66,7 +66,7 @@ def build(scheduler: str, level: float, seed: int) -> Study:
 def packed(scheduler: str) -> float:
     """Seconds for the same two studies in process."""
     from tuning.steps import Step
-    from tuning.study.loop import TrialLoop
+    from tuning.study.interleaved import InterleavedLoop
 
     def start(config: Mapping[str, Any], _number: int, state: Any) -> Iterator[Step]:
         done, weight = state or (0, 0.0)
@@ -76,7 +76,8 @@ def packed(scheduler: str) -> float:
     began = time.perf_counter()
     for number, level in enumerate(LEVELS.values()):
         study = build(scheduler, level, number)
-        drive = TrialLoop(study.searcher, lambda _: study.scheduler, start, trials=TRIALS, metric="score", mode="max")  # noqa: B023
+        arguments = {"trials": TRIALS, "metric": "score", "mode": "max"}
+        drive = InterleavedLoop(study.searcher, lambda _: study.scheduler, start, **arguments)  # noqa: B023
         assert len(list(drive)) == TRIALS
     return time.perf_counter() - began
 

@@ -25,15 +25,15 @@ from tuning.records.schema import TrialRecord
 from tuning.steps import Step
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study, Training
+from tuning.study.trial import TrialShape
 
 STEPS, TRIALS = 9, 24
 #: What a clock or the place of work decides, and not the study.
 CLOCK = {"started", "seconds", "fit_seconds", "suggest_seconds", "worker"}
-#: What still differs, see docs/decisions/2026-11-22-one-study-core.md.
-DIFFERENT = {"suggested", "told"}
 
 SCHEDULERS: list[dict[str, Any]] = [
     *({"name": name} for name in schedulers.names() if schedulers.check_spread(schedulers.parse(name)) is None),
+    {"name": "asha", "brackets": 3},
     {"name": "median", "min_samples_required": 2},
 ]
 SEARCHERS = ["random", "optuna", "hyperopt", "grid"]
@@ -67,7 +67,7 @@ GRID = SearchSpace(
 class Trouble:
     """Training code in which every seventh configuration or so goes wrong, each time in another way."""
 
-    KINDS = ("early", "late", "nan", "inf", "empty", "exit")
+    KINDS = ("early", "late", "nan", "inf", "empty", "exit", "text")
 
     def __init__(self, *kinds: str) -> None:
         self.kinds, self.started = kinds, 0
@@ -76,12 +76,12 @@ class Trouble:
         number, self.started = self.started, self.started + 1
         kind = self.kinds[number // 3 % len(self.kinds)] if self.kinds and number % 3 == 2 else ""
         if kind == "early":
-            raise ValueError("no such matrix")
+            raise ValueError("no such\n   matrix")
         if kind == "empty":
             return
         for step, score in enumerate(curve(config), 1):
             if step == 2 and kind == "late":
-                raise RuntimeError("lost")
+                raise RuntimeError("lost " * 200)
             if step == 2 and kind == "exit":
                 raise SystemExit(3)
             wrong: dict[str, Any] = {"nan": math.nan, "inf": math.inf, "text": "high"}
@@ -104,25 +104,21 @@ def models(start: Callable[..., Iterator[Step]]) -> Training:
     def stepped(config: Mapping[str, Any]) -> bool:
         return bool(config["model"] == "stepped")
 
+    def shape(config: Mapping[str, Any]) -> TrialShape:
+        grows = stepped(config)
+        return TrialShape(int(config["n"]) if grows else 3, best_prefix=grows, progress=grows)
+
     return Training(
         start=start,
-        family=lambda config: str(config["model"]),
-        full_steps=lambda config: int(config["n"]) if stepped(config) else 3,
-        best_prefix=stepped,
-        progress=stepped,
+        shape=shape,
         length=lambda config: "n" if stepped(config) else None,
     )
 
 
 def objective(start: Callable[..., Iterator[Step]]) -> Training:
     """A user's own generator: its last step counts."""
-    return Training(
-        start=start,
-        family=lambda config: str(config.get("model", "objective")),
-        full_steps=lambda _: STEPS,
-        best_prefix=lambda _: False,
-        progress=lambda _: True,
-    )
+    shape = TrialShape(STEPS, best_prefix=False, progress=True)
+    return Training(start=start, shape=lambda _: shape)
 
 
 @dataclass(frozen=True)
@@ -165,7 +161,7 @@ class Case:
             rules=self.rules(),
             warm=self.warm,
         )
-        return list(loop), loop.over
+        return list(loop), loop.stopped_by
 
     def spread(self) -> tuple[list[TrialRecord], str]:
         return one_at_a_time(
@@ -182,7 +178,7 @@ class Case:
 
 def told(record: TrialRecord) -> dict[str, Any]:
     """All of a record that a clock has no part in, as JSON has it."""
-    found = {field.name: getattr(record, field.name) for field in fields(record) if field.name not in CLOCK | DIFFERENT}
+    found = {field.name: getattr(record, field.name) for field in fields(record) if field.name not in CLOCK}
     found["steps"] = [(step.step, step.score, dict(step.metrics)) for step in record.steps]
     found["error"] = record.error and record.error.strip().splitlines()[-1]  # each place has its own stack
     return json.loads(json.dumps(found))  # type: ignore[no-any-return]
@@ -238,8 +234,9 @@ def test_warm_started_studies_are_recorded_alike(scheduler: Mapping[str, Any]) -
     assert [record.config["x"] for record in records[:3]] == [0.2, 0.9, 0.1]
 
 
-def test_a_target_that_the_last_trial_reaches_is_named() -> None:
+def test_a_target_that_the_last_trial_reaches_is_named_in_both() -> None:
     case = Case("random", {"name": "fifo"}, {}, trouble=(), trials=6)
     scores = [record.score for record in case.packed()[0]]
     last = Case("random", {"name": "fifo"}, {"target": scores[0]}, trouble=(), trials=1)
+    compare(last)
     assert last.packed()[1].startswith("target: trial 00000 reached")

@@ -15,14 +15,14 @@ from schedulers_contract import STEPS, Chance, build, climb, count, study, summa
 
 import schedulers
 from tuning.steps import Step
+from tuning.study.local_trial import LocalTrial
 from tuning.study.loop import TrialLoop
-from tuning.study.trial import FinishedTrial
 
 ALL = schedulers.names()
 HOOKS = ("on_trial_add", "on_trial_result", "on_trial_complete", "on_trial_remove", "on_trial_error")
 
 
-def ids(trials: list[FinishedTrial]) -> list[int]:
+def ids(trials: list[LocalTrial]) -> list[int]:
     return sorted(trial.number for trial in trials)
 
 
@@ -57,7 +57,7 @@ def test_the_mirror_image_of_a_study_is_decided_alike(name: str) -> None:
         for step in climb(config, number, state):
             yield Step(step.step, -step.score, get_state=step.get_state)
 
-    def decided(trials: list[FinishedTrial]) -> list[Any]:
+    def decided(trials: list[LocalTrial]) -> list[Any]:
         return [(trial.number, trial.config, len(trial.steps), trial.lineage) for trial in trials]
 
     assert decided(list(study(name))) == decided(list(study(name, sunk, mode="min")))
@@ -120,7 +120,7 @@ def test_two_studies_in_turns_take_the_decisions_that_they_take_alone(name: str)
         return [study(name, climb, seed=1), study(name, hard, seed=2)]
 
     alone = [summary(list(driving)) for driving in both()]
-    together: list[list[FinishedTrial]] = [[], []]
+    together: list[list[LocalTrial]] = [[], []]
     drives = both()
     for _ in range(count(name)):
         for trials, driving in zip(together, drives, strict=True):

@@ -17,7 +17,7 @@ from tuning.definition.definition import define
 from tuning.errors import PlanError
 from tuning.planning.plan import make_plan
 from tuning.steps import Step
-from tuning.study.loop import TrialLoop
+from tuning.study.interleaved import InterleavedLoop
 from tuning.study.mutations import mutations
 
 PAGE = ROOT / "docs" / "schedulers.md"
@@ -54,10 +54,10 @@ def test_a_pair_is_refused_or_searches(scheduler: str, algorithm: str) -> None:
         return  # an optional library that is not here, or not for this machine's other versions
     found = mutations(SPACE, SPACE.default(), (), "model")
 
-    def scheduler_for(family: str) -> Any:
+    def scheduler_for(config: Any) -> Any:
         return spec.build(metric="score", mode="max", max_steps=STEPS, seed=0, mutations=found)
 
-    drive = TrialLoop(searcher, scheduler_for, train, trials=trials, metric="score", mode="max")
+    drive = InterleavedLoop(searcher, scheduler_for, train, trials=trials, metric="score", mode="max")
     finished = list(drive)
     assert sorted(trial.number for trial in finished) == list(range(trials))
     assert finished[0].state == "finished"

@@ -43,7 +43,7 @@ def _wait(pipe: int) -> None:
 def _child(action: Callable[[], object]) -> int:
     """A fork that does this; it ends with 0, with 1 when it was refused, with 2 after any other failure."""
     from tuning.errors import RunOwnedError
-    from tuning.study.recorded_study import worker_name
+    from tuning.study.record import worker_name
 
     child = os.fork()
     if child:

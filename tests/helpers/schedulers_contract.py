@@ -10,8 +10,9 @@ from ray.tune.search import Searcher
 
 import schedulers
 from tuning.steps import Step
+from tuning.study.interleaved import InterleavedLoop
+from tuning.study.local_trial import LocalTrial
 from tuning.study.loop import TrialLoop
-from tuning.study.trial import FinishedTrial
 
 STEPS = 9
 #: Trials of a study. Each exploit of pb2 fits Gaussian processes and costs some tenths of a second.
@@ -58,7 +59,7 @@ def climb(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
         yield Step(step, weight, get_state=lambda now=(step, weight): now)
 
 
-def build(name: str, seed: int = 1, mode: str = "max", **options: Any) -> Callable[[str], Any]:
+def build(name: str, seed: int = 1, mode: str = "max", **options: Any) -> Callable[[Any], Any]:
     spec = schedulers.parse({"name": name, **OPTIONS.get(name, {}), **options})
     mutations = MUTATIONS if name != "pb2" else schedulers.Mutations(MUTATIONS.parameters[:1])
     return lambda _: spec.build(metric="score", mode=mode, max_steps=STEPS, seed=seed, mutations=mutations)
@@ -68,9 +69,11 @@ def study(
     name: str, start: Any = climb, seed: int = 1, options: Mapping[str, Any] | None = None, **more: Any
 ) -> TrialLoop:
     searcher = more.pop("searcher", None) or Chance(seed)
-    scheduler_for = more.pop("scheduler_for", None) or build(name, seed, more.get("mode", "max"), **(options or {}))
+    own = more.pop("scheduler_for", None)
+    scheduler_for = own or build(name, seed, more.get("mode", "max"), **(options or {}))
     arguments = {"trials": count(name), "metric": "score", "mode": "max", **more}
-    return TrialLoop(searcher, scheduler_for, start, **arguments)
+    loop = InterleavedLoop if own or schedulers.parse(name).pauses else TrialLoop
+    return loop(searcher, scheduler_for, start, **arguments)
 
 
 def count(name: str) -> int:
@@ -78,7 +81,7 @@ def count(name: str) -> int:
     return TRIALS.get(name, 20)
 
 
-def summary(trials: list[FinishedTrial]) -> list[Any]:
+def summary(trials: list[LocalTrial]) -> list[Any]:
     """All that two runs of the same study must agree on."""
     return [
         (t.number, t.config, t.state, t.reason, t.steps, t.suggested, t.told, t.lineage, t.schedule) for t in trials

@@ -11,7 +11,6 @@ from schedulers import stopping
 from search_spaces import Float, SearchSpace, algorithms
 from tuning.data.customers import Customer
 from tuning.execution.spread.reports import step_reports, until_failure
-from tuning.execution.spread.running import _family as family_of
 from tuning.execution.spread.spread_study import Event, SpreadStudy
 from tuning.execution.spread.studies import Studies
 from tuning.records.ownership import Term
@@ -31,9 +30,7 @@ def study(
     customer = Customer(name, "")
     spec = Study(name, customer, algorithms.parse(algorithm), schedulers.parse(scheduler), seed=len(name))
     rules = [rule.build(metric="score", mode="min") for rule in stopping.parse(stop)]
-    return SpreadStudy(
-        "run", spec, SPACE, "loss", "min", trials, lambda config: "objective", lambda event: None, rules=rules
-    )
+    return SpreadStudy("run", spec, SPACE, "loss", "min", trials, lambda event: None, rules=rules)
 
 
 def score(name: str, config: Any, step: int) -> float:
@@ -85,7 +82,7 @@ def decisions(live: SpreadStudy) -> list[tuple[Any, ...]]:
 def one_at_a_time(study: Study, training: Training, **fields: Any) -> tuple[list[TrialRecord], str]:
     """A study's records when each trial runs alone, its steps reported as a worker does, and why it ended early."""
     events: list[Event] = []
-    live = SpreadStudy("run", study, family=family_of, journal=events.append, **fields)
+    live = SpreadStudy("run", study, journal=events.append, **fields)
     while (trial := live.next()) is not None:
         seed = trial_seed(study.seed, trial.number)
         reports = until_failure(step_reports(training, trial.config, seed, fields["space"]))
@@ -94,4 +91,4 @@ def one_at_a_time(study: Study, training: Training, **fields: Any) -> tuple[list
                 break
         live.end(trial.number)
     json.dumps([event.detail for event in events])  # what a journal has to hold
-    return live.records, live.ended
+    return live.records, live.stopped_by

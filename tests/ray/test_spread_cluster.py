@@ -149,7 +149,7 @@ def test_an_easy_and_a_hard_customer_on_a_cluster_take_the_decisions_that_their_
     for name in ("easy", "hard"):
         seed = found[name].study_seed
         spec = Study(name, Customer(name), algorithms.parse("optuna"), schedulers.parse("asha"), seed)
-        alone = SpreadStudy("run", spec, SPACE, "loss", "min", 10, lambda config: "objective", lambda event: None)
+        alone = SpreadStudy("run", spec, SPACE, "loss", "min", 10, lambda event: None)
         together = {record.trial: record for record in result.trial_records if record.study == name}
         events = journal_of(str(tmp_path / "run"))[name]
         alone.replay(events, together)  # raises when a suggestion is another one

@@ -19,6 +19,7 @@ from tuning.steps import Step
 from tuning.storage.background import BackgroundWriter
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import SCORE, Study, Training
+from tuning.study.trial import TrialShape
 from tuning.user_code import apply_prepare, load_function
 
 
@@ -117,13 +118,14 @@ class WorkerContext:
             found = data.family(config["model"])
             return found if isinstance(found, SteppedFamily) else None
 
+        def shape(config: Mapping[str, Any]) -> TrialShape:
+            grows = stepped(config) is not None
+            return TrialShape(full_steps(config, data), best_prefix=grows, progress=grows)
+
         metric = self.metric(data)
         return Training(
             start=lambda config, seed, state: train(config, data, metric, seed, state),
-            family=lambda config: str(config["model"]),
-            full_steps=lambda config: full_steps(config, data),
-            best_prefix=lambda config: stepped(config) is not None,
-            progress=lambda config: stepped(config) is not None,
+            shape=shape,
             frozen=lambda config: found.frozen | {found.length} if (found := stepped(config)) else None,
             length=lambda config: found.length if (found := stepped(config)) else None,
         )
@@ -137,13 +139,8 @@ class WorkerContext:
             # A space that came from Ray's notation may be nested, and so is what its function expects.
             return steps_of(objective, self.space.nest(config), name, seed, data, state)
 
-        return Training(
-            start=start,
-            family=lambda config: str(config.get("model", "objective")),
-            full_steps=lambda _: self.definition.steps,
-            best_prefix=lambda _: False,
-            progress=lambda _: True,
-        )
+        shape = TrialShape(self.definition.steps, best_prefix=False, progress=True)
+        return Training(start=start, shape=lambda _: shape)
 
 
 def stopping_rules(definition: Definition, mode: Any) -> list[Any]:

@@ -17,7 +17,8 @@ from tuning.execution.context import WorkerContext
 from tuning.records.schema import FAILED, NO_MODEL, OK, STOPPED, Record, StudyRecord, TrialRecord
 from tuning.steps import Step
 from tuning.storage.names import slug
-from tuning.study.recorded_study import RecordedStudy, versions, worker_name
+from tuning.study.record import versions, worker_name
+from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study
 from tuning.study.warm_start import of_customer
 
@@ -86,7 +87,7 @@ def run_study(
                 yield [record]
                 if ended := watch.over():
                     break
-        ended = ended or over or getattr(loop, "over", "")
+        ended = ended or over or getattr(loop, "stopped_by", "")
         watch.concluding()
         if context.objective is not None:
             outcome = choose(records, context.simple_first(study))

@@ -1,105 +1,99 @@
-"""The pool: trials of schedulers that pause, as suspended generators that take turns in this process.
+"""A study in this process under schedulers that pause trials: suspended generators take turns.
 
-The order follows Ray's controller with one slot: a pending trial is kept in hand as long as there are
-more, and the scheduler chooses which pending or paused trial runs next.
+The order follows Ray's controller with one slot: a pending trial is kept in hand as long as there are more, and the
+scheduler chooses which pending or paused trial runs next.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Generator
 
-from tuning.records.schema import FAILED, FINISHED, STOPPED
-from tuning.study.trial import FinishedTrial, Trial, not_finite
-
-if TYPE_CHECKING:
-    from tuning.study.controller_view import ControllerView
-    from tuning.study.loop import TrialLoop
+from tuning.records.schema import FINISHED, STOPPED
+from tuning.study.core import CONTINUE, STOP
+from tuning.study.local_trial import LocalTrial
+from tuning.study.loop import ReplayError, TrialLoop
+from tuning.study.trial import PAUSED, PENDING, RUNNING, Verdict
 
 
-def run_interleaved(drive: TrialLoop, first: Trial) -> Iterator[FinishedTrial]:
-    """Run `first` and all further trials of a study, taking turns; they come out as they end."""
-    _enter(drive, first)
-    if getattr(first.scheduler, "population", False):
-        while (trial := drive.propose()) is not None:
-            _enter(drive, trial)
-    while (ready := _next(drive)) is not None:
-        _advance(drive, ready)
-        while drive.finished:
-            yield drive.finished.popleft()
-    for view in drive.views.values():
-        for trial in list(view.trials):
-            # A rule has ended the study, or the scheduler waits for something that will not come.
-            if not trial.steps:
-                view.trials.remove(trial)  # it never started
-            elif drive.complete(trial):
-                drive.finish(trial, FINISHED, "")
-            else:
-                waiting = f"{type(view.scheduler).__name__} paused it after step {trial.steps[-1].step} for good"
-                drive.finish(trial, STOPPED, drive.over or waiting)
-    while drive.finished:
-        yield drive.finished.popleft()
+class InterleavedLoop(TrialLoop):
+    """As `TrialLoop`, for any Ray `TrialScheduler`; such a study cannot be replayed, it restarts whole.
 
+    A protected trial runs to its end at once, outside of its race.
+    """
 
-def _enter(drive: TrialLoop, trial: Trial) -> None:
-    if trial.number in drive.protect:
-        drive.run_through(trial)
-        return
-    trial.schedule = ((0, dict(trial.config)),)
-    drive.add(trial)
+    _filling = False  # a population is being suggested, all of it before its first trial starts
 
+    def _trials(self) -> Generator[LocalTrial, None, None]:
+        if self._earlier:
+            raise ReplayError("a scheduler that pauses trials needs all of them: such a study restarts whole.")
+        while (trial := self._next()) is not None:
+            self._advance(trial)
+            while self.core.outbox:
+                yield self.core.outbox.popleft()
+        self._end_waiting()
+        while self.core.outbox:
+            yield self.core.outbox.popleft()
 
-def _next(drive: TrialLoop) -> Trial | None:
-    """The trial that runs next, in whichever family; None when none can."""
-    while True:
-        drive.check_over()
-        if drive.over:
-            return None
-        if not any(trial.status == Trial.PENDING for view in drive.views.values() for trial in view.trials):
-            trial = drive.propose()
-            if trial is not None:
-                _enter(drive, trial)
-                continue
-            if drive.over:
+    def _next(self) -> LocalTrial | None:
+        """The trial that runs next, in whichever race; None when none can."""
+        core = self.core
+        while True:
+            core.ask_rules()
+            if core.stopped_by:
                 return None
-        for view in drive.views.values():
-            if view.trials and (chosen := _choose(drive, view)) is not None:
-                return chosen
-        return None
+            if self._filling or not any(
+                trial.status == PENDING for race in core.races.values() for trial in race.trials
+            ):
+                trial = self._ask()
+                if trial is not None:
+                    race = core.race(trial)
+                    if trial.number in core.protect:
+                        return trial
+                    trial.schedule = ((0, dict(trial.config)),)
+                    core.enter(trial)
+                    self._filling = self._filling or getattr(race.scheduler, "population", False)
+                    continue
+                self._filling = False
+                if core.stopped_by:
+                    return None
+            for race in core.races.values():
+                if race.trials and (chosen := core.choose(race)) is not None:
+                    return chosen
+            return None
 
+    def _advance(self, trial: LocalTrial) -> None:
+        """Let a trial run until its scheduler pauses or stops it, or it ends."""
+        core = self.core
+        if not trial.racing:
+            self._run_through(trial)
+            return
+        if trial.status == PENDING:
+            self._begin(trial)
+        trial.status = RUNNING
+        if core.complete(trial):
+            core.end(trial)
+            return
+        while (step := trial.pull(self._start)) is not None:
+            decision = core.step(trial, step)
+            if decision == STOP:
+                break
+            if decision != CONTINUE or trial.status != RUNNING:
+                trial.status = PAUSED
+                if core.complete(trial):
+                    trial.release()  # nothing left to train; the scheduler still counts it
+                return
+        core.end(trial)
 
-def _choose(drive: TrialLoop, view: ControllerView) -> Trial | None:
-    try:
-        chosen: Trial | None = view.scheduler.choose_trial_to_run(view)
-    except Exception as error:
-        drive.fail_study("scheduler", "choosing the next trial", error)
-    return chosen
-
-
-def _advance(drive: TrialLoop, trial: Trial) -> None:
-    """Let a trial run until its scheduler pauses or stops it, or it ends."""
-    scheduler = trial.scheduler
-    if trial.status == Trial.PENDING:
-        drive.begin(trial)
-    trial.status = Trial.RUNNING
-    if drive.complete(trial):
-        drive.finish(trial, FINISHED, "")
-        return
-    while (step := trial.pull(drive.start)) is not None:
-        if not math.isfinite(step.score) and not getattr(scheduler, "rescues_diverged", False):
-            drive.finish(trial, FAILED, not_finite(step))
-            return
-        decision = drive.consult(trial, step)
-        if decision == "STOP":
-            drive.finish(trial, drive.verdict(trial), "")
-            return
-        if drive.rules and (ruled := drive.rule(trial)) is not None:
-            drive.finish(trial, *ruled)
-            return
-        if decision != "CONTINUE" or trial.status != Trial.RUNNING:
-            trial.status = Trial.PAUSED
-            if drive.complete(trial):
-                trial.drop_state()  # nothing left to train; the scheduler still counts it
-            return
-    drive.finish(trial, FAILED if trial.error else FINISHED, "")
+    def _end_waiting(self) -> None:
+        """A rule has ended the study, or the scheduler waits for something that will not come."""
+        for race in self.core.races.values():
+            for trial in list(race.trials):
+                if not trial.steps:
+                    race.trials.remove(trial)  # it never started
+                    continue
+                if self.core.complete(trial):
+                    trial.verdict = Verdict(FINISHED)
+                else:
+                    waiting = f"{type(race.scheduler).__name__} paused it after step {trial.steps[-1].step} for good"
+                    trial.verdict = Verdict(STOPPED, self.core.stopped_by or waiting)
+                self.core.end(trial)

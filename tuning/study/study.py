@@ -1,4 +1,4 @@
-"""A study, and its trials as records; the loop itself is in `tuning/study/loop.py`.
+"""What a study is, and how its trials train.
 
 Everything a study draws comes from its own seed, so the same study gives the same trials wherever it runs, and
 replaying its records puts its searcher and schedulers where they were.
@@ -6,14 +6,17 @@ replaying its records puts its searcher and schedulers where they were.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from search_spaces import SearchSpace
 from tuning.data.customers import Customer
 from tuning.evaluation.study_data import MODEL
 from tuning.steps import Step
+from tuning.study.interfaces import Configuration
 from tuning.study.mutations import longest
+from tuning.study.trial import TrialShape
 
 # The metric's name towards searchers and schedulers; the user's metric may have any name.
 SCORE = "score"
@@ -42,23 +45,25 @@ class Study:
 class Training:
     """How one study's trials train.
 
-    start: gives the generator of a trial's steps for (config, seed, state of an earlier one or None). family: names
-    the race a configuration takes part in. full_steps: the steps of a trial that nobody stops. length: the parameter
-    that says how many those are, if one does. best_prefix: every prefix is a model of its own, so a trial's score is
-    that of its best step; otherwise that of its last one. progress: the steps are one training's, and not folds: it
-    may end on its plateau. frozen: the parameters that cannot change while this
-    configuration's model grows; None where a trial cannot go on from another one's state at all.
+    start: gives the generator of a trial's steps for (config, seed, state of an earlier one or None).
+    shape: how long a configuration's trial is, and what its steps are.
+    frozen: the parameters that cannot change while this configuration's model grows; None where a trial cannot go on
+        from another one's state at all.
+    length: the parameter that says how many steps a trial has, if one does.
     """
 
-    start: Callable[[Mapping[str, Any], int, Any], Iterable[Step]]
-    family: Callable[[Mapping[str, Any]], str]
-    full_steps: Callable[[Mapping[str, Any]], int]
-    best_prefix: Callable[[Mapping[str, Any]], bool]
-    progress: Callable[[Mapping[str, Any]], bool]
-    frozen: Callable[[Mapping[str, Any]], Collection[str] | None] = lambda _: ()
-    length: Callable[[Mapping[str, Any]], str | None] = lambda _: None
+    start: Callable[[Configuration, int, Any], Iterable[Step]]
+    shape: Callable[[Configuration], TrialShape]
+    frozen: Callable[[Configuration], Collection[str] | None] = lambda _: ()
+    length: Callable[[Configuration], str | None] = lambda _: None
 
-    def race_steps(self, config: Mapping[str, Any], space: Any) -> int:
+    def race_steps(self, config: Configuration, space: SearchSpace) -> int:
         """The steps of the longest trial that this configuration's race can have."""
         length = self.length(config)
-        return self.full_steps(config if length is None else longest(space, config, length, MODEL))
+        longest_one = config if length is None else longest(space, config, length, MODEL)
+        return int(self.shape(longest_one).full_steps)
+
+
+def family_of(config: Configuration) -> str:
+    """The model family of a configuration, whose trials are one race; "objective" where a function is tuned."""
+    return str(config.get(MODEL, "objective"))

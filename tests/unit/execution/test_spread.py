@@ -91,8 +91,8 @@ def test_trials_that_a_damaged_journal_does_not_know_are_not_run_again(tmp_path:
     journal = read_journal(RunDirectory(str(tmp_path)), Term(1, "0001-a"), lambda name, error: None)["acme"]
     second = study("acme")
     second.replay(journal[: len(journal) // 2], {record.trial: record for record in first.records})
-    assert second.finished
-    assert "journal is damaged" in second.ended
+    assert second.done
+    assert "journal is damaged" in second.stopped_by
     assert {record.trial for record in first.records} == {record.trial for record in second.records}
 
 
@@ -105,7 +105,7 @@ def test_a_study_whose_algorithm_fails_ends_alone_with_its_reason(tmp_path: Path
             raise RuntimeError("out of ideas")
         return {"x": 0.5}
 
-    bad.searcher.suggest = suggest
+    bad.core.searcher.suggest = suggest
     ended: list[str] = []
     studies = together(tmp_path, [bad, good])
     studies.on_end = lambda live: ended.append(live.study.id)

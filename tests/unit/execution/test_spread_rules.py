@@ -34,11 +34,11 @@ def run(folder: Path, stop: Mapping[str, Any], slots: int, events: int | None = 
 
 def test_a_reached_target_ends_the_study_and_stops_what_runs(tmp_path: Path) -> None:
     live, _ = run(tmp_path, {"target": 1.0}, slots=3)
-    assert live.over
-    assert live.ended.startswith("target: trial 000")
+    assert live.closed
+    assert live.stopped_by.startswith("target: trial 000")
     assert len(live.records) < 30
     stopped = [record for record in live.records if record.state == "stopped"]
-    assert {record.reason for record in stopped} == {live.ended}
+    assert {record.reason for record in stopped} == {live.stopped_by}
     assert all(len(record.steps) < STEPS for record in stopped)
     assert 0 < len(stopped) <= 2
     assert live.records[0].state == "finished"
@@ -46,7 +46,7 @@ def test_a_reached_target_ends_the_study_and_stops_what_runs(tmp_path: Path) -> 
 
 def test_a_study_without_progress_ends(tmp_path: Path) -> None:
     live, _ = run(tmp_path, {"study_plateau": 4}, slots=1)
-    assert live.ended.startswith("study_plateau: nothing better than")
+    assert live.stopped_by.startswith("study_plateau: nothing better than")
     scores = [record.score for record in live.records]
     assert min(scores[-4:]) >= min(scores[:-4])
 
@@ -63,15 +63,15 @@ def test_a_trial_on_its_plateau_is_finished_with_its_best_step_and_the_default_i
 def test_the_time_of_a_study_counts_over_its_attempts(tmp_path: Path) -> None:
     now = [100.0]
     live = study("acme", "random", trials=30, scheduler="fifo")
-    live.rules = [stopping.parse({"study_time": 20.0})[0].build(metric="score", mode="min", clock=lambda: now[0])]  # type: ignore[call-arg]
+    live.core.rules = [stopping.parse({"study_time": 20.0})[0].build(metric="score", mode="min", clock=lambda: now[0])]  # type: ignore[call-arg]
     studies = together(tmp_path, [live])
     workers = Workers(studies, slots=2)
     workers.work(4)
     now[0] += 21.0
     workers.work()
-    assert live.ended == "study_time: the budget of 20 seconds is used up"
+    assert live.stopped_by == "study_time: the budget of 20 seconds is used up"
     assert [record.state for record in live.records] == ["stopped", "finished"]  # the default went on to its end
-    assert live.records[0].reason == live.ended
+    assert live.records[0].reason == live.stopped_by
 
 
 @pytest.mark.parametrize("stop", RULES, ids=lambda stop: "+".join(stop))
@@ -82,7 +82,7 @@ def test_a_resumed_driver_decides_as_the_first_one_did(tmp_path: Path, stop: dic
     journal = read_journal(RunDirectory(str(tmp_path / "cut")), Term(1, "0001-a"), lambda name, error: None)
     second = study("acme", "random", trials=30, scheduler="fifo", stop=stop)
     second.replay(journal["acme"], {record.trial: record for record in first.records})
-    assert (second.ended, second.over) == (first.ended, first.over)
+    assert (second.stopped_by, second.closed) == (first.stopped_by, first.closed)
     again = Workers(together(tmp_path / "cut", [second], "0002-b"), slots=1)
     while second.waiting:
         found = again.studies.next()
@@ -90,7 +90,7 @@ def test_a_resumed_driver_decides_as_the_first_one_did(tmp_path: Path, stop: dic
         again.running.append((*found, len(found[2].steps)))
     again.work()
     assert [row[:5] for row in decisions(second)] == [row[:5] for row in decisions(whole)]
-    assert second.ended == whole.ended
+    assert second.stopped_by == whole.stopped_by
     assert [record.reason for record in second.records] == [record.reason for record in whole.records]
 
 
@@ -104,7 +104,7 @@ def test_a_study_says_why_it_ended_also_when_all_its_trials_were_under_way(tmp_p
     for step in range(1, STEPS + 1):
         studies.result(first[0], {**report, "step": step})
     studies.end(first[0])
-    assert live.ended == ""
+    assert live.stopped_by == ""
     assert studies.result(second[0], {**report, "step": 1}) is True
     studies.end(second[0])
-    assert live.ended == live.records[1].reason == "target: trial 00000 reached 1 (target 1e+09)"
+    assert live.stopped_by == live.records[1].reason == "target: trial 00000 reached 1 (target 1e+09)"

@@ -22,6 +22,7 @@ from tuning.models.base import SteppedFamily
 from tuning.models.registry import family as find_family
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study, Training
+from tuning.study.trial import TrialShape
 
 SPACE = SearchSpace(
     [
@@ -49,12 +50,13 @@ def loop() -> Any:
         found = find_family(config["model"])
         return found.frozen | {found.length} if isinstance(found, SteppedFamily) else None
 
+    def shape(config: Mapping[str, Any]) -> TrialShape:
+        stepped = isinstance(find_family(config["model"]), SteppedFamily)
+        return TrialShape(full_steps(config, data), best_prefix=stepped, progress=stepped)
+
     training = Training(
         start=lambda config, seed, state: train(config, data, metric, seed, state),
-        family=lambda config: str(config["model"]),
-        full_steps=lambda config: full_steps(config, data),
-        best_prefix=lambda config: isinstance(find_family(config["model"]), SteppedFamily),
-        progress=lambda config: isinstance(find_family(config["model"]), SteppedFamily),
+        shape=shape,
         frozen=frozen,
     )
 

@@ -13,12 +13,12 @@ from schedulers_contract import MUTATIONS, STEPS, Chance, build, climb, study
 import schedulers
 from tuning.errors import StudyError
 from tuning.steps import Step
-from tuning.study.trial import FinishedTrial
+from tuning.study.local_trial import LocalTrial
 
 POPULATION = ["pbt", "pb2"]
 
 
-def refit(trial: FinishedTrial) -> float:
+def refit(trial: LocalTrial) -> float:
     """The model again, from its schedule of hyperparameters alone."""
     state, score = None, math.nan
     schedule = trial.schedule or ((0, trial.config),)

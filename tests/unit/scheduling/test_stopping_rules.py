@@ -11,7 +11,7 @@ from schedulers_contract import STEPS, Chance, climb, study
 import schedulers
 from schedulers import stopping
 from tuning.steps import Step
-from tuning.study.trial import EarlierTrial
+from tuning.study.trial import EarlierTrial, TrialShape
 
 
 def rules(**options: Any) -> list[Any]:
@@ -48,11 +48,11 @@ def test_a_reached_target_ends_the_study(name: str) -> None:
     trials = list(driving)
     good = [trial for trial in trials if trial.state == "finished" and (trial.score or 0) >= 0.5]
     assert good
-    assert driving.ended.startswith("target: trial 000")
+    assert driving.core.closed_by.startswith("target: trial 000")
     first = min(trial.told for trial in good)
     for trial in trials:
         if trial.told > first:
-            assert trial.state == "finished" or trial.reason in (driving.ended, trial.reason)
+            assert trial.state == "finished" or trial.reason in (driving.core.closed_by, trial.reason)
             assert trial.suggested < first or name == "fifo"
 
 
@@ -87,7 +87,7 @@ def test_a_study_without_progress_ends(mode: str) -> None:
     ]
     driving = study("fifo", listed, mode=mode, rules=built)
     assert len(list(driving)) == 5
-    assert driving.ended == f"study_plateau: nothing better than {sign * 6.0:.6g} in the last 3 trials"
+    assert driving.core.closed_by == f"study_plateau: nothing better than {sign * 6.0:.6g} in the last 3 trials"
 
 
 class Clock:
@@ -117,7 +117,7 @@ def test_a_study_out_of_time_ends_at_the_next_step(name: str) -> None:
     assert clock.now == 121.0
     assert sum(trial.steps_run for trial in trials) == 21
     reason = "study_time: the budget of 20.5 seconds is used up"
-    assert driving.ended == reason
+    assert driving.core.closed_by == reason
     assert trials[0].state == "finished"
     assert trials[-1].state == "finished" or reason in {trial.reason for trial in trials}
 
@@ -143,8 +143,9 @@ def test_a_trial_on_its_plateau_is_finished_with_its_best_step() -> None:
         yield from (Step(n, score) for n, score in enumerate([0.1, 0.5, 0.4, 0.5, 0.3, 0.9], 1))
 
     def trials(best_prefix: bool) -> list[Any]:
+        shape = TrialShape(best_prefix=best_prefix, progress=best_prefix)
         built = rules(trial_plateau=3)
-        return list(study("fifo", flat, rules=built, trials=2, best_prefix=lambda _: best_prefix))
+        return list(study("fifo", flat, rules=built, trials=2, shape=lambda _: shape))
 
     protected, ended = trials(best_prefix=True)
     assert len(protected.steps) == 6

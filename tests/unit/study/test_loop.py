@@ -14,8 +14,10 @@ from ray.tune.search import Searcher
 import schedulers
 from tuning.errors import StudyError
 from tuning.steps import Step
+from tuning.study.interleaved import InterleavedLoop
+from tuning.study.local_trial import LocalTrial
 from tuning.study.loop import ReplayError, TrialLoop
-from tuning.study.trial import EarlierTrial, FinishedTrial
+from tuning.study.trial import EarlierTrial, TrialShape
 
 
 class Hill(Searcher):  # type: ignore[misc]
@@ -67,7 +69,7 @@ def test_every_trial_comes_once_with_all_its_steps() -> None:
     assert finished[3].steps[4].metrics == {"loss": 0.2}
     assert finished[3].score == finished[3].steps[-1].score
     assert [(trial.suggested, trial.told) for trial in finished] == [(2 * n, 2 * n + 1) for n in range(10)]
-    assert driving.ended == "all 10 trials are done"
+    assert driving.core.closed_by == "all 10 trials are done"
 
 
 def test_asha_stops_most_trials_and_each_says_why() -> None:
@@ -110,8 +112,8 @@ def test_the_best_step_counts_where_every_prefix_is_a_model() -> None:
 
     searcher = Hill()
     last, best = (
-        next(drive(searcher, start=rise_and_fall, trials=1, best_prefix=best_prefix))
-        for best_prefix in (lambda _: False, lambda _: True)
+        next(drive(searcher, start=rise_and_fall, trials=1, shape=shape))
+        for shape in (lambda _: TrialShape(), lambda _: TrialShape(best_prefix=True))
     )
     assert (last.best, last.score) == (2, 0.3)
     assert (best.best, best.score) == (1, 0.9)
@@ -189,7 +191,7 @@ def test_a_space_that_is_used_up_ends_the_study() -> None:
 
     driving = drive(Short())
     assert len(list(driving)) == 4
-    assert driving.ended == "the algorithm has no configuration after 4 trials"
+    assert driving.core.closed_by == "the algorithm has no configuration after 4 trials"
 
 
 def test_families_are_separate_races() -> None:
@@ -223,7 +225,7 @@ def test_families_are_separate_races() -> None:
     assert lengths("ab", 60) == {**lengths("a", 30), **lengths("b", 30)}
 
 
-def summary(trials: list[FinishedTrial]) -> list[Any]:
+def summary(trials: list[LocalTrial]) -> list[Any]:
     return [
         (trial.number, trial.config, trial.state, trial.reason, trial.steps, trial.suggested, trial.told)
         for trial in trials
@@ -237,7 +239,7 @@ def moody(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
         yield Step(step.step, math.nan) if number == 6 and step.step == 2 else step
 
 
-def earlier(trials: list[FinishedTrial]) -> list[EarlierTrial]:
+def earlier(trials: list[LocalTrial]) -> list[EarlierTrial]:
     return [EarlierTrial(trial.number, dict(trial.config), trial.steps, trial.state) for trial in trials]
 
 
@@ -270,7 +272,7 @@ def test_a_replay_that_takes_another_way_is_refused() -> None:
     with pytest.raises(ReplayError, match=r"trial 0 was recorded with .*, now comes with .*run the study anew"):
         next(drive(Hill(seed=1), replay=done))
     with pytest.raises(ReplayError, match="restarts whole"):
-        next(drive(scheduler=build("hyperband"), replay=done))
+        next(InterleavedLoop(Hill(), build("hyperband"), train, trials=10, metric="score", mode="max", replay=done))
 
 
 def test_replaying_a_real_searcher_gives_the_same_next_suggestions() -> None:
@@ -291,7 +293,7 @@ def test_replaying_a_real_searcher_gives_the_same_next_suggestions() -> None:
 
 def test_two_studies_in_turns_take_the_decisions_that_they_take_alone() -> None:
     alone = [list(drive(Hill(seed), build("asha"), trials=15)) for seed in (1, 2)]
-    together: list[list[FinishedTrial]] = [[], []]
+    together: list[list[LocalTrial]] = [[], []]
     drives = [drive(Hill(seed), build("asha"), trials=15) for seed in (1, 2)]
     for _ in range(15):
         for trials, driving in zip(together, drives, strict=True):

@@ -17,6 +17,7 @@ from tuning.steps import Step
 from tuning.study.mutations import longest, mutations
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study, Training
+from tuning.study.trial import TrialShape
 
 
 def names(found: schedulers.Mutations) -> list[str]:
@@ -101,10 +102,7 @@ def test_trials_longer_than_the_first_one_run_to_their_own_end(scheduler: str) -
 
     training = Training(
         start,
-        lambda _: "",
-        lambda config: int(config["n"]),
-        lambda _: True,
-        lambda _: True,
+        lambda config: TrialShape(int(config["n"]), best_prefix=True, progress=True),
         lambda _: (),
         lambda _: "n",
     )

@@ -21,6 +21,7 @@ from tuning.definition.methods import Method, parse_methods
 from tuning.errors import PlanError
 from tuning.records.schema import canonical
 from tuning.seeds import derive
+from tuning.study.trial import TrialShape
 
 
 def replay(
@@ -130,5 +131,5 @@ def _problem(table: Table, evaluations: Evaluations, mode: Mode) -> Problem:
         mode=mode,
         max_steps=lambda family: table.max_steps[family],
         family=table.family,
-        best_prefix=lambda config: bool(evaluations.best_step[table.row[canonical(config)]]),
+        shape=lambda config: TrialShape(best_prefix=bool(evaluations.best_step[table.row[canonical(config)]])),
     )

@@ -17,7 +17,10 @@ from tuning.errors import StudyError
 from tuning.records.schema import FAILED
 from tuning.seeds import derive
 from tuning.steps import Step
-from tuning.study.loop import TrialLoop, last_counts, one_family
+from tuning.study.core import one_family
+from tuning.study.interleaved import InterleavedLoop
+from tuning.study.loop import TrialLoop, any_shape
+from tuning.study.trial import TrialShape
 
 DEFAULT_FIRST, NO_START = "default", "none"
 STARTS = (DEFAULT_FIRST, NO_START)
@@ -30,7 +33,7 @@ Evaluate = Callable[[Mapping[str, Any]], Iterable[tuple[float, float]]]
 class Problem:
     """What is searched: a space, and what training a configuration gives and costs.
 
-    mode: "max" or "min". max_steps: of a full trial of a family. family, best_prefix: as in
+    mode: "max" or "min". max_steps: of a full trial of a family. family, shape: as in
         `tuning.study.loop.TrialLoop`.
     """
 
@@ -39,7 +42,7 @@ class Problem:
     mode: Mode
     max_steps: Callable[[str], int] = field(default=lambda _family: 1)
     family: Callable[[Mapping[str, Any]], str] = one_family
-    best_prefix: Callable[[Mapping[str, Any]], bool] = last_counts
+    shape: Callable[[Mapping[str, Any]], TrialShape] = any_shape
 
 
 def simulate(
@@ -51,27 +54,32 @@ def simulate(
     start: "default" tries the default configuration first and to its end, as every study does; "none" does not.
     A searcher or scheduler that raises keeps what it had and ends in a failed trial.
     """
-    clock = _Clock()
-    with_default = start == DEFAULT_FIRST
-    drive = TrialLoop(
-        _Timed(method, problem, trials, seed, clock, with_default),
-        lambda family: method.scheduler.build(
+
+    def scheduler_for(config: Mapping[str, Any]) -> Any:
+        family = problem.family(config)
+        return method.scheduler.build(
             metric="score",
             mode=problem.mode,
             max_steps=problem.max_steps(family),
             seed=derive(seed, "scheduler", family),
-        ),
+        )
+
+    clock = _Clock()
+    with_default = start == DEFAULT_FIRST
+    loop = (InterleavedLoop if method.scheduler.pauses else TrialLoop)(
+        _Timed(method, problem, trials, seed, clock, with_default),
+        scheduler_for,
         lambda config, _number, _state: clock.run(problem.evaluate(config)),
         trials=trials,
         metric="score",
         mode=problem.mode,
         family=problem.family,
-        best_prefix=problem.best_prefix,
+        shape=problem.shape,
         protect=frozenset({0} if with_default else ()),
     )
     rows: list[tuple[Any, ...]] = []
     try:
-        for trial in drive:
+        for trial in loop:
             score = math.nan if trial.score is None else trial.score
             rows.append((len(rows) + 1, score, clock.steps, clock.seconds, trial.state))
             if clock.seconds >= seconds:
@@ -79,7 +87,7 @@ def simulate(
     except StudyError:
         rows.append((len(rows) + 1, math.nan, clock.steps, clock.seconds, FAILED))
     finally:
-        drive.close()
+        loop.close()
     return pd.DataFrame(rows, columns=["trial", "score", "steps", "seconds", "state"])
 
 

@@ -66,7 +66,7 @@ def search_over(studies: Key[Studies]) -> Any:
             lookup(studies).end(trial_id, f"its worker died: {DEATHS}" if error else None)
 
         def is_finished(self) -> bool:
-            return self._stopped or lookup(studies).over
+            return self._stopped or lookup(studies).closed
 
         def set_finished(self) -> None:
             self._stopped = True  # the run is to end; trials under way go on from the journal later

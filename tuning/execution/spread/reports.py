@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from search_spaces import SearchSpace
 from tuning.errors import CustomerError, StudyError
 from tuning.execution.study_run import ignore_warnings
-from tuning.study.recorded_study import worker_name
+from tuning.steps import Step
+from tuning.study.core import NO_STEP
+from tuning.study.interfaces import Configuration
+from tuning.study.local_trial import END, is_ctrl_c
+from tuning.study.record import worker_name
 from tuning.study.study import Training
-from tuning.study.trial import is_ctrl_c
+from tuning.study.trial import failure_reason
 
 #: A report, and the state to save with it where one is due.
 Reported = tuple[dict[str, Any], dict[str, Any] | None]
@@ -20,38 +25,40 @@ Reported = tuple[dict[str, Any], dict[str, Any] | None]
 
 def step_reports(
     training: Training,
-    config: Mapping[str, Any],
+    config: Configuration,
     seed: int,
-    space: Any,
-    restored: Mapping[str, Any] | None = None,
+    space: SearchSpace,
+    restored: dict[str, Any] | None = None,
     pause: float = math.inf,
 ) -> Iterator[Reported]:
-    """Train one configuration and report each step.
+    """Train one configuration and report each step; an exception becomes the last report.
 
     restored: the state that an earlier worker has saved; training goes on from there. pause: seconds between states.
     """
-    steps = iter(training.start(config, seed, restored["state"] if restored else None))
+    known: dict[str, Any] = {}
     spent, cpu = (restored["seconds"], restored["fit_seconds"]) if restored else (0.0, 0.0)
-    saved = time.monotonic()
+    saved, count = time.monotonic(), 0
+    steps: Iterator[Step] | None = None
     while True:
         wall, before = time.perf_counter(), time.process_time()
-        step = next(steps, None)
-        spent, cpu = spent + time.perf_counter() - wall, cpu + time.process_time() - before
-        if step is None:
+        try:
+            with ignore_warnings():
+                if steps is None:
+                    known = _shape(training, config, space)
+                    steps = iter(training.start(config, seed, restored["state"] if restored else None))
+                step: Any = next(steps, END)
+                report = {} if step is END else _figures(step)
+        except BaseException as raised:  # sys.exit(), or the panic of a Rust library: it must not end the worker
+            if is_ctrl_c(raised):
+                raise
+            yield {**known, **_failed(raised, unusable=isinstance(raised, StudyError))}, None
             return
-        report = {
-            "step": step.step,
-            "score": step.score,
-            "seconds": spent,
-            "folds": list(step.fold_scores),
-            "figures": dict(step.metrics),
-            "full": training.full_steps(config),
-            "race": training.race_steps(config, space),
-            "prefix": training.best_prefix(config),
-            "progress": training.progress(config),
-            "fit_seconds": cpu,
-            "worker": worker_name(),
-        }
+        if step is END:
+            if not count and restored is None:
+                yield {**known, "failed": NO_STEP, "error": None}, None
+            return
+        count, spent, cpu = count + 1, spent + time.perf_counter() - wall, cpu + time.process_time() - before
+        report = {**known, **report, "seconds": spent, "fit_seconds": cpu, "worker": worker_name()}
         if step.get_state is None or time.monotonic() - saved < pause:
             yield report, None
             continue
@@ -60,25 +67,42 @@ def step_reports(
 
 
 def until_failure(reports: Iterator[Reported]) -> Iterator[Reported]:
-    """The reports; an exception becomes the last one of them, since the trial must not be tried again."""
-    while True:
-        try:
-            with ignore_warnings():
-                found = next(reports, None)
-        except BaseException as raised:  # sys.exit(), or the panic of a Rust library: it must not end the worker
-            if is_ctrl_c(raised):
-                raise
-            found = failed_report(raised), None
-        if found is None:
-            return
+    """The reports of a trial whose worker may fail to prepare it; an exception becomes the last report."""
+    try:
+        with ignore_warnings():
+            found = next(reports, None)
+    except BaseException as raised:
+        if is_ctrl_c(raised):
+            raise
+        found = _failed(raised, unusable=isinstance(raised, CustomerError | StudyError)), None
+    if found is not None:
         yield found
-        if "failed" in found[0]:
-            return
+        yield from reports
 
 
-def failed_report(raised: BaseException) -> dict[str, Any]:
-    """Why training failed; "unusable" when the customer's data is the reason, whatever the configuration."""
-    known = isinstance(raised, CustomerError | StudyError)
-    reason = str(raised) if known else f"{type(raised).__name__}: {raised}"[:500]
-    unusable = isinstance(raised, CustomerError)
-    return {"failed": reason, "error": None if known else traceback.format_exc(), "unusable": unusable}
+def _failed(raised: BaseException, *, unusable: bool) -> dict[str, Any]:
+    """Why a trial failed. unusable: the study cannot go on, whatever the configuration."""
+    if unusable:
+        return {"failed": str(raised), "error": None, "unusable": True}
+    return {"failed": failure_reason(raised), "error": traceback.format_exc()}
+
+
+def _shape(training: Training, config: Configuration, space: SearchSpace) -> dict[str, Any]:
+    """What the driver has to know of a trial before its first step."""
+    shape = training.shape(config)
+    return {
+        "full": shape.full_steps,
+        "race": training.race_steps(config, space),
+        "prefix": shape.best_prefix,
+        "progress": shape.progress,
+    }
+
+
+def _figures(step: Step) -> dict[str, Any]:
+    """A step's numbers, as JSON can hold them; an exception where one is none."""
+    return {
+        "step": int(step.step),
+        "score": float(step.score),
+        "folds": [float(score) for score in step.fold_scores],
+        "figures": {name: float(figure) for name, figure in step.metrics.items()},
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -57,7 +57,7 @@ class SpreadRun:
                 yield self._tuner(key, attempt, callbacks, stop)
             finally:
                 studies.close()
-                if all(study.finished for study in studies.studies) and not studies.broken:
+                if all(study.done for study in studies.studies) and not studies.broken:
                     self._sweep()
             if studies.broken:  # Tune was only asked to stop, it knows of no error
                 raise StorageError(studies.broken.removeprefix("StorageError: "))
@@ -78,7 +78,7 @@ class SpreadRun:
         studies = Studies(self.directory, self.term, self._live(), self.report, self._conclude, interval=INTERVAL_S)
         studies.flush()  # records that had to be made again; a study's own record comes after its trials'
         for study in studies.studies:
-            if study.finished:  # nothing left but its record
+            if study.done:  # nothing left but its record
                 self._conclude(study)
         return studies
 
@@ -136,7 +136,6 @@ class SpreadRun:
             self.plan.metric,
             self.plan.mode,
             study.trials or self.definition.trials,
-            _family,
             _unheard,
             of_customer(self.definition.warm_start, study.customer.id),
             stopping_rules(self.definition, self.plan.mode),
@@ -158,7 +157,7 @@ class SpreadRun:
         else:
             with ignore_warnings():
                 found = run_study(
-                    context, study.study, study.records, trials=(), failure=study.failure, over=study.ended
+                    context, study.study, study.records, trials=(), failure=study.failure, over=study.stopped_by
                 )
                 for group in [*found]:
                     writer.add([record for record in group if isinstance(record, StudyRecord)])
@@ -167,10 +166,6 @@ class SpreadRun:
 
 def _unheard(event: Event) -> None:
     """Until the studies are put together, what is replayed stays unwritten: it is in the journal already."""
-
-
-def _family(config: Mapping[str, Any]) -> str:
-    return str(config.get("model", "objective"))
 
 
 def _ignore(name: str, error: Exception) -> None:

@@ -1,43 +1,53 @@
-"""A trial of a spread study between its suggestion and its end."""
+"""A trial of a spread study: its steps come as reports of a worker."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from tuning.records.schema import StepRecord
+from tuning.steps import Step
+from tuning.study.trial import Trial, TrialShape
+
+# What of a worker's report is part of the truth.
+REPORTED = frozenset(
+    {"step", "score", "seconds", "folds", "figures", "full", "race", "prefix", "progress", "fit_seconds", "worker"}
+)
+# Of those, what is known of the trial before its first step.
+SHAPE = frozenset({"full", "race", "prefix", "progress"})
 
 
-@dataclass(eq=False)
-class SpreadTrial:
-    """A trial that has been suggested and has not ended, with what Ray's non-pausing schedulers look at."""
+class SpreadTrial(Trial):
+    """A trial somewhere on the cluster.
 
-    number: int
-    config: Mapping[str, Any]
-    suggested: int
-    started: float = 0.0
-    status: str = "PENDING"
-    scheduler: Any = None
-    steps: list[StepRecord] = field(default_factory=list)
-    folds: list[tuple[float, ...]] = field(default_factory=list)
-    last: dict[str, Any] = field(default_factory=dict)
-    full: int = 0
-    race: int = 0
-    prefix: bool = False
-    progress: bool = False
-    fit_seconds: float = 0.0
-    suggest_seconds: float = 0.0
-    ended: tuple[str, str] | None = None  # state and reason, when scheduler or rule ended it
-    failure: tuple[str, str | None] | None = None
-    death: str | None = None  # what Tune said of its worker's last end
-    checkpoint: str | None = None
-    attempt: int = 1
-    worker: str = ""
+    death: what Tune said of its worker's last end. checkpoint: the state from which it can go on, a path in the run
+    directory. race_steps: of the longest trial of its race.
+    """
+
+    __slots__ = ("checkpoint", "death", "race_steps")
+
+    def __init__(self, number: int, trial_id: str, config: dict[str, Any], family: str) -> None:
+        super().__init__(number, trial_id, config, family)
+        self.death: str | None = None
+        self.checkpoint: str | None = None
+        self.race_steps = 0
+
+    def take_shape(self, report: Mapping[str, Any]) -> None:
+        """Its worker says how long it is, and what its steps are."""
+        prefix = bool(report["prefix"])
+        self.shape = TrialShape(int(report["full"]), prefix, bool(report.get("progress", prefix)))
+        self.race_steps = int(report.get("race", self.shape.full_steps))
+
+    def take_step(self, report: Mapping[str, Any]) -> Step:
+        """A step that its worker reports. NaN and infinity are scores; anything that is no number is an error."""
+        folds, figures = report.get("folds") or (), report.get("figures") or {}
+        step = Step(int(report["step"]), float(report["score"]), tuple(folds), dict(figures))
+        self.steps.append(step)
+        self.seconds, self.fit_seconds = float(report["seconds"]), float(report["fit_seconds"])
+        self.step_seconds.append(self.seconds)
+        self.worker = str(report.get("worker", ""))
+        return step
 
     @property
-    def trial_id(self) -> str:
-        return f"{self.number:05d}"
-
-    def is_finished(self) -> bool:
-        return self.status in ("TERMINATED", "ERROR")
+    def last_step(self) -> float:
+        return self.steps[-1].step if self.steps else -math.inf

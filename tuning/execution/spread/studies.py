@@ -63,15 +63,15 @@ class Studies:
         return sum(study.trials for study in self.studies)
 
     @property
-    def over(self) -> bool:
+    def closed(self) -> bool:
         """No study will have another trial."""
-        return bool(self.broken) or all(study.over for study in self.studies)
+        return bool(self.broken) or all(study.closed for study in self.studies)
 
     def next(self) -> tuple[str, SpreadStudy, SpreadTrial] | None:
         """(trial id, study, trial) to run next: of the studies in flight the one with the fewest running trials."""
-        flying = [study for study in self.studies if not study.finished][: self.at_once]
+        flying = [study for study in self.studies if not study.done][: self.at_once]
         for study in sorted(flying, key=lambda study: len(study.live) - len(study.waiting)):
-            if self.broken or study.over:
+            if self.broken or study.closed:
                 continue
             try:
                 trial = study.next()
@@ -150,7 +150,7 @@ class Studies:
         self._look(study)
 
     def _look(self, study: SpreadStudy) -> None:
-        if study.finished and study.study.id not in self._ended:
+        if study.done and study.study.id not in self._ended:
             self._ended.add(study.study.id)
             self.flush()
             self.on_end(study)

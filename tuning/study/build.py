@@ -1,0 +1,51 @@
+"""The searcher and the schedulers of a study, built from its specs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import schedulers
+from schedulers.mutation import NO_MUTATIONS
+from search_spaces import SearchSpace
+from tuning.definition.options import WarmStart
+from tuning.evaluation.study_data import MODEL
+from tuning.seeds import derive
+from tuning.study.interfaces import Configuration, Scheduler, Searcher
+from tuning.study.mutations import mutations
+from tuning.study.study import SCORE, Study, family_of
+from tuning.study.warm_start import searcher_points
+
+
+def build_searcher(study: Study, space: SearchSpace, mode: str, trials: int, warm: Sequence[WarmStart]) -> Searcher:
+    """A new searcher. warm: what it begins with."""
+    searcher: Searcher = study.algorithm.build(
+        space, metric=SCORE, mode=mode, seed=study.seed, trials=trials, **searcher_points(space, warm)
+    )
+    return searcher
+
+
+def build_scheduler(
+    study: Study,
+    space: SearchSpace,
+    mode: str,
+    config: Configuration,
+    race_steps: int,
+    frozen: Collection[str] | None = (),
+) -> Scheduler:
+    """A new scheduler for the race of a configuration.
+
+    race_steps: of the longest trial that the race can have. frozen: as of `Training`; where a trial cannot take over a
+    model, or nothing may change, all trials of the race run to their end.
+    """
+    spec = study.scheduler
+    varied = mutations(space, config, frozen or (), MODEL) if spec.mutates else NO_MUTATIONS
+    if spec.needs_state and (frozen is None or not spec.usable(varied)):
+        spec = schedulers.parse("fifo")
+    scheduler: Scheduler = spec.build(
+        metric=SCORE,
+        mode=mode,
+        max_steps=race_steps,
+        seed=derive(study.seed, "scheduler", family_of(config)),
+        mutations=varied,
+    )
+    return scheduler

@@ -1,0 +1,309 @@
+"""The decisions of one study, wherever its trials train: ask → enter → step … step → end.
+
+Whoever trains the trials (`tuning.study.loop`, `tuning.study.interleaved`, `tuning.execution.spread.spread_study`)
+feeds the core, one event after another. It knows neither generators nor Ray's cluster nor journals.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NoReturn
+
+from tuning.errors import StudyError
+from tuning.records.schema import FAILED, FINISHED, STOPPED
+from tuning.study.interfaces import Configuration, Rule, Scheduler, Searcher
+from tuning.study.race import AnyTrial, Race
+from tuning.study.trial import ERROR, PENDING, RUNNING, TERMINATED, AnyStep, Verdict, not_finite
+
+STEP = "training_iteration"  # the key under which Ray's schedulers look for a trial's progress
+CONTINUE, PAUSE, STOP = "CONTINUE", "PAUSE", "STOP"
+#: The default configuration, with which every score is compared, is never stopped early.
+DEFAULT_ONLY = frozenset({0})
+NO_STEP = "training ended without a single step"
+
+
+def one_family(_config: Configuration) -> str:
+    """All configurations take part in the same race."""
+    return ""
+
+
+class StudyCore(Generic[AnyTrial]):
+    """One study's searcher, schedulers and stopping rules.
+
+    new_trial: makes a trial from (number, id, configuration, family).
+    scheduler_for: a new scheduler for the race of a configuration; called once per family.
+    family: of a configuration. n_trials: at most so many are suggested.
+    metric, mode: key and direction ("max", "min") of the objective towards searcher and schedulers.
+    rules: built stopping rules. protect: numbers of trials that are never stopped early.
+
+    Raises `StudyError` when the searcher or a scheduler raises; the study cannot go on then.
+    """
+
+    def __init__(
+        self,
+        searcher: Searcher,
+        scheduler_for: Callable[[Configuration], Scheduler],
+        new_trial: Callable[[int, str, dict[str, Any], str], AnyTrial],
+        *,
+        n_trials: int,
+        metric: str,
+        mode: str,
+        family: Callable[[Configuration], str] = one_family,
+        rules: Sequence[Rule] = (),
+        protect: frozenset[int] = DEFAULT_ONLY,
+    ) -> None:
+        self.searcher, self.scheduler_for, self.new_trial = searcher, scheduler_for, new_trial
+        self.n_trials, self.metric, self.mode, self.family = n_trials, metric, mode, family
+        self.rules, self.protect = rules, protect
+        #: The rule that has ended the study, as a sentence; empty without one.
+        self.stopped_by = ""
+        #: Why there is nothing left to suggest (the budget or the space is used up); empty while there may be.
+        self.exhausted_by = ""
+        self.races: dict[str, Race[AnyTrial]] = {}
+        #: Trials that have ended and that nobody has taken yet.
+        self.outbox: deque[AnyTrial] = deque()
+        self.suggested = 0
+        #: The next position in the sequence of suggestions and ends.
+        self.position = 0
+        self._listens = _listens(searcher)
+
+    @property
+    def closed_by(self) -> str:
+        """Why no further trial is suggested; empty while some may be."""
+        return self.stopped_by or self.exhausted_by
+
+    # Ask.
+
+    def ask(self) -> AnyTrial | None:
+        """The next trial; None when there is none now, or none any more (then `closed_by` says why)."""
+        self.ask_rules()
+        if not self.closed_by and self.suggested >= self.n_trials:
+            self.exhausted_by = f"all {self.n_trials} trials are done"
+        return None if self.closed_by else self.suggest()
+
+    def ask_rules(self) -> None:
+        """Ask the stopping rules whether the study is to end."""
+        for rule in self.rules:
+            if not self.stopped_by and rule.stop_all():
+                self.stopped_by = rule.study_reason()
+
+    def suggest(self) -> AnyTrial | None:
+        """Whatever the searcher suggests, without asking rules or budget."""
+        number = self.suggested
+        trial_id = f"{number:05d}"
+        before = time.perf_counter()
+        try:
+            config = self.searcher.suggest(trial_id)
+        except Exception as error:
+            self._fail("algorithm", f"proposing trial {number}", error)
+        seconds = time.perf_counter() - before
+        if config is None:
+            return None
+        if not isinstance(config, dict):
+            self.exhaust()
+            return None
+        self.suggested += 1
+        trial = self.new_trial(number, trial_id, config, self.family(config))
+        trial.suggest_seconds, trial.suggested = seconds, self._next_position()
+        return trial
+
+    def exhaust(self) -> None:
+        """The searcher has nothing more to suggest."""
+        self.exhausted_by = f"the algorithm has no configuration after {self.suggested} trials"
+
+    # The race.
+
+    def race(self, trial: AnyTrial) -> Race[AnyTrial]:
+        """The race of this trial's family; the first of the family founds it."""
+        race = self.races.get(trial.family)
+        if race is None:
+            try:
+                scheduler = self.scheduler_for(trial.config)
+            except Exception as error:
+                self._fail("scheduler", f"being built for family {trial.family!r}", error)
+            race = self.races[trial.family] = Race(scheduler, self.searcher, self._end_waiting, self._expecting)
+        return race
+
+    def enter(self, trial: AnyTrial) -> None:
+        """A trial enters its race: its scheduler hears of it from now on."""
+        race = self.race(trial)
+        trial.racing, trial.scheduler = True, race.scheduler
+        race.trials.append(trial)
+        try:
+            race.scheduler.on_trial_add(race, trial)
+        except Exception as error:
+            self._fail("scheduler", f"adding trial {trial.number}", error)
+
+    def choose(self, race: Race[AnyTrial]) -> AnyTrial | None:
+        """The pending or paused trial that the scheduler wants to run next."""
+        try:
+            chosen: AnyTrial | None = race.scheduler.choose_trial_to_run(race)
+        except Exception as error:
+            self._fail("scheduler", "choosing the next trial", error)
+        return chosen
+
+    def _expecting(self) -> bool:
+        pending = any(trial.status == PENDING for race in self.races.values() for trial in race.trials)
+        return pending or not self.closed_by
+
+    # Step.
+
+    def step(self, trial: AnyTrial, step: AnyStep) -> str:
+        """CONTINUE, PAUSE or STOP after the trial's last step; with STOP, `trial.verdict` says how it ends."""
+        decision = self.judge(trial, step)
+        if decision == STOP or not self.rules or trial.number in self.protect or self.complete(trial):
+            return decision
+        trial.verdict = self._ruled(trial)
+        return decision if trial.verdict is None else STOP
+
+    def step_again(self, trial: AnyTrial, step: AnyStep) -> str:
+        """As `step` in a replay: rules hear of it, but what they said is recorded, and may have followed the clock."""
+        decision = self.judge(trial, step)
+        if decision != STOP:
+            for rule in self.rules:
+                rule(trial.trial_id, trial.last_result)
+        return decision
+
+    def judge(self, trial: AnyTrial, step: AnyStep) -> str:
+        """What the scheduler says of a step; the searcher hears of the step unless it is the end."""
+        race = self.races[trial.family] if trial.racing else None
+        if not math.isfinite(step.score) and (race is None or not race.rescues_diverged):
+            trial.verdict = Verdict(FAILED, not_finite(step))
+            return STOP
+        if race is None:
+            return CONTINUE
+        result = self._as_result(trial, step.step, step.score)
+        try:
+            decision = race.scheduler.on_trial_result(race, trial, result)
+        except Exception as error:
+            self._fail("scheduler", f"judging trial {trial.number} at step {step.step}", error)
+        trial.last_result = result
+        if self._listens and decision != STOP:
+            try:
+                self.searcher.on_trial_result(trial.trial_id, result)
+            except Exception as error:
+                self._fail("algorithm", f"hearing step {step.step} of trial {trial.number}", error)
+        if trial.number in self.protect:
+            return CONTINUE
+        if decision == STOP:
+            trial.verdict = self._stop_verdict(trial)
+        return decision
+
+    def _stop_verdict(self, trial: AnyTrial) -> Verdict:
+        """How a trial ends that its scheduler stops: at its last step it has had its full budget."""
+        return Verdict(FINISHED if self.complete(trial) else STOPPED)
+
+    def complete(self, trial: AnyTrial) -> bool:
+        """Whether a trial has had its full budget."""
+        race = self.races.get(trial.family)
+        budget = trial.shape.full_steps if race is None else min(race.max_steps, trial.shape.full_steps)
+        return bool(trial.steps) and trial.steps[-1].step >= budget
+
+    def _ruled(self, trial: AnyTrial) -> Verdict | None:
+        """How a stopping rule ends this trial now; None while none does."""
+        for rule in self.rules:
+            if rule.stop_all():
+                return Verdict(STOPPED, rule.study_reason())
+            # Where steps are folds, one that is no better says nothing about the next.
+            if rule(trial.trial_id, trial.last_result) and trial.shape.progress:
+                return Verdict(FINISHED, rule.reason(trial.trial_id))
+        return None
+
+    # End.
+
+    def end(self, trial: AnyTrial) -> None:
+        """A trial ends as its verdict says, or by itself: everybody hears of it, and it goes into the outbox."""
+        trial.release()
+        trial.state, trial.reason = trial.verdict or (FINISHED, "")
+        trial.best, trial.score = self._best(trial)
+        if trial.state != FAILED and not trial.steps:
+            trial.state, trial.reason = FAILED, NO_STEP
+        elif trial.state != FAILED and not math.isfinite(trial.steps[-1].score):
+            trial.state, trial.reason = FAILED, not_finite(trial.steps[-1])
+        race = self.races[trial.family] if trial.racing else None
+        if race is not None:
+            self._leave(race, trial)
+        trial.status = ERROR if trial.state == FAILED else TERMINATED
+        if trial.state == STOPPED and not trial.reason and race is not None:
+            trial.reason = race.reason(trial)
+        self._tell(trial)
+        for rule in self.rules:
+            rule.on_trial_end(trial.trial_id, trial.state == FINISHED, trial.score)
+        if not trial.lineage:
+            trial.schedule = ()
+        trial.told = self._next_position()
+        self.outbox.append(trial)
+
+    def _end_waiting(self, trial: AnyTrial) -> None:
+        """A scheduler ends a trial that is paused or pending."""
+        trial.verdict = self._stop_verdict(trial)
+        self.end(trial)
+
+    def _best(self, trial: AnyTrial) -> tuple[int | None, float | None]:
+        """Position and score of the step that counts; among several a score that is not finite never does."""
+        steps = trial.steps
+        if not steps:
+            return None, None
+        position = len(steps) - 1
+        if trial.shape.best_prefix:
+            finite = [index for index, step in enumerate(steps) if math.isfinite(step.score)]
+            pick = max if self.mode == "max" else min
+            position = pick(finite, key=lambda index: steps[index].score, default=position)
+        return position, steps[position].score
+
+    def _leave(self, race: Race[AnyTrial], trial: AnyTrial) -> None:
+        race.trials.remove(trial)
+        try:
+            if trial.status != RUNNING:
+                race.scheduler.on_trial_remove(race, trial)
+            elif trial.state == FAILED:
+                race.scheduler.on_trial_error(race, trial)
+            else:
+                race.scheduler.on_trial_complete(race, trial, trial.last_result)
+        except Exception as error:
+            self._fail("scheduler", f"hearing the end of trial {trial.number}", error)
+
+    def _tell(self, trial: AnyTrial) -> None:
+        before = time.perf_counter()
+        try:
+            if trial.state == FAILED or trial.score is None:
+                self.searcher.on_trial_complete(trial.trial_id, error=True)
+            else:
+                result = self._as_result(trial, trial.steps[-1].step, trial.score)
+                if trial.state == STOPPED:
+                    result["stopped"] = True  # an algorithm may weigh a score of half a budget differently
+                self.searcher.on_trial_complete(trial.trial_id, result=result)
+        except Exception as error:
+            self._fail("algorithm", f"hearing the end of trial {trial.number}", error)
+        trial.suggest_seconds += time.perf_counter() - before
+
+    def _as_result(self, trial: AnyTrial, step: int, score: float) -> dict[str, Any]:
+        return {STEP: step, self.metric: score, "trial_id": trial.trial_id, "config": trial.config}
+
+    def _next_position(self) -> int:
+        self.position += 1
+        return self.position - 1
+
+    def _fail(self, part: str, doing: str, error: Exception) -> NoReturn:
+        """The study ends because its searcher or scheduler raised."""
+        if isinstance(error, StudyError):
+            raise error
+        raise StudyError(f"the {part} failed while {doing}: {type(error).__name__}: {error}") from error
+
+
+def same_config(one: Configuration, other: Configuration) -> bool:
+    """Whether two configurations are the same after a way through JSON."""
+    if one == other:
+        return True
+    return bool(json.loads(json.dumps(one, default=repr)) == json.loads(json.dumps(other, default=repr)))
+
+
+def _listens(searcher: Searcher) -> bool:
+    """Whether a searcher does anything with intermediate results (Ray's base class ignores them)."""
+    from ray.tune.search import Searcher as RaySearcher
+
+    return getattr(type(searcher), "on_trial_result", None) is not RaySearcher.on_trial_result

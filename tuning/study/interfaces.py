@@ -1,0 +1,66 @@
+"""What a study asks of its searcher, schedulers and stopping rules: the parts of Ray's interfaces that it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+#: Values of hyperparameters by name.
+Configuration = Mapping[str, Any]
+
+
+class Searcher(Protocol):
+    """Ray's `Searcher`."""
+
+    def suggest(self, trial_id: str) -> object:
+        """A configuration; None when there is none now, anything else when there are no more."""
+
+    def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
+        """A trial goes on after this step."""
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        """A trial has ended: with the result that counts, or with an error."""
+
+
+class Scheduler(Protocol):
+    """Ray's `TrialScheduler`. The controller is a `tuning.study.race.Race`, a trial a `tuning.study.trial.Trial`."""
+
+    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
+        """A trial enters the race."""
+
+    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+        """CONTINUE, PAUSE or STOP."""
+
+    def on_trial_complete(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> None:
+        """A running trial has ended."""
+
+    def on_trial_remove(self, tune_controller: Any, trial: Any) -> None:
+        """A paused or pending trial has ended."""
+
+    def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
+        """A running trial has failed."""
+
+    def choose_trial_to_run(self, tune_controller: Any) -> Any:
+        """Which pending or paused trial runs next; None for none."""
+
+
+class Rule(Protocol):
+    """A built stopping rule, see `schedulers.stopping`."""
+
+    def __call__(self, trial_id: str, result: Mapping[str, Any]) -> bool:
+        """Whether this trial is to end after this step."""
+
+    def stop_all(self) -> bool:
+        """Whether the study is to end."""
+
+    def on_trial_end(self, trial_id: str, finished: bool, score: float | None) -> None:
+        """A trial has ended: whether with its full budget, and with which score."""
+
+    def on_replay(self, seconds: float) -> None:
+        """A trial of an earlier attempt is replayed; it took so many seconds then."""
+
+    def reason(self, trial_id: str) -> str:
+        """Why the rule has ended this trial."""
+
+    def study_reason(self) -> str:
+        """Why the study is to end; empty while it is not."""

@@ -1,0 +1,77 @@
+"""A trial that has ended as the record that is kept of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import socket
+import time
+from dataclasses import asdict
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+from tuning.records.schema import StepRecord, TrialRecord
+from tuning.seeds import trial_seed
+from tuning.study.study import Study
+from tuning.study.trial import Trial
+
+
+def trial_record(trial: Trial, study: Study, run: str, metric: str, mode: str) -> TrialRecord:
+    """The record of a trial that has ended. run: its id. metric, mode: the user's."""
+    steps = [
+        StepRecord(step.step, step.score, seconds, step.metrics)
+        for step, seconds in zip(trial.steps, trial.step_seconds, strict=True)
+    ]
+    best = trial.steps[trial.best] if trial.best is not None else None
+    return TrialRecord(
+        run=run,
+        study=study.id,
+        customer=study.customer.id,
+        trial=trial.number,
+        attempt=trial.attempt,
+        suggested=trial.suggested,
+        told=trial.told,
+        config=trial.config,
+        family=trial.family,
+        algorithm=study.algorithm.name,
+        scheduler=study.scheduler.name,
+        metric=metric,
+        mode=mode,
+        state=trial.state,
+        reason=trial.reason,
+        steps=steps,
+        best_step=best.step if best is not None else None,
+        score=trial.score,
+        fold_scores=best.fold_scores if best is not None else (),
+        metrics=best.metrics if best is not None else {},
+        study_seed=study.seed,
+        seed=trial_seed(study.seed, trial.number),
+        started=trial.started or time.time(),
+        seconds=trial.seconds,
+        fit_seconds=trial.fit_seconds,
+        suggest_seconds=trial.suggest_seconds,
+        worker=trial.worker or worker_name(),
+        versions=versions(),
+        error=trial.error,
+        lineage=json.dumps([asdict(exploit) for exploit in trial.lineage]) if trial.lineage else None,
+        schedule=json.dumps(trial.schedule) if trial.lineage else None,
+    )
+
+
+@cache
+def worker_name() -> str:
+    """host:pid of this process."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+@cache
+def versions() -> str:
+    """The versions that a result depends on."""
+    found = [f"python {platform.python_version()}"]
+    for name in ("tuning-service", "ray", "optuna", "hyperopt", "scikit-learn", "xgboost", "numpy", "pandas"):
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return "; ".join(found)
