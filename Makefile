@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 export RAY_USAGE_STATS_ENABLED = 0
 export MLFLOW_DISABLE_TELEMETRY = true
 
-.PHONY: demo test install lint types chaos bench clean
+.PHONY: demo test unit install lint types chaos bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo   install and search the best model for 24 generated customers"
 	@echo "make test   install and run all tests"
+	@echo "make unit   the tests of every minute: no Ray, no server, one process, under a minute"
 	@echo "make lint types chaos bench clean"
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -26,6 +27,9 @@ demo: install
 
 test: install
 	$(BIN)/python -m pytest -m "not slow"
+
+unit: install
+	$(BIN)/python -m pytest tests/unit
 
 lint: install
 	$(BIN)/ruff check .

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,35 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 for name in ("RAY_ADDRESS", "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_RUN_ID"):
     os.environ.pop(name, None)
+
+
+# What a test needs is said by its folder, its file's name or its fixtures; `@pytest.mark` says only what they do not.
+FOLDERS = {"ray/": "ray", "chaos/": "chaos", "services/test_mlflow": "mlflow"}
+FIXTURES = {"ray_cluster": "ray", "mlflow_database": "mlflow", "s3_server": "s3"}
+UNIT_S = 5.0  # of processor time, for a test of unit/ without its fixtures: a busy machine fails nobody
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        place = _place(item)
+        needed = {marker for start, marker in FOLDERS.items() if place.startswith(start)}
+        needed |= {marker for name, marker in FIXTURES.items() if name in getattr(item, "fixturenames", ())}
+        for marker in needed:
+            item.add_marker(marker)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    begun = time.process_time()
+    result = yield
+    used = time.process_time() - begun
+    if used > UNIT_S and _place(item).startswith("unit/"):
+        pytest.fail(f"it took {used:.1f} s; a unit test has {UNIT_S:g}. Make it smaller, or move it to tests/runs")
+    return result
+
+
+def _place(item: pytest.Item) -> str:
+    return item.path.relative_to(Path(__file__).parent).as_posix()
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from chaos import Crash, definition, duplicates, truth, write_customers
+from builders import definition, write_customers
+from chaos import Crash, duplicates, truth
 from paths import ROOT
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
@@ -33,7 +34,6 @@ from tuning.records import lease
 from tuning.records.ownership import newest_term
 from tuning.storage.run_directory import TEMPORARY, RunDirectory
 
-pytestmark = pytest.mark.chaos
 QUIET = {"progress": False, "in_process": True}
 MOMENTS = ("before", "during", "after")
 MIDDLE = 12  # the step after which two trials are recorded

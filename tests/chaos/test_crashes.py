@@ -9,7 +9,6 @@ from chaos import POISON, duplicates, figure, hazards, seed_of, supervised, trut
 
 from tuning import RunResult
 
-pytestmark = pytest.mark.chaos
 CUSTOMERS = 24
 LIMITS = {"trial_seconds": 3.0, "memory_gb": 1.0}
 POISONED = {2 * position + 1: kind for position, kind in enumerate(POISON)}
@@ -133,3 +132,13 @@ def test_many_workers_killed_at_random_lose_nothing(
     tmp_path: Path, customers: int, kills: int, longest: int, interval: int
 ) -> None:
     _kills(tmp_path, customers, 500 // customers, kills, longest, interval)
+
+
+@pytest.mark.parametrize("kind", ["loop", "loop_in_c"])
+def test_a_study_that_hangs_is_ended_by_its_own_limit(tmp_path: Path, kind: str) -> None:
+    write_hazards(tmp_path / "data", 1, {0: kind})
+    limits = {"study_seconds": 1.0, "crashes_before_quarantine": 1}
+    supervised(hazards(tmp_path / "data", limits=limits), str(tmp_path / "run"))
+    record = RunResult(str(tmp_path / "run")).study_records[0]
+    assert record.status == "quarantined"
+    assert "it ran longer than its time limit" in record.reason

@@ -19,7 +19,7 @@ from paths import HELPERS
 
 from tuning import RunResult, TuneRunner
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.timeout(600)]
 PATIENCE_S = 500  # a loaded machine is no failure
 Undisturbed = Callable[[int], dict[str, Any]]
 

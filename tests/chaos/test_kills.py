@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 import yaml
-from chaos import SPACE, command, duplicates, environment, figure, parents_of, seed_of, truth, wait_for
+from builders import SPACE
+from chaos import command, duplicates, environment, figure, parents_of, seed_of, truth, wait_for
 from paths import HELPERS
 
 from tuning import RunResult, TuneRunner
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.ray, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.timeout(3600)]
 DRIVER_KILLS = int(os.environ.get("CHAOS_DRIVER_KILLS") or 20)
 WORKER_KILLS = int(os.environ.get("CHAOS_WORKER_KILLS") or 20)
 PATIENCE_S = 600  # a loaded machine is no failure

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from chaos import POISON, POISONED_FILES, SPACE, command, figure, truth, write_hazards
+from builders import SPACE
+from chaos import POISON, POISONED_FILES, command, figure, truth, write_hazards
 
 from tuning import RunResult
 from tuning.execution.crash_log import Crash, crashes
 from tuning.runs.plan_file import read_plan
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.ray, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.timeout(3600)]
 KINDS = (*POISON, *POISONED_FILES)
 CUSTOMERS = 2000
 POISONED = {100 * position + 50: KINDS[position % len(KINDS)] for position in range(CUSTOMERS // 100)}

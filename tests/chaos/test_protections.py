@@ -104,12 +104,12 @@ TABLE = [
     Protection(
         "a recorded trial is not run again",
         setting(tuning__execution__packed__recorded=lambda *_: ({}, set())),
-        "unit/runs/test_resume.py::test_recorded_trials_are_replayed_not_run",
+        "runs/test_resume.py::test_recorded_trials_are_replayed_not_run",
     ),
     Protection(
         "what is recorded is handed to the next owner",
         setting(tuning__runs__begin__hand_over=lambda *_: None),
-        "unit/runs/test_resume.py::test_recorded_trials_are_replayed_not_run",
+        "runs/test_resume.py::test_recorded_trials_are_replayed_not_run",
     ),
     Protection(
         "a reader keeps one row per trial",
@@ -166,7 +166,7 @@ TABLE = [
     Protection(
         "a damaged part costs its trials only",
         setting(tuning__runs__resume___incomplete=lambda *_: set()),
-        "unit/runs/test_resume.py::test_a_damaged_part_costs_its_trials_only_and_a_resume_brings_them_back",
+        "runs/test_resume.py::test_a_damaged_part_costs_its_trials_only_and_a_resume_brings_them_back",
         slow,
     ),
     Protection(
@@ -203,7 +203,7 @@ TABLE = [
     Protection(
         "a changed definition is refused",
         setting(tuning__runs__begin__merge=lambda directory, before, now: now),
-        "unit/runs/test_resume.py::test_any_other_change_is_refused_with_a_diff[seed-]",
+        "runs/test_resume.py::test_any_other_change_is_refused_with_a_diff[seed-]",
     ),
     Protection(
         "no customer's id is a path",
@@ -255,7 +255,7 @@ TABLE = [
     Protection(
         "records hold no secrets",
         setting(tuning__records__schema__mask_in=lambda text: text),
-        "unit/storage/test_secrets.py::test_no_secret_is_in_logs_records_reasons_or_mlflow",
+        "services/test_secrets.py::test_no_secret_is_in_logs_records_reasons_or_mlflow",
         slow,
     ),
 ]
@@ -291,7 +291,6 @@ def ends(test: str) -> list[str]:
     return verdicts.ended
 
 
-@pytest.mark.chaos
 @pytest.mark.parametrize("entry", [pytest.param(entry, id=entry.what, marks=entry.marks) for entry in TABLE])
 def test_without_its_protection_a_test_fails(entry: Protection) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -315,7 +314,6 @@ def test_a_test_passes_with_its_protection_on() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.chaos
 def test_without_quarantine_poison_ends_one_worker_after_the_other(tmp_path: Path) -> None:
     result = lone_workers(tmp_path / "on", "exit")
     assert result is not None
@@ -327,7 +325,6 @@ def test_without_quarantine_poison_ends_one_worker_after_the_other(tmp_path: Pat
 
 
 @pytest.mark.slow
-@pytest.mark.chaos
 @pytest.mark.timeout(600)
 def test_without_a_limit_of_time_a_loop_never_ends(tmp_path: Path) -> None:
     limits = {"trial_seconds": 1.0, "crashes_before_quarantine": 1}
@@ -339,7 +336,6 @@ def test_without_a_limit_of_time_a_loop_never_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.chaos
 def test_without_a_limit_of_memory_a_trial_takes_what_it_wants(tmp_path: Path) -> None:
     fields = {"objective": "lone_worker:hunger", "steps": 3, "limits": {"memory_gb": 1.0}}
     result = lone_workers(tmp_path / "on", "none", **fields)

@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chaos import SPACE, duplicates, environment, figure, truth
+from builders import SPACE
+from chaos import duplicates, environment, figure, truth
 from paths import HELPERS
 
 from tuning import RunResult, TuneRunner
+from tuning.errors import RunOwnedError
+from tuning.records.ownership import Term, claim, newest_claimed, this_process
 from tuning.runs.begin import begin
+from tuning.storage.run_directory import RunDirectory
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.timeout(600)]
 
 
 def _search(trials: int) -> TuneRunner:
@@ -61,3 +66,29 @@ def test_an_owner_that_wakes_up_after_it_was_replaced_harms_nobody(tmp_path: Pat
     assert duplicates(result) == []
     assert truth(result) == truth(_search(30).run(str(tmp_path / "whole"), progress=False, in_process=True))
     assert result.term.number == 3
+
+
+def _race(directory: RunDirectory, number: int, runners: int) -> list[Term]:
+    start, won = threading.Barrier(runners), []
+
+    def run() -> None:
+        start.wait()
+        try:
+            won.append(claim(RunDirectory(directory.uri), number, (), 1, 0.0))
+        except RunOwnedError as error:
+            assert str(this_process()) in str(error)  # noqa: PT017  # in a thread
+
+    threads = [threading.Thread(target=run) for _ in range(runners)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return won
+
+
+def test_of_several_runners_that_race_for_a_run_one_wins_every_time(tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path))
+    for number in range(1, 51):
+        won = _race(directory, number, 2 if number <= 40 else 8)
+        assert [term.number for term in won] == [number]
+        assert newest_claimed(directory) == won[0]

@@ -13,14 +13,15 @@ from pathlib import Path
 
 import pytest
 import yaml
-from chaos import definition, environment, seed_of, wait_for, write_customers
+from builders import definition, write_customers
+from chaos import environment, seed_of, wait_for
 
 from tuning.driver.progress import Progress
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import newest_term
 from tuning.storage.run_directory import RunDirectory
 
-pytestmark = [pytest.mark.chaos, pytest.mark.ray, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
 STARTING_RAY = "starting Ray"
 SIGNALS = int(os.environ.get("CHAOS_SIGNALS") or 12)  # commands signalled, two for each of the moments below
 PATIENCE_S = 600.0  # a loaded machine is no failure

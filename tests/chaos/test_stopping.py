@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from chaos import SPACE, definition, environment, truth, tuner_of, valley, wait_for, write_customers
+from builders import SPACE, definition, tuner_of, valley, write_customers
+from chaos import environment, truth, wait_for
 
 from tuning import RunResult, TuneRunner
 from tuning.driver.signals import Signals
@@ -23,7 +24,6 @@ from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import claim, newest_claimed, newest_term
 from tuning.storage.run_directory import RunDirectory
 
-pytestmark = pytest.mark.chaos
 QUIET = {"progress": False, "in_process": True}
 
 
@@ -108,7 +108,6 @@ def test_a_command_on_ray_stops_in_order_at_the_first_signal(tmp_path: Path) -> 
     assert not list(run.glob("in_progress/*/*"))  # every worker ended in order
 
 
-@pytest.mark.ray
 def test_interrupting_in_a_notebook_and_going_on_gives_the_same_result(ray_cluster: None, tmp_path: Path) -> None:
     write_customers(tmp_path / "data", 4)
     runner = TuneRunner(**definition(tmp_path / "data", trials=150))
@@ -127,7 +126,6 @@ def test_interrupting_in_a_notebook_and_going_on_gives_the_same_result(ray_clust
     assert truth(result) == truth(runner.run(str(tmp_path / "whole"), **QUIET))
 
 
-@pytest.mark.ray
 def test_the_second_signal_ends_it_at_once(ray_cluster: None, tmp_path: Path) -> None:
     import ray
 
@@ -150,7 +148,6 @@ def test_the_second_signal_ends_it_at_once(ray_cluster: None, tmp_path: Path) ->
     assert len(RunResult(str(run)).trial_records) >= recorded
 
 
-@pytest.mark.ray
 def test_workers_that_die_before_their_first_line_are_not_started_for_ever(
     ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,7 +34,6 @@ def trips(months: int = 1, zones: int = 4, rows: int = 12) -> list[pd.DataFrame]
     return tables
 
 
-@pytest.mark.ray
 def test_the_best_of_three_estimators_for_every_zone_and_month(ray_cluster: None, tmp_path: Path) -> None:
     for month, table in enumerate(trips(2), start=1):
         table.to_parquet(tmp_path / f"2019-{month}.parquet", index=False)
@@ -50,7 +49,6 @@ def test_the_best_of_three_estimators_for_every_zone_and_month(ray_cluster: None
     }
 
 
-@pytest.mark.ray
 def test_the_forests_of_both_sweeps_are_the_same(ray_cluster: None, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"rooms": rng.normal(size=80), "age": rng.normal(size=80), "ocean_proximity": "INLAND"})
@@ -64,7 +62,6 @@ def test_the_forests_of_both_sweeps_are_the_same(ray_cluster: None, tmp_path: Pa
     pd.testing.assert_frame_equal(one, both)
 
 
-@pytest.mark.ray
 def test_a_model_for_every_pair_of_keys(ray_cluster: None, tmp_path: Path) -> None:
     many_models.write_table(tmp_path / "table.parquet", customers=9, rows=20)
     board = many_models.search(tmp_path / "table.parquet", str(tmp_path / "run"), slots=2).leaderboard()

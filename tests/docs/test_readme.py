@@ -28,7 +28,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.ray
 def test_python_blocks_run(ray_cluster: None, folder: Path) -> None:
     import numpy as np
 

@@ -38,7 +38,6 @@ def test_a_recipe_for_a_scheduler_runs(tmp_path: Path, monkeypatch: pytest.Monke
         assert any(trial.lineage for trial in trials)
 
 
-@pytest.mark.ray
 def test_the_objective_for_population_based_training_runs(
     ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

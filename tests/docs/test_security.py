@@ -14,7 +14,7 @@ from typing import Any
 
 import cloudpickle
 import pytest
-from chaos import definition, write_customers
+from builders import definition, write_customers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from paths import ROOT

@@ -13,8 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
+from builders import SPACE, valley
 
 from tuning import RunResult, TuneRunner
 from tuning.storage.run_directory import RunDirectory
@@ -31,61 +31,10 @@ TIMES = {
     "model_path",
     "model_sha256",
 }
-SPACE = {name: {"type": "float", "low": -2.0, "high": 2.0, "default": 0.0} for name in "xy"}
 
 
 class Crash(BaseException):
     """The process ends here; nothing in the product may catch it."""
-
-
-def write_customers(folder: Path, customers: int, rows: int = 40, seed: int = 5) -> None:
-    """Small regression customers that a ridge fits in milliseconds."""
-    folder.mkdir(parents=True, exist_ok=True)
-    rng = np.random.default_rng(seed)
-    for number in range(customers):
-        X = rng.normal(size=(rows, 3))
-        y = X @ rng.normal(size=3) + rng.normal(scale=0.3, size=rows)
-        frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)
-        frame.to_csv(folder / f"c{number:04d}.csv", index=False, float_format="%.6g")
-
-
-def definition(folder: Path, **fields: Any) -> dict[str, Any]:
-    """A search over the customers in a folder that takes milliseconds per trial."""
-    return {
-        "name": "chaos",
-        "data": str(folder / "*.csv"),
-        "target": "y",
-        "task": "regression",
-        "metric": "r2",
-        "search_space": "ridge",
-        "trials": 4,
-        "seed": 11,
-        "slots": 2,
-        "mlflow": False,
-        **fields,
-    }
-
-
-def valley(config: Mapping[str, float], seed: int) -> float:
-    """An objective with a little noise of its own, drawn from the trial's seed."""
-    return (config["x"] - 1) ** 2 + config["y"] ** 2 + np.random.default_rng(seed).normal(scale=0.01)
-
-
-def counted(log: Path, function: Callable[..., float] = valley) -> Callable[..., float]:
-    """The objective, leaving a line in a file for each time that it really ran."""
-
-    def objective(config: dict[str, float], seed: int) -> float:
-        with log.open("a") as lines:
-            lines.write(f"{seed}\n")
-        return function(config, seed)
-
-    return objective
-
-
-def tuner_of(objective: Callable[..., Any], **fields: Any) -> TuneRunner:
-    """A runner for an objective, without MLflow."""
-    base = {"search_space": SPACE, "metric": "loss", "mode": "min", "trials": 20, "seed": 3, "mlflow": False}
-    return TuneRunner(**{**base, "objective": objective, **fields})
 
 
 def truth(result: RunResult) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -38,3 +39,16 @@ def curves(
                 }
                 frames.append(pd.DataFrame(curve))
     return pd.concat(frames, ignore_index=True)
+
+
+def grid(tasks: int = 6, steps: int = 1, seed: int = 0) -> pd.DataFrame:
+    """A bowl per task over 12 x 10 x 2 configurations, to be minimised; more steps are better."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for task in range(tasks):
+        a, b = rng.random(2)
+        for x, y, kind in itertools.product(np.linspace(0, 1, 12), np.logspace(-3, 0, 10), ["p", "q"]):
+            bowl = (x - a) ** 2 + (np.log10(y) / 3 + 1 - b) ** 2 + 0.2 * (kind == "p") + rng.normal(0, 0.005)
+            rows += [(f"t{task}", x, y, kind, step, bowl + 0.5 / step, 0.1) for step in range(1, steps + 1)]
+    names = ["task", "param.x", "param.y", "param.kind", "step", "score", "seconds"]
+    return pd.DataFrame(rows, columns=names)

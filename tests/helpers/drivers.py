@@ -25,7 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from chaos import SPACE
+from builders import SPACE
 from supervisor import Life, watch_writes
 
 from tuning.steps import Step

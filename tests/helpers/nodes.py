@@ -26,7 +26,8 @@ PATIENCE_S = 300
 
 def main() -> None:
     import ray
-    from chaos import SPACE, parents_of, wait_for
+    from builders import SPACE
+    from chaos import parents_of, wait_for
     from ray.cluster_utils import Cluster
 
     from tuning import TuneRunner

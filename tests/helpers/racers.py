@@ -27,7 +27,7 @@ _reached = os.pipe()  # a byte for each objective that waits
 
 def objective(config: dict[str, float], seed: int) -> float:
     """Waits at the gate the first time in each process."""
-    from chaos import valley
+    from builders import valley
 
     if os.environ.pop("RACER", None):
         os.write(_reached[1], b".")
@@ -118,7 +118,7 @@ def wake(run: str) -> None:
 def main() -> None:
     from tempfile import TemporaryDirectory
 
-    from chaos import tuner_of
+    from builders import tuner_of
 
     from tuning.records import lease
 

@@ -41,7 +41,6 @@ def demo(ray_cluster: None, tmp_path_factory: pytest.TempPathFactory) -> RunResu
     return runner.run(str(folder / "run"), progress=False)
 
 
-@pytest.mark.ray
 def test_every_customer_is_on_the_leaderboard_once_with_a_model_or_a_reason(demo: RunResult) -> None:
     board = demo.leaderboard()
     assert len(board) == 24
@@ -53,7 +52,6 @@ def test_every_customer_is_on_the_leaderboard_once_with_a_model_or_a_reason(demo
     assert board[board["status"] == "ok"]["test_score"].between(0, 1).all()
 
 
-@pytest.mark.ray
 def test_each_trial_is_recorded_once_and_counted_alike_everywhere(demo: RunResult) -> None:
     per_study = Counter(record.study for record in demo.trial_records)
     assert set(per_study.values()) == {TRIALS}
@@ -63,7 +61,6 @@ def test_each_trial_is_recorded_once_and_counted_alike_everywhere(demo: RunResul
     assert (counts["customers"], counts["succeeded"], counts["without_model"]) == (24, 21, 3)
 
 
-@pytest.mark.ray
 @pytest.mark.mlflow
 def test_mlflow_holds_a_parent_per_customer_and_a_child_per_trial(demo: RunResult) -> None:
     sync_run(demo.directory.uri)  # does nothing where the copy was complete within the run's closing minute
@@ -76,7 +73,6 @@ def test_mlflow_holds_a_parent_per_customer_and_a_child_per_trial(demo: RunResul
     assert "demo" in experiments
 
 
-@pytest.mark.ray
 def test_the_default_configuration_is_trial_0_and_never_stopped(demo: RunResult) -> None:
     defaults = [record for record in demo.trial_records if record.trial == 0]
     assert {record.state for record in defaults} == {"finished"}
@@ -84,7 +80,6 @@ def test_the_default_configuration_is_trial_0_and_never_stopped(demo: RunResult)
     assert all(record.reason for record in demo.trial_records if record.state == "stopped")
 
 
-@pytest.mark.ray
 def test_the_winner_has_its_full_budget_and_the_best_score(demo: RunResult) -> None:
     for study in demo.study_records:
         full = [r for r in demo.trial_records if r.study == study.study and r.state == "finished"]
@@ -93,7 +88,6 @@ def test_the_winner_has_its_full_budget_and_the_best_score(demo: RunResult) -> N
             assert study.gain == pytest.approx(study.test_score - study.default_test_score)
 
 
-@pytest.mark.ray
 def test_a_model_predicts_new_rows_with_gaps_and_unknown_words(demo: RunResult, tmp_path: Path) -> None:
     for customer in ("customer-01", "customer-09"):
         model = demo.model(customer)
@@ -113,7 +107,6 @@ def test_a_model_predicts_new_rows_with_gaps_and_unknown_words(demo: RunResult, 
         assert proba.sum(axis=1) == pytest.approx([1, 1, 1])
 
 
-@pytest.mark.ray
 def test_a_customer_without_model_says_why(demo: RunResult) -> None:
     with pytest.raises(RunError, match="single class"):
         demo.model("customer-loyal")
@@ -121,14 +114,12 @@ def test_a_customer_without_model_says_why(demo: RunResult) -> None:
         demo.model("custmer-01")
 
 
-@pytest.mark.ray
 def test_a_second_run_in_the_same_folder_is_refused_with_the_way_on(demo: RunResult) -> None:
     runner = TuneRunner(data="unused.csv", target="churned")
     with pytest.raises(RunError, match="tuning resume"):
         runner.run(demo.directory.uri, progress=False)
 
 
-@pytest.mark.ray
 def test_resuming_a_finished_run_changes_nothing(demo: RunResult) -> None:
     before = demo.leaderboard()
     again = TuneRunner.resume(demo.directory.uri, progress=False)
@@ -136,14 +127,12 @@ def test_resuming_a_finished_run_changes_nothing(demo: RunResult) -> None:
     assert len(again.trial_records) == len(demo.trial_records)
 
 
-@pytest.mark.ray
 def test_the_table_for_the_terminal_has_a_line_per_customer(demo: RunResult) -> None:
     lines = table(demo.leaderboard()).splitlines()
     assert len(lines) == 25
     assert "customer-loyal" in lines[23]
 
 
-@pytest.mark.ray
 def test_tuner_gives_the_tuner_that_run_uses(ray_cluster: None, tmp_path: Path) -> None:
     from ray import tune
 

@@ -13,7 +13,6 @@ from tuning.driver.tuner import check_room
 from tuning.errors import PlanError
 
 
-@pytest.mark.ray
 def test_more_than_a_machine_has_is_refused_before_anything_waits(ray_cluster: None, tmp_path: Path) -> None:
     rows = pd.DataFrame({"x": range(20), "y": [0.5 * x for x in range(20)]})
     runner = TuneRunner(data={"a": rows}, target="y", task="regression", mlflow=False, resources={"gpus": 8})
@@ -23,7 +22,6 @@ def test_more_than_a_machine_has_is_refused_before_anything_waits(ray_cluster: N
         runner.run(str(tmp_path / "run"), progress=False)
 
 
-@pytest.mark.ray
 def test_a_cluster_may_grow(
     ray_cluster: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

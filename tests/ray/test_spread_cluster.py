@@ -27,7 +27,6 @@ from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
 
-pytestmark = pytest.mark.ray
 STEPS = 9
 
 

@@ -130,7 +130,6 @@ def test_what_is_not_there_is_said(bucket: Bucket, tmp_path: Path) -> None:
     assert "cut.parquet cannot be read" in reasons["cut"]
 
 
-@pytest.mark.ray
 def test_a_whole_run_from_and_to_object_storage(ray_cluster: None, bucket: Bucket) -> None:
     """Credentials stand in the URIs, so that workers have them too; nobody ever sees them."""
     bucket.put("trips.csv", content(trips(), "trips.csv"))

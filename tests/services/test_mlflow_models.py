@@ -26,7 +26,6 @@ from tuning.tracking.settings import settings_for
 from tuning.tracking.stores.opening import open_store
 from tuning.tracking.summary.summary import SUMMARY_FILE, Summary, save_summary
 
-pytestmark = pytest.mark.mlflow
 SEARCH = Search("churn", RUN)
 NAMES = sorted({name for name, _ in CASES})
 ONE_TASK_EACH = [

@@ -16,8 +16,6 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.sync import sync
 from tuning.tracking.settings import settings_for
 
-pytestmark = pytest.mark.mlflow
-
 
 @pytest.fixture(scope="module")
 def server(migrated_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:

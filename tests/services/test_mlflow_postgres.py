@@ -21,7 +21,7 @@ from tuning.tracking.stores.opening import open_store
 from tuning.tracking.stores.sql_store import BulkStore
 
 REASON = missing()
-pytestmark = [pytest.mark.mlflow, pytest.mark.skipif(REASON is not None, reason=str(REASON))]
+pytestmark = [pytest.mark.skipif(REASON is not None, reason=str(REASON))]
 DRIVERS = [name for name in ("psycopg2", "psycopg") if importlib.util.find_spec(name)]
 
 

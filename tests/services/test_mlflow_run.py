@@ -18,7 +18,6 @@ from tuning import RunResult, TuneRunner
 from tuning.cli.main import main
 from tuning.tracking.stores.template import cache_file
 
-pytestmark = pytest.mark.mlflow
 CUSTOMERS = ("customer-01", "customer-02", "customer-loyal")
 SEARCH = {"name": "demo", "customers": list(CUSTOMERS), "target": "churned", "trials": 3}
 

@@ -22,7 +22,6 @@ from tuning.tracking.stores.client_store import ClientStore
 from tuning.tracking.stores.database import client
 from tuning.tracking.stores.opening import open_store
 
-pytestmark = pytest.mark.mlflow
 SEARCH = Search("churn", RUN)
 
 Copy = Callable[..., Copier]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from chaos import Crash, crashing, definition, duplicates, truth, write_customers
+from builders import definition, write_customers
+from chaos import Crash, crashing, duplicates, truth
 from lone_worker import lone_workers
 from s3_server import SECRET, Bucket, S3Server, impatient
 

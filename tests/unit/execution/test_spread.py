@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chaos import hazard, hazards, write_hazards
 from spread_workers import SPACE, STEPS, Workers, decisions, study, together
 
-from tuning import RunResult, TuneRunner
 from tuning.definition.definition import define
 from tuning.errors import PlanError
 from tuning.execution.spread.journal import read_journal
 from tuning.planning.plan import make_plan
 from tuning.records.ownership import Term
-from tuning.records.schema import TrialRecord
-from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 
 
@@ -135,88 +128,6 @@ def test_the_plan_refuses_to_spread_what_pauses_and_says_where_it_runs() -> None
     assert make_plan(define({**fields, "placement": "spread"})).placement == "spread"
     assert make_plan(define({**fields, "slots": 4})).placement == "spread"  # one study, four slots
     assert make_plan(define({**fields, "slots": 1})).placement == "packed"
-
-
-@pytest.mark.ray
-def test_a_killed_worker_costs_the_trial_the_steps_since_its_checkpoint(
-    ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tuning.execution.spread.running.CHECKPOINT_S", 0.0)
-
-    folder = str(tmp_path)
-
-    def objective(config: dict[str, Any], state: Any) -> Iterator[Step]:
-        """Its worker dies once, at step 6; every step leaves a line in a file."""
-        for step in range((state or 0) + 1, 10):
-            with open(f"{folder}/steps-{config['x']:.6f}", "a") as log:
-                log.write(f"{step}\n")
-            if step == 6 and not os.path.exists(f"{folder}/died"):
-                open(f"{folder}/died", "w").close()
-                os.kill(os.getpid(), signal.SIGKILL)
-            yield Step(step, (config["x"] - 1) ** 2 + 1 / step, get_state=lambda step=step: step)
-
-    result = TuneRunner(
-        objective=objective,
-        search_space=SPACE,
-        metric="loss",
-        mode="min",
-        steps=9,
-        trials=3,
-        algorithm="random",
-        scheduler="fifo",
-        placement="spread",
-        mlflow=False,
-        slots=2,
-    ).run(str(tmp_path / "run"), progress=False)
-    records: list[TrialRecord] = result.trial_records
-    assert [[step.step for step in record.steps] for record in records] == [list(range(1, 10))] * 3
-    assert sorted(record.attempt for record in records) == [1, 1, 2]
-    lost = next(record for record in records if record.attempt == 2)
-    run = (tmp_path / f"steps-{lost.config['x']:.6f}").read_text().split()
-    assert len(run) < 9 + 5  # 9 steps, and at most the one or two since the last checkpoint again
-
-
-@pytest.mark.ray
-def test_a_customer_whose_trial_ends_its_workers_is_quarantined_and_the_others_go_on(
-    ray_cluster: None, tmp_path: Path
-) -> None:
-    write_hazards(tmp_path / "data", 3, {1: "exit"})
-    runner = hazards(tmp_path / "data", objective=hazard, placement="spread", trials=12)
-    result = runner.run(str(tmp_path / "run"), progress=False)
-    board = result.leaderboard().set_index("customer")
-    assert dict(board["status"]) == {"c0000": "ok", "c0001": "quarantined", "c0002": "ok"}
-    assert dict(board["trials"])["c0000"] == dict(board["trials"])["c0002"] == 12
-    reason = board.loc["c0001", "reason"]
-    assert "has ended its worker 2 times" in reason
-    assert "Reproduce it with: TuneRunner(…, customers=['c0001']).run(in_process=True)" in reason
-    guilty = [r for r in result.trial_records if r.customer == "c0001" and r.state == "failed"]
-    assert [record.attempt for record in guilty] == [2]
-    assert guilty[0].reason.startswith("its worker died")
-    again = runner.run(str(tmp_path / "run"), resume=True, progress=False)
-    assert again.leaderboard()["status"].tolist() == board["status"].tolist()
-
-
-@pytest.mark.ray
-def test_customers_spread_over_workers_get_models(ray_cluster: None, tmp_path: Path) -> None:
-    from make_customers import write_customers
-
-    write_customers(tmp_path / "customers", customers=5)
-    result: RunResult = TuneRunner(
-        data=str(tmp_path / "customers" / "*.csv"),
-        target="churned",
-        metric="roc_auc",
-        trials=4,
-        placement="spread",
-        mlflow=False,
-        slots=2,
-    ).run(str(tmp_path / "run"), progress=False)
-    board = result.leaderboard()
-    assert list(board["status"]) == ["ok", "ok", "no_model", "no_model", "no_model"]
-    assert len(result.trial_records) >= 8
-    assert board["test_score"][:2].notna().all()
-    assert "not utf-8 text" in board.set_index("customer").loc["customer-broken", "reason"]
-    again = TuneRunner.resume(str(tmp_path / "run"), progress=False)
-    assert len(again.trial_records) == len(result.trial_records)
 
 
 def test_one_checkpoint_is_kept_of_a_running_trial_and_none_of_an_ended_one(tmp_path: Path) -> None:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.compose import ColumnTransformer
+from builders import by_name, make_frame
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 
@@ -26,26 +22,13 @@ from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import prepare_data, train
 from tuning.models.entries import Stored, freeze_models, own_families, parse_models, same_models
 from tuning.models.own import OwnFamily
-from tuning.planning.model_space import check_configurations, check_models, parameters_by_model, space_of
+from tuning.planning.model_space import check_models, parameters_by_model, space_of
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION
 from tuning.storage.run_directory import RunDirectory
 
 
 def names(models: Any) -> list[str]:
     return [entry.name for entry in parse_models(models)]
-
-
-def make_frame(rows: int = 60, seed: int = 0) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame({"x": rng.normal(size=rows), "empty": np.nan, "shop": rng.choice(["a", "b"], rows)})
-    frame["y"] = 3 * frame["x"] + (frame["shop"] == "a") * 2 + rng.normal(scale=0.1, size=rows)
-    return frame
-
-
-def by_name() -> Pipeline:
-    """Brings its own preprocessing, and names a column that is empty for this customer."""
-    columns = ColumnTransformer([("x", StandardScaler(), ["x"]), ("shop", OneHotEncoder(), ["shop"])])
-    return make_pipeline(columns, Ridge())
 
 
 # --- what stands under `models` ------------------------------------------------------------------
@@ -191,117 +174,7 @@ def test_a_parameter_that_a_model_does_not_take_is_told_before_the_run(
     assert message in str(error.value)
 
 
-def test_every_preset_passes_the_check_of_written_spaces() -> None:
-    from search_spaces import presets
-
-    for task in (REGRESSION, BINARY, MULTICLASS):
-        for name in presets.families(task):
-            check_configurations(presets.load(name, task), {}, task)
-
-
 # --- whole runs -------------------------------------------------------------------------------------
-
-
-def run(tmp_path: Path, models: Any, **fields: Any) -> Any:
-    for customer, seed in (("acme", 1), ("bolt", 2)):
-        make_frame(seed=seed).to_csv(tmp_path / f"{customer}.csv", index=False)
-    runner = TuneRunner(
-        data=str(tmp_path / "*.csv"),
-        target="y",
-        task="regression",
-        metric="mae",
-        models=models,
-        storage=str(tmp_path / "runs"),
-        mlflow=False,
-        **fields,
-    )
-    return runner.run(str(tmp_path / "run"), progress=False, in_process=True)
-
-
-def test_the_best_of_a_few_estimators_for_every_customer(tmp_path: Path) -> None:
-    result = run(tmp_path, [LinearRegression(), DecisionTreeRegressor(), DecisionTreeRegressor(splitter="random")])
-    board = result.leaderboard()
-    assert list(board["status"]) == ["ok", "ok"]
-    assert list(board["model"]) == ["LinearRegression", "LinearRegression"]
-    assert list(board["trials"]) == [3, 3]
-    predicted = result.model("acme").predict(make_frame(seed=5))
-    assert np.corrcoef(predicted, make_frame(seed=5)["y"])[0, 1] > 0.99
-
-
-def test_a_pipeline_by_column_names_gets_the_columns_themselves(tmp_path: Path) -> None:
-    result = run(tmp_path, {"mine": by_name()})
-    model = result.model("bolt")
-    assert model.encoder.encoding == "frame"
-    fresh = make_frame(seed=9)
-    expected = [float(value) for value in model.predict(fresh)]
-    assert np.corrcoef(expected, fresh["y"])[0, 1] > 0.99
-    fresh.to_parquet(tmp_path / "fresh.parquet")
-    code = (
-        "import sys, json, pandas as pd; from tuning.runs.results import RunResult; "
-        "from tuning.storage.run_directory import RunDirectory;"
-        "m = RunResult(RunDirectory(sys.argv[1])).model('bolt');"
-        "print(json.dumps([float(v) for v in m.predict(pd.read_parquet(sys.argv[2]))]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "run"), str(tmp_path / "fresh.parquet")],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=True,
-    )
-    assert json.loads(done.stdout) == expected
-
-
-OWN_CODE = """
-from sklearn.base import BaseEstimator, RegressorMixin
-import numpy as np
-
-class Middle(RegressorMixin, BaseEstimator):
-    def __init__(self, shift=0.0):
-        self.shift = shift
-    def fit(self, X, y):
-        self.middle_ = float(np.median(y)) + self.shift
-        return self
-    def predict(self, X):
-        return np.full(len(X), self.middle_)
-"""
-
-
-def test_a_class_of_the_users_own_is_only_pickled_when_that_is_said(tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(OWN_CODE)
-    entry = {
-        "estimator": f"{file}:Middle",
-        "search_space": {"shift": {"type": "float", "low": -1.0, "high": 1.0, "default": 0.0}},
-    }
-    with pytest.raises(PlanError, match=r"cannot be saved safely.*allow_pickle: true"):
-        run(tmp_path, [entry], trials=4)
-    result = run(tmp_path, [entry], trials=4, allow_pickle=True)
-    assert list(result.leaderboard()["model"]) == ["Middle", "Middle"]
-    file.unlink()  # the run has its own copy, and the model goes without either
-    with pytest.raises(RunError, match="allow_pickle=True"):
-        result.model("acme")
-    predicted = result.model("acme", allow_pickle=True).predict(make_frame())
-    assert len(set(predicted)) == 1
-
-
-def test_resuming_needs_the_same_models(tmp_path: Path) -> None:
-    result = run(tmp_path, [{"name": "mine", "estimator": by_name()}, "ridge"], trials=3)
-    before = result.leaderboard()
-    again = TuneRunner.resume(str(tmp_path / "run"), progress=False, in_process=True).leaderboard()
-    assert again["cv_score"].tolist() == before["cv_score"].tolist()
-    other = TuneRunner(
-        data=str(tmp_path / "*.csv"),
-        target="y",
-        task="regression",
-        metric="mae",
-        models=["ridge"],
-        trials=3,
-        mlflow=False,
-        storage=str(tmp_path / "runs"),
-    )
-    with pytest.raises(RunError, match="models"):
-        other.run(str(tmp_path / "run"), resume=True, progress=False, in_process=True)
 
 
 # --- how an estimator travels -------------------------------------------------------------------------

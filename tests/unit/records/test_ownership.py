@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from chaos import definition, truth, tuner_of, valley, wait_for, write_customers
+from builders import definition, tuner_of, valley, write_customers
+from chaos import truth, wait_for
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import RunOwnedError
@@ -21,33 +21,6 @@ from tuning.storage.run_directory import RunDirectory
 
 ELSEWHERE = Owner(host="elsewhere", pid=4711)
 QUIET = {"progress": False, "in_process": True}
-
-
-def _race(directory: RunDirectory, number: int, runners: int) -> list[Term]:
-    start, won = threading.Barrier(runners), []
-
-    def run() -> None:
-        start.wait()
-        try:
-            won.append(claim(RunDirectory(directory.uri), number, (), 1, 0.0))
-        except RunOwnedError as error:
-            assert str(this_process()) in str(error)  # noqa: PT017  # in a thread
-
-    threads = [threading.Thread(target=run) for _ in range(runners)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return won
-
-
-@pytest.mark.chaos
-def test_of_several_runners_that_race_for_a_run_one_wins_every_time(tmp_path: Path) -> None:
-    directory = RunDirectory(str(tmp_path))
-    for number in range(1, 51):
-        won = _race(directory, number, 2 if number <= 40 else 8)
-        assert [term.number for term in won] == [number]
-        assert newest_claimed(directory) == won[0]
 
 
 def _counting(directory: RunDirectory, term: Term, beats: int) -> tuple[Callable[[], float], Callable[[float], None]]:

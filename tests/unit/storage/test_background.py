@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chaos import definition, write_customers
+from builders import definition, write_customers
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import StorageError

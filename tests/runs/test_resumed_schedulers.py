@@ -9,7 +9,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from chaos import Crash, crashing, definition, duplicates, truth, tuner_of, write_customers
+from builders import definition, tuner_of, write_customers
+from chaos import Crash, crashing, duplicates, truth
 from sklearn.metrics import r2_score
 
 from tuning import RunResult, TuneRunner

@@ -279,7 +279,6 @@ def definition(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "search.yaml"
 
 
-@pytest.mark.ray
 def test_the_command_compares_models_on_the_cluster(ray_cluster: None, definition: Path) -> None:
     folder = definition.parent
     answer = invoke(

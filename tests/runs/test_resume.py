@@ -11,18 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chaos import (
-    Crash,
-    counted,
-    crashing,
-    definition,
-    duplicates,
-    environment,
-    truth,
-    tuner_of,
-    wait_for,
-    write_customers,
-)
+from builders import counted, definition, tuner_of, write_customers
+from chaos import Crash, crashing, duplicates, environment, truth, wait_for
 from paths import HELPERS
 
 from tuning import RunResult, TuneRunner

@@ -1,0 +1,82 @@
+"""What tests of many packages are made of: small customers, small definitions, small objectives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from tuning import TuneRunner
+
+
+def make_frame(rows: int = 60, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"x": rng.normal(size=rows), "empty": np.nan, "shop": rng.choice(["a", "b"], rows)})
+    frame["y"] = 3 * frame["x"] + (frame["shop"] == "a") * 2 + rng.normal(scale=0.1, size=rows)
+    return frame
+
+
+def by_name() -> Pipeline:
+    """Brings its own preprocessing, and names a column that is empty for this customer."""
+    columns = ColumnTransformer([("x", StandardScaler(), ["x"]), ("shop", OneHotEncoder(), ["shop"])])
+    return make_pipeline(columns, Ridge())
+
+
+SPACE = {name: {"type": "float", "low": -2.0, "high": 2.0, "default": 0.0} for name in "xy"}
+
+
+def write_customers(folder: Path, customers: int, rows: int = 40, seed: int = 5) -> None:
+    """Small regression customers that a ridge fits in milliseconds."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(seed)
+    for number in range(customers):
+        X = rng.normal(size=(rows, 3))
+        y = X @ rng.normal(size=3) + rng.normal(scale=0.3, size=rows)
+        frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)
+        frame.to_csv(folder / f"c{number:04d}.csv", index=False, float_format="%.6g")
+
+
+def definition(folder: Path, **fields: Any) -> dict[str, Any]:
+    """A search over the customers in a folder that takes milliseconds per trial."""
+    return {
+        "name": "chaos",
+        "data": str(folder / "*.csv"),
+        "target": "y",
+        "task": "regression",
+        "metric": "r2",
+        "search_space": "ridge",
+        "trials": 4,
+        "seed": 11,
+        "slots": 2,
+        "mlflow": False,
+        **fields,
+    }
+
+
+def valley(config: Mapping[str, float], seed: int) -> float:
+    """An objective with a little noise of its own, drawn from the trial's seed."""
+    return (config["x"] - 1) ** 2 + config["y"] ** 2 + np.random.default_rng(seed).normal(scale=0.01)
+
+
+def counted(log: Path, function: Callable[..., float] = valley) -> Callable[..., float]:
+    """The objective, leaving a line in a file for each time that it really ran."""
+
+    def objective(config: dict[str, float], seed: int) -> float:
+        with log.open("a") as lines:
+            lines.write(f"{seed}\n")
+        return function(config, seed)
+
+    return objective
+
+
+def tuner_of(objective: Callable[..., Any], **fields: Any) -> TuneRunner:
+    """A runner for an objective, without MLflow."""
+    base = {"search_space": SPACE, "metric": "loss", "mode": "min", "trials": 20, "seed": 3, "mlflow": False}
+    return TuneRunner(**{**base, "objective": objective, **fields})

@@ -1,0 +1,125 @@
+"""What follows when Tune itself fails: a new Tuner, and an end with the reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import definition, write_customers
+from chaos import duplicates, truth
+
+from tuning import RunResult, TuneRunner
+from tuning.errors import RunError
+from tuning.execution.packed import work_shard
+from tuning.runs.begin import OwnedRun
+
+QUIET = {"progress": False}
+
+
+class _Tuners:
+    """Stand-ins that do part of the work and raise, as Tune does when a callback or a killed trial ends it.
+
+    work: how many shards each of them finishes before it raises; None finishes the rest in peace.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, work: list[int | None]) -> None:
+        self.work, self.built, self.done = work, 0, 0
+        monkeypatch.setattr("tuning.driver.runner.start_ray", lambda slots: None)
+        monkeypatch.setattr("tuning.driver.runner.check_room", lambda needs: None)
+        monkeypatch.setattr("tuning.driver.runner.build_tuner", self.build)
+        monkeypatch.setattr("tuning.driver.runner.PAUSE_S", 0.0)
+
+    def build(self, owned: OwnedRun, attempt: int, callbacks: Any, stop: Any) -> _Tuners:
+        self.built += 1
+        assert attempt == self.built
+        self.owned = owned
+        return self
+
+    def fit(self) -> None:
+        shards = len(self.owned.plan.shards)
+        wanted = self.work[self.built - 1]
+        until = shards if wanted is None else min(shards, self.done + wanted)
+        for shard in range(self.done, until):
+            work_shard(self.owned.directory, self.owned.term, shard, lambda _: None)
+        self.done = until
+        if wanted is not None:
+            raise RuntimeError("Caught unexpected exception: OutOfMemoryError()")
+
+
+@pytest.fixture(scope="module")
+def search(tmp_path_factory: pytest.TempPathFactory) -> TuneRunner:
+    folder = tmp_path_factory.mktemp("customers")
+    write_customers(folder, 6)
+    return TuneRunner(**definition(folder))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(search: TuneRunner, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    run = str(tmp_path_factory.mktemp("undisturbed") / "run")
+    return truth(search.run(run, progress=False, in_process=True))
+
+
+@pytest.mark.parametrize("work", [[1, 1, 1, None], [0, 0, 1, 0, 0, 1, 0, 0, None]], ids=["progress", "now and then"])
+def test_a_tuner_that_raises_is_followed_by_another_one(
+    search: TuneRunner,
+    undisturbed: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    work: list[int | None],
+) -> None:
+    tuners = _Tuners(monkeypatch, work)
+    result = search.run(str(tmp_path / "run"), **QUIET)
+    assert tuners.built == len(work)
+    assert truth(result) == undisturbed
+    assert duplicates(result) == []
+
+
+def test_three_tuners_without_progress_end_the_run_with_the_reason(
+    search: TuneRunner, undisturbed: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = str(tmp_path / "run")
+    tuners = _Tuners(monkeypatch, [2, 0, 0, 0])
+    with pytest.raises(RunError) as stopped:
+        search.run(run, **QUIET)
+    assert tuners.built == 4
+    assert "could not be finished in 3 attempts without progress" in str(stopped.value)
+    assert "RuntimeError: Caught unexpected exception: OutOfMemoryError()" in str(stopped.value)
+    assert f"go on with: tuning resume {run}" in str(stopped.value)
+    assert len(RunResult(run).study_records) > 0
+    assert truth(TuneRunner.resume(run, progress=False, in_process=True)) == undisturbed
+
+
+def test_a_real_tuner_that_a_callback_ends_is_followed_by_another_one(
+    search: TuneRunner,
+    undisturbed: dict[str, Any],
+    ray_cluster: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    made = _raising_once(monkeypatch)
+    assert truth(search.run(str(tmp_path / "run"), **QUIET)) == undisturbed
+    assert len(made) == 2
+    assert "Tune ended with" in caplog.text
+
+
+def _raising_once(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let the first Tuner's callback raise at its first result; gives the keys of all callbacks made."""
+    from tuning.driver import progress
+
+    keys: list[str] = []
+
+    def callback(key: str) -> Any:
+        made = progress.reports_callback(key)
+        keys.append(key)
+        if len(keys) == 1:
+
+            def raises(*_: Any, **__: Any) -> None:
+                raise RuntimeError("a callback failed")
+
+            made.on_trial_result = raises
+        return made
+
+    monkeypatch.setattr("tuning.driver.runner.reports_callback", callback)
+    return keys
