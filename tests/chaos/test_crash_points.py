@@ -266,11 +266,11 @@ def at_write(monkeypatch: pytest.MonkeyPatch, number: int, happens: Callable[...
 
         return write
 
-    from tuning.storage import run_directory
+    from tuning.storage import local_disk
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_directory, "_place", watched(run_directory._place))
-        patch.setattr(run_directory, "_place_new", watched(run_directory._place_new))
+        patch.setattr(local_disk, "_place", watched(local_disk._place))
+        patch.setattr(local_disk, "_place_new", watched(local_disk._place_new))
         yield
 
 

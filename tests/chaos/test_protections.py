@@ -145,12 +145,12 @@ TABLE = [
     ),
     Protection(
         "files are placed whole",
-        setting(tuning__storage__run_directory___place=in_place),
+        setting(tuning__storage__local_disk___place=in_place),
         "services/test_storage.py::test_a_file_is_there_whole_or_not_at_all",
     ),
     Protection(
         "files are durable before they count",
-        setting(tuning__storage__run_directory___make_durable=lambda folder: None),
+        setting(tuning__storage__local_disk___make_durable=lambda folder: None),
         "services/test_storage.py::test_a_file_is_durable_before_anybody_relies_on_it",
     ),
     Protection(
@@ -181,7 +181,7 @@ TABLE = [
     ),
     Protection(
         "a bucket that vanished is not an empty folder",
-        setting(tuning__storage__run_directory__RunDirectory___make_sure_of_bucket=lambda self, name: None),
+        setting(tuning__storage__object_storage__ObjectStorage__check_present=lambda self: None),
         "services/test_storage.py::test_a_bucket_that_vanishes_is_an_error_and_not_an_empty_run",
     ),
     Protection(
@@ -219,7 +219,7 @@ TABLE = [
     ),
     Protection(
         "a run is its owner's only",
-        setting(tuning__storage__run_directory___make_folder=lambda folder: os.makedirs(folder, 0o755, exist_ok=True)),
+        setting(tuning__storage__local_disk___make_folder=lambda folder: os.makedirs(folder, 0o755, exist_ok=True)),
         "docs/test_security.py::test_a_run_is_its_owners_only",
     ),
     Protection(

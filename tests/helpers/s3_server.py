@@ -179,7 +179,7 @@ def impatient(directory: RunDirectory) -> RunDirectory:
     """A run directory whose S3 client does not try again by itself, which takes it half a minute."""
     import pyarrow.fs
 
-    directory.filesystem = pyarrow.fs.S3FileSystem(
+    directory.storage.filesystem = pyarrow.fs.S3FileSystem(
         access_key=KEY,
         secret_key=SECRET,
         region=REGION,

@@ -196,10 +196,10 @@ def test_a_sector_that_cannot_be_read_is_damage_a_disk_that_refuses_is_not(
         def open_input_stream(self, path: str) -> None:
             raise OSError(self.number, os.strerror(self.number), path)
 
-    monkeypatch.setattr(directory, "filesystem", Broken(errno.EIO))
+    monkeypatch.setattr(directory.storage, "filesystem", Broken(errno.EIO))
     with pytest.raises(OSError, match="Input/output error"):
         directory.read("records/e/trials-1")
-    monkeypatch.setattr(directory, "filesystem", Broken(errno.EACCES))
+    monkeypatch.setattr(directory.storage, "filesystem", Broken(errno.EACCES))
     with pytest.raises(StorageError, match=r"could not be read: .*[Pp]ermission denied"):
         directory.read("records/e/trials-1")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import click
 
@@ -14,7 +14,7 @@ from tuning.definition.definition import Definition
 from tuning.definition.yaml_file import read_definition
 from tuning.errors import DefinitionError
 
-C = TypeVar("C", bound=Callable[..., Any])
+C = TypeVar("C", bound=Callable[..., object])
 
 
 def definition_options(command: C) -> C:
@@ -47,24 +47,27 @@ output_option = click.option(
 )
 
 
-def read(
-    definition: str,
-    data: str | None,
-    by: tuple[str, ...],
-    customer: tuple[str, ...],
-    slots: int | None,
-    changes: tuple[str, ...],
-) -> Definition:
+class Overrides(TypedDict):
+    """What `definition_options` ask for beside the definition's file."""
+
+    data: str | None
+    by: tuple[str, ...]
+    customer: tuple[str, ...]
+    slots: int | None
+    changes: tuple[str, ...]
+
+
+def read(definition: str, **options: Unpack[Overrides]) -> Definition:
     """The definition of a file with the command line's overrides."""
-    overrides = read_changes(changes)
-    if data is not None:
+    overrides = read_changes(options["changes"])
+    if (data := options["data"]) is not None:
         overrides["data"] = data if "://" in data else os.path.abspath(os.path.expanduser(data))
-    if by:
-        overrides["by"] = list(by)
-    if customer:
-        overrides["customers"] = list(customer)
-    if slots is not None:
-        overrides["slots"] = slots
+    if options["by"]:
+        overrides["by"] = list(options["by"])
+    if options["customer"]:
+        overrides["customers"] = list(options["customer"])
+    if options["slots"] is not None:
+        overrides["slots"] = options["slots"]
     return read_definition(definition, overrides)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -14,7 +15,7 @@ from tuning.tracking.settings import how_to_look, tracking_uri_of
 from tuning.wording import shorten
 
 
-def show_finished(result: RunResult, counts: dict[str, Any], output: str) -> None:
+def show_finished(result: RunResult, counts: Mapping[str, Any], output: str) -> None:
     """Print what came of a run: its counts (`RunResult.summary`) as JSON, or its leaderboard and where all is."""
     if output == "json":
         click.echo(json.dumps(counts))
@@ -72,7 +73,7 @@ def _cut(value: object, width: int) -> str:
     return "" if missing else shorten(" ".join(str(value).split()), width)
 
 
-def _against_default(counts: dict[str, Any]) -> list[str]:
+def _against_default(counts: Mapping[str, Any]) -> list[str]:
     compared, worse = counts["compared_with_default"], counts["worse_than_default"]
     if not compared:
         return []
@@ -82,7 +83,7 @@ def _against_default(counts: dict[str, Any]) -> list[str]:
     ]
 
 
-def _where(result: RunResult, counts: dict[str, Any]) -> str:
+def _where(result: RunResult, counts: Mapping[str, Any]) -> str:
     without = f", {counts['without_model']} without (the reason is in their row)" if counts["without_model"] else ""
     lines = [
         "",

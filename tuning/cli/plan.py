@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Unpack
 
 import click
 
-from tuning.cli.options import definition_options, read
+from tuning.cli.options import Overrides, definition_options, read
 from tuning.planning.plan import make_plan
 
 
 @click.command()
 @definition_options
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def plan(definition: str, output: str, **options: Any) -> None:
+def plan(definition: str, output: str, **options: Unpack[Overrides]) -> None:
     """Show what would run, where and at what cost, without starting anything."""
     made = make_plan(read(definition, **options))
     click.echo(json.dumps(made.to_dict()) if output == "json" else made.describe())

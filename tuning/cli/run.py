@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Unpack
 
 import click
 
 from tuning.cli import exit_codes
-from tuning.cli.options import definition_options, output_option, read
+from tuning.cli.options import Overrides, definition_options, output_option, read
 from tuning.cli.output import explain, show_finished
 from tuning.driver.runner import TuneRunner
 from tuning.errors import DefinitionError
@@ -22,7 +22,13 @@ from tuning.errors import DefinitionError
 @click.option("--quiet", is_flag=True, help="No progress line.")
 @output_option
 def run(
-    definition: str, run_dir: str | None, again: bool, in_process: bool, quiet: bool, output: str, **options: Any
+    definition: str,
+    run_dir: str | None,
+    again: bool,
+    in_process: bool,
+    quiet: bool,
+    output: str,
+    **options: Unpack[Overrides],
 ) -> None:
     """Search the best model for every customer of DEFINITION."""
     if again and run_dir is None:

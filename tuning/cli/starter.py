@@ -6,15 +6,14 @@ import csv as csv_module
 import io
 import os
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from search_spaces.yaml_text import dump_yaml
 from tuning.data.files import File, find_files
-from tuning.data.reading import CSV_SUFFIXES, file_name, is_parquet, located, read_frame, without_query
+from tuning.data.reading import CSV_SUFFIXES, CsvOptions, file_name, is_parquet, located, read_frame, without_query
 from tuning.errors import CustomerError, DataError, DefinitionError
 from tuning.evaluation.metrics import DEFAULT_METRIC
 from tuning.preprocessing.columns import MISSING, read_columns
@@ -78,7 +77,7 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str) -> st
 # --- looking ------------------------------------------------------------------------------------
 
 
-def _guess_csv(files: Sequence[File]) -> dict[str, Any]:
+def _guess_csv(files: Sequence[File]) -> CsvOptions:
     """Options of pandas.read_csv that read the first CSV file: its encoding, separator and decimal sign."""
     first = next((file for file in files if not is_parquet(file.path)), None)
     if first is None:
@@ -117,7 +116,7 @@ def _guess_encoding(head: bytes) -> str:
     return "utf-8"
 
 
-def _look(files: Sequence[File], csv: Mapping[str, Any]) -> tuple[list[pd.DataFrame], list[str]]:
+def _look(files: Sequence[File], csv: CsvOptions) -> tuple[list[pd.DataFrame], list[str]]:
     """The first rows of the largest files, and what could not be read."""
     frames: list[pd.DataFrame] = []
     unreadable: list[str] = []
@@ -157,7 +156,7 @@ def _key_lines(files: Sequence[File], by: Sequence[str], frame: pd.DataFrame, ta
     return found[:3]
 
 
-def _csv_lines(csv: Mapping[str, Any]) -> list[str]:
+def _csv_lines(csv: CsvOptions) -> list[str]:
     lines = []
     if "encoding" in csv:
         lines.append(f"encoding: {csv['encoding']}  # the first file is not UTF-8; guessed")
@@ -214,7 +213,7 @@ def _split_lines(frame: pd.DataFrame, target: str) -> list[str]:
     ]
 
 
-def _scalar(value: Any) -> str:
+def _scalar(value: object) -> str:
     """A value as YAML in one line."""
     text = dump_yaml(value, default_flow_style=True, width=10_000).strip()
     return text.removesuffix("\n...").strip()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import Unpack
 
 import click
 
 from tuning.cli import exit_codes
-from tuning.cli.options import definition_options, read
+from tuning.cli.options import Overrides, definition_options, read
 from tuning.planning.plan import make_plan
 from tuning.planning.validation import check_customers
 
@@ -19,7 +19,7 @@ from tuning.planning.validation import check_customers
 @click.option("--first", type=click.IntRange(min=0), default=100, show_default=True, help="Read so many customers.")
 @click.option("--all", "everybody", is_flag=True, help="Read the rows of every customer.")
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def validate(definition: str, first: int, everybody: bool, output: str, **options: Any) -> None:
+def validate(definition: str, first: int, everybody: bool, output: str, **options: Unpack[Overrides]) -> None:
     """Check DEFINITION and its data; nothing is trained.
 
     Reads the rows of some customers (the first by id) as a run would, and says which ones would get no model.

@@ -8,7 +8,6 @@ import glob as globbing
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow.fs
 
@@ -60,7 +59,7 @@ def find_files(data: str | os.PathLike[str] | Sequence[str]) -> list[File]:
 
 def find_sizes(paths: Sequence[str]) -> dict[str, int]:
     """Bytes of each path; 0 for what is not there, which its reader will say."""
-    places: dict[int, tuple[Any, list[str], list[str]]] = {}
+    places: dict[int, tuple[pyarrow.fs.FileSystem, list[str], list[str]]] = {}
     sizes = dict.fromkeys(paths, 0)
     for path in paths:
         try:

@@ -26,7 +26,7 @@ from tuning.data.keys import (
     plain_column,
     written_as_floats,
 )
-from tuning.data.reading import is_parquet, open_parquet, read_chunks, read_schema, reading_errors
+from tuning.data.reading import CsvOptions, is_parquet, open_parquet, read_chunks, read_schema, reading_errors
 from tuning.errors import CustomerError, DataError
 
 IN_PLACE_BYTES = 1 << 26  # a Parquet table up to this size is read by every worker, whatever its order
@@ -40,7 +40,7 @@ class KeyedTable:
 
     number: int
     files: tuple[File, ...] = ()
-    frame: Any = None
+    frame: pd.DataFrame | None = None
     prefix: str = ""
 
     @property
@@ -118,7 +118,7 @@ def find_tables(data: Any, by: Sequence[str]) -> list[KeyedTable]:
     return [KeyedTable(0, tuple(files))]
 
 
-def index(table: KeyedTable, by: Sequence[str], csv: Mapping[str, Any]) -> Index:
+def index(table: KeyedTable, by: Sequence[str], csv: CsvOptions) -> Index:
     """Read a table's key columns: its customers, how many rows each has, and between which blocks they are."""
     try:
         counts, blocks, sizes = _count(table, by, csv)
@@ -138,9 +138,7 @@ def index(table: KeyedTable, by: Sequence[str], csv: Mapping[str, Any]) -> Index
     return Index(table, tuple(found[name] for name in sorted(found)), blocks, sizes)
 
 
-def _count(
-    table: KeyedTable, by: Sequence[str], csv: Mapping[str, Any]
-) -> tuple[pa.Table, tuple[int, ...], tuple[int, ...]]:
+def _count(table: KeyedTable, by: Sequence[str], csv: CsvOptions) -> tuple[pa.Table, tuple[int, ...], tuple[int, ...]]:
     blocks: list[int] = []
     sizes: list[int] = []
     parts: list[pa.Table] = []
@@ -156,7 +154,7 @@ def _count(
     return _merged(parts, by), tuple(blocks), tuple(sizes)
 
 
-def _blocks(table: KeyedTable, by: Sequence[str], csv: Mapping[str, Any]) -> Iterator[tuple[int, int, pa.Table]]:
+def _blocks(table: KeyedTable, by: Sequence[str], csv: CsvOptions) -> Iterator[tuple[int, int, pa.Table]]:
     """(file, bytes, key columns) of each row group of Parquet and of each chunk of CSV, in order."""
     if table.frame is not None:
         check_columns(by, list(map(str, table.frame.columns)))

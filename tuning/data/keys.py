@@ -6,7 +6,7 @@ import datetime
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import unquote
 
 import numpy as np
@@ -65,12 +65,12 @@ def key_table(frame: pd.DataFrame, by: Sequence[str]) -> pa.Table:
     return pa.table(columns, names=list(by))
 
 
-def key_text(value: Any) -> str | None:
+def key_text(value: object) -> str | None:
     """A key value as text, None when it is missing: null, NaN, or empty."""
     return None if value is None or value != value else text_of(value) or None
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """A key value as text, the same whatever type a file stores it in: 141, 141.0 and "141" are one customer."""
     if isinstance(value, str):
         return value

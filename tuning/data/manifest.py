@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from tuning.data.reading import located, read_frame, without_query
 from tuning.definition.options import CustomerOptions, customer_options
@@ -40,7 +39,7 @@ def _beside(manifest: str, path: str) -> str:
     return f"{address.rpartition('/')[0]}/{path}{manifest[len(address) :]}"
 
 
-def _documents(path: str) -> Mapping[str, Any]:
+def _documents(path: str) -> Mapping[str, object]:
     filesystem, inner = located(path)
     try:
         with filesystem.open_input_stream(inner) as stream:
@@ -53,7 +52,7 @@ def _documents(path: str) -> Mapping[str, Any]:
         raise DataError(str(error)) from error
 
 
-def _rows(path: str) -> Mapping[str, Any]:
+def _rows(path: str) -> Mapping[str, object]:
     try:
         frame = read_frame(path, {}, text=(CUSTOMER, "path", "search_space"))
     except CustomerError as error:
@@ -67,7 +66,7 @@ def _rows(path: str) -> Mapping[str, Any]:
     doubled = frame[CUSTOMER][frame[CUSTOMER].duplicated()]
     if len(doubled):
         raise DataError(f"manifest: two rows name the customer {doubled.iloc[0]!r}; keep one.")
-    entries: dict[str, Any] = {}
+    entries: dict[str, object] = {}
     for row in frame.to_dict("records"):
         given = {str(name): _item(value) for name, value in row.items() if value == value and value not in (None, "")}
         resources = {name: given.pop(name) for name in RESOURCES if name in given}
@@ -78,13 +77,13 @@ def _rows(path: str) -> Mapping[str, Any]:
     return entries
 
 
-def _item(value: Any) -> Any:
+def _item(value: object) -> object:
     if isinstance(value, float) and value.is_integer():
         return int(value)  # a column of whole numbers with gaps
     return value.item() if hasattr(value, "item") else value
 
 
-def _options(name: str, value: Any, manifest: str) -> CustomerOptions:
+def _options(name: str, value: object, manifest: str) -> CustomerOptions:
     given = {"path": value} if isinstance(value, str) else value
     if not isinstance(given, Mapping):
         raise DataError(

@@ -13,16 +13,20 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.fs
 import pyarrow.parquet as pq
 
 from tuning.errors import CustomerError, StorageError
+from tuning.storage.backend import open_filesystem
 from tuning.storage.names import is_uri
-from tuning.storage.run_directory import open_filesystem
 from tuning.wording import name_list
+
+CsvOptions: TypeAlias = Mapping[str, Any]  # of `pandas.read_csv`
+Source: TypeAlias = io.BytesIO | pa.NativeFile
 
 CSV_SUFFIXES = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -44,7 +48,7 @@ def without_query(path: str) -> str:
     return re.sub(r"\?\w+=[^/]*(//[^/]*)?$", "", path) if is_uri(path) else path
 
 
-def located(path: str) -> tuple[Any, str]:
+def located(path: str) -> tuple[pyarrow.fs.FileSystem, str]:
     """The pyarrow filesystem of a path or URI, kept for the next file of the same place, and the path on it.
 
     Names stand for themselves: `%` in a URI is a percent sign, as it comes from listing a bucket.
@@ -59,7 +63,7 @@ def located(path: str) -> tuple[Any, str]:
 
 
 @lru_cache(maxsize=16)
-def _filesystem(root: str) -> tuple[Any, str]:
+def _filesystem(root: str) -> tuple[pyarrow.fs.FileSystem, str]:
     return open_filesystem(root)
 
 
@@ -75,7 +79,7 @@ def file_name(path: str) -> str:
 
 def read_frame(
     path: str,
-    csv: Mapping[str, Any],
+    csv: CsvOptions,
     *,
     columns: Sequence[str] | None = None,
     text: Sequence[str] = (),
@@ -113,7 +117,7 @@ def write_frame(frame: pd.DataFrame, path: str) -> None:
 
 
 def read_chunks(
-    path: str, csv: Mapping[str, Any], *, columns: Sequence[str] | None = None, text: Sequence[str] = ()
+    path: str, csv: CsvOptions, *, columns: Sequence[str] | None = None, text: Sequence[str] = ()
 ) -> Iterator[pd.DataFrame]:
     """A CSV file piece by piece, each about 64 MiB of text; column types may differ from piece to piece."""
     with reading_errors(path, csv):
@@ -129,7 +133,7 @@ def read_chunks(
             yield from _parse(source, csv, names, columns, text, chunksize=per_chunk)
 
 
-def read_schema(path: str, csv: Mapping[str, Any]) -> list[str]:
+def read_schema(path: str, csv: CsvOptions) -> list[str]:
     """The names of a file's columns."""
     with reading_errors(path, csv):
         if is_parquet(path):
@@ -140,8 +144,8 @@ def read_schema(path: str, csv: Mapping[str, Any]) -> list[str]:
 
 
 @contextlib.contextmanager
-def open_parquet(path: str, *, streamed: bool = False) -> Iterator[Any]:
-    """The `pyarrow.parquet.ParquetFile` of a path or URI.
+def open_parquet(path: str, *, streamed: bool = False) -> Iterator[pq.ParquetFile]:
+    """The Parquet file of a path or URI.
 
     streamed: in memory is only what is being read. Without, pyarrow reads ahead and keeps the whole file's bytes.
     """
@@ -156,7 +160,7 @@ def open_parquet(path: str, *, streamed: bool = False) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def reading_errors(path: str, csv: Mapping[str, Any]) -> Iterator[None]:
+def reading_errors(path: str, csv: CsvOptions) -> Iterator[None]:
     """Around reading a file: what can be wrong with it becomes a `CustomerError`."""
     shown = file_name(path)
     try:
@@ -190,7 +194,7 @@ def _content(path: str, most: int = AT_ONCE) -> tuple[bytes, bool]:
     return data, len(data) <= most
 
 
-def _open(path: str) -> Any:
+def _open(path: str) -> pa.NativeFile:
     """A file's bytes, decompressed as its suffix says."""
     filesystem, inner = located(path)
     return filesystem.open_input_stream(inner, compression=_compression(path))
@@ -201,7 +205,7 @@ def _compression(path: str) -> str | None:
 
 
 @contextlib.contextmanager
-def _source(path: str, data: bytes, whole: bool) -> Iterator[Any]:
+def _source(path: str, data: bytes, whole: bool) -> Iterator[Source]:
     if whole:
         yield io.BytesIO(data)
         return
@@ -209,7 +213,7 @@ def _source(path: str, data: bytes, whole: bool) -> Iterator[Any]:
         yield stream
 
 
-def _header(data: bytes, csv: Mapping[str, Any], max_columns: int | None, shown: str) -> list[str]:
+def _header(data: bytes, csv: CsvOptions, max_columns: int | None, shown: str) -> list[str]:
     """The column names as they stand in the file; pandas renames doubled and empty ones."""
     if not data:
         raise CustomerError(f"the file {shown} is empty.")
@@ -242,8 +246,8 @@ def check_names(names: Sequence[str], shown: str, max_columns: int | None) -> No
 
 
 def _parse(
-    source: Any,
-    csv: Mapping[str, Any],
+    source: Source,
+    csv: CsvOptions,
     names: Sequence[str],
     columns: Sequence[str] | None,
     text: Sequence[str],
@@ -264,7 +268,7 @@ def _parse(
     return (_as_written(chunk, names, columns is None) for chunk in answer)
 
 
-def _as_text(names: Sequence[str], text: Sequence[str], missing: Sequence[str]) -> dict[str, Any]:
+def _as_text(names: Sequence[str], text: Sequence[str], missing: Sequence[str]) -> CsvOptions:
     """Options of pandas under which some columns stay as they are written: 007 is not 7, NA is not missing."""
     wanted = [name for name in text if name in names]
     if not wanted:
@@ -309,7 +313,7 @@ def _read_parquet(
     return table.to_pandas(use_threads=False)
 
 
-def first_rows(file: Any, rows: int, columns: list[str] | None) -> pa.Table:
+def first_rows(file: pq.ParquetFile, rows: int, columns: list[str] | None) -> pa.Table:
     """The first rows of a `ParquetFile`, reading no more row groups than needed."""
     batches, found = [], 0
     for batch in file.iter_batches(batch_size=max(1, min(rows, 65_536)), columns=columns):

@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tuning.driver.signals import Signals
 from tuning.execution.cluster import NodeWatch, error_text, worker_died
@@ -14,6 +14,8 @@ from tuning.execution.registry import Key, lookup
 from tuning.records.lease import Lease
 
 if TYPE_CHECKING:
+    from ray import tune
+    from ray.actor import ActorHandle
     from ray.tune.experiment import Trial
 
 
@@ -30,7 +32,7 @@ class StopConditions:
     seconds: float | None = None
     patience: int = 10
     broken: str = ""
-    actors: dict[str, Any] = field(default_factory=dict)
+    actors: dict[str, ActorHandle] = field(default_factory=dict)
     machines: NodeWatch = field(default_factory=NodeWatch)
     failures: Counter[str] = field(default_factory=Counter)
     idle: int = 0  # trials in a row whose workers could not even begin
@@ -96,12 +98,12 @@ def _last_error(trial: Trial) -> str:
     return (errors or [line for line in lines if line] or ["no reason is known"])[-1][:500]
 
 
-def stopper(halt: Key[StopConditions]) -> Any:
+def stopper(halt: Key[StopConditions]) -> tune.Stopper:
     """A `ray.tune.Stopper` that stops all trials when the run should stop; it raises `MachinesLostError`."""
     from ray import tune
 
     class Stopper(tune.Stopper):
-        def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        def __call__(self, trial_id: str, result: object) -> bool:
             return False
 
         def stop_all(self) -> bool:
@@ -112,24 +114,24 @@ def stopper(halt: Key[StopConditions]) -> Any:
     return Stopper()
 
 
-def workers_callback(halt: Key[StopConditions]) -> Any:
+def workers_callback(halt: Key[StopConditions]) -> tune.Callback:
     """A `ray.tune.Callback` that tells `StopConditions` what becomes of the workers."""
     from ray import tune
 
     class Workers(tune.Callback):
-        def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        def on_trial_start(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
             lookup(halt).worker_started(trial)
 
-        def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:
+        def on_trial_result(self, iteration: int, trials: object, trial: Trial, result: object, **info: object) -> None:
             lookup(halt).worker_reported(trial)
 
-        def on_trial_recover(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        def on_trial_recover(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
             lookup(halt).worker_failed(trial)
 
-        def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        def on_trial_error(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
             lookup(halt).trial_failed(trial)
 
-        def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        def on_trial_complete(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
             lookup(halt).worker_ended(trial)
 
     return Workers()

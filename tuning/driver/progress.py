@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tuning.execution.registry import Key, lookup
 
+if TYPE_CHECKING:
+    from ray import tune
+    from ray.tune.experiment import Trial
+    from tqdm import tqdm
+
 logger = logging.getLogger(__name__)
 
-Listener = Callable[[dict[str, Any]], None]
+Report = Mapping[str, Any]  # of a worker: the name of a part with the number of its trials or studies, or an error
+Listener = Callable[[Report], None]
 
 
-def hand_on(listener: Listener, result: dict[str, Any]) -> None:
+def hand_on(listener: Listener, result: Report) -> None:
     """Give a worker's report to a listener; never raises."""
     try:
         listener(result)
@@ -23,12 +29,12 @@ def hand_on(listener: Listener, result: dict[str, Any]) -> None:
         logger.exception("a listener of the run failed; the search goes on")
 
 
-def reports_callback(listener: Key[Listener]) -> Any:
+def reports_callback(listener: Key[Listener]) -> tune.Callback:
     """A `ray.tune.Callback` that hands each report of a worker to a listener."""
     from ray import tune
 
     class Reports(tune.Callback):
-        def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: dict[str, Any], **info: Any) -> None:
+        def on_trial_result(self, iteration: int, trials: object, trial: Trial, result: Report, **info: object) -> None:
             hand_on(lookup(listener), result)
 
     return Reports()
@@ -48,7 +54,7 @@ class Progress:
     done_studies: int = 0
     seen: set[str] = field(default_factory=set)
     errors: list[str] = field(default_factory=list)
-    _bar: Any = None
+    _bar: tqdm | None = None
 
     def __enter__(self) -> Progress:
         if self.shown:
@@ -70,7 +76,7 @@ class Progress:
         if self._bar is not None:
             self._bar.set_postfix_str(what)
 
-    def __call__(self, result: dict[str, Any]) -> None:
+    def __call__(self, result: Report) -> None:
         if result.get("error"):
             self.errors.append(result["error"])
         part = result.get("part")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tuning.definition.definition import Definition, define
 from tuning.definition.yaml_file import read_definition
 from tuning.driver.halt import StopConditions, stopper, workers_callback
-from tuning.driver.progress import Listener, Progress, hand_on, reports_callback
+from tuning.driver.progress import Listener, Progress, Report, hand_on, reports_callback
 from tuning.driver.signals import Signals
 from tuning.driver.tuner import build_tuner, check_room, in_memory, restart_ray, start_ray, tune_settings
 from tuning.errors import RunError, RunInterrupted, RunOwnedError, StorageError, TuningError, signal_name
@@ -231,7 +231,7 @@ class RunSession:
     def _work_here(self, halt: StopConditions, bar: Progress) -> None:
         from tuning.execution.packed import work_shard
 
-        def report(result: dict[str, Any]) -> None:
+        def report(result: Report) -> None:
             bar(result)
             if halt.wanted:
                 raise _EnoughError
@@ -331,7 +331,7 @@ class RunSession:
             )
 
 
-def _spread(owned: OwnedRun, report: Callable[[dict[str, Any]], None]) -> SpreadRun:
+def _spread(owned: OwnedRun, report: Listener) -> SpreadRun:
     """The spread studies of a run; report: told of every part that is written."""
     from tuning.execution.spread.running import SpreadRun
 

@@ -9,10 +9,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 from tuning.errors import RunInterrupted
 
+Handler = Callable[[int, FrameType | None], object] | int | None  # as `signal.signal` takes and gives it
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -30,7 +30,7 @@ class Signals:
         self.received, self.last = 0, int(signal.SIGINT)
         self.order: Callable[[], None] | None = None
         self.at_once = at_once
-        self._before: dict[int, Any] = {}
+        self._before: dict[int, Handler] = {}
 
     def __enter__(self) -> Signals:
         self.install()
@@ -78,7 +78,7 @@ def kept() -> Iterator[None]:
         return
     original = signal.signal
 
-    def refuse(number: int, handler: Any) -> Any:
+    def refuse(number: int, handler: Handler) -> Handler:
         return signal.getsignal(number) if number in SIGNALS else original(number, handler)
 
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})

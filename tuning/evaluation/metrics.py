@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -49,7 +48,7 @@ class Metric:
 
     name: str
     task: Task
-    function: Callable[..., Any] | None = None
+    function: Callable[..., float] | None = None
 
     def score(self, y: np.ndarray, prediction: Prediction, weight: np.ndarray | None = None) -> float:
         """The score of a prediction for true values (numbers, or class codes), rows counting by their weight."""
@@ -64,7 +63,7 @@ class Metric:
         return float(_scorer(self.name)(shim, _Rows(len(y)), y, **extra))
 
     def _own(
-        self, function: Callable[..., Any], y: np.ndarray, prediction: Prediction, weight: np.ndarray | None
+        self, function: Callable[..., float], y: np.ndarray, prediction: Prediction, weight: np.ndarray | None
     ) -> float:
         wanted = _parameters(function)
         extra = {"sample_weight": weight} if weight is not None and "sample_weight" in wanted else {}
@@ -97,7 +96,7 @@ class Metric:
 
 
 @cache
-def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+def _parameters(function: Callable[..., float]) -> tuple[str, ...]:
     try:
         return tuple(inspect.signature(function).parameters)
     except (TypeError, ValueError):  # a built-in function without a signature
@@ -105,7 +104,7 @@ def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 @cache
-def _scorer(name: str) -> Any:
+def _scorer(name: str) -> Callable[..., float]:
     from sklearn.metrics import get_scorer
 
     return get_scorer(name)
@@ -203,19 +202,19 @@ class _Rows:
 
 
 @cache
-def _shim_classes() -> dict[bool, Any]:
+def _shim_classes() -> dict[bool, Callable[..., object]]:
     """Estimators that answer a scorer with predictions made earlier, so that scorers keep their public API."""
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
     class Predicted(BaseEstimator):
-        def __init__(self, prediction: Any = None, classes: int = 0, labels: Any = None) -> None:
+        def __init__(self, prediction: Prediction, classes: int, labels: Sequence[object] | None = None) -> None:
             self.prediction, self.classes, self.labels = prediction, classes, labels
             self.classes_ = np.arange(classes) if labels is None else np.asarray(labels)
 
         def __sklearn_is_fitted__(self) -> bool:
             return True
 
-        def predict(self, X: Any) -> Any:
+        def predict(self, X: _Rows) -> np.ndarray:
             values = self.prediction.values
             return values if self.labels is None or not self.classes else self.classes_[values]
 
@@ -223,12 +222,12 @@ def _shim_classes() -> dict[bool, Any]:
         pass
 
     class PredictedClasses(ClassifierMixin, Predicted):
-        def predict_proba(self, X: Any) -> Any:
+        def predict_proba(self, X: _Rows) -> np.ndarray:
             if self.prediction.proba is None:
                 raise ValueError("this model has no probabilities; choose a metric of predicted classes")
             return self.prediction.proba
 
-        def decision_function(self, X: Any) -> Any:
+        def decision_function(self, X: _Rows) -> np.ndarray:
             if self.prediction.decision is not None:
                 return self.prediction.decision
             proba = self.predict_proba(X)

@@ -13,16 +13,20 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias
+
+import pandas as pd
 
 from tuning.errors import DefinitionError, StudyError
 from tuning.steps import Step
 from tuning.user_code import user_function
 
+Objective: TypeAlias = Callable[..., object]  # what it reports is looked at by `_step`
+
 OFFERED = ("config", "data", "seed", "state")
 
 
-def resolve_objective(objective: Any) -> Callable[..., Any]:
+def resolve_objective(objective: str | Objective) -> Objective:
     """The callable itself, or the one named by `package.module:function`."""
     found = user_function(objective) if isinstance(objective, str) else objective
     if not callable(found):
@@ -37,14 +41,14 @@ class PortableFunction:
     word. What arrives calls the function, or raises a `StudyError` with the reason.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Objective) -> None:
         self.function = function
         self.__wrapped__ = function  # inspect.signature goes through it
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         return self.function(*args, **kwargs)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         import cloudpickle
 
         places = [os.path.abspath(place) for place in sys.path if not place or os.path.isdir(place)]
@@ -56,17 +60,17 @@ def _arrived(content: bytes, places: list[str]) -> PortableFunction:
 
     sys.path += [place for place in places if place not in sys.path and os.path.isdir(place)]
     try:
-        found: Callable[..., Any] = cloudpickle.loads(content)
+        found: Objective = cloudpickle.loads(content)
     except Exception as error:
         reason = f"the objective cannot be loaded in a worker: {type(error).__name__}: {error}."
 
-        def found(config: Any) -> Any:  # noqa: ARG001  # objectives are called by their arguments' names
+        def found(config: object) -> object:  # noqa: ARG001  # objectives are called by their arguments' names
             raise StudyError(f"{reason} Install its package there, or define it in the script or notebook itself.")
 
     return PortableFunction(found)  # Tune's registry unpacks and packs it once more on the way
 
 
-def takes_state(objective: Any) -> bool:
+def takes_state(objective: str | Objective) -> bool:
     """Whether its trials can go on from another one's state; True also where that cannot be seen from here."""
     try:
         parameters = inspect.signature(resolve_objective(objective)).parameters
@@ -76,31 +80,29 @@ def takes_state(objective: Any) -> bool:
 
 
 def steps_of(
-    objective: Callable[..., Any],
+    objective: Objective,
     config: Mapping[str, Any],
     metric: str,
     seed: int,
-    data: Any = None,
-    state: Any = None,
+    data: pd.DataFrame | None = None,
+    state: object = None,
 ) -> Iterator[Step]:
     """The steps of one trial of an objective."""
     offered = {"config": dict(config), "data": data, "seed": seed, "state": state}
     wanted = inspect.signature(objective).parameters
-    answer = objective(
-        **{name: offered[name] for name in OFFERED if name in wanted} or {next(iter(wanted)): dict(config)}
-    )
+    arguments = {name: offered[name] for name in OFFERED if name in wanted}
+    answer = objective(**arguments or {next(iter(wanted)): dict(config)})  # whatever its only argument is called
     if not inspect.isgenerator(answer):
         yield _step(1, answer, metric)
         return
-    with_close = answer
     try:
-        for number, value in enumerate(with_close, start=1):
+        for number, value in enumerate(answer, start=1):
             yield _step(number, value, metric)
     finally:
-        with_close.close()
+        answer.close()
 
 
-def _step(number: int, value: Any, metric: str) -> Step:
+def _step(number: int, value: object, metric: str) -> Step:
     if isinstance(value, Step):
         return value
     if isinstance(value, Real):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ray.tune.experiment import Trial
 
 LOOK_EVERY_S = 5.0
 PATIENCE_S = 15.0  # a cluster that restarts, or one whose last machine is being replaced
@@ -44,7 +47,7 @@ def worker_died(text: str) -> bool:
     return '  File "' not in text
 
 
-def error_text(trial: Any) -> str:
+def error_text(trial: Trial) -> str:
     """What Tune has written down of a trial's last error; empty when that is nothing."""
     try:
         return Path(trial.error_file).read_text(encoding="utf-8", errors="replace")

@@ -9,10 +9,9 @@ from __future__ import annotations
 import datetime
 import decimal
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -150,10 +149,10 @@ class _Values:
     def __init__(self, values: pd.Series) -> None:
         self.values = values
         self.name = values.name
-        self.dtype: Any = values.dtype
+        self.dtype = values.dtype
 
     @cached_property
-    def _factorized(self) -> tuple[np.ndarray, Any]:
+    def _factorized(self) -> tuple[np.ndarray, pd.Index]:
         """(code of each row, -1 where missing; the different values)."""
         return pd.factorize(self.values)
 
@@ -228,7 +227,7 @@ class _Values:
             )
 
 
-def _all_dates(values: Any) -> bool:
+def _all_dates(values: Iterable[object]) -> bool:
     try:
         pd.to_datetime(pd.Series(values), format="ISO8601", utc=True)
     except (ValueError, TypeError):
@@ -254,5 +253,5 @@ def _unusable_text(codes: np.ndarray, texts: tuple[str, ...], chosen: bool) -> s
 
 def _parts(moments: pd.Series) -> list[np.ndarray]:
     days = (moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
-    fields: list[Any] = [days, moments.dt.month, moments.dt.day_of_week, moments.dt.hour]
+    fields: list[pd.Series] = [days, moments.dt.month, moments.dt.day_of_week, moments.dt.hour]
     return [field.to_numpy(dtype=np.float64, na_value=np.nan) for field in fields]

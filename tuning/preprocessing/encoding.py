@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from tuning.preprocessing.columns import RawColumns
 
@@ -66,7 +67,7 @@ class Encoder:
         )
         return self
 
-    def transform(self, raw: RawColumns) -> Any:
+    def transform(self, raw: RawColumns) -> np.ndarray | pd.DataFrame:
         """(n, p) float64 in C order: numbers first, then encoded text; with "frame" the frame itself."""
         if self.encoding == FRAME:
             return raw.frame

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from tuning.errors import CustomerError
-from tuning.preprocessing.task import BINARY, Task
+from tuning.preprocessing.task import BINARY, Label, Task
 
 MAX_CLASSES = 50  # more are believed only where a class has two rows or more on average
 
@@ -42,7 +43,7 @@ def encode_target(values: pd.Series, task: str) -> tuple[np.ndarray, Task]:
     return codes.astype(np.int64), Task(task, classes)
 
 
-def _label(value: Any) -> Any:
+def _label(value: object) -> Label:
     """A class label as a plain value that a model file can hold; dates and the like as text."""
     plain = value.item() if hasattr(value, "item") else value
     return plain if isinstance(plain, str | int | float | bool) else str(value)
@@ -93,7 +94,7 @@ def read_moments(values: pd.Series) -> np.ndarray:
         ) from error
 
 
-def class_weights(given: Any, y: np.ndarray, task: Task) -> np.ndarray:
+def class_weights(given: Mapping[Label, float] | Literal["balanced"], y: np.ndarray, task: Task) -> np.ndarray:
     """(classes,) a weight per class: as given by label (1 for a class not named), or n / (classes * rows of it)."""
     if given == "balanced":
         counts = np.bincount(y, minlength=len(task.classes))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -112,7 +111,7 @@ def _by_group(
     if total < 3:
         raise CustomerError(f"{total} groups; at least 3 are needed, one for the hold-out and two for the folds.")
     parts = min(total, max(2, round(1 / test_size)))
-    holder: Any
+    holder: StratifiedGroupKFold | GroupShuffleSplit
     if classification:  # of the parts that have the classes in about the same shares, one
         holder = StratifiedGroupKFold(parts, shuffle=True, random_state=seed)
     else:

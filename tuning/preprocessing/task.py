@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -11,13 +12,15 @@ import pandas as pd
 REGRESSION, BINARY, MULTICLASS = "regression", "binary", "multiclass"
 TASKS = (REGRESSION, BINARY, MULTICLASS)
 
+Label: TypeAlias = str | int | float | bool  # of a class
+
 
 @dataclass(frozen=True)
 class Task:
     """kind: one of TASKS; classes: the class labels in the order of their codes, empty for regression."""
 
     kind: str
-    classes: tuple[Any, ...] = ()
+    classes: tuple[Label, ...] = ()
 
     @property
     def classification(self) -> bool:
@@ -38,7 +41,7 @@ class Prediction:
     decision: np.ndarray | None = None
 
 
-def guess_task(target: Any) -> tuple[str, str]:
+def guess_task(target: pd.Series | Sequence[Label]) -> tuple[str, str]:
     """The task that a target column suggests, and why.
 
     Text, booleans and categories are classes; so are whole numbers with at most 20 different values when

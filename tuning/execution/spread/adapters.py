@@ -8,17 +8,24 @@ sample count and one id scheme for all.
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from tuning.execution.cluster import error_text
 from tuning.execution.registry import Key, lookup
 from tuning.execution.spread.spread_study import DEATHS
 from tuning.execution.spread.studies import Studies
 
+if TYPE_CHECKING:
+    from ray import tune
+    from ray.tune.experiment import Experiment, Trial
+    from ray.tune.schedulers import TrialScheduler
+    from ray.tune.search.search_algorithm import SearchAlgorithm
+
 REPORT = "report"  # the key of a worker's report that holds the step, as JSON: Tune flattens nested results
 
 
-def search_over(studies: Key[Studies]) -> Any:
+def search_over(studies: Key[Studies]) -> SearchAlgorithm:
     """A `SearchAlgorithm` that asks each study's own searcher."""
     from ray.tune.experiment.config_parser import _create_trial_from_spec, _make_parser
     from ray.tune.search.search_algorithm import SearchAlgorithm
@@ -27,20 +34,20 @@ def search_over(studies: Key[Studies]) -> Any:
         metric = None  # else Tune demands it in every result
 
         def __init__(self) -> None:
-            self._spec: dict[str, Any] = {}
+            self._spec: dict[str, object] = {}
             self._stopped = False
 
         @property
         def total_samples(self) -> int:
             return lookup(studies).total
 
-        def set_search_properties(self, metric: Any, mode: Any, config: Any, **spec: Any) -> bool:
+        def set_search_properties(self, metric: object, mode: object, config: object, **spec: object) -> bool:
             return True
 
-        def add_configurations(self, experiments: Any) -> None:
+        def add_configurations(self, experiments: Experiment | list[Experiment]) -> None:
             self._spec = dict(experiments[0].spec if isinstance(experiments, list) else experiments.spec)
 
-        def next_trial(self) -> Any:
+        def next_trial(self) -> Trial | None:
             found = None if self._stopped else lookup(studies).next()
             if found is None:
                 return None
@@ -59,10 +66,10 @@ def search_over(studies: Key[Studies]) -> Any:
                 trial_id=trial_id,
             )
 
-        def on_trial_result(self, trial_id: str, result: Any) -> None:
+        def on_trial_result(self, trial_id: str, result: object) -> None:
             pass  # the scheduler's side takes results in, it hears of them first
 
-        def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
+        def on_trial_complete(self, trial_id: str, result: object = None, error: bool = False) -> None:
             lookup(studies).end(trial_id, f"its worker died: {DEATHS}" if error else None)
 
         def is_finished(self) -> bool:
@@ -74,7 +81,7 @@ def search_over(studies: Key[Studies]) -> Any:
         def has_checkpoint(self, dirpath: str) -> bool:
             return False
 
-        def save_to_dir(self, dirpath: str, **kwargs: Any) -> None:
+        def save_to_dir(self, dirpath: str, **kwargs: object) -> None:
             pass  # the journal is what is kept
 
         def restore_from_dir(self, dirpath: str) -> None:
@@ -83,43 +90,45 @@ def search_over(studies: Key[Studies]) -> Any:
     return StudiesSearch()
 
 
-def scheduler_over(studies: Key[Studies]) -> Any:
+def scheduler_over(studies: Key[Studies]) -> TrialScheduler:
     """A `TrialScheduler` that asks each study's own scheduler; Tune starts pending trials by itself."""
     from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
     class StudiesScheduler(FIFOScheduler):
         _supports_buffered_results = False
 
-        def set_search_properties(self, metric: Any, mode: Any, **spec: Any) -> bool:
+        def set_search_properties(self, metric: object, mode: object, **spec: object) -> bool:
             return True
 
-        def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+        def on_trial_result(self, tune_controller: object, trial: Trial, result: Mapping[str, Any]) -> str:
             if REPORT not in result:
                 return str(TrialScheduler.CONTINUE)
             stop = lookup(studies).result(trial.trial_id, json.loads(result[REPORT]))
             return str(TrialScheduler.STOP if stop else TrialScheduler.CONTINUE)
 
-        def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
+        def on_trial_error(self, tune_controller: object, trial: Trial) -> None:
             lookup(studies).died(trial.trial_id, error_text(trial))
 
-        def choose_trial_to_run(self, tune_controller: Any) -> Any:
+        def choose_trial_to_run(self, tune_controller: object) -> Trial | None:
             return None
 
     return StudiesScheduler()
 
 
-def checkpoints_callback(studies: Key[Studies]) -> Any:
+def checkpoints_callback(studies: Key[Studies]) -> tune.Callback:
     """A `Callback` that tells studies of checkpoints and of trials that start again."""
     from ray import tune
 
     class Checkpoints(tune.Callback):
-        def on_checkpoint(self, iteration: int, trials: Any, trial: Any, checkpoint: Any, **info: Any) -> None:
+        def on_checkpoint(
+            self, iteration: int, trials: object, trial: Trial, checkpoint: tune.Checkpoint, **info: object
+        ) -> None:
             lookup(studies).saved(trial.trial_id, str(checkpoint.path))
 
-        def on_trial_recover(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:
+        def on_trial_recover(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
             lookup(studies).lost(trial.trial_id)
 
-        def on_experiment_end(self, trials: Any, **info: Any) -> None:
+        def on_experiment_end(self, trials: object, **info: object) -> None:
             lookup(studies).flush()
 
     return Checkpoints()
