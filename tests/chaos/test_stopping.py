@@ -155,7 +155,9 @@ def test_workers_that_die_before_their_first_line_are_not_started_for_ever(
     # So that Ray passes it by name.
     monkeypatch.setattr("tuning.driver.tuner.PortableFunction", lambda function: function)
     runner = tuner_of(_slow, trials=2, limits={"crashes_before_quarantine": 1})
-    with pytest.raises(RunError, match=r"again and again .*ModuleNotFoundError: No module named"):
+    with pytest.raises(
+        RunError, match=r"keep crashing before they record a result: .*ModuleNotFoundError: No module named"
+    ):
         runner.run(str(tmp_path / "run"), progress=False)
 
 

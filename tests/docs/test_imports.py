@@ -1,25 +1,47 @@
-"""Importing and planning stay light; that imports go one way is held by `lint-imports` (`make lint`)."""
+"""What is heavy to load stays unloaded until it is needed; that imports go one way is held by `lint-imports`.
+
+`tuning --help` loads no library beside click. Importing the package, a definition and planning load what reads data
+(numpy, pandas, pyarrow), and none that searches or trains: those are imported in the functions that use them.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from paths import ROOT
 
+SEARCHING = {"ray", "mlflow", "sklearn", "optuna", "xgboost", "lightgbm", "hyperopt", "scipy", "torch", "matplotlib"}
+READING = {"numpy", "pandas", "pyarrow", "pydantic", "yaml"}
+RUN_COMMAND = "from click.testing import CliRunner; from tuning.cli.main import main; "
+RUN_COMMAND += "answer = CliRunner().invoke(main, sys.argv[1:]); assert answer.exit_code == 0, answer.output"
+
+
+def loaded(statement: str, *arguments: str) -> set[str]:
+    """Which of the libraries are loaded after a statement in a new process."""
+    code = f"import sys; {statement}; print(*sorted({SEARCHING | READING} & set(sys.modules)))"
+    answer = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    return set(answer.stdout.split())
+
 
 @pytest.mark.parametrize(
     "statement",
-    [
-        "import tuning",
-        "import search_spaces",
-        "import schedulers",
-        "import tuning.cli.main",
-        "import tuning.definition.definition",
-    ],
+    ["import tuning", "import search_spaces", "import schedulers", "import tuning.definition.definition"],
 )
-def test_importing_is_light(statement: str) -> None:
-    code = f"{statement}; import sys; print([m for m in ('ray', 'mlflow', 'sklearn', 'optuna') if m in sys.modules])"
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert answer.stdout.strip() == "[]"
+def test_importing_loads_nothing_that_searches_or_trains(statement: str) -> None:
+    assert not loaded(statement) & SEARCHING
+
+
+def test_help_loads_nothing() -> None:
+    assert not loaded(RUN_COMMAND, "--help")
+
+
+def test_planning_loads_nothing_that_searches(tmp_path: Path) -> None:
+    (tmp_path / "acme.csv").write_text("x,y\n" + "".join(f"{row},{row % 2}\n" for row in range(40)))
+    (tmp_path / "definition.yaml").write_text("data: acme.csv\ntarget: y\ntask: binary\n")
+    # A metric is tried with scikit-learn, so that one that does not fit the task is refused before anything runs.
+    assert not loaded(RUN_COMMAND, "plan", str(tmp_path / "definition.yaml")) & (SEARCHING - {"sklearn", "scipy"})

@@ -1,9 +1,9 @@
-"""A manifest: a file that names customers one by one, where each one's rows are, and what it wants otherwise.
+"""A manifest: a file that lists customers, each with the path of its rows and its overrides.
 
 YAML or JSON holds a mapping of id to path, or of id to `{path, search_space, trials, resources}`. CSV or Parquet has
 one row per customer with the columns `customer` and, as needed, `path`, `search_space` (a preset's name), `trials`,
-`cpus`, `gpus`, `memory_gb`. Relative paths are meant from the manifest's folder. Without paths a manifest only says
-what is otherwise for customers that the definition's `data` finds.
+`cpus`, `gpus`, `memory_gb`. Relative paths are meant from the manifest's folder. Without paths a manifest only gives
+overrides for customers that the definition's `data` finds.
 """
 
 from __future__ import annotations

@@ -86,8 +86,5 @@ class Progress:
         self.done_trials += result.get("trials", 0)
         self.done_studies += result.get("studies", 0)
         if self._bar is not None:
-            self._show()
+            self._bar.set_postfix_str(f"{self.done_studies}/{self.studies} studies", refresh=False)
             self._bar.update(result.get("trials", 0))
-
-    def _show(self) -> None:
-        self._bar.set_postfix_str(f"{self.done_studies}/{self.studies} studies", refresh=False)

@@ -133,7 +133,7 @@ def _too_early(number: int, run_dir: str | None) -> str:
     with contextlib.suppress(Exception):
         if run_dir is not None and newest_term(directory := RunDirectory(run_dir)) is not None:
             return f"{text}. Go on with: tuning resume {directory.shown}"
-    return f"{text}; nothing is recorded, begin again."
+    return f"{text}; nothing was recorded; start the run again."
 
 
 class RunSession:
@@ -196,7 +196,7 @@ class RunSession:
             )
         if halt.broken:
             raise RunError(
-                f"workers end again and again before they have recorded anything: {halt.broken}. What is recorded is "
+                f"workers keep crashing before they record a result: {halt.broken}. What is recorded is "
                 f"kept; when the reason is gone, go on with: tuning resume {self.directory.shown}"
             )
         result = RunResult(self.directory)

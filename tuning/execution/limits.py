@@ -26,12 +26,10 @@ from tuning.steps import Step
 HARD_OVER_SOFT = 1.25  # a hard limit's share of the soft one
 LEEWAY_S = 1.0
 COLD_START_S = 10.0  # more for the first study in a process whose libraries could not be loaded beforehand
-WATCHDOG_SLACK = 0.1  # of a limit: so much later may the watchdog bite, which saves setting it for every short trial
+WATCHDOG_SLACK = 0.1  # the watchdog may fire 10 % late, so it need not be re-armed for every short trial
 SHARE_OF_FREE_MEMORY = 0.8  # of the memory that is free, for all slots of a node together
 LEAST_MEMORY = 512 * 2**20
-REPLACE_WORKER_ABOVE = (
-    0.6  # of its memory limit that a worker may keep between two studies before it makes place for a new one
-)
+REPLACE_WORKER_ABOVE = 0.6  # of its memory limit: a worker that keeps more between two studies is replaced
 
 
 class TrialTimeoutError(Exception):

@@ -31,7 +31,8 @@ STUDY_STATUSES = (OK, NO_MODEL, QUARANTINED)
 
 # What a field is in Python, and in a file where that is something else than text, int64 or float64.
 Count = Annotated[int, pa.int32()]
-Json = Annotated[Mapping[str, Any], pa.string()]
+Config = Mapping[str, Any]  # a value per hyperparameter
+Json = Annotated[Config, pa.string()]
 Metrics = Annotated[Mapping[str, float], pa.map_(pa.string(), pa.float64())]
 Moment = Annotated[float, pa.timestamp("us", tz="UTC")]  # in Python seconds since 1970
 Scores = Annotated[Sequence[float], pa.list_(pa.float64())]
@@ -187,7 +188,7 @@ def decode(data: bytes) -> list[Any]:
             f"part has record schema {metadata.get('tuning.schema')}, this program reads up to {SCHEMA_VERSION}: "
             "upgrade tuning-service"
         )
-    kind: Any = TrialRecord if metadata.get("tuning.kind") == "trials" else StudyRecord
+    kind: type[Record] = TrialRecord if metadata.get("tuning.kind") == "trials" else StudyRecord
     there = set(table.schema.names)
     missing = sorted(c.name for c in fields(kind) if c.default is MISSING and c.name not in there)
     if missing:
@@ -221,7 +222,7 @@ def unique(records: Iterable[R]) -> list[R]:
     return [seen[key] for key in sorted(seen)]
 
 
-def canonical(config: Mapping[str, Any]) -> str:
+def canonical(config: Config) -> str:
     """A configuration as text: the same configuration is always the same text."""
     return _CANONICAL(config)
 
@@ -229,11 +230,11 @@ def canonical(config: Mapping[str, Any]) -> str:
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
 
 
-def _write_config(config: Mapping[str, Any] | None) -> str | None:
+def _write_config(config: Config | None) -> str | None:
     return None if config is None else canonical(config)
 
 
-def _write_steps(steps: Sequence[StepRecord]) -> list[dict[str, Any]]:
+def _write_steps(steps: Sequence[StepRecord]) -> list[dict[str, object]]:
     return [{"step": s.step, "score": s.score, "seconds": s.seconds, "metrics": list(s.metrics.items())} for s in steps]
 
 
@@ -245,8 +246,8 @@ def _write_metrics(metrics: Mapping[str, float]) -> list[tuple[str, float]]:
     return list(metrics.items())
 
 
-def _read_config(text: str | None) -> Any:
-    return None if text is None else json.loads(text)
+def _read_config(text: str | None) -> Config | None:
+    return None if text is None else dict(json.loads(text))
 
 
 def _read_steps(column: pa.ChunkedArray) -> list[list[StepRecord]]:
@@ -271,7 +272,7 @@ def _write_words(value: str | None) -> str | None:
 
 
 # Columns that are something else in a file than in a record.
-_WRITE: dict[str, Callable[[Any], Any]] = {
+_WRITE: dict[str, Callable[..., object]] = {
     "reason": _write_words,
     "error": _write_words,
     "notes": _write_words,
@@ -281,7 +282,7 @@ _WRITE: dict[str, Callable[[Any], Any]] = {
     "metrics": _write_metrics,
     "fold_scores": list,
 }
-_READ: dict[str, Callable[[Any], Any]] = {
+_READ: dict[str, Callable[..., object]] = {
     "config": _read_config,
     "started": _read_started,
     "metrics": _read_metrics,

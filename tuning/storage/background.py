@@ -1,4 +1,4 @@
-"""Writes files while the worker goes on with the next study.
+"""Writing files in the background, while the worker works on the next study.
 
 Making a file durable is waiting (5 ms per fsync on an ordinary disk, 50 ms per put on object storage), and a model
 is several files: written one after the other they take as long as a small customer's fits.
@@ -27,7 +27,7 @@ class BackgroundWriter:
         if len(self._pending) >= MOST_PENDING:
             self.flush()
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="filing")
+            self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="tuning-files")
         self._pending.append(self._pool.submit(self.directory.write, name, data))
 
     def flush(self) -> None:

@@ -1,4 +1,4 @@
-"""What a storage's failures mean: which are worth another attempt, and how to say them."""
+"""Storage errors: which to retry, and how to explain the rest."""
 
 from __future__ import annotations
 
