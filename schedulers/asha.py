@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import random
 from bisect import insort
-from typing import Any
 
 from pydantic import Field
 
 from schedulers.mutation import NO_MUTATIONS, Mutations
+from schedulers.protocols import Controller, Result, Scheduler, Trial
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, SchedulerSpec
 from schedulers.study_scheduler import STEP, StudyScheduler
@@ -18,11 +18,12 @@ from schedulers.study_scheduler import STEP, StudyScheduler
 class AshaSpec(SchedulerSpec):
     """At each rung (a number of steps) only the best 1/reduction_factor seen there go on.
 
-    grace_period: steps every trial may run, and the first rung. Where a full trial is not longer than this,
-        nothing is stopped.
-    reduction_factor: rungs are grace_period * reduction_factor**k; the share kept at each is its inverse.
-    brackets: number of brackets; bracket s has its first rung s rungs later. Trials are spread over them at
-        random, the shorter brackets getting e times more.
+    Attributes:
+        grace_period: steps every trial may run, and the first rung. Where a full trial is not longer than this,
+            nothing is stopped.
+        reduction_factor: rungs are grace_period * reduction_factor**k; the share kept at each is its inverse.
+        brackets: number of brackets; bracket s has its first rung s rungs later. Trials are spread over them at
+            random, the shorter brackets getting e times more.
     """
 
     name = "asha"
@@ -32,7 +33,9 @@ class AshaSpec(SchedulerSpec):
     reduction_factor: float = Field(default=3.0, gt=1.0)
     brackets: int = Field(default=1, ge=1, le=10)
 
-    def build(self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS) -> Any:
+    def build(
+        self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS
+    ) -> Scheduler:
         return in_front_of_ray(AshaScheduler)(self, metric, mode, max_steps, seed)
 
 
@@ -64,13 +67,13 @@ class AshaScheduler(StudyScheduler):
         self._weights = [math.exp(len(ladder)) for ladder in self._ladders]
         self._climbs: dict[str, _Climb] = {}
 
-    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
+    def on_trial_add(self, tune_controller: Controller, trial: Trial) -> None:
         ladder = self._ladders[0]
         if len(self._ladders) > 1:
             ladder = self._random.choices(self._ladders, self._weights)[0]
         self._climbs[trial.trial_id] = _Climb(ladder)
 
-    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+    def on_trial_result(self, tune_controller: Controller, trial: Trial, result: Result) -> str:
         step, score = self._read(result)
         trial_id = trial.trial_id
         if self._stop_not_finite(trial_id, step, score):
@@ -94,13 +97,13 @@ class AshaScheduler(StudyScheduler):
         self._num_stopped += 1
         return "STOP"
 
-    def on_trial_complete(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> None:
+    def on_trial_complete(self, tune_controller: Controller, trial: Trial, result: Result) -> None:
         self._climbs.pop(trial.trial_id, None)
 
-    def on_trial_remove(self, tune_controller: Any, trial: Any) -> None:
+    def on_trial_remove(self, tune_controller: Controller, trial: Trial) -> None:
         self._climbs.pop(trial.trial_id, None)
 
-    def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
+    def on_trial_error(self, tune_controller: Controller, trial: Trial) -> None:
         self._climbs.pop(trial.trial_id, None)
 
     def debug_string(self) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import Field
 
 from schedulers.hyperband import HyperbandScheduler
 from schedulers.mutation import NO_MUTATIONS, Mutations
+from schedulers.protocols import Controller, Result, Scheduler, Trial
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, SchedulerSpec
 
@@ -15,7 +14,8 @@ from schedulers.spec import Mode, SchedulerSpec
 class BohbSpec(SchedulerSpec):
     """HyperBand that fills its largest bracket first and tells its algorithm the budget of every rung.
 
-    reduction_factor: as for hyperband.
+    Attributes:
+        reduction_factor: as for hyperband.
     """
 
     name = "bohb"
@@ -26,8 +26,10 @@ class BohbSpec(SchedulerSpec):
 
     reduction_factor: float = Field(default=3.0, gt=1.0)
 
-    def build(self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS) -> Any:
-        return in_front_of_ray(BohbScheduler)(self, metric, mode, max_steps)
+    def build(
+        self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS
+    ) -> Scheduler:
+        return in_front_of_ray(BohbScheduler)(self, metric, mode, max_steps, self.reduction_factor)
 
 
 class BohbScheduler(HyperbandScheduler):
@@ -35,7 +37,7 @@ class BohbScheduler(HyperbandScheduler):
 
     ray_class = "ray.tune.schedulers.HyperBandForBOHB"
 
-    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+    def on_trial_result(self, tune_controller: Controller, trial: Trial, result: Result) -> str:
         step, score = self._read(result)
         if self._stop_not_finite(trial.trial_id, step, score):
             return "STOP"

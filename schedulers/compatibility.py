@@ -5,7 +5,9 @@ python -m schedulers.compatibility     # prints the tables
 
 from __future__ import annotations
 
+from schedulers.registry import specs
 from schedulers.spec import SchedulerSpec
+from schedulers.stopping.registry import rules
 
 
 def check(spec: SchedulerSpec, algorithm: str) -> str | None:
@@ -32,8 +34,6 @@ def check_spread(spec: SchedulerSpec) -> str | None:
 
 def scheduler_table() -> str:
     """One Markdown row per scheduler."""
-    from schedulers.registry import specs
-
     lines = [
         "| scheduler | what it does | pauses trials | needs their state | algorithms | placements |",
         "|---|---|---|---|---|---|",
@@ -48,8 +48,6 @@ def scheduler_table() -> str:
 
 def option_table() -> str:
     """One Markdown row per option of a scheduler."""
-    from schedulers.registry import specs
-
     lines = ["| scheduler | option | default |", "|---|---|---|"]
     for name, spec in specs().items():
         lines += [f"| `{name}` | `{option}` | {_default(f)} |" for option, f in spec.model_fields.items()]
@@ -58,8 +56,6 @@ def option_table() -> str:
 
 def rule_table() -> str:
     """One Markdown row per stopping rule."""
-    from schedulers.stopping.registry import rules
-
     lines = ["| rule | what it does | options |", "|---|---|---|"]
     for name, rule in rules().items():
         options = ", ".join(f"`{option}`" for option in rule.model_fields)

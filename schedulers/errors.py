@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pydantic import ValidationError
+from pydantic import ValidationError
 
 
 class SchedulerError(ValueError):
@@ -41,7 +39,7 @@ def _rule(message: str) -> str:
     return message.partition(", unable to")[0].partition(", got a number")[0]
 
 
-def nearest(word: str, valid: Iterable[str]) -> str:
+def did_you_mean(word: str, valid: Iterable[str]) -> str:
     """The part of a message that names the nearest valid word, if one is near, and all of them."""
     valid = sorted(valid)
     begun = [name for name in valid if word and name.startswith(word.lower())]

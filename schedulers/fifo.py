@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from schedulers.mutation import NO_MUTATIONS, Mutations
+from schedulers.protocols import Scheduler
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, SchedulerSpec
 from schedulers.study_scheduler import StudyScheduler
@@ -16,7 +15,9 @@ class FifoSpec(SchedulerSpec):
     name = "fifo"
     summary = "every trial runs to its end"
 
-    def build(self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS) -> Any:
+    def build(
+        self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS
+    ) -> Scheduler:
         return in_front_of_ray(FifoScheduler)(self, metric, mode, max_steps)
 
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from schedulers.mutation import NO_MUTATIONS, Mutations
+from schedulers.protocols import Controller, Result, Scheduler, Trial
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, SchedulerSpec
 from schedulers.study_scheduler import STEP, StudyScheduler
+
+if TYPE_CHECKING:
+    from ray.tune.schedulers.hyperband import _Bracket
 
 
 class HyperbandSpec(SchedulerSpec):
     """Fills brackets of trials; at each rung all of a bracket wait, and the best 1/reduction_factor go on.
 
-    reduction_factor: share kept at a rung is its inverse; also the ratio of a rung's steps to the last one's.
+    Attributes:
+        reduction_factor: the share kept at a rung is its inverse; also the ratio of a rung's steps to the last one's.
     """
 
     name = "hyperband"
@@ -25,8 +30,10 @@ class HyperbandSpec(SchedulerSpec):
 
     reduction_factor: float = Field(default=3.0, gt=1.0)
 
-    def build(self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS) -> Any:
-        return in_front_of_ray(HyperbandScheduler)(self, metric, mode, max_steps)
+    def build(
+        self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS
+    ) -> Scheduler:
+        return in_front_of_ray(HyperbandScheduler)(self, metric, mode, max_steps, self.reduction_factor)
 
 
 class HyperbandScheduler(StudyScheduler):
@@ -34,25 +41,25 @@ class HyperbandScheduler(StudyScheduler):
 
     ray_class = "ray.tune.schedulers.HyperBandScheduler"
 
-    def __init__(self, spec: Any, metric: str, mode: Mode, max_steps: int) -> None:
+    def __init__(self, spec: SchedulerSpec, metric: str, mode: Mode, max_steps: int, reduction_factor: float) -> None:
         super().__init__(
             time_attr=STEP,
             metric=metric,
             mode=mode,
             max_t=max_steps,
-            reduction_factor=spec.reduction_factor,
+            reduction_factor=reduction_factor,
         )
         self.set_up(spec, metric, mode, max_steps)
         # Ray's class for BOHB says several times per study that a bracket is not full yet.
         logging.getLogger("ray.tune.schedulers").setLevel(logging.WARNING)
 
-    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
+    def on_trial_add(self, tune_controller: Controller, trial: Trial) -> None:
         bracket = self._state["bracket"]
         if bracket is not None and len(bracket._all_trials) >= bracket._n0:
             self._state["bracket"] = None  # it has had its share; Ray would refill it as trials leave
         super().on_trial_add(tune_controller, trial)
 
-    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+    def on_trial_result(self, tune_controller: Controller, trial: Trial, result: Result) -> str:
         step, score = self._read(result)
         if self._stop_not_finite(trial.trial_id, step, score):
             return "STOP"
@@ -62,7 +69,7 @@ class HyperbandScheduler(StudyScheduler):
             return "CONTINUE" if bracket.continue_trial(trial) else "PAUSE"
         return self._decide(tune_controller, trial, result)
 
-    def _decide(self, controller: Any, trial: Any, result: dict[str, Any]) -> str:
+    def _decide(self, controller: Controller, trial: Trial, result: Result) -> str:
         """Ray's decision, with the reason of a stop."""
         decision: str = super().on_trial_result(controller, trial, result)
         # Ray never takes this mark back, so that a later error would leave the bracket waiting for ever.
@@ -71,12 +78,12 @@ class HyperbandScheduler(StudyScheduler):
             self._explain(trial, *self._read(result))
         return decision
 
-    def _waits_for_more(self, controller: Any, bracket: Any) -> bool:
+    def _waits_for_more(self, controller: Controller, bracket: _Bracket) -> bool:
         """Whether a bracket is still being filled (with trials of other families in between)."""
         filling = len(bracket._all_trials) < bracket._n0
         return filling and getattr(controller, "more_to_come", False)
 
-    def on_trial_remove(self, tune_controller: Any, trial: Any) -> None:
+    def on_trial_remove(self, tune_controller: Controller, trial: Trial) -> None:
         bracket = self._trial_info[trial][0]
         if trial.status == "PAUSED" and trial.last_result:
             self._explain(trial, *self._read(trial.last_result))
@@ -87,7 +94,7 @@ class HyperbandScheduler(StudyScheduler):
         super().on_trial_remove(tune_controller, trial)
         bracket.is_being_processed = processing
 
-    def _explain(self, trial: Any, step: int, score: float) -> None:
+    def _explain(self, trial: Trial, step: int, score: float) -> None:
         if step >= self.max_steps:
             return
         bracket = self._trial_info[trial][0]
@@ -99,7 +106,7 @@ class HyperbandScheduler(StudyScheduler):
             f"{self.name}: rung {step}, score {score:.6g} not among the best {bracket._n}{worst}",
         )
 
-    def choose_trial_to_run(self, tune_controller: Any) -> Any:
+    def choose_trial_to_run(self, tune_controller: Controller) -> Trial | None:
         chosen = self._ready()
         if chosen is not None or getattr(tune_controller, "more_to_come", False):
             return chosen
@@ -112,7 +119,7 @@ class HyperbandScheduler(StudyScheduler):
                 bracket.is_being_processed = False
         return self._ready()
 
-    def _ready(self) -> Any:
+    def _ready(self) -> Trial | None:
         """A trial that is new or may go on, of the oldest band's least complete bracket."""
         for bracket in self._brackets():
             for trial in bracket.current_trials():
@@ -121,7 +128,7 @@ class HyperbandScheduler(StudyScheduler):
                     return trial
         return None
 
-    def _brackets(self) -> list[Any]:
+    def _brackets(self) -> list[_Bracket]:
         return [
             bracket
             for band in self._hyperbands

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import insort
-from typing import Any
 
 from pydantic import Field
 
 from schedulers.mutation import NO_MUTATIONS, Mutations
+from schedulers.protocols import Controller, Result, Scheduler, Trial
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, SchedulerSpec
 from schedulers.study_scheduler import STEP, StudyScheduler
@@ -16,8 +16,9 @@ from schedulers.study_scheduler import STEP, StudyScheduler
 class MedianSpec(SchedulerSpec):
     """Stops a trial whose best score so far is worse than the median of the others' running averages.
 
-    grace_period: steps every trial may run; the averages begin there.
-    min_samples_required: other trials that must have come as far before any is stopped.
+    Attributes:
+        grace_period: steps every trial may run; the averages begin there.
+        min_samples_required: other trials that must have come as far before any is stopped.
     """
 
     name = "median"
@@ -26,7 +27,9 @@ class MedianSpec(SchedulerSpec):
     grace_period: int = Field(default=1, ge=1)
     min_samples_required: int = Field(default=3, ge=1)
 
-    def build(self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS) -> Any:
+    def build(
+        self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS
+    ) -> Scheduler:
         return in_front_of_ray(MedianScheduler)(self, metric, mode, max_steps)
 
 
@@ -54,10 +57,10 @@ class MedianScheduler(StudyScheduler):
         self._means: dict[int, list[float]] = {}  # step -> the trials' running averages there, ascending
         self._stopped = 0
 
-    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
+    def on_trial_add(self, tune_controller: Controller, trial: Trial) -> None:
         self._runs[trial.trial_id] = _Run()
 
-    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+    def on_trial_result(self, tune_controller: Controller, trial: Trial, result: Result) -> str:
         step, score = self._read(result)
         if self._stop_not_finite(trial.trial_id, step, score):
             self._stopped += 1
@@ -83,13 +86,13 @@ class MedianScheduler(StudyScheduler):
         self._stopped += 1
         return "STOP"
 
-    def on_trial_complete(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> None:
+    def on_trial_complete(self, tune_controller: Controller, trial: Trial, result: Result) -> None:
         self._runs.pop(trial.trial_id, None)
 
-    def on_trial_remove(self, tune_controller: Any, trial: Any) -> None:
+    def on_trial_remove(self, tune_controller: Controller, trial: Trial) -> None:
         self._runs.pop(trial.trial_id, None)
 
-    def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
+    def on_trial_error(self, tune_controller: Controller, trial: Trial) -> None:
         self._runs.pop(trial.trial_id, None)
 
     def debug_string(self) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from schedulers.errors import SchedulerError
+from schedulers.protocols import Configuration
 
 ATTEMPTS = 20
 
@@ -21,15 +22,16 @@ ATTEMPTS = 20
 class Mutation(Protocol):
     """One hyperparameter that may change.
 
-    path: keys that lead to it through a nested configuration. when: it exists only where the parameters of
-    these names have one of these values.
+    Attributes:
+        path: keys that lead to it through a nested configuration.
+        when: it exists only where the parameters of these names have one of these values.
     """
 
     @property
     def path(self) -> tuple[str, ...]: ...
 
     @property
-    def when(self) -> Mapping[str, Sequence[Any]]: ...
+    def when(self) -> Mapping[str, Sequence[object]]: ...
 
     def sample(self, rng: random.Random) -> Any:
         """A fresh value."""
@@ -42,8 +44,11 @@ class Mutation(Protocol):
 class Range:
     """A number from `low` to `high`, both included.
 
-    path, when: as in `Mutation`. log: sampled evenly in the logarithm. step: only low, low + step, ….
-    whole: whole numbers only.
+    Attributes:
+        path, when: as in `Mutation`.
+        log: sampled evenly in the logarithm.
+        step: only low, low + step, ….
+        whole: whole numbers only.
     """
 
     path: tuple[str, ...]
@@ -52,7 +57,7 @@ class Range:
     log: bool = False
     step: float | None = None
     whole: bool = False
-    when: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    when: Mapping[str, Sequence[object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.low <= self.high:
@@ -65,7 +70,7 @@ class Range:
             return self.nearest(math.exp(rng.uniform(math.log(self.low), math.log(self.high))))
         return self.nearest(rng.uniform(self.low, self.high))
 
-    def perturb(self, value: Any, factor: float, rng: random.Random) -> float | int:
+    def perturb(self, value: float, factor: float, rng: random.Random) -> float | int:
         """`value * factor`; where a range reaches below 0, `value` plus that share of half its width."""
         if self.low > 0 or (self.low == 0 and value > 0):
             moved = value * factor
@@ -93,8 +98,8 @@ class Choices:
     """One of several values: numbers move to their neighbour, anything else only changes when resampled."""
 
     path: tuple[str, ...]
-    values: tuple[Any, ...]
-    when: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    values: tuple[object, ...]
+    when: Mapping[str, Sequence[object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.values:
@@ -106,7 +111,7 @@ class Choices:
     def perturb(self, value: Any, factor: float, rng: random.Random) -> Any:
         if any(isinstance(each, bool) or not isinstance(each, int | float) for each in self.values):
             return value
-        ordered = sorted(self.values)
+        ordered: list[Any] = sorted(self.values)
         if value not in ordered:
             return rng.choice(self.values)
         position = ordered.index(value) + (1 if factor > 1 else -1)
@@ -117,21 +122,22 @@ class Choices:
 class Mutations:
     """All that may change during training, and what every changed configuration must satisfy.
 
-    parameters: in any order; one that a configuration does not have, or whose condition does not hold in it,
-        is left alone.
-    allows: a search space's constraints; None for no constraint.
+    Attributes:
+        parameters: in any order; one that a configuration does not have, or whose condition does not hold in it,
+            is left alone.
+        allows: a search space's constraints; None for no constraint.
     """
 
     parameters: tuple[Mutation, ...] = ()
-    allows: Callable[[dict[str, Any]], bool] | None = None
+    allows: Callable[[Configuration], bool] | None = None
 
     def vary(
         self,
-        config: dict[str, Any],
+        config: Configuration,
         resample_probability: float,
         factors: Sequence[float],
         rng: random.Random,
-    ) -> dict[str, Any]:
+    ) -> Configuration:
         """A new configuration: each parameter drawn anew with that probability, else perturbed by a factor.
 
         Where the constraints refuse `ATTEMPTS` in a row it is a copy of the old one.
@@ -155,11 +161,11 @@ class Mutations:
 NO_MUTATIONS = Mutations()
 
 
-def parameter_place(config: dict[str, Any], parameter: Mutation) -> dict[str, Any] | None:
+def parameter_place(config: Configuration, parameter: Mutation) -> Configuration | None:
     """The (nested) mapping that holds the parameter's value; None if it does not exist in this configuration."""
     if any(config.get(name) not in allowed for name, allowed in parameter.when.items()):
         return None
-    place: Any = config
+    place: object = config
     for key in parameter.path[:-1]:
         place = place.get(key) if isinstance(place, dict) else None
     return place if isinstance(place, dict) and parameter.path[-1] in place else None

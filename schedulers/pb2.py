@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from pydantic import Field
 
 from schedulers.errors import SchedulerError
 from schedulers.mutation import NO_MUTATIONS, Mutations, Range, parameter_place
 from schedulers.pbt import POPULATION_ALGORITHMS, POPULATION_WHY, Population
+from schedulers.protocols import Configuration, Controller, Scheduler, Trial
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, SchedulerSpec
 from schedulers.study_scheduler import STEP
@@ -24,8 +26,10 @@ class Pb2Spec(SchedulerSpec):
 
     Each of its proposals takes some tenths of a second: for trials that are long themselves.
 
-    perturbation_interval, quantile_fraction, synch: as for pbt. Only numeric hyperparameters change, on a
-    linear scale; the others stay as the donor has them.
+    Only numeric hyperparameters change, on a linear scale; the others stay as the donor has them.
+
+    Attributes:
+        perturbation_interval, quantile_fraction, synch: as for pbt.
     """
 
     name = "pb2"
@@ -44,7 +48,9 @@ class Pb2Spec(SchedulerSpec):
     def usable(self, mutations: Mutations) -> bool:
         return bool(_ranges(mutations))
 
-    def build(self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS) -> Any:
+    def build(
+        self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS
+    ) -> Scheduler:
         ranges = _ranges(mutations)
         if not ranges:
             raise SchedulerError(
@@ -60,14 +66,13 @@ class Pb2Scheduler(Population):
     ray_class = "ray.tune.schedulers.pb2.PB2"
 
     def __init__(self, spec: Pb2Spec, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations) -> None:
-        import numpy as np
-
-        bounds: dict[str, Any] = {}
-        for each in mutations.parameters:
+        self._ranges = _ranges(mutations)
+        bounds: dict[str, Any] = {}  # nested as a configuration is
+        for each in self._ranges:
             place = bounds
             for key in each.path[:-1]:
                 place = place.setdefault(key, {})
-            place[each.path[-1]] = [each.low, each.high]  # type: ignore[attr-defined]
+            place[each.path[-1]] = [each.low, each.high]
         super().__init__(
             time_attr=STEP,
             metric=metric,
@@ -79,13 +84,13 @@ class Pb2Scheduler(Population):
             synch=spec.synch,
             custom_explore_fn=self._snap,
         )
-        self.set_up_population(spec, metric, mode, max_steps, seed)
+        self.set_up_population(spec, metric, mode, max_steps, seed, spec.synch)
         self._mutations = mutations
         self._draws = random.Random(f"{seed} hyperparameters")
         self._numpy_state: Any = np.random.RandomState(seed % 2**32).get_state(legacy=False)
 
-    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
-        for each in self._mutations.parameters:
+    def on_trial_add(self, tune_controller: Controller, trial: Trial) -> None:
+        for each in self._ranges:
             if parameter_place(trial.config, each) is None:
                 raise SchedulerError(
                     f"scheduler pb2: trial {trial.trial_id} has no hyperparameter {'.'.join(each.path)}; "
@@ -93,7 +98,7 @@ class Pb2Scheduler(Population):
                 )
         super().on_trial_add(tune_controller, trial)
 
-    def _get_new_config(self, trial: Any, trial_to_clone: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _get_new_config(self, trial: Trial, trial_to_clone: Trial) -> tuple[Configuration, dict[str, object]]:
         config, operations = super()._get_new_config(trial, trial_to_clone)
         allows = self._mutations.allows
         if config == trial_to_clone.config or (allows is not None and not allows(config)):
@@ -102,17 +107,15 @@ class Pb2Scheduler(Population):
             config = self._mutations.vary(trial_to_clone.config, 0.25, (1.2, 0.8), self._draws)
         return config, operations
 
-    def _snap(self, config: dict[str, Any]) -> dict[str, Any]:
-        for each in self._mutations.parameters:
+    def _snap(self, config: Configuration) -> Configuration:
+        for each in self._ranges:
             place = parameter_place(config, each)
             if place is not None:
-                place[each.path[-1]] = each.nearest(place[each.path[-1]])  # type: ignore[attr-defined]
+                place[each.path[-1]] = each.nearest(place[each.path[-1]])
         return config
 
     @contextmanager
     def _own_random(self) -> Iterator[None]:
-        import numpy as np
-
         before = np.random.get_state(legacy=False)
         np.random.set_state(self._numpy_state)
         try:

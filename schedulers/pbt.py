@@ -7,12 +7,12 @@ import math
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from pydantic import Field, PositiveFloat
 
 from schedulers.errors import SchedulerError
 from schedulers.mutation import NO_MUTATIONS, Mutations
+from schedulers.protocols import Configuration, Controller, Result, Scheduler, Trial
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, SchedulerSpec
 from schedulers.study_scheduler import STEP, StudyScheduler
@@ -26,13 +26,14 @@ POPULATION_WHY = "it changes configurations during training, so that scores teac
 class PbtSpec(SchedulerSpec):
     """A population trains together; the worst take over the best ones' models and change the hyperparameters.
 
-    perturbation_interval: steps between two such rounds; a tenth of a full trial, rounded up, if left out.
-    burn_in_period: steps before the first round.
-    quantile_fraction: share of the population that is replaced, and share it is replaced from.
-    resample_probability: for each hyperparameter, to be drawn anew; otherwise a number is multiplied by one
-        of the perturbation_factors, within its range.
-    synch: rounds take place when all trials have come as far. Without it each trial decides at its own time
-        with what it finds; of little use on one slot, where it often finds nothing to take over.
+    Attributes:
+        perturbation_interval: steps between two such rounds; a tenth of a full trial, rounded up, if left out.
+        burn_in_period: steps before the first round.
+        quantile_fraction: share of the population that is replaced, and share it is replaced from.
+        resample_probability: for each hyperparameter, to be drawn anew; otherwise a number is multiplied by one
+            of the perturbation_factors, within its range.
+        synch: rounds take place when all trials have come as far. Without it each trial decides at its own time
+            with what it finds; of little use on one slot, where it often finds nothing to take over.
     """
 
     name = "pbt"
@@ -54,7 +55,9 @@ class PbtSpec(SchedulerSpec):
     def usable(self, mutations: Mutations) -> bool:
         return bool(mutations.parameters)
 
-    def build(self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS) -> Any:
+    def build(
+        self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS
+    ) -> Scheduler:
         if not mutations.parameters:
             raise SchedulerError(
                 "scheduler pbt: no hyperparameter of this search space can change during training; "
@@ -71,15 +74,17 @@ class Population(StudyScheduler):
     #: Whether a saved state is handed out again later, when its trial has already gone on.
     reuses_snapshots: bool
 
-    def set_up_population(self, spec: Any, metric: str, mode: Mode, max_steps: int, seed: int) -> None:
+    def set_up_population(
+        self, spec: SchedulerSpec, metric: str, mode: Mode, max_steps: int, seed: int, synch: bool
+    ) -> None:
         self.set_up(spec, metric, mode, max_steps)
-        self.reuses_snapshots = not spec.synch
+        self.reuses_snapshots = not synch
         self._range: tuple[float, float] | None = None
         self._random_state = random.Random(seed).getstate()
         # Ray would print several lines per exploit and study.
         logging.getLogger("ray.tune.schedulers.pbt").setLevel(logging.WARNING)
 
-    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+    def on_trial_result(self, tune_controller: Controller, trial: Trial, result: Result) -> str:
         step, score = self._read(result)
         if step >= self.max_steps:
             return "STOP"  # a model taken over now could not be trained any more
@@ -95,7 +100,7 @@ class Population(StudyScheduler):
             decision: str = super().on_trial_result(tune_controller, trial, result)
         return decision
 
-    def choose_trial_to_run(self, tune_controller: Any) -> Any:
+    def choose_trial_to_run(self, tune_controller: Controller) -> Trial | None:
         chosen = super().choose_trial_to_run(tune_controller)
         trials = tune_controller.get_trials()
         if chosen is not None or any(trial.status in ("RUNNING", "PENDING") for trial in trials):
@@ -108,7 +113,7 @@ class Population(StudyScheduler):
             super().on_trial_result(tune_controller, paused[-1], self._trial_state[paused[-1]].last_result)
         return super().choose_trial_to_run(tune_controller)
 
-    def _due(self, trial: Any, step: int) -> bool:
+    def _due(self, trial: Trial, step: int) -> bool:
         """Whether Ray's class would do more than return CONTINUE."""
         since = step - self._trial_state[trial].last_perturbation_time
         return bool(step >= self._burn_in_period and since >= self._perturbation_interval)
@@ -120,7 +125,7 @@ class Population(StudyScheduler):
 
     @contextmanager
     def _own_random(self) -> Iterator[None]:
-        """Ray draws from the process-wide generator: put this study's in its place meanwhile."""
+        """Ray draws from the process-wide generator: put this study's in its place for the length of the block."""
         before = random.getstate()
         random.setstate(self._random_state)
         try:
@@ -155,10 +160,10 @@ class PbtScheduler(Population):
             log_config=False,
             synch=spec.synch,
         )
-        self.set_up_population(spec, metric, mode, max_steps, seed)
+        self.set_up_population(spec, metric, mode, max_steps, seed, spec.synch)
         self._spec, self._mutations = spec, mutations
         self._draws = random.Random(f"{seed} hyperparameters")
 
-    def _vary(self, config: dict[str, Any]) -> dict[str, Any]:
+    def _vary(self, config: Configuration) -> Configuration:
         spec = self._spec
         return self._mutations.vary(config, spec.resample_probability, spec.perturbation_factors, self._draws)

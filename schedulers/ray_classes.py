@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 
 class InFrontOfRay:
@@ -18,19 +18,27 @@ class InFrontOfRay:
     #: The class that was put in front of it; `in_front_of_ray` sets it.
     logic: ClassVar[type]
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return _empty, (self.logic,), self.__dict__
 
 
+Logic = TypeVar("Logic", bound=InFrontOfRay)
+
+
+def in_front_of_ray(logic: type[Logic]) -> type[Logic]:
+    """The class that is `logic` in front of the Ray class it refines."""
+    found: type[Logic] = _combined(logic)  # type: ignore[arg-type]  # mypy looks at the instances' __hash__
+    return found
+
+
 @cache
-def in_front_of_ray(logic: Any) -> Any:
-    """The class that is `logic` (a subclass of `InFrontOfRay`) in front of the Ray class it refines."""
+def _combined(logic: Any) -> Any:
     module, _, name = logic.ray_class.rpartition(".")
     base = getattr(importlib.import_module(module), name)
     namespace = {"__module__": logic.__module__, "__doc__": logic.__doc__, "logic": logic}
     return type(logic.__name__, (logic, base), namespace)
 
 
-def _empty(logic: Any) -> Any:
+def _empty(logic: type[Logic]) -> Logic:
     """An instance to be filled with a pickled state."""
     return object.__new__(in_front_of_ray(logic))

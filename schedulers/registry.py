@@ -6,10 +6,9 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from pathlib import Path
 
-import schedulers
-from schedulers.errors import SchedulerError, nearest
+from schedulers.errors import SchedulerError, did_you_mean
 from schedulers.spec import SchedulerSpec
 
 
@@ -17,10 +16,10 @@ from schedulers.spec import SchedulerSpec
 def specs() -> dict[str, type[SchedulerSpec]]:
     """Spec classes by name, in alphabetical order."""
     found: dict[str, type[SchedulerSpec]] = {}
-    for module_info in pkgutil.iter_modules(schedulers.__path__):
+    for module_info in pkgutil.iter_modules([str(Path(__file__).parent)]):
         if module_info.ispkg:
             continue
-        module = importlib.import_module(f"schedulers.{module_info.name}")
+        module = importlib.import_module(f"{__package__}.{module_info.name}")
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, SchedulerSpec) and value.__module__ == module.__name__:
                 name = getattr(value, "name", None)
@@ -34,10 +33,11 @@ def names() -> list[str]:
     return list(specs())
 
 
-def parse(value: str | Mapping[str, Any] | SchedulerSpec) -> SchedulerSpec:
+def parse(value: str | Mapping[str, object] | SchedulerSpec) -> SchedulerSpec:
     """The spec for a name (`"asha"`), a mapping with `name` and options, or a spec (returned as it is).
 
-    Raises `SchedulerError` for an unknown name or option (naming the nearest valid one) or a bad value.
+    Raises:
+        SchedulerError: an unknown name or option (naming the nearest valid one), or a bad value.
     """
     if isinstance(value, SchedulerSpec):
         return value
@@ -46,7 +46,7 @@ def parse(value: str | Mapping[str, Any] | SchedulerSpec) -> SchedulerSpec:
         raise SchedulerError(
             f"scheduler {value!r}: give a name ({', '.join(names())}) or a mapping of `name` and its options"
         )
-    name = options.pop("name")
+    name = str(options.pop("name"))
     if name not in specs():
-        raise SchedulerError(f"unknown scheduler {name!r}; {nearest(name, names())}")
+        raise SchedulerError(f"unknown scheduler {name!r}; {did_you_mean(name, names())}")
     return specs()[name].from_options(options)

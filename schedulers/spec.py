@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Mapping
+from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from schedulers.errors import SchedulerError, complaints, nearest
+from schedulers.errors import SchedulerError, complaints, did_you_mean
 from schedulers.mutation import NO_MUTATIONS, Mutations
+from schedulers.protocols import Scheduler
 
 Mode = Literal["max", "min"]
 
@@ -16,17 +18,18 @@ Mode = Literal["max", "min"]
 class SchedulerSpec(BaseModel, ABC):
     """Base of all specs. A subclass in its own file of this package is a new scheduler.
 
-    Class attributes, which together are the compatibility table (docs/schedulers.md):
+    The class attributes together are the compatibility table (docs/schedulers.md).
 
-    name: the word used in definitions.
-    summary: one sentence for the table.
-    needs_state: trials continue from another trial's state, so the training code must give `Step.get_state`.
-    pauses: trials are paused and continued later. In process that is a suspended generator; as trials of
-        Ray Tune it needs checkpoints.
-    population: all trials are proposed before the first one starts.
-    mutates: changes hyperparameters during training, so `build` needs `mutations`.
-    algorithms: the algorithms it may be paired with; None for every algorithm that leaves the choice free.
-    why: for a restricted `algorithms`, the reason, as the second half of the sentence of refusal.
+    Attributes:
+        name: the word used in definitions.
+        summary: one sentence for the table.
+        needs_state: trials continue from another trial's state, so the training code must give `Step.get_state`.
+        pauses: trials are paused and continued later. In process that is a suspended generator; as trials of
+            Ray Tune it needs checkpoints.
+        population: all trials are proposed before the first one starts.
+        mutates: changes hyperparameters during training, so `build` needs `mutations`.
+        algorithms: the algorithms it may be paired with; None for all.
+        why: why `algorithms` is restricted, as the second half of the sentence of refusal.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -40,7 +43,7 @@ class SchedulerSpec(BaseModel, ABC):
     algorithms: ClassVar[frozenset[str] | None] = None
     why: ClassVar[str] = ""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Name and all options; `parse(spec.to_dict()) == spec`."""
         return {"name": self.name, **self.model_dump(mode="json")}
 
@@ -49,12 +52,12 @@ class SchedulerSpec(BaseModel, ABC):
         return True
 
     @classmethod
-    def from_options(cls, options: dict[str, Any]) -> Self:
+    def from_options(cls, options: Mapping[str, object]) -> Self:
         """The spec with these options; raises `SchedulerError` naming the option, its value and the rule."""
         for option in options:
             if option not in cls.model_fields:
                 raise SchedulerError(
-                    f"scheduler {cls.name}: unknown option {option!r}; {nearest(option, cls.model_fields)}"
+                    f"scheduler {cls.name}: unknown option {option!r}; {did_you_mean(option, cls.model_fields)}"
                 )
         try:
             return cls.model_validate(options)
@@ -62,11 +65,17 @@ class SchedulerSpec(BaseModel, ABC):
             raise SchedulerError(f"scheduler {cls.name}: {complaints(error)}") from None
 
     @abstractmethod
-    def build(self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS) -> Any:
+    def build(
+        self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS
+    ) -> Scheduler:
         """A `ray.tune` `TrialScheduler` for one study and model family.
 
-        metric: the key of the objective in every result; mode: whether it is to be maximised or minimised.
-        max_steps: steps of a full trial (key `training_iteration`, from 1). seed: of all its random draws.
-        mutations: what a scheduler with `mutates` may change; the others ignore it.
         Costs microseconds, except for the import of Ray the first time.
+
+        Args:
+            metric: the key of the objective in every result.
+            mode: "max" or "min".
+            max_steps: steps of a full trial (key `training_iteration`, from 1).
+            seed: of all its random draws.
+            mutations: what a scheduler with `mutates` may change; the others ignore it.
         """

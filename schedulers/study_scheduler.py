@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from schedulers.errors import SchedulerError
+from schedulers.protocols import Result
 from schedulers.ray_classes import InFrontOfRay
 from schedulers.spec import Mode, SchedulerSpec
 
@@ -38,7 +38,7 @@ class StudyScheduler(InFrontOfRay, TrialScheduler):
         """Why this trial was stopped before its last step; empty if it was not."""
         return self._reasons.get(trial_id, "")
 
-    def _read(self, result: Mapping[str, Any]) -> tuple[int, float]:
+    def _read(self, result: Result) -> tuple[int, float]:
         """Step and score (in the metric's own direction) of a result."""
         try:
             return result[STEP], result[self._key]

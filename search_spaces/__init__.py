@@ -2,7 +2,7 @@
 
 A `SearchSpace` holds named parameters, conditional ones included, and belongs to no library. `presets` are
 ready-made spaces per model family, `algorithms` turn a space into a Ray Tune `Searcher`. Importing this
-package imports neither Ray nor Optuna nor HyperOpt.
+package imports neither Ray nor NumPy nor any algorithm's library.
 """
 
 from __future__ import annotations

@@ -8,16 +8,16 @@ exist does not exist either.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from search_spaces.errors import SpaceError, nearest
+from search_spaces.errors import SpaceError, did_you_mean
 from search_spaces.parameters import Parameter
-from search_spaces.values import Scalar, same
+from search_spaces.values import Point, Scalar, same
 
-_MISSING: Any = object()
+_MISSING = object()
 
 
-def holds(when: Mapping[str, Sequence[Scalar]], config: Mapping[str, Any]) -> bool:
+def holds(when: Mapping[str, Sequence[Scalar]], config: Point) -> bool:
     """Whether a condition holds for the part of a configuration that is already known."""
     return all(config.get(parent, _MISSING) in allowed for parent, allowed in when.items())
 
@@ -72,7 +72,7 @@ def check(parameters: Sequence[Parameter]) -> None:
             path = f"{parameter.name}.when.{parent}"
             if parent not in order:
                 raise SpaceError(
-                    f"there is no parameter {parent!r}{nearest(parent, list(order))}; declared before "
+                    f"there is no parameter {parent!r}{did_you_mean(parent, list(order))}; declared before "
                     f"{parameter.name!r} are: {', '.join(p.name for p in parameters[:index]) or 'none'}",
                     path=path,
                 )

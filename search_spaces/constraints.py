@@ -7,14 +7,18 @@ import hashlib
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from importlib import import_module
+from typing import Any, TypeAlias
 
 from search_spaces.errors import SpaceError
+from search_spaces.values import Configuration
+
+Constraint: TypeAlias = Callable[[Configuration], bool]
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
-def constraint_name(constraint: Callable[..., Any]) -> str:
+def constraint_name(constraint: Callable[..., object]) -> str:
     """`module:function`."""
     while isinstance(constraint, functools.partial):
         constraint = constraint.func
@@ -22,20 +26,18 @@ def constraint_name(constraint: Callable[..., Any]) -> str:
     return f"{getattr(constraint, '__module__', '')}:{name}"
 
 
-def importable(constraint: Callable[..., Any]) -> bool:
+def importable(constraint: Constraint) -> bool:
     """Whether the name alone brings the function back in another process."""
     module, _, name = constraint_name(constraint).partition(":")
     return module != "__main__" and getattr(sys.modules.get(module), name, None) is constraint
 
 
-def load_constraint(text: Any, path: str) -> Callable[..., Any]:
+def load_constraint(text: object, path: str) -> Constraint:
     """The function that a file names.
 
     Raises:
         SpaceError: no such name, or the name of something that is not a function.
     """
-    import importlib
-
     if not isinstance(text, str) or text.count(":") != 1:
         raise SpaceError(f"{text!r} must name a function as package.module:function", path=path)
     if "#" in text:
@@ -46,16 +48,16 @@ def load_constraint(text: Any, path: str) -> Callable[..., Any]:
         )
     module, _, name = text.partition(":")
     try:
-        found = getattr(importlib.import_module(module), name)
+        found = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError, TypeError) as error:  # TypeError: a relative name
         raise SpaceError(f"{text!r} cannot be imported ({error}); check the name and PYTHONPATH", path=path) from error
     if not callable(found):
         raise SpaceError(f"{text!r} is not a function", path=path)
-    result: Callable[..., Any] = found
+    result: Constraint = found
     return result
 
 
-def code_digest(constraint: Callable[..., Any]) -> str:
+def code_digest(constraint: Constraint) -> str:
     """8 hexadecimal digits of what a function does and was made with, without its place in a file or in memory.
 
     The same in every process: sets are sorted, addresses left out. What it reads from its module is not followed.
@@ -63,7 +65,7 @@ def code_digest(constraint: Callable[..., Any]) -> str:
     return hashlib.sha256("\n".join(_parts(constraint, frozenset())).encode()).hexdigest()[:8]
 
 
-def _parts(value: Any, above: frozenset[int]) -> Iterator[str]:
+def _parts(value: object, above: frozenset[int]) -> Iterator[str]:
     """A value as lines of text: a function's code, defaults and closure, an object's class and fields."""
     if value is None or isinstance(value, str | bytes | int | float | complex):
         yield repr(value)
@@ -82,7 +84,7 @@ def _parts(value: Any, above: frozenset[int]) -> Iterator[str]:
                 yield from _parts(item, above | {id(value)})
 
 
-def _inside(value: Any) -> list[Any] | None:
+def _inside(value: Any) -> list[object] | None:
     """What a value consists of; None where nothing is known."""
     if isinstance(value, list | tuple):
         return list(value)

@@ -15,14 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from search_spaces.constraints import code_digest, constraint_name, importable, load_constraint
-from search_spaces.errors import SpaceError, nearest
+from search_spaces.constraints import Constraint, code_digest, constraint_name, importable, load_constraint
+from search_spaces.errors import SpaceError, did_you_mean
 from search_spaces.parameters import Choice, Constant, Float, Int, Parameter
-from search_spaces.values import UNSET
+from search_spaces.values import UNSET, Plain
+
+Document = dict[str, Plain]
 
 _PROSE = ("why", "source")
 _SHARED = ("when", *_PROSE, "nested")
-KINDS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
+KINDS: dict[str, tuple[Callable[..., Parameter], tuple[str, ...], tuple[str, ...]]] = {
     # type: (class, required fields, optional fields)
     "float": (Float, ("low", "high"), ("log", "step", "default", *_SHARED)),
     "int": (Int, ("low", "high"), ("log", "step", "default", *_SHARED)),
@@ -31,27 +33,28 @@ KINDS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-def parameter_to_dict(parameter: Parameter, prose: bool = True) -> dict[str, Any]:
+def parameter_to_dict(parameter: Parameter, prose: bool = True) -> Document:
     """One parameter as plain values, with its name; what equals the rule for leaving out is left out."""
     _, required, optional = KINDS[parameter.kind]
-    result: dict[str, Any] = {"name": parameter.name, "type": parameter.kind}
+    result: Document = {"name": parameter.name, "type": parameter.kind}
     result |= {name: _plain(getattr(parameter, name)) for name in required}
     for name in optional:
         value = _plain(getattr(parameter, name))
         if (name == "default" or value) and (prose or name not in _PROSE):
             result[name] = value
     if "when" in result:
-        result["when"] = {key: allowed[0] if len(allowed) == 1 else allowed for key, allowed in result["when"].items()}
+        when = parameter.when.items()
+        result["when"] = {key: allowed[0] if len(allowed) == 1 else list(allowed) for key, allowed in when}
     return result
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> Plain:
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
-def parameter_from_dict(name: Any, fields: Any) -> Parameter:
+def parameter_from_dict(name: object, fields: object) -> Parameter:
     """One parameter; the path of an error starts with its name.
 
     Raises:
@@ -69,14 +72,14 @@ def parameter_from_dict(name: Any, fields: Any) -> Parameter:
         if kind is None:
             raise SpaceError(f"has no type; add type: one of {known}", path=str(name))
         raise SpaceError(
-            f"{kind!r} is not a type{nearest(kind, list(KINDS))}; it is one of {known}", path=f"{name}.type"
+            f"{kind!r} is not a type{did_you_mean(kind, list(KINDS))}; it is one of {known}", path=f"{name}.type"
         )
     made, required, optional = KINDS[kind]
     for field in fields:
         if field not in (*required, *optional, "type", "name"):
             valid = [*required, *optional]
             raise SpaceError(
-                f"a {kind} has no field {field!r}{nearest(field, valid)}; it has {', '.join(valid)}",
+                f"a {kind} has no field {field!r}{did_you_mean(field, valid)}; it has {', '.join(valid)}",
                 path=f"{name}.{field}",
             )
     for field in required:
@@ -96,13 +99,13 @@ def parameter_from_dict(name: Any, fields: Any) -> Parameter:
 
 def space_to_dict(
     parameters: Sequence[Parameter],
-    constraints: Sequence[Callable[..., Any]],
+    constraints: Sequence[Constraint],
     prose: bool = True,
     code: bool = False,
-) -> dict[str, Any]:
+) -> Document:
     """A whole space; `code` adds the digest of each constraint's code (for fingerprints)."""
     # A list, because the order matters and many a writer of YAML or JSON sorts the keys of a mapping.
-    document: dict[str, Any] = {"parameters": [parameter_to_dict(parameter, prose) for parameter in parameters]}
+    document: Document = {"parameters": [parameter_to_dict(parameter, prose) for parameter in parameters]}
     if constraints:
         document["constraints"] = [
             f"{constraint_name(c)}#{code_digest(c)}" if code or not importable(c) else constraint_name(c)
@@ -111,7 +114,7 @@ def space_to_dict(
     return document
 
 
-def space_from_dict(mapping: Any) -> tuple[list[Parameter], list[Callable[..., Any]]]:
+def space_from_dict(mapping: object) -> tuple[list[Parameter], list[Constraint]]:
     """The parameters and constraints of a space's YAML form.
 
     Raises:
@@ -125,7 +128,7 @@ def space_from_dict(mapping: Any) -> tuple[list[Parameter], list[Callable[..., A
     for key in mapping:
         if key not in ("parameters", "constraints"):
             raise SpaceError(
-                f"a search space has no field {key!r}{nearest(key, ['parameters', 'constraints'])}; it has "
+                f"a search space has no field {key!r}{did_you_mean(key, ['parameters', 'constraints'])}; it has "
                 "parameters and constraints",
                 path=str(key),
             )
@@ -154,6 +157,6 @@ def space_from_dict(mapping: Any) -> tuple[list[Parameter], list[Callable[..., A
     return parameters, [load_constraint(text, f"constraints.{i}") for i, text in enumerate(constraints)]
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "…"

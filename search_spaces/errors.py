@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from difflib import get_close_matches
+
+from pydantic_core import ErrorDetails
 
 
 class SpaceError(ValueError):
@@ -30,10 +31,8 @@ def _rebuild(problem: str, path: str) -> SpaceError:
     return SpaceError(problem, path=path)
 
 
-def nearest(word: object, valid: list[str]) -> str:
+def did_you_mean(word: object, valid: list[str]) -> str:
     """`` (did you mean 'x'?)`` for the valid name nearest to a misspelt one, or nothing."""
-    from difflib import get_close_matches
-
     begun = [name for name in valid if word and name.startswith(str(word))]
     close = begun or get_close_matches(str(word), valid, n=1, cutoff=0.5)
     return f" (did you mean {close[0]!r}?)" if close else ""
@@ -65,7 +64,7 @@ _RULES = {
 }
 
 
-def rule(complaint: Mapping[str, Any]) -> str:
+def rule(complaint: ErrorDetails) -> str:
     """The rule that a value breaks, from one of pydantic's errors: `must be at least 1`."""
     kind = str(complaint["type"])
     for name in sorted(_RULES, key=len, reverse=True):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from search_spaces.conditions import holds
-from search_spaces.errors import SpaceError, nearest
+from search_spaces.errors import SpaceError, did_you_mean
+from search_spaces.parameters import Parameter
+from search_spaces.values import Configuration, Plain, Point
 
-if TYPE_CHECKING:
-    from search_spaces.space import SearchSpace
+# Values, as far as they decide what exists, of parameters that conditions name.
+State = tuple[tuple[str, Plain], ...]
 
 
 class Grid:
@@ -20,34 +21,40 @@ class Grid:
     where they exist.
 
     Args:
-        space: the space.
+        parameters: a space's, in its order.
+        allows: whether the space's constraints allow a configuration.
         levels: values per float or int, for all or by name (names left out get 5).
 
     Raises:
         SpaceError: levels below 1, or for a parameter that does not exist.
     """
 
-    def __init__(self, space: SearchSpace, levels: int | Mapping[str, int] = 5) -> None:
-        names = {parameter.name for parameter in space.parameters}
+    def __init__(
+        self,
+        parameters: Sequence[Parameter],
+        allows: Callable[[Configuration], bool],
+        levels: int | Mapping[str, int] = 5,
+    ) -> None:
+        names = {parameter.name for parameter in parameters}
         by_name: Mapping[str, int] = levels if isinstance(levels, Mapping) else dict.fromkeys(names, levels)
         for name, count in by_name.items():
             if name not in names:
-                raise SpaceError(f"there is no parameter {name!r}{nearest(name, sorted(names))}", path="levels")
+                raise SpaceError(f"there is no parameter {name!r}{did_you_mean(name, sorted(names))}", path="levels")
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:
                 raise SpaceError(f"{count!r} must be a whole number of at least 1", path=f"levels.{name}")
-        self.space = space
+        self._allows = allows
         self._columns = [
             (parameter.name, parameter.levels(by_name.get(parameter.name, 5)), dict(parameter.when))
-            for parameter in space.parameters
+            for parameter in parameters
         ]
         self.size = self._count()
 
     def _count(self) -> int:
         # Only values that a later condition names can matter, so the states stay few however large the grid.
         asked = {name for _, _, when in self._columns for name in when}
-        states: dict[tuple[tuple[str, Any], ...], int] = {(): 1}
+        states: dict[State, int] = {(): 1}
         for name, values, when in self._columns:
-            following: dict[tuple[tuple[str, Any], ...], int] = {}
+            following: dict[State, int] = {}
             for state, count in states.items():
                 if not holds(when, dict(state)):
                     following[state] = following.get(state, 0) + count
@@ -60,17 +67,17 @@ class Grid:
             states = following
         return sum(states.values())
 
-    def __contains__(self, config: Mapping[str, Any]) -> bool:
+    def __contains__(self, config: Point) -> bool:
         """Whether a configuration of the space is one of the combinations, without going through them."""
         return all(not holds(when, config) or config[name] in values for name, values, when in self._columns)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Configuration]:
         """Configurations in order."""
         for config in self._walk(0, {}):
-            if self.space.allows(config):
+            if self._allows(config):
                 yield config
 
-    def _walk(self, index: int, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _walk(self, index: int, config: Configuration) -> Iterator[Configuration]:
         while index < len(self._columns) and not holds(self._columns[index][2], config):
             index += 1
         if index == len(self._columns):

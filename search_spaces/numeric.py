@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 from search_spaces.errors import SpaceError
 from search_spaces.shared import Shared
@@ -16,16 +16,18 @@ from search_spaces.values import UNSET, number, whole
 # Values of a grid that are still apart as positions in the unit interval, and whole numbers as floats: 15 digits.
 MOST = 10**15
 
+Number = TypeVar("Number", int, float)
 
-class _Numeric(Shared, ABC):
+
+class _Numeric(Shared, ABC, Generic[Number]):
     name: str
-    low: Any
-    high: Any
+    low: Number
+    high: Number
     log: bool
-    step: Any
-    default: Any
+    step: Number | None
+    default: Number
 
-    def _check(self, read: Callable[[Any, str], Any]) -> None:
+    def _check(self, read: Callable[[object, str], Number]) -> None:
         self._start(self.name)
         for bound in ("low", "high"):
             object.__setattr__(self, bound, read(getattr(self, bound), f"{self.name}.{bound}"))
@@ -72,6 +74,7 @@ class _Numeric(Shared, ABC):
             )
 
     def _check_step(self) -> None:
+        assert self.step is not None
         if self.step <= 0:
             raise SpaceError(f"{self.step!r} must be above 0", path=f"{self.name}.step")
         if (self.high - self.low) / self.step > MOST:
@@ -101,7 +104,7 @@ class _Numeric(Shared, ABC):
         """The number of values, or None for a continuum."""
 
     @abstractmethod
-    def value(self, index: int) -> Any:
+    def value(self, index: int) -> Number:
         """The value at a place among those of an int or of a stepped float, from 0."""
 
     def index(self, value: float) -> int:
@@ -111,19 +114,19 @@ class _Numeric(Shared, ABC):
         step = self.step if self.step is not None else 1
         return min(max(round((value - self.low) / step), 0), size - 1)
 
-    def nearest(self, value: float) -> Any:
+    def nearest(self, value: float) -> Number:
         """The value nearest to a number, of an int or a stepped float."""
         return self.value(self.index(value))
 
     @abstractmethod
-    def contains(self, value: Any) -> bool:
+    def contains(self, value: object) -> bool:
         """Whether it is one of the values."""
 
     @abstractmethod
-    def at(self, u: float) -> Any:
+    def at(self, u: float) -> Number:
         """The value for a number of the half-open unit interval."""
 
-    def levels(self, count: int) -> list[Any]:
+    def levels(self, count: int) -> list[Number]:
         """`count` values evenly spaced in the parameter's scale, both ends included; one level: the default."""
         if self.single:
             return [self.low]
@@ -134,7 +137,7 @@ class _Numeric(Shared, ABC):
         values = [self._along(index / (count - 1)) for index in range(count)]
         return list(dict.fromkeys(values))
 
-    def _along(self, fraction: float) -> Any:
+    def _along(self, fraction: float) -> Number:
         """The value at a fraction of the way from low to high, both included."""
         if self.log:
             raw = math.exp(math.log(self.low) + fraction * (math.log(self.high) - math.log(self.low)))
@@ -143,7 +146,7 @@ class _Numeric(Shared, ABC):
         raw = min(max(raw, self.low), self.high)
         if self.size is not None:
             return self.nearest(raw)
-        return self.low if fraction == 0 else self.high if fraction == 1 else raw
+        return self.low if fraction == 0 else self.high if fraction == 1 else type(self.low)(raw)
 
     def _range(self) -> str:
         text = f"{self.kind} {self.low!r} to {self.high!r}"
@@ -156,7 +159,7 @@ class _Numeric(Shared, ABC):
 
 
 @dataclass(frozen=True)
-class Float(_Numeric):
+class Float(_Numeric[float]):
     """A real number from `low` to `high`, both included.
 
     Args:
@@ -219,7 +222,7 @@ class Float(_Numeric):
             return (self.index(value) + 0.5) / self.size  # type: ignore[operator]
         return (value - self.low) / (self.high - self.low)
 
-    def contains(self, value: Any) -> bool:
+    def contains(self, value: object) -> bool:
         """Whether a value is inside the bounds and on a step."""
         if isinstance(value, bool) or not isinstance(value, int | float) or not self.low <= value <= self.high:
             return False
@@ -227,7 +230,7 @@ class Float(_Numeric):
 
 
 @dataclass(frozen=True)
-class Int(_Numeric):
+class Int(_Numeric[int]):
     """A whole number from `low` to `high`, both included; arguments as in `Float`."""
 
     kind: ClassVar[str] = "int"
@@ -263,14 +266,14 @@ class Int(_Numeric):
             return (math.log(value) - low) / (math.log(self.high + 0.5) - low)
         return (self.index(value) + 0.5) / self.size
 
-    def contains(self, value: Any) -> bool:
+    def contains(self, value: object) -> bool:
         """Whether a value is whole, inside the bounds and on a step."""
         if isinstance(value, bool) or not isinstance(value, int | float) or not self.low <= value <= self.high:
             return False
         return value == int(value) and (int(value) - self.low) % (self.step or 1) == 0
 
 
-def _countable(value: Any, path: str) -> int:
+def _countable(value: object, path: str) -> int:
     found = whole(value, path)
     if abs(found) > MOST:
         raise SpaceError(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 State = Literal["complete", "stopped", "failed"]
+#: What a trial reported: the metric, `training_iteration`, and what else its scheduler adds.
+Result: TypeAlias = Mapping[str, Any]
 
 
 class Outcome(NamedTuple):
@@ -14,8 +16,7 @@ class Outcome(NamedTuple):
 
     Attributes:
         state: "complete" with its full budget, "stopped" before it by the scheduler, or "failed" (an error,
-            or no
-            finite value).
+            or no finite value).
         value: the objective in the metric's own units; None if failed.
         step: how far the trial came, in steps; 0 if unknown.
     """
@@ -25,7 +26,7 @@ class Outcome(NamedTuple):
     step: int
 
 
-def read_outcome(result: Mapping[str, Any] | None, metric: str, error: bool) -> Outcome:
+def read_outcome(result: Result | None, metric: str, error: bool) -> Outcome:
     """The outcome in the result of `on_trial_complete`; a missing or non-finite objective is a failure.
 
     A result with a true `stopped` says that the scheduler ended the trial early; without it the trial is

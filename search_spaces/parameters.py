@@ -11,12 +11,12 @@ import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from search_spaces.errors import SpaceError
 from search_spaces.numeric import Float, Int
 from search_spaces.shared import Shared
-from search_spaces.values import UNSET, plain, same
+from search_spaces.values import UNSET, Plain, plain, same
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Choice(Shared):
 
     kind: ClassVar[str] = "choice"
     name: str
-    values: Sequence[Any]
-    default: Any = field(default=UNSET, kw_only=True)
+    values: Sequence[Plain]
+    default: Plain = field(default=UNSET, kw_only=True)
 
     def __post_init__(self) -> None:
         self._start(self.name)
@@ -62,28 +62,28 @@ class Choice(Shared):
     def size(self) -> int:
         return len(self.values)
 
-    def at(self, u: float) -> Any:
+    def at(self, u: float) -> Plain:
         """The value at `u` of the unit interval; 1 itself is the highest value."""
         return self.value(min(int(u * len(self.values)), len(self.values) - 1))
 
-    def position(self, value: Any) -> float:
+    def position(self, value: object) -> float:
         """The middle of a value's share of the unit interval."""
         return (self.index(value) + 0.5) / len(self.values)
 
-    def value(self, index: int) -> Any:
+    def value(self, index: int) -> Plain:
         """The value itself; a list is copied, so that nobody can change the space through a configuration."""
         value = self.values[index]
         return copy.deepcopy(value) if isinstance(value, list | dict) else value
 
-    def index(self, value: Any) -> int:
+    def index(self, value: object) -> int:
         """The position of a value in the list."""
         return next(index for index, known in enumerate(self.values) if same(known, value))
 
-    def contains(self, value: Any) -> bool:
+    def contains(self, value: object) -> bool:
         """Whether a value is listed."""
         return any(same(known, value) for known in self.values)
 
-    def levels(self, count: int) -> list[Any]:
+    def levels(self, count: int) -> list[Plain]:
         """All values."""
         return [self.value(index) for index in range(len(self.values))]
 
@@ -98,7 +98,7 @@ class Constant(Shared):
 
     kind: ClassVar[str] = "constant"
     name: str
-    value: Any
+    value: Plain
 
     def __post_init__(self) -> None:
         self._start(self.name)
@@ -108,22 +108,22 @@ class Constant(Shared):
     size: ClassVar[int] = 1
 
     @property
-    def default(self) -> Any:
+    def default(self) -> Plain:
         return copy.deepcopy(self.value)
 
-    def at(self, u: float) -> Any:
+    def at(self, u: float) -> Plain:
         """The value."""
         return self.default
 
-    def position(self, value: Any) -> float:
+    def position(self, value: object) -> float:
         """The middle of the unit interval."""
         return 0.5
 
-    def contains(self, value: Any) -> bool:
+    def contains(self, value: object) -> bool:
         """Whether this is the value."""
         return same(self.value, value)
 
-    def levels(self, count: int) -> list[Any]:
+    def levels(self, count: int) -> list[Plain]:
         """The value."""
         return [self.default]
 
@@ -135,5 +135,5 @@ class Constant(Shared):
 Parameter: TypeAlias = Float | Int | Choice | Constant
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)

@@ -9,31 +9,35 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+# Whatever each library's getter returns and its setter takes back.
+States = dict[str, Any]
+
 
 def load(modules: Iterable[str]) -> None:
     """Imports modules without a trace in the process's random states (Nevergrad's import draws from NumPy's)."""
     for module in modules:
         if module not in sys.modules:
-            before = _read("numpy" in sys.modules, "torch" in sys.modules)
+            before = _read("torch" in sys.modules)
             try:
                 import_module(module)
             finally:
                 _write(before)
 
 
-def _read(numpy: bool, torch: bool) -> dict[str, Any]:
-    states: dict[str, Any] = {"random": random.getstate()}
-    if numpy:
-        states["numpy"] = sys.modules["numpy"].random.get_state()
+def _read(torch: bool) -> States:
+    import numpy as np
+
+    states: States = {"random": random.getstate(), "numpy": np.random.get_state()}
     if torch:
         states["torch"] = sys.modules["torch"].get_rng_state()
     return states
 
 
-def _write(states: dict[str, Any]) -> None:
+def _write(states: States) -> None:
+    import numpy as np
+
     random.setstate(states["random"])
-    if "numpy" in states:
-        sys.modules["numpy"].random.set_state(states["numpy"])
+    np.random.set_state(states["numpy"])
     if "torch" in states:
         sys.modules["torch"].set_rng_state(states["torch"])
 
@@ -53,22 +57,21 @@ class OwnedState:
         import numpy as np
 
         self._torch = torch
-        self._states: dict[str, Any] = {
+        self._states: States = {
             "random": random.Random(seed).getstate(),
             "numpy": np.random.RandomState(seed).get_state(),
         }
         if torch:
             library = import_module("torch")
-
             self._states["torch"] = library.Generator().manual_seed(seed).get_state()
 
     @contextmanager
     def lent(self) -> Iterator[None]:
         """The study's own states are the process's for the length of the block."""
-        outside = _read(True, self._torch)
+        outside = _read(self._torch)
         _write(self._states)
         try:
             yield
         finally:
-            self._states = _read(True, self._torch)
+            self._states = _read(self._torch)
             _write(outside)

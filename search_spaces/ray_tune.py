@@ -10,17 +10,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from search_spaces.errors import SpaceError
 from search_spaces.parameters import Choice, Constant, Float, Int, Parameter
-from search_spaces.values import check_name
+from search_spaces.values import When, check_name
+
+if TYPE_CHECKING:
+    from ray.tune.search.sample import Domain
+
+#: What may stand in a Ray Tune space: a domain, a mapping, a list or a plain value.
+Entry: TypeAlias = Any
 
 _OURS = ("float", "int", "choice", "constant")
 HIDDEN = ("",)  # which branch was taken: a value that no training function asked for
 
 
-def convert(param_space: Any) -> list[Parameter]:
+def convert(param_space: object) -> list[Parameter]:
     """The parameters of a Ray Tune space.
 
     Raises:
@@ -32,7 +38,7 @@ def convert(param_space: Any) -> list[Parameter]:
     return list(_walk(param_space, (), {}))
 
 
-def _walk(entries: Mapping[Any, Any], path: tuple[str, ...], when: dict[str, Any]) -> Iterator[Parameter]:
+def _walk(entries: Mapping[object, Entry], path: tuple[str, ...], when: When) -> Iterator[Parameter]:
     for key, entry in entries.items():
         if not isinstance(key, str):
             raise SpaceError(f"the key {key!r} is not text; write {str(key)!r}", path=".".join(path))
@@ -43,7 +49,7 @@ def _walk(entries: Mapping[Any, Any], path: tuple[str, ...], when: dict[str, Any
         yield from _entry((*path, key), entry, when)
 
 
-def _entry(path: tuple[str, ...], entry: Any, when: dict[str, Any]) -> Iterator[Parameter]:
+def _entry(path: tuple[str, ...], entry: Entry, when: When) -> Iterator[Parameter]:
     name = "__".join(path)
     if isinstance(entry, Mapping) and set(entry) == {"grid_search"}:
         yield from _choice(path, entry["grid_search"], when)
@@ -62,7 +68,7 @@ def _entry(path: tuple[str, ...], entry: Any, when: dict[str, Any]) -> Iterator[
         yield Constant(name, entry, when=when, nested=_place(path))
 
 
-def _domain(path: tuple[str, ...], domain: Any, when: dict[str, Any]) -> Iterator[Parameter]:
+def _domain(path: tuple[str, ...], domain: Domain, when: When) -> Iterator[Parameter]:
     from ray.tune.search import sample
 
     name = "__".join(path)
@@ -96,7 +102,7 @@ def _domain(path: tuple[str, ...], domain: Any, when: dict[str, Any]) -> Iterato
         yield Float(name, domain.lower, domain.upper, step=q, **shared)
 
 
-def _choice(path: tuple[str, ...], categories: Sequence[Any], when: dict[str, Any]) -> Iterator[Parameter]:
+def _choice(path: tuple[str, ...], categories: Entry, when: When) -> Iterator[Parameter]:
     name = "__".join(path)
     if not isinstance(categories, list | tuple):
         raise SpaceError(f"{categories!r} is not a list of values", path=name)
@@ -115,7 +121,7 @@ def _choice(path: tuple[str, ...], categories: Sequence[Any], when: dict[str, An
             yield from _entry(path, rest, {**when, choice.name: value})
 
 
-def _telling_key(categories: Sequence[Any]) -> str | None:
+def _telling_key(categories: Sequence[Mapping[str, Entry]]) -> str | None:
     """The first key under which every branch has a scalar of its own."""
     if not all(isinstance(category, Mapping) for category in categories):
         return None
@@ -126,14 +132,14 @@ def _telling_key(categories: Sequence[Any]) -> str | None:
     return None
 
 
-def _is_domain(entry: Any) -> bool:
+def _is_domain(entry: Entry) -> bool:
     # By name, so that a space without domains does not import Ray.
     return any(
         kind.__name__ == "Domain" and kind.__module__ == "ray.tune.search.sample" for kind in type(entry).__mro__
     )
 
 
-def has_domain(entry: Any) -> bool:
+def has_domain(entry: Entry) -> bool:
     """Whether something holds `tune.uniform` and the like, or `tune.grid_search`, at any depth."""
     if isinstance(entry, Mapping):
         return set(entry) == {"grid_search"} or any(map(has_domain, entry.values()))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from search_spaces.documents import KINDS
 
+# A JSON Schema, or a part of one.
+Schema = dict[str, object]
+
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_SCALAR = {"type": ["string", "number", "boolean", "null"]}
+_SCALAR: Schema = {"type": ["string", "number", "boolean", "null"]}
 _ABOUT = {
     "float": "A real number.",
     "int": "A whole number.",
     "choice": "One of the values listed.",
     "constant": "A value that does not vary.",
 }
-_FIELDS: dict[str, dict[str, Any]] = {
+_FIELDS: dict[str, Schema] = {
     "low": {"description": "Lowest value, included."},
     "high": {"description": "Highest value, included."},
     "log": {"type": "boolean", "description": "Spread evenly in the logarithm; needs low > 0."},
@@ -39,7 +40,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
 _NUMBERS = {"float": "number", "int": "integer"}
 
 
-def _kind(kind: str) -> dict[str, Any]:
+def _kind(kind: str) -> Schema:
     """The schema of one type of parameter, with the fields that `documents.KINDS` gives it."""
     _, required, optional = KINDS[kind]
     fields = {name: _FIELDS[name] for name in (*required, *optional)}
@@ -55,7 +56,7 @@ def _kind(kind: str) -> dict[str, Any]:
     }
 
 
-def definitions() -> dict[str, Any]:
+def definitions() -> Schema:
     """The parts that `space_schema` refers to, for the `$defs` of a schema that holds it."""
     return {
         "parameter": {"oneOf": [_kind(kind) for kind in KINDS]},
@@ -68,7 +69,7 @@ def definitions() -> dict[str, Any]:
     }
 
 
-def space_schema() -> dict[str, Any]:
+def space_schema() -> Schema:
     """A search space without the parts it refers to, see `definitions`."""
     constraint = {"type": "string", "description": "package.module:function"}
     return {
@@ -95,7 +96,7 @@ def space_schema() -> dict[str, Any]:
     }
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> Schema:
     """A JSON Schema (draft 2020-12) of what `SearchSpace.from_dict` accepts.
 
     What a schema cannot say (a default inside its bounds, conditions on parameters declared before) is

@@ -7,15 +7,14 @@ or told twice, unknown trial ids, saving and restoring. Importing this module im
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
+import cloudpickle
 from ray.tune.search import Searcher
 
-from search_spaces.outcome import read_outcome
-
-if TYPE_CHECKING:
-    from search_spaces.algorithms.base import Mode, Proposer
+from search_spaces.outcome import Result, read_outcome
+from search_spaces.proposer import Mode, Proposer, RungProposer
+from search_spaces.values import Configuration, Point
 
 
 class StudySearcher(Searcher):
@@ -26,31 +25,29 @@ class StudySearcher(Searcher):
     are ignored.
     """
 
-    def __init__(
-        self, proposer: Proposer, *, metric: str, mode: Mode, points: Sequence[Mapping[str, Any]] = ()
-    ) -> None:
+    def __init__(self, proposer: Proposer, *, metric: str, mode: Mode, points: Sequence[Point] = ()) -> None:
         super().__init__(metric=metric, mode=mode)
         self.proposer = proposer
         self._points = [dict(point) for point in points]
         self._running: dict[str, int] = {}
         self._suggested = 0
 
-    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
+    def suggest(self, trial_id: str) -> Configuration | str:
         number = self._suggested
         if number < len(self._points):
-            config: dict[str, Any] | None = self._points[number]
-            assert config is not None
-            self.proposer.adopt(number, config)
-            config = dict(config)
+            given = self._points[number]
+            self.proposer.adopt(number, given)
+            config: Configuration = dict(given)
         else:
-            config = self.proposer.propose(number)
-            if config is None:
+            proposed = self.proposer.propose(number)
+            if proposed is None:
                 return str(Searcher.FINISHED)
+            config = proposed
         self._suggested += 1
         self._running[trial_id] = number
         return config
 
-    def on_trial_complete(self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False) -> None:
+    def on_trial_complete(self, trial_id: str, result: Result | None = None, error: bool = False) -> None:
         number = self._running.pop(trial_id, None)
         if number is not None:
             self.proposer.learn(number, read_outcome(result, self._metric, error))
@@ -61,15 +58,13 @@ class StudySearcher(Searcher):
     def on_unpause(self, trial_id: str) -> None:
         """See `on_pause`."""
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self) -> dict[str, object]:
         return dict(self.__dict__)
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
 
     def save(self, checkpoint_path: str) -> None:
-        import cloudpickle
-
         try:
             content = cloudpickle.dumps(self.get_state())
         except Exception as error:
@@ -79,8 +74,6 @@ class StudySearcher(Searcher):
             file.write(content)
 
     def restore(self, checkpoint_path: str) -> None:
-        import cloudpickle
-
         with open(checkpoint_path, "rb") as file:
             self.set_state(cloudpickle.load(file))
 
@@ -88,8 +81,9 @@ class StudySearcher(Searcher):
 class RungSearcher(StudySearcher):
     """For algorithms that learn from trials that go on; the others do not hear of intermediate results at all."""
 
-    def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
+    proposer: RungProposer
+
+    def on_trial_result(self, trial_id: str, result: Result) -> None:
         number = self._running.get(trial_id)
         if number is not None:
-            outcome = read_outcome(result, self._metric, False)
-            self.proposer.progress(number, outcome, result)  # type: ignore[attr-defined]
+            self.proposer.progress(number, read_outcome(result, self._metric, False), result)

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from search_spaces import conditions, documents
-from search_spaces.constraints import constraint_name
-from search_spaces.errors import SpaceError, nearest
+from search_spaces.constraints import Constraint, constraint_name
+from search_spaces.errors import SpaceError, did_you_mean
 from search_spaces.grid import Grid
 from search_spaces.parameters import Constant, Parameter
+from search_spaces.ray_tune import convert, has_domain
+from search_spaces.values import Configuration, Plain, Point
+
+# Chance of not finding a point when one in a hundred is allowed: 0.99 ** 2000, below 1e-8.
+ATTEMPTS = 2000
+
 
 if TYPE_CHECKING:
     import numpy as np
 
-Config: TypeAlias = dict[str, Any]
-Constraint: TypeAlias = Callable[[Config], bool]
-
-# Chance of not finding a point when one in a hundred is allowed: 0.99 ** 2000, below 1e-8.
-ATTEMPTS = 2000
+# What a pickled space consists of.
+State = tuple[tuple[Parameter, ...], tuple[Constraint, ...]]
 
 
 class SearchSpace:
@@ -32,11 +35,9 @@ class SearchSpace:
 
     Args:
         parameters: `Float`, `Int`, `Choice` and `Constant`, each after the parameters its condition names.
-            Two may
-            share a name if their conditions exclude each other.
+            Two may share a name if their conditions exclude each other.
         constraints: functions of a configuration that return whether it may be tried; give module-level
-            functions
-            to be able to write the space to YAML.
+            functions to be able to write the space to YAML.
 
     Raises:
         SpaceError: no parameter, a condition on an unknown or later parameter, conditions in a circle, two
@@ -76,7 +77,7 @@ class SearchSpace:
 
     # --- points ---------------------------------------------------------------------------------
 
-    def sample(self, rng: np.random.Generator) -> Config:
+    def sample(self, rng: np.random.Generator) -> Configuration:
         """One configuration, each existing parameter uniform in its own scale.
 
         Consumes the same number of draws whatever the branch (times the number of attempts under
@@ -95,15 +96,15 @@ class SearchSpace:
             path="constraints",
         )
 
-    def at(self, units: Sequence[float]) -> Config:
+    def at(self, units: Sequence[float]) -> Configuration:
         """The configuration at a point of the unit cube, a coordinate per parameter, constraints unasked."""
-        config: Config = {}
+        config: Configuration = {}
         for (name, at, when), u in zip(self._draws, units, strict=True):
             if when is None or conditions.holds(when, config):
                 config[name] = at(u)
         return config
 
-    def allows(self, config: Config) -> bool:
+    def allows(self, config: Configuration) -> bool:
         """Whether the constraints allow a configuration.
 
         Raises:
@@ -121,9 +122,9 @@ class SearchSpace:
                 ) from error
         return True
 
-    def existing(self, config: Mapping[str, Any]) -> dict[str, Parameter]:
+    def existing(self, config: Point) -> dict[str, Parameter]:
         """Label -> parameter for those that exist in a (complete) configuration, in order."""
-        known: Config = {}
+        known: Configuration = {}
         found: dict[str, Parameter] = {}
         for label, parameter in self.labelled.items():
             if conditions.holds(parameter.when, known) and parameter.name in config:
@@ -131,7 +132,7 @@ class SearchSpace:
                 found[label] = parameter
         return found
 
-    def check(self, config: Mapping[str, Any]) -> None:
+    def check(self, config: Point) -> None:
         """Refuse a configuration that is not in the space.
 
         Raises:
@@ -139,7 +140,7 @@ class SearchSpace:
         """
         if not isinstance(config, Mapping):
             raise SpaceError(f"{config!r} is not a configuration; write parameter: value")
-        known: Config = {}
+        known: Configuration = {}
         for parameter in self.parameters:
             if not conditions.holds(parameter.when, known):
                 continue
@@ -155,13 +156,13 @@ class SearchSpace:
         if not self.allows(dict(config)):
             raise SpaceError(f"the constraints do not allow {dict(config)}")
 
-    def _stranger(self, name: Any, known: Config) -> str:
+    def _stranger(self, name: str, known: Configuration) -> str:
         if name not in self._by_name:
-            return f"there is no such parameter{nearest(name, list(self._by_name))}; remove it"
+            return f"there is no such parameter{did_you_mean(name, list(self._by_name))}; remove it"
         needed = " or ".join(conditions.text(parameter.when) for parameter in self._by_name[name])
         return f"does not exist here: it needs {needed}, and the configuration has {known}; remove it"
 
-    def contains(self, config: Mapping[str, Any]) -> bool:
+    def contains(self, config: Point) -> bool:
         """Whether a configuration holds exactly the parameters that exist, within bounds and constraints."""
         try:
             self.check(config)
@@ -169,7 +170,7 @@ class SearchSpace:
             return False
         return True
 
-    def complete(self, point: Mapping[str, Any]) -> Config:
+    def complete(self, point: Point) -> Configuration:
         """A point with the defaults of whatever it leaves out, as plain Python values in the space's order.
 
         Raises:
@@ -177,7 +178,7 @@ class SearchSpace:
         """
         if not isinstance(point, Mapping):
             raise SpaceError(f"{point!r} is not a configuration; write parameter: value")
-        config: Config = {}
+        config: Configuration = {}
         for parameter in self.parameters:
             if conditions.holds(parameter.when, config):
                 given = point.get(parameter.name, parameter.default)
@@ -186,7 +187,7 @@ class SearchSpace:
         self.check({**config, **strangers})
         return config
 
-    def default(self) -> Config:
+    def default(self) -> Configuration:
         """The default configuration.
 
         Raises:
@@ -204,11 +205,11 @@ class SearchSpace:
             levels: values per float or int (of which a stepped or small one may have fewer), for all or by
                 name.
         """
-        return Grid(self, levels)
+        return Grid(self.parameters, self.allows, levels)
 
-    def nest(self, config: Mapping[str, Any]) -> Config:
+    def nest(self, config: Point) -> Configuration:
         """A configuration in the shape of the Ray Tune space it came from; otherwise a plain copy."""
-        nested: Config = {}
+        nested: Configuration = {}
         for parameter in self.existing(config).values():
             path = parameter.nested or (parameter.name,)
             if path == ("",):
@@ -246,12 +247,12 @@ class SearchSpace:
         lines += [f"constraint: {constraint_name(constraint)}" for constraint in self.constraints]
         return "\n".join(lines)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Plain]:
         """The YAML form: plain values only (see `search_spaces.json_schema`)."""
         return documents.space_to_dict(self.parameters, self.constraints)
 
     @classmethod
-    def from_dict(cls, mapping: Any) -> SearchSpace:
+    def from_dict(cls, mapping: object) -> SearchSpace:
         """A space from its YAML form.
 
         Raises:
@@ -261,7 +262,7 @@ class SearchSpace:
         return cls(parameters, constraints)
 
     @classmethod
-    def parse(cls, value: Any) -> SearchSpace:
+    def parse(cls, value: object) -> SearchSpace:
         """A space of whatever form: a `SearchSpace`, the YAML form with or without `parameters`, or Ray Tune's.
 
         Raises:
@@ -270,8 +271,6 @@ class SearchSpace:
         if isinstance(value, SearchSpace):
             return value
         if isinstance(value, Mapping):
-            from search_spaces.ray_tune import has_domain
-
             if has_domain(value):
                 return cls.from_ray_tune(value)
             if "parameters" not in value:
@@ -280,15 +279,13 @@ class SearchSpace:
         return cls.from_dict(value)
 
     @classmethod
-    def from_ray_tune(cls, param_space: Mapping[str, Any]) -> SearchSpace:
+    def from_ray_tune(cls, param_space: Mapping[str, object]) -> SearchSpace:
         """A space from `tune.uniform` and the like; `nest` gives configurations back in the original shape.
 
         Raises:
             SpaceError: a domain without bounds (`randn`), `sample_from`, `grid_search` over something
                 unordered.
         """
-        from search_spaces.ray_tune import convert
-
         return cls(convert(param_space))
 
     def fingerprint(self) -> str:
@@ -311,10 +308,10 @@ class SearchSpace:
         shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
         return f"SearchSpace({len(self.parameters)} parameters: {shown})"
 
-    def __getstate__(self) -> tuple[Any, ...]:
+    def __getstate__(self) -> State:
         return (self.parameters, self.constraints)
 
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
+    def __setstate__(self, state: State) -> None:
         self.__init__(*state)  # type: ignore[misc]
 
 

@@ -8,24 +8,30 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
+from search_spaces.outcome import Outcome
 from search_spaces.parameters import Choice, Parameter
+from search_spaces.proposer import Mode
 from search_spaces.random_state import OwnedState
+from search_spaces.space import SearchSpace
+from search_spaces.values import Configuration, Point
 
 if TYPE_CHECKING:
-    from search_spaces.algorithms.base import Mode
-    from search_spaces.outcome import Outcome
-    from search_spaces.space import SearchSpace
+    from ray.tune.search import Searcher
+    from ray.tune.search.sample import Domain
 
 METRIC = "objective"
 # Wrappers answer None for "not now" (a repetition, a converged local search); ask again before chance
 # decides.
 PATIENCE = 20
 
-History = list[tuple[dict[str, Any], float]]
+# Key -> place along the parameter's scale, or a choice's index as text.
+Place = dict[str, float | str]
+History = list[tuple[Place, float]]
+Domains: TypeAlias = "dict[str, Domain]"
 
 
 class Library(Protocol):
@@ -34,19 +40,19 @@ class Library(Protocol):
     uses_torch: ClassVar[bool]
     has_choices: ClassVar[bool]
 
-    def domains(self, space: SearchSpace) -> dict[str, Any]:
+    def domains(self, space: SearchSpace) -> Domains:
         """Key -> Ray Tune domain, one for each parameter that varies."""
 
-    def make(self, domains: dict[str, Any], mode: Mode, seed: int, trials: int, history: History) -> Any:
+    def make(self, domains: Domains, mode: Mode, seed: int, trials: int, history: History) -> Searcher:
         """The library's searcher. What it cannot be told later it may take from the history."""
 
-    def feed(self, searcher: Any, point: dict[str, Any]) -> bool:
+    def feed(self, searcher: Searcher, point: Place) -> bool:
         """Make `searcher.suggest` answer this point next; False where it cannot be told."""
 
-    def unlock(self, searcher: Any) -> None:
+    def unlock(self, searcher: Searcher) -> None:
         """Called when the searcher answers "not now"."""
 
-    def enter(self, searcher: Any) -> None:
+    def enter(self, searcher: Searcher) -> None:
         """Called before the searcher is used: put what the library keeps per process to what it was."""
 
 
@@ -69,15 +75,15 @@ class Adapter:
         self._trials = trials
         self._rng = np.random.default_rng(own)
         self._state = OwnedState(state, torch=spec.uses_torch)
-        self._searcher: Any = None
+        self._searcher: Searcher = None
         self._history: History = []
-        self._proposed: dict[int, dict[str, Any]] = {}
-        self._given: dict[int, dict[str, Any]] = {}
+        self._proposed: dict[int, tuple[str, Place]] = {}
+        self._given: dict[int, Place] = {}
         self._asked = 0
         self._worst: float | None = None
-        self._owed: list[tuple[str | None, dict[str, Any]]] = []
+        self._owed: list[tuple[str | None, Place]] = []
 
-    def propose(self, number: int) -> dict[str, Any]:
+    def propose(self, number: int) -> Configuration:
         with self._state.lent(), _quiet():
             if self._searcher is None:
                 self._searcher = self._make()
@@ -88,14 +94,14 @@ class Adapter:
                     continue
                 config = self._decode(point)
                 if self._space.allows(config):
-                    self._proposed[number] = point
+                    self._proposed[number] = (self._id(self._asked), point)
                     return config
                 self._tell(self._id(self._asked), point, None)
         config = self._space.sample(self._rng)
         self.adopt(number, config)
         return config
 
-    def adopt(self, number: int, config: Mapping[str, Any]) -> None:
+    def adopt(self, number: int, config: Point) -> None:
         self._given[number] = self._encode(config)
 
     def learn(self, number: int, outcome: Outcome) -> None:
@@ -103,16 +109,16 @@ class Adapter:
             if self._searcher is not None:
                 self._spec.enter(self._searcher)
             if number in self._proposed:
-                point = self._proposed.pop(number)
-                self._tell(point["_id"], point, outcome.value)
+                trial, point = self._proposed.pop(number)
+                self._tell(trial, point, outcome.value)
             else:
                 self._tell(None, self._given.pop(number), outcome.value)
 
-    def remember(self, config: Mapping[str, Any], value: float) -> None:
+    def remember(self, config: Point, value: float) -> None:
         with self._state.lent(), _quiet():
             self._tell(None, self._encode(config), value)
 
-    def _make(self) -> Any:
+    def _make(self) -> Searcher:
         seed = self._seed % 2**31
         domains = self._spec.domains(self._space)
         searcher = self._spec.make(domains, self._mode, seed, self._trials, self._history)
@@ -123,16 +129,14 @@ class Adapter:
     def _id(self, asked: int) -> str:
         return f"t{asked}"
 
-    def _suggest(self) -> dict[str, Any] | None:
+    def _suggest(self) -> Place | None:
         self._asked += 1
         point = self._searcher.suggest(self._id(self._asked))
         if point is None:
             self._spec.unlock(self._searcher)
-        if not isinstance(point, dict):
-            return None
-        return {**point, "_id": self._id(self._asked)}
+        return dict(point) if isinstance(point, dict) else None
 
-    def _tell(self, trial: str | None, point: dict[str, Any], value: float | None) -> None:
+    def _tell(self, trial: str | None, point: Place, value: float | None) -> None:
         """A trial's value; one that failed counts as the worst so far, as soon as there is one."""
         if value is None:
             self._owed.append((trial, point))
@@ -146,7 +150,7 @@ class Adapter:
             self._tell_value(owed_trial, owed_point, self._worst)
         self._owed.clear()
 
-    def _tell_value(self, trial: str | None, point: dict[str, Any], value: float | None) -> None:
+    def _tell_value(self, trial: str | None, point: Place, value: float | None) -> None:
         assert value is not None
         if trial is not None:
             self._searcher.on_trial_complete(trial, _result(point, value))
@@ -155,15 +159,15 @@ class Adapter:
         else:
             self._replay(self._searcher, point, value)
 
-    def _replay(self, searcher: Any, point: dict[str, Any], value: float) -> None:
+    def _replay(self, searcher: Searcher, point: Place, value: float) -> None:
         if self._spec.feed(searcher, point):
             self._asked += 1
             if searcher.suggest(self._id(self._asked)) is not None:
                 searcher.on_trial_complete(self._id(self._asked), _result(point, value))
 
-    def _encode(self, config: Mapping[str, Any]) -> dict[str, Any]:
+    def _encode(self, config: Point) -> Place:
         existing = {id(parameter) for parameter in self._space.existing(config).values()}
-        point: dict[str, Any] = {}
+        point: Place = {}
         for key, parameter in varying(self._space).items():
             value: Any = config[parameter.name] if id(parameter) in existing else parameter.default
             if isinstance(parameter, Choice) and self._spec.has_choices:
@@ -172,7 +176,7 @@ class Adapter:
                 point[key] = parameter.position(value)
         return point
 
-    def _decode(self, point: Mapping[str, Any]) -> dict[str, Any]:
+    def _decode(self, point: Place) -> Configuration:
         keys = {id(parameter): key for key, parameter in varying(self._space).items()}
         units: list[float] = []
         for parameter in self._space.parameters:
@@ -186,10 +190,9 @@ class Adapter:
         return self._space.at(units)
 
 
-def _result(point: dict[str, Any], value: float) -> dict[str, Any]:
+def _result(point: Place, value: float) -> dict[str, object]:
     """What a wrapper wants to see; one unit of cost for every trial, so that no clock decides anything."""
-    config = {key: coordinate for key, coordinate in point.items() if key != "_id"}
-    return {METRIC: value, "training_iteration": 1, "time_total_s": 1.0, "config": config}
+    return {METRIC: value, "training_iteration": 1, "time_total_s": 1.0, "config": dict(point)}
 
 
 @contextmanager

@@ -10,6 +10,13 @@ from typing import Any, TypeAlias
 from search_spaces.errors import SpaceError
 
 Scalar: TypeAlias = str | int | float | bool | None
+#: A JSON value: what a choice, a constant and a YAML file may hold.
+Plain: TypeAlias = Scalar | list["Plain"] | dict[str, "Plain"]
+#: Name -> value of the parameters that exist. Training code calculates with the values, so their type stays open.
+Configuration: TypeAlias = dict[str, Any]
+#: A configuration or a part of one, to be read only.
+Point: TypeAlias = Mapping[str, Any]
+#: Name -> the value, or the values, under which a parameter exists.
 When: TypeAlias = Mapping[str, Any]
 
 
@@ -23,7 +30,7 @@ class _Unset:
         return "UNSET"
 
 
-UNSET: Any = _Unset()
+UNSET: Any = _Unset()  # stands for a value of any type
 _NAME = re.compile(r"[^\W\d][\w-]*")
 _RESERVED = {
     "eval": "Ray Tune executes a key of that name",
@@ -31,7 +38,7 @@ _RESERVED = {
 }
 
 
-def check_name(name: Any) -> str:
+def check_name(name: object) -> str:
     """The name itself, or an error: names are flat keys in Ray, MLflow and Parquet alike."""
     if not isinstance(name, str) or not name:
         raise SpaceError(f"parameter name {name!r} must be a non-empty text", path=str(name))
@@ -51,7 +58,7 @@ def check_name(name: Any) -> str:
     return name
 
 
-def check_when(when: Any) -> dict[str, tuple[Scalar, ...]]:
+def check_when(when: object) -> dict[str, tuple[Scalar, ...]]:
     """`{"model": "ridge"}` or `{"model": ["ridge", "lasso"]}` as name -> allowed values; all must hold."""
     if not isinstance(when, Mapping):
         raise SpaceError(f"{when!r} is not a condition; write parameter: value, or parameter: [value, …]", path="when")
@@ -60,15 +67,17 @@ def check_when(when: Any) -> dict[str, tuple[Scalar, ...]]:
         values = tuple(allowed) if isinstance(allowed, list | tuple) else (allowed,)
         if not values:
             raise SpaceError("no value allowed, so it can never hold; name at least one", path=f"when.{parent}")
-        plain_values = tuple(plain(value, f"when.{parent}") for value in values)
-        for value in plain_values:
-            if isinstance(value, list | dict):
-                raise SpaceError(f"{value!r} cannot be compared; use text or a number", path=f"when.{parent}")
-        result[str(parent)] = plain_values
+        scalars: list[Scalar] = []
+        for value in values:
+            found = plain(value, f"when.{parent}")
+            if isinstance(found, list | dict):
+                raise SpaceError(f"{found!r} cannot be compared; use text or a number", path=f"when.{parent}")
+            scalars.append(found)
+        result[str(parent)] = tuple(scalars)
     return result
 
 
-def plain(value: Any, path: str) -> Any:
+def plain(value: object, path: str) -> Plain:
     """A JSON value: numpy scalars become Python numbers and tuples become lists; anything else is refused."""
     if value is None or isinstance(value, str | bool):
         return str(value) if isinstance(value, str) else value
@@ -93,7 +102,7 @@ def plain(value: Any, path: str) -> Any:
     )
 
 
-def number(value: Any, path: str) -> float | int:
+def number(value: object, path: str) -> float | int:
     value = plain(value, path)
     if isinstance(value, str):  # YAML 1.1 readers take 1e-4 for text
         try:
@@ -106,13 +115,13 @@ def number(value: Any, path: str) -> float | int:
     return value
 
 
-def whole(value: Any, path: str) -> int:
+def whole(value: object, path: str) -> int:
     found = number(value, path)
     if isinstance(found, float) and not found.is_integer():
         raise SpaceError(f"{found!r} is not a whole number; use a float parameter, or round it", path=path)
     return int(found)
 
 
-def same(a: Any, b: Any) -> bool:
+def same(a: object, b: object) -> bool:
     """Equality that keeps true apart from 1."""
     return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)

@@ -34,8 +34,8 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        found: dict[Any, Any] = {}
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:
+        found: dict[object, object] = {}
         for key_node, value_node in node.value:
             key = self.construct_object(key_node, deep=True)
             if isinstance(key, list | dict):
@@ -49,8 +49,9 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 class _RefusedError(Exception):
     """What YAML allows and we do not, with the node or event where it stands."""
 
-    def __init__(self, where: Any, message: str) -> None:
+    def __init__(self, where: yaml.Node | yaml.Event, message: str) -> None:
         super().__init__(message)
+        assert where.start_mark is not None
         self.line = where.start_mark.line + 1
 
 

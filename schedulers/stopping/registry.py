@@ -6,10 +6,9 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from pathlib import Path
 
-from schedulers import stopping
-from schedulers.errors import SchedulerError, nearest
+from schedulers.errors import SchedulerError, did_you_mean
 from schedulers.stopping.rule import RuleSpec
 
 
@@ -17,8 +16,8 @@ from schedulers.stopping.rule import RuleSpec
 def rules() -> dict[str, type[RuleSpec]]:
     """Spec classes by name, in alphabetical order."""
     found: dict[str, type[RuleSpec]] = {}
-    for info in pkgutil.iter_modules(stopping.__path__):
-        module = importlib.import_module(f"{stopping.__name__}.{info.name}")
+    for info in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        module = importlib.import_module(f"{__package__}.{info.name}")
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, RuleSpec) and value is not RuleSpec:
                 found[value.name] = value
@@ -30,10 +29,11 @@ def names() -> list[str]:
     return list(rules())
 
 
-def parse(value: Mapping[str, Any] | None) -> tuple[RuleSpec, ...]:
+def parse(value: Mapping[str, object] | None) -> tuple[RuleSpec, ...]:
     """The rules of a mapping from name to options (or to the one value a rule's short form takes).
 
-    Raises `SchedulerError` for an unknown name or option (naming the nearest valid one) or a bad value.
+    Raises:
+        SchedulerError: an unknown name or option (naming the nearest valid one), or a bad value.
     """
     if value is None:
         return ()
@@ -41,5 +41,5 @@ def parse(value: Mapping[str, Any] | None) -> tuple[RuleSpec, ...]:
         raise SchedulerError(f"stopping rules {value!r}: give a mapping of name: options ({', '.join(names())})")
     for name in value:
         if name not in rules():
-            raise SchedulerError(f"unknown stopping rule {name!r}; {nearest(str(name), names())}")
+            raise SchedulerError(f"unknown stopping rule {name!r}; {did_you_mean(str(name), names())}")
     return tuple(rules()[name].from_options(options) for name, options in value.items())

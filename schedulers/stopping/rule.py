@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from schedulers.errors import SchedulerError, complaints, nearest
+from schedulers.errors import SchedulerError, complaints, did_you_mean
+from schedulers.protocols import Result
 from schedulers.ray_classes import InFrontOfRay
 from schedulers.spec import Mode
 
@@ -21,8 +22,10 @@ else:
 class RuleSpec(BaseModel, ABC):
     """Base of all rules' specs. A subclass in its own file of this package is a new rule.
 
-    name: the word used in definitions. summary: one sentence for the table. short: the option that a plain
-    value stands for, as in `target: 0.95`.
+    Attributes:
+        name: the word used in definitions.
+        summary: one sentence for the table.
+        short: the option that a plain value stands for, as in `target: 0.95`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -32,25 +35,25 @@ class RuleSpec(BaseModel, ABC):
     short: ClassVar[str]
 
     @classmethod
-    def from_options(cls, value: Any) -> Self:
+    def from_options(cls, value: object) -> Self:
         """The spec from a mapping of options or the short form; `SchedulerError` names what is wrong."""
         options = dict(value) if isinstance(value, Mapping) else {cls.short: value}
         for option in options:
             if option not in cls.model_fields:
-                hint = nearest(str(option), cls.model_fields)
+                hint = did_you_mean(str(option), cls.model_fields)
                 raise SchedulerError(f"stopping rule {cls.name}: unknown option {option!r}; {hint}")
         try:
             return cls.model_validate(options)
         except ValidationError as error:
             raise SchedulerError(f"stopping rule {cls.name}: {complaints(error)}") from None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """All options by name."""
         return self.model_dump(mode="json")
 
     @abstractmethod
-    def build(self, *, metric: str, mode: Mode) -> Any:
-        """A `ray.tune` `Stopper` for one study (`StudyStopper`)."""
+    def build(self, *, metric: str, mode: Mode) -> StudyStopper:
+        """A `ray.tune` `Stopper` for one study."""
 
 
 class StudyStopper(InFrontOfRay, Stopper):
@@ -58,7 +61,7 @@ class StudyStopper(InFrontOfRay, Stopper):
 
     ray_class = "ray.tune.Stopper"
 
-    def __call__(self, trial_id: str, result: Mapping[str, Any]) -> bool:
+    def __call__(self, trial_id: str, result: Result) -> bool:
         """Whether this trial, which has just reported, is to end."""
         return False
 

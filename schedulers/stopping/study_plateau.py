@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import Field
 
 from schedulers.ray_classes import in_front_of_ray
@@ -14,8 +12,9 @@ from schedulers.stopping.rule import RuleSpec, StudyStopper
 class StudyPlateauSpec(RuleSpec):
     """The study ends when this many trials in a row, of whatever end, brought no better full trial.
 
-    trials: how many.
-    min_delta: by how much a score must be better than the best so far to count, in the metric's units.
+    Attributes:
+        trials: how many.
+        min_delta: by how much a score must be better than the best so far to count, in the metric's units.
     """
 
     name = "study_plateau"
@@ -25,7 +24,7 @@ class StudyPlateauSpec(RuleSpec):
     trials: int = Field(ge=1)
     min_delta: float = Field(default=0.0, ge=0.0)
 
-    def build(self, *, metric: str, mode: Mode) -> Any:
+    def build(self, *, metric: str, mode: Mode) -> StudyStopper:
         return in_front_of_ray(StudyPlateauStopper)(self, mode)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from pydantic import Field
 
@@ -16,8 +15,9 @@ from schedulers.stopping.rule import RuleSpec, StudyStopper
 class StudyTimeSpec(RuleSpec):
     """A study's time budget; a running trial ends at its next step, protected ones go on to their end.
 
-    seconds: wall time since the study's first trial started; in a resumed study the seconds of the earlier
-        attempt's trials count too.
+    Attributes:
+        seconds: wall time since the study's first trial started; in a resumed study the seconds of the earlier
+            attempt's trials count too.
     """
 
     name = "study_time"
@@ -26,7 +26,7 @@ class StudyTimeSpec(RuleSpec):
 
     seconds: float = Field(gt=0)
 
-    def build(self, *, metric: str, mode: Mode, clock: Callable[[], float] = time.monotonic) -> Any:
+    def build(self, *, metric: str, mode: Mode, clock: Callable[[], float] = time.monotonic) -> StudyStopper:
         return in_front_of_ray(StudyTimeStopper)(self.seconds, clock)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode
 from schedulers.stopping.rule import RuleSpec, StudyStopper
@@ -12,7 +10,8 @@ from schedulers.stopping.rule import RuleSpec, StudyStopper
 class TargetSpec(RuleSpec):
     """The study ends when a trial with its full budget has a score at least as good as this.
 
-    score: in the metric's own direction and units.
+    Attributes:
+        score: in the metric's own direction and units.
     """
 
     name = "target"
@@ -21,7 +20,7 @@ class TargetSpec(RuleSpec):
 
     score: float
 
-    def build(self, *, metric: str, mode: Mode) -> Any:
+    def build(self, *, metric: str, mode: Mode) -> StudyStopper:
         return in_front_of_ray(TargetStopper)(self.score, mode)
 
 

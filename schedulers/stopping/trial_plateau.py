@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pydantic import Field
 
+from schedulers.protocols import Result
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode
 from schedulers.stopping.rule import RuleSpec, StudyStopper
@@ -19,8 +17,9 @@ class TrialPlateauSpec(RuleSpec):
     Such a trial can win: with its best step where every step gives a model (rounds, epochs), an objective's with its
     last. Where steps are folds the rule does nothing.
 
-    steps: how many.
-    min_delta: by how much a score must be better than the trial's best to count, in the metric's units.
+    Attributes:
+        steps: how many.
+        min_delta: by how much a score must be better than the trial's best to count, in the metric's units.
     """
 
     name = "trial_plateau"
@@ -30,7 +29,7 @@ class TrialPlateauSpec(RuleSpec):
     steps: int = Field(ge=1)
     min_delta: float = Field(default=0.0, ge=0.0)
 
-    def build(self, *, metric: str, mode: Mode) -> Any:
+    def build(self, *, metric: str, mode: Mode) -> StudyStopper:
         return in_front_of_ray(TrialPlateauStopper)(self, metric, mode)
 
 
@@ -41,7 +40,7 @@ class TrialPlateauStopper(StudyStopper):
         self._spec, self._metric, self._sign = spec, metric, 1.0 if mode == "max" else -1.0
         self._best: dict[str, tuple[float, int]] = {}
 
-    def __call__(self, trial_id: str, result: Mapping[str, Any]) -> bool:
+    def __call__(self, trial_id: str, result: Result) -> bool:
         step, signed = result[STEP], self._sign * result[self._metric]
         best = self._best.get(trial_id)
         if best is None or signed > best[0] + self._spec.min_delta:

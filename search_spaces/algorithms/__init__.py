@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from importlib import import_module
+from pkgutil import iter_modules
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from search_spaces.algorithms.base import Algorithm
-from search_spaces.errors import SpaceError, nearest, rule
+from search_spaces.errors import SpaceError, did_you_mean, rule
 
 __all__ = ["Algorithm", "names", "parse", "registry"]
 
@@ -19,9 +23,6 @@ __all__ = ["Algorithm", "names", "parse", "registry"]
 @cache
 def registry() -> dict[str, type[Algorithm]]:
     """Name -> specification class, by name."""
-    from importlib import import_module
-    from pkgutil import iter_modules
-
     for module in iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
     found: dict[str, type[Algorithm]] = {}
@@ -40,26 +41,26 @@ def names() -> list[str]:
     return list(registry())
 
 
-def parse(definition: str | Mapping[str, Any] | Algorithm) -> Algorithm:
+def parse(definition: str | Mapping[str, object] | Algorithm) -> Algorithm:
     """A validated specification from a name, from a mapping with `name` and options, or itself.
 
     Raises:
         SpaceError: an unknown algorithm or option (naming the nearest valid one), or an option's wrong value.
     """
-    from pydantic import ValidationError
-
     if isinstance(definition, Algorithm):
         return definition
     given = {"name": definition} if isinstance(definition, str) else definition
     if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
         raise SpaceError(f"{definition!r} is not an algorithm; write its name, or a mapping with name and options")
-    name = given["name"]
+    name = str(given["name"])
     kind = registry().get(name)
     if kind is None:
         gone = _GONE.get(name.lower())
         if gone is not None:
             raise SpaceError(gone)
-        raise SpaceError(f"there is no algorithm {name!r}{nearest(name, names())}; it is one of {', '.join(names())}")
+        raise SpaceError(
+            f"there is no algorithm {name!r}{did_you_mean(name, names())}; it is one of {', '.join(names())}"
+        )
     try:
         return kind(**given)
     except ValidationError as error:
@@ -73,11 +74,11 @@ _GONE = {
 }
 
 
-def _depth(complaint: Any) -> int:
+def _depth(complaint: ErrorDetails) -> int:
     return len(complaint["loc"])
 
 
-def _first(error: Any, kind: type[Algorithm], name: str) -> SpaceError:
+def _first(error: ValidationError, kind: type[Algorithm], name: str) -> SpaceError:
     """Pydantic's first complaint in this package's words."""
     first, *others = error.errors()
     # Of a union every member complains: the one that got furthest is meant. Its name in the path is pydantic's.
@@ -87,6 +88,6 @@ def _first(error: Any, kind: type[Algorithm], name: str) -> SpaceError:
     options = [option for option in kind.model_fields if option != "name"]
     if complaint["type"] == "extra_forbidden":
         has = f"its options are {', '.join(options)}" if options else "it has no options"
-        return SpaceError(f"{name} has no option {option!r}{nearest(option, options)}; {has}", path=option)
+        return SpaceError(f"{name} has no option {option!r}{did_you_mean(option, options)}; {has}", path=option)
     told = complaint["type"] == "value_error"
     return SpaceError(rule(complaint) if told else f"{value!r} {rule(complaint)}", path=option)

@@ -4,40 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, ClassVar
 
+from packaging.version import Version
 from pydantic import BaseModel, ConfigDict
 
 from search_spaces.errors import SpaceError
+from search_spaces.proposer import Mode, Proposer
+from search_spaces.random_state import load
+from search_spaces.space import SearchSpace
+from search_spaces.values import Configuration, Plain, Point
 
 if TYPE_CHECKING:
-    from ray.tune.search import Searcher
-
-    from search_spaces.outcome import Outcome
-    from search_spaces.space import SearchSpace
-
-Mode = Literal["max", "min"]
-
-
-class Proposer(Protocol):
-    """The part of an algorithm that differs from the others; `StudySearcher` does everything else.
-
-    Trials are numbered from 0 in the order they were suggested. A proposer is used by one study in one
-    thread, draws only from generators it made from its seed, and hands out configurations that are its
-    caller's to change.
-    """
-
-    def propose(self, number: int) -> dict[str, Any] | None:
-        """The configuration of trial `number`, inside the space; None when there is none left for ever."""
-
-    def adopt(self, number: int, config: Mapping[str, Any]) -> None:
-        """Trial `number` evaluates a point that was given, not proposed."""
-
-    def learn(self, number: int, outcome: Outcome) -> None:
-        """Trial `number` ended; called once for each trial at most, failed ones included."""
-
-    def remember(self, config: Mapping[str, Any], value: float) -> None:
-        """A point whose score is known from before this study; not a trial."""
+    from search_spaces.searcher import StudySearcher
 
 
 class Algorithm(BaseModel, ABC):
@@ -58,7 +39,7 @@ class Algorithm(BaseModel, ABC):
     breaks_from: ClassVar[Mapping[str, str]] = {}  # distribution -> first version that does not work
     limits: ClassVar[str] = ""  # which versions work, what broke and how it was seen
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Plain]:
         """Name and the options that differ from their defaults; `parse` gives the same specification back."""
         return {"name": self.name, **self.model_dump(mode="json", exclude_defaults=True, exclude={"name"})}
 
@@ -83,16 +64,9 @@ class Algorithm(BaseModel, ABC):
     @classmethod
     def installed(cls) -> bool:
         """Whether the libraries it needs are here (their versions are not asked)."""
-        from importlib.util import find_spec
-
         return all(find_spec(module) is not None for module in cls.requires)
 
     def _check_installed(self) -> None:
-        from importlib.metadata import PackageNotFoundError, version
-        from importlib.util import find_spec
-
-        from packaging.version import Version
-
         more = f" ({self.limits})" if self.limits else ""
         missing = [pip for module, pip in self.requires.items() if find_spec(module) is None]
         if missing:
@@ -125,9 +99,9 @@ class Algorithm(BaseModel, ABC):
         mode: Mode,
         seed: int,
         trials: int | None = None,
-        points: Sequence[Mapping[str, Any]] = (),
-        evaluated: Sequence[tuple[Mapping[str, Any], float]] = (),
-    ) -> Searcher:
+        points: Sequence[Point] = (),
+        evaluated: Sequence[tuple[Point, float]] = (),
+    ) -> StudySearcher:
         """A searcher for one study; cheap enough to make thousands.
 
         Args:
@@ -142,8 +116,7 @@ class Algorithm(BaseModel, ABC):
         Raises:
             SpaceError: a point outside the space, or what `check` refuses.
         """
-        from search_spaces.random_state import load
-        from search_spaces.searcher import RungSearcher, StudySearcher
+        from search_spaces.searcher import RungSearcher, StudySearcher  # imports Ray
 
         if mode not in ("max", "min"):
             raise SpaceError(f"{mode!r} must be 'max' or 'min'", path="mode")
@@ -165,7 +138,7 @@ class Algorithm(BaseModel, ABC):
         """What suggests and learns; the library is there by now."""
 
 
-def _inside(space: SearchSpace, point: Mapping[str, Any], path: str) -> dict[str, Any]:
+def _inside(space: SearchSpace, point: Point, path: str) -> Configuration:
     try:
         return space.complete(point)
     except SpaceError as error:

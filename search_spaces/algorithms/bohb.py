@@ -11,21 +11,24 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from search_spaces.algorithms.base import Algorithm, Mode, Proposer
+from search_spaces.algorithms.base import Algorithm
 from search_spaces.conditions import holds
+from search_spaces.outcome import Outcome, Result
 from search_spaces.parameters import Choice, Parameter
+from search_spaces.proposer import Mode, Proposer
 from search_spaces.random_state import OwnedState
+from search_spaces.space import SearchSpace
+from search_spaces.values import Configuration, Point, When
 
 if TYPE_CHECKING:
-    from search_spaces.outcome import Outcome
-    from search_spaces.space import SearchSpace
+    from hpbandster.optimizers.config_generators.bohb import BOHB
 
 PATIENCE = 20
 
@@ -75,9 +78,9 @@ class Bohb(Algorithm):
 
 
 class _Branch(NamedTuple):
-    when: dict[str, Any]
+    when: When
     members: list[tuple[str, Parameter]]
-    generator: Any  # None where nothing varies
+    generator: BOHB | None  # None where nothing varies
 
 
 class _Densities:
@@ -90,10 +93,10 @@ class _Densities:
         self._rng = np.random.default_rng(first)
         self._state = OwnedState(second)
         self._branches = list(_make_branches(spec, space, third))
-        self._running: dict[int, tuple[Mapping[str, Any], set[float]]] = {}
-        self._remembered: list[tuple[Mapping[str, Any], float]] = []
+        self._running: dict[int, tuple[Point, set[float]]] = {}
+        self._remembered: list[tuple[Point, float]] = []
 
-    def propose(self, number: int) -> dict[str, Any]:
+    def propose(self, number: int) -> Configuration:
         for _ in range(PATIENCE):
             with self._state.lent(), _quiet():
                 config = self._draw()
@@ -104,8 +107,8 @@ class _Densities:
         self.adopt(number, config)
         return config
 
-    def _draw(self) -> dict[str, Any]:
-        config: dict[str, Any] = {}
+    def _draw(self) -> Configuration:
+        config: Configuration = {}
         for when, members, generator in self._branches:
             if not holds(when, config):
                 continue
@@ -119,10 +122,10 @@ class _Densities:
                     config[parameter.name] = parameter.at(float(drawn[label]))
         return {p.name: config[p.name] for p in self._space.parameters if p.name in config}
 
-    def adopt(self, number: int, config: Mapping[str, Any]) -> None:
+    def adopt(self, number: int, config: Point) -> None:
         self._running[number] = (dict(config), set())
 
-    def progress(self, number: int, outcome: Outcome, result: Mapping[str, Any]) -> None:
+    def progress(self, number: int, outcome: Outcome, result: Result) -> None:
         """A trial that goes on has spent the budget of a rung (only HyperBand for BOHB says so)."""
         budget = (result.get("hyperband_info") or {}).get("budget")
         if budget is not None:
@@ -137,7 +140,7 @@ class _Densities:
         self._tell(number, float(outcome.step), outcome.value)
         del self._running[number]
 
-    def remember(self, config: Mapping[str, Any], value: float) -> None:
+    def remember(self, config: Point, value: float) -> None:
         self._remembered.append((dict(config), value))
 
     def _tell(self, number: int, budget: float, value: float | None) -> None:
@@ -146,7 +149,7 @@ class _Densities:
             told.add(budget)
             self._result(config, budget, math.inf if value is None else self._sign * value)
 
-    def _result(self, config: Mapping[str, Any], budget: float, loss: float) -> None:
+    def _result(self, config: Point, budget: float, loss: float) -> None:
         existing = self._space.existing(config)
         for _, members, generator in self._branches:
             if generator is None or members[0][0] not in existing:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from itertools import islice
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from search_spaces.algorithms.base import Algorithm, Mode, Proposer
+from search_spaces.algorithms.base import Algorithm
 from search_spaces.errors import SpaceError
-
-if TYPE_CHECKING:
-    from search_spaces.outcome import Outcome
-    from search_spaces.space import SearchSpace
+from search_spaces.outcome import Outcome
+from search_spaces.proposer import Mode, Proposer
+from search_spaces.space import SearchSpace
+from search_spaces.values import Configuration, Point
 
 Levels = Annotated[int, Field(ge=1)]
 
@@ -74,31 +74,29 @@ class _Combinations:
         self._taken = 0
         self._done: set[str] = set()
 
-    def propose(self, number: int) -> dict[str, Any] | None:
+    def propose(self, number: int) -> Configuration | None:
         for config in self._configs:
             self._taken += 1
             if not self._done or _key(config) not in self._done:
                 return config
         return None
 
-    def adopt(self, number: int, config: Mapping[str, Any]) -> None:
+    def adopt(self, number: int, config: Point) -> None:
         self._done.add(_key(config))
 
     def learn(self, number: int, outcome: Outcome) -> None:
         """Nothing to learn."""
 
-    def remember(self, config: Mapping[str, Any], value: float) -> None:
+    def remember(self, config: Point, value: float) -> None:
         self._done.add(_key(config))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_configs"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        from itertools import islice
-
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         self._configs = islice(iter(self._grid), self._taken, None)
 
 
-def _key(config: Mapping[str, Any]) -> str:
+def _key(config: Point) -> str:
     return json.dumps(config, sort_keys=True)

@@ -9,19 +9,23 @@ branches of a conditional space need no nesting: each is its own HyperOpt domain
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from search_spaces.algorithms.base import Algorithm, Mode, Proposer
+from search_spaces.algorithms.base import Algorithm
 from search_spaces.conditions import holds
+from search_spaces.outcome import Outcome
 from search_spaces.parameters import Choice, Constant, Parameter
+from search_spaces.proposer import Mode, Proposer
+from search_spaces.space import SearchSpace
+from search_spaces.values import Configuration, Plain, Point, When
 
 if TYPE_CHECKING:
-    from search_spaces.outcome import Outcome
-    from search_spaces.space import SearchSpace
+    from hyperopt.base import Domain
+    from hyperopt.pyll import Apply
 
 PATIENCE = 20
 
@@ -61,9 +65,9 @@ class HyperOpt(Algorithm):
 
 
 class _Branch(NamedTuple):
-    when: dict[str, Any]
+    when: When
     members: list[tuple[str, Parameter]]
-    domain: Any  # None where nothing varies
+    domain: Domain | None  # None where nothing varies
 
 
 @lru_cache(maxsize=64)
@@ -79,7 +83,7 @@ def _branches(space: SearchSpace) -> list[_Branch]:
     return found
 
 
-def _node(label: str, parameter: Parameter) -> Any:
+def _node(label: str, parameter: Parameter) -> Apply:
     from hyperopt import hp
 
     assert not isinstance(parameter, Constant)
@@ -94,13 +98,13 @@ def _node(label: str, parameter: Parameter) -> Any:
     return hp.uniform(label, parameter.low, parameter.high)
 
 
-def _to_hyperopt(parameter: Parameter, value: Any) -> Any:
+def _to_hyperopt(parameter: Parameter, value: Any) -> float:
     assert not isinstance(parameter, Constant)
     by_index = isinstance(parameter, Choice) or (parameter.size is not None and not parameter.log)
     return parameter.index(value) if by_index else float(value)
 
 
-def _from_hyperopt(parameter: Parameter, value: Any) -> Any:
+def _from_hyperopt(parameter: Parameter, value: float) -> Plain:
     assert not isinstance(parameter, Constant)
     if isinstance(parameter, Choice):
         return parameter.value(int(value))
@@ -111,23 +115,27 @@ def _from_hyperopt(parameter: Parameter, value: Any) -> Any:
     return min(max(float(value), parameter.low), parameter.high)
 
 
-class _Absent(dict[str, Any]):
+class _Absent(dict[str, list[float]]):
     """HyperOpt's mark for a parameter that a trial did not have: an empty list."""
 
-    def __missing__(self, label: str) -> list[Any]:
+    def __missing__(self, label: str) -> list[float]:
         return []
+
+
+# A trial as HyperOpt keeps it: nested dictionaries.
+_Row = dict[str, Any]
 
 
 class _History:
     """The part of HyperOpt's `Trials` that its estimator reads."""
 
     def __init__(self) -> None:
-        self.trials: list[dict[str, Any]] = []
+        self.trials: list[_Row] = []
 
     def __len__(self) -> int:
         return len(self.trials)
 
-    def new_trial_docs(self, tids: Any, specs: Any, results: Any, miscs: list[Any]) -> list[Any]:
+    def new_trial_docs(self, tids: object, specs: object, results: object, miscs: list[_Row]) -> list[_Row]:
         return miscs
 
 
@@ -140,9 +148,9 @@ class _Domains:
         self._sign = -1.0 if mode == "max" else 1.0
         self._rng = np.random.default_rng(seed)
         self._history = _History()
-        self._running: dict[int, dict[str, Any]] = {}
+        self._running: dict[int, _Row] = {}
 
-    def propose(self, number: int) -> dict[str, Any]:
+    def propose(self, number: int) -> Configuration:
         if len(self._history) >= self._spec.n_startup_trials:
             for _ in range(PATIENCE):
                 config = self._draw()
@@ -154,14 +162,14 @@ class _Domains:
         self.adopt(number, config)
         return config
 
-    def _draw(self) -> dict[str, Any]:
+    def _draw(self) -> Configuration:
         from hyperopt import tpe
 
-        config: dict[str, Any] = {}
+        config: Configuration = {}
         for when, members, domain in _branches(self._space):
             if not holds(when, config):
                 continue
-            drawn: Mapping[str, Any] = {}
+            drawn: Mapping[str, Sequence[float]] = {}
             if domain is not None:
                 (misc,) = tpe.suggest(
                     [len(self._history)],
@@ -182,18 +190,18 @@ class _Domains:
                     config[parameter.name] = parameter.at(0.0)
         return {p.name: config[p.name] for p in self._space.parameters if p.name in config}
 
-    def adopt(self, number: int, config: Mapping[str, Any]) -> None:
+    def adopt(self, number: int, config: Point) -> None:
         self._running[number] = self._add(config, None)
 
     def learn(self, number: int, outcome: Outcome) -> None:
         loss = math.inf if outcome.value is None else self._sign * outcome.value
         self._running.pop(number)["result"]["loss"] = loss
 
-    def remember(self, config: Mapping[str, Any], value: float) -> None:
+    def remember(self, config: Point, value: float) -> None:
         self._add(config, self._sign * value)
 
-    def _add(self, config: Mapping[str, Any], loss: float | None) -> dict[str, Any]:
-        """One more row of the history; without a loss the trial is running, and counts as a bad one meanwhile."""
+    def _add(self, config: Point, loss: float | None) -> _Row:
+        """One more row of the history; without a loss the trial is running, and counts as a bad one until it ends."""
         tid = len(self._history)
         existing = self._space.existing(config).items()
         values = {label: [_to_hyperopt(p, config[p.name])] for label, p in existing if not p.single}

@@ -15,22 +15,27 @@ time. The Gaussian process and CMA-ES need one fixed set of parameters: they see
 from __future__ import annotations
 
 import logging
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from search_spaces.algorithms.base import Algorithm, Mode, Proposer
+from search_spaces.algorithms.base import Algorithm
 from search_spaces.conditions import holds
-from search_spaces.parameters import Choice, Constant, Parameter
+from search_spaces.errors import SpaceError
+from search_spaces.outcome import Outcome
+from search_spaces.parameters import Choice, Constant, Float, Int, Parameter
+from search_spaces.proposer import Mode, Proposer
+from search_spaces.space import SearchSpace
+from search_spaces.values import Configuration, Plain, Point
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
-
-    from search_spaces.outcome import Outcome
-    from search_spaces.space import SearchSpace
+    from optuna.samplers import BaseSampler
 
 # How often a proposal that breaks a constraint is put back, as an infeasible trial, before chance decides.
 PATIENCE = 20
@@ -63,10 +68,6 @@ class Optuna(Algorithm):
     requires: ClassVar[dict[str, str]] = {"optuna": "optuna"}
 
     def _check_installed(self) -> None:
-        from importlib.util import find_spec
-
-        from search_spaces.errors import SpaceError
-
         super()._check_installed()
         package = {"gp": "torch", "cmaes": "cmaes"}.get(self.sampler)
         if package is not None and find_spec(package) is None:
@@ -80,7 +81,7 @@ class Optuna(Algorithm):
         found = [
             f"{label}: Optuna knows no step on a log scale; it models the continuum, and values are rounded"
             for label, parameter in space.labelled.items()
-            if parameter.kind in ("float", "int") and _log_step(parameter)
+            if isinstance(parameter, Float | Int) and _log_step(parameter)
         ]
         if self.sampler != "tpe" and space.conditional:
             found.append(f"conditions: {self.sampler} models the parameters of every branch in every trial")
@@ -96,8 +97,8 @@ class Optuna(Algorithm):
         return _AllBranches(self, space, mode, seed)
 
 
-def _log_step(parameter: Any) -> bool:
-    return bool(parameter.log) and parameter.step is not None and (parameter.kind == "float" or parameter.step > 1)
+def _log_step(parameter: Float | Int) -> bool:
+    return parameter.log and parameter.step is not None and (parameter.kind == "float" or parameter.step > 1)
 
 
 def distributions(space: SearchSpace) -> dict[str, BaseDistribution]:
@@ -128,7 +129,7 @@ def _to_optuna(parameter: Parameter, value: Any) -> float:
     return float(parameter.index(value)) if isinstance(parameter, Choice) else float(value)
 
 
-def _from_optuna(parameter: Parameter, distribution: Any, value: Any) -> Any:
+def _from_optuna(parameter: Parameter, distribution: BaseDistribution, value: Any) -> Plain:
     if isinstance(parameter, Choice):
         return parameter.value(int(distribution.to_internal_repr(value)))
     assert not isinstance(parameter, Constant)
@@ -161,11 +162,11 @@ class _Study(ABC):
         self._told = 0
 
     @abstractmethod
-    def _make_sampler(self, spec: Optuna, seed: int) -> Any:
+    def _make_sampler(self, spec: Optuna, seed: int) -> BaseSampler:
         """Optuna's sampler, with its own random state."""
 
     @abstractmethod
-    def _draw(self, trial_id: int) -> dict[str, Any]:
+    def _draw(self, trial_id: int) -> Configuration:
         """A configuration of the space, drawn for a trial and stored in it."""
 
     @abstractmethod
@@ -180,12 +181,12 @@ class _Study(ABC):
         internal = _to_optuna(self._space.labelled[label], value)
         self._storage.set_trial_param(trial_id, label, internal, self._distributions[label])
 
-    def _store_all(self, trial_id: int, config: Mapping[str, Any]) -> None:
+    def _store_all(self, trial_id: int, config: Point) -> None:
         for label, parameter in self._space.existing(config).items():
             if label in self._distributions:
                 self._store(trial_id, label, config[parameter.name])
 
-    def propose(self, number: int) -> dict[str, Any]:
+    def propose(self, number: int) -> Configuration:
         if self._told >= self._startup:
             for _ in range(PATIENCE):
                 trial_id = self._ask()
@@ -198,7 +199,7 @@ class _Study(ABC):
         self.adopt(number, config)
         return config
 
-    def adopt(self, number: int, config: Mapping[str, Any]) -> None:
+    def adopt(self, number: int, config: Point) -> None:
         self._ids[number] = self._ask()
         self._store_all(self._ids[number], config)
 
@@ -206,7 +207,7 @@ class _Study(ABC):
         self._end(self._ids.pop(number), outcome.state, outcome.value, outcome.step)
         self._told += self._heeds(outcome.state)
 
-    def remember(self, config: Mapping[str, Any], value: float) -> None:
+    def remember(self, config: Point, value: float) -> None:
         trial_id = self._ask()
         self._store_all(trial_id, config)
         self._end(trial_id, "complete", value, 0)
@@ -253,7 +254,7 @@ class _BranchByBranch(_Study):
             for branch in space.branches
         ]
 
-    def _make_sampler(self, spec: Optuna, seed: int) -> Any:
+    def _make_sampler(self, spec: Optuna, seed: int) -> BaseSampler:
         from optuna.samplers import TPESampler
 
         v5 = spec.profile == "v5"
@@ -274,9 +275,9 @@ class _BranchByBranch(_Study):
         Trial(self.study, trial_id).set_constraint("space", 1.0)  # TPE ranks it below everything allowed
         super()._refuse(trial_id)
 
-    def _draw(self, trial_id: int) -> dict[str, Any]:
+    def _draw(self, trial_id: int) -> Configuration:
         frozen = self._storage.get_trial(trial_id)
-        config: dict[str, Any] = {}
+        config: Configuration = {}
         for when, members, joint in self._plan:
             if not holds(when, config):
                 continue
@@ -297,9 +298,7 @@ class _BranchByBranch(_Study):
 class _AllBranches(_Study):
     """Samplers that need every parameter in every trial; what does not exist is left out of the configuration."""
 
-    def _make_sampler(self, spec: Optuna, seed: int) -> Any:
-        import warnings
-
+    def _make_sampler(self, spec: Optuna, seed: int) -> BaseSampler:
         from optuna.samplers import CmaEsSampler, GPSampler, RandomSampler
 
         made = {"seed": seed, "independent_sampler": RandomSampler(seed=seed)}
@@ -312,17 +311,17 @@ class _AllBranches(_Study):
     def _heeds(self, state: str) -> bool:
         return state == "complete"
 
-    def _store_all(self, trial_id: int, config: Mapping[str, Any]) -> None:
+    def _store_all(self, trial_id: int, config: Point) -> None:
         existing = self._space.existing(config)
         for label in self._distributions:
             parameter = self._space.labelled[label]
             self._store(trial_id, label, config[parameter.name] if label in existing else parameter.default)
 
-    def _draw(self, trial_id: int) -> dict[str, Any]:
+    def _draw(self, trial_id: int) -> Configuration:
         frozen = self._storage.get_trial(trial_id)
         space = self._sampler.infer_relative_search_space(self.study, frozen)
         drawn = self._sampler.sample_relative(self.study, frozen, space)
-        config: dict[str, Any] = {}
+        config: Configuration = {}
         for label, parameter in self._space.labelled.items():
             distribution = self._distributions.get(label)
             if distribution is None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from search_spaces.algorithms.base import Algorithm, Mode, Proposer
-
-if TYPE_CHECKING:
-    from search_spaces.outcome import Outcome
-    from search_spaces.space import SearchSpace
+from search_spaces.algorithms.base import Algorithm
+from search_spaces.outcome import Outcome
+from search_spaces.proposer import Mode, Proposer
+from search_spaces.space import SearchSpace
+from search_spaces.values import Configuration, Point
 
 
 class Random(Algorithm):
@@ -34,14 +33,14 @@ class RandomDraws:
         self._space = space
         self._rng = np.random.default_rng(seed)
 
-    def propose(self, number: int) -> dict[str, Any]:
+    def propose(self, number: int) -> Configuration:
         return self._space.sample(self._rng)
 
-    def adopt(self, number: int, config: Mapping[str, Any]) -> None:
+    def adopt(self, number: int, config: Point) -> None:
         """Nothing to do: draws do not depend on each other."""
 
     def learn(self, number: int, outcome: Outcome) -> None:
         """Nothing to learn."""
 
-    def remember(self, config: Mapping[str, Any], value: float) -> None:
+    def remember(self, config: Point, value: float) -> None:
         """Nothing to learn."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from search_spaces.algorithms.base import Algorithm, Mode, Proposer
+from search_spaces.algorithms.base import Algorithm
 from search_spaces.errors import SpaceError
-
-if TYPE_CHECKING:
-    from search_spaces.outcome import Outcome
-    from search_spaces.space import SearchSpace
+from search_spaces.outcome import Outcome
+from search_spaces.proposer import Mode, Proposer
+from search_spaces.space import ATTEMPTS, SearchSpace
+from search_spaces.values import Configuration, Point
 
 
 class Sobol(Algorithm):
@@ -41,9 +40,7 @@ class _SobolPoints:
         self._sequence = Sequence(max(sum(self._varies), 1), scramble=True, rng=np.random.default_rng(seed))
         self._block: list[list[float]] = []
 
-    def propose(self, number: int) -> dict[str, Any]:
-        from search_spaces.space import ATTEMPTS
-
+    def propose(self, number: int) -> Configuration:
         for _ in range(ATTEMPTS):
             config = self._space.at(self._next())
             if self._space.allows(config):
@@ -61,11 +58,11 @@ class _SobolPoints:
         coordinates = iter(self._block.pop())
         return [next(coordinates) if varies else 0.0 for varies in self._varies]
 
-    def adopt(self, number: int, config: Mapping[str, Any]) -> None:
+    def adopt(self, number: int, config: Point) -> None:
         """Nothing to do: the sequence goes its way."""
 
     def learn(self, number: int, outcome: Outcome) -> None:
         """Nothing to learn."""
 
-    def remember(self, config: Mapping[str, Any], value: float) -> None:
+    def remember(self, config: Point, value: float) -> None:
         """Nothing to learn."""

@@ -9,17 +9,25 @@ does not exist is left out of the configuration, and `losses` says so.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from search_spaces.algorithms.base import Algorithm, Mode, Proposer
+from search_spaces.algorithms.base import Algorithm
 from search_spaces.algorithms.random import RandomDraws
 from search_spaces.parameters import Choice
-from search_spaces.unit_cube import METRIC, Adapter, History, varying
+from search_spaces.proposer import Mode, Proposer
+from search_spaces.space import SearchSpace
+from search_spaces.unit_cube import METRIC, Adapter, Domains, History, Place, varying
 
 if TYPE_CHECKING:
-    from search_spaces.space import SearchSpace
+    from ray.tune.search import Searcher
+    from ray.tune.search.ax import AxSearch
+    from ray.tune.search.bayesopt import BayesOptSearch
+    from ray.tune.search.hebo import HEBOSearch
+    from ray.tune.search.nevergrad import NevergradSearch
+    from ray.tune.search.zoopt import ZOOptSearch
 
 
 class _Wrapped(Algorithm):
@@ -40,7 +48,7 @@ class _Wrapped(Algorithm):
             found.append("constraints: unknown to the model; what they refuse is told as a bad trial")
         return tuple(found)
 
-    def domains(self, space: SearchSpace) -> dict[str, Any]:
+    def domains(self, space: SearchSpace) -> Domains:
         """Key -> Ray Tune domain, one for each parameter that varies."""
         from ray import tune
 
@@ -54,22 +62,22 @@ class _Wrapped(Algorithm):
     @abstractmethod
     def make(
         self,
-        domains: dict[str, Any],
+        domains: Domains,
         mode: Mode,
         seed: int,
         trials: int,
         history: History,
-    ) -> Any:
+    ) -> Searcher:
         """The library's searcher. What it cannot be told later it may take from the history."""
 
-    def feed(self, searcher: Any, point: dict[str, Any]) -> bool:
+    def feed(self, searcher: Searcher, point: Place) -> bool:
         """Make `searcher.suggest` answer this point next; False where it cannot be told."""
         return False
 
-    def unlock(self, searcher: Any) -> None:
+    def unlock(self, searcher: Searcher) -> None:
         """Called when the searcher answers "not now"."""
 
-    def enter(self, searcher: Any) -> None:
+    def enter(self, searcher: Searcher) -> None:
         """Called before the searcher is used: put what the library keeps per process to what it was."""
 
     def _proposer(self, space: SearchSpace, mode: Mode, seed: int, trials: int | None) -> Proposer:
@@ -93,14 +101,14 @@ class Ax(_Wrapped):
         "the experiment (seen with 1.3.1: AttributeError: 'Objective' object has no attribute 'objectives')"
     )
 
-    def make(self, domains: dict[str, Any], mode: Mode, seed: int, trials: int, history: History) -> Any:
+    def make(self, domains: Domains, mode: Mode, seed: int, trials: int, history: History) -> AxSearch:
         from ray.tune.search.ax import AxSearch
 
         searcher = AxSearch(random_seed=seed, verbose_logging=False)
         searcher.set_search_properties(METRIC, mode, domains)
         return searcher
 
-    def feed(self, searcher: Any, point: dict[str, Any]) -> bool:
+    def feed(self, searcher: AxSearch, point: Place) -> bool:
         searcher._points_to_evaluate = [point]
         return True
 
@@ -128,7 +136,7 @@ class BayesOpt(_Wrapped):
         "'bayes_opt' has no attribute 'UtilityFunction')"
     )
 
-    def make(self, domains: dict[str, Any], mode: Mode, seed: int, trials: int, history: History) -> Any:
+    def make(self, domains: Domains, mode: Mode, seed: int, trials: int, history: History) -> BayesOptSearch:
         from ray.tune.search.bayesopt import BayesOptSearch
 
         searcher = BayesOptSearch(
@@ -143,7 +151,7 @@ class BayesOpt(_Wrapped):
         searcher.set_search_properties(METRIC, mode, domains)
         return searcher
 
-    def feed(self, searcher: Any, point: dict[str, Any]) -> bool:
+    def feed(self, searcher: BayesOptSearch, point: Place) -> bool:
         searcher._points_to_evaluate = [point]
         return True
 
@@ -166,7 +174,7 @@ class Nevergrad(_Wrapped):
         "which waits for ever when a proposal is never told (seen with a constraint on two parameters)"
     )
 
-    def make(self, domains: dict[str, Any], mode: Mode, seed: int, trials: int, history: History) -> Any:
+    def make(self, domains: Domains, mode: Mode, seed: int, trials: int, history: History) -> NevergradSearch:
         import nevergrad
         from ray.tune.search.nevergrad import NevergradSearch
 
@@ -174,7 +182,7 @@ class Nevergrad(_Wrapped):
         searcher.set_search_properties(METRIC, mode, domains)
         return searcher
 
-    def feed(self, searcher: Any, point: dict[str, Any]) -> bool:
+    def feed(self, searcher: NevergradSearch, point: Place) -> bool:
         searcher._nevergrad_opt.suggest(point)
         return True
 
@@ -196,9 +204,7 @@ class Hebo(_Wrapped):
         "system: seen with 0.6.2, the same seed gave other trials)"
     )
 
-    def make(self, domains: dict[str, Any], mode: Mode, seed: int, trials: int, history: History) -> Any:
-        from importlib import import_module
-
+    def make(self, domains: Domains, mode: Mode, seed: int, trials: int, history: History) -> HEBOSearch:
         from ray.tune.search.hebo import HEBOSearch
 
         # Ten lines on standard output for each fit that fails, hundreds a study; it goes on with what it has.
@@ -208,7 +214,7 @@ class Hebo(_Wrapped):
         searcher.set_search_properties(METRIC, mode, domains)
         return searcher
 
-    def feed(self, searcher: Any, point: dict[str, Any]) -> bool:
+    def feed(self, searcher: HEBOSearch, point: Place) -> bool:
         searcher._initial_points.append(point)
         return True
 
@@ -235,21 +241,21 @@ class ZOOpt(_Wrapped):
         "rand_sample with two studies)"
     )
 
-    def make(self, domains: dict[str, Any], mode: Mode, seed: int, trials: int, history: History) -> Any:
+    def make(self, domains: Domains, mode: Mode, seed: int, trials: int, history: History) -> ZOOptSearch:
         from ray.tune.search.zoopt import ZOOptSearch
         from zoopt.utils.zoo_global import gl
 
-        searcher: Any = ZOOptSearch(
+        searcher = ZOOptSearch(
             algo=self.algo, budget=self.budget or max(trials, 2), mode=mode, metric=METRIC, parallel_num=1_000_000
         )
         searcher.set_search_properties(METRIC, mode, domains)
         searcher.digits = gl.float_precisions
         return searcher
 
-    def unlock(self, searcher: Any) -> None:
+    def unlock(self, searcher: ZOOptSearch) -> None:
         searcher.optimizer.semaphore = 1
 
-    def enter(self, searcher: Any) -> None:
+    def enter(self, searcher: ZOOptSearch) -> None:
         from zoopt.utils.zoo_global import gl
 
         gl.float_precisions = searcher.digits  # else those of whichever study was made last
@@ -261,7 +267,7 @@ class _Flaml(_Wrapped):
         "flaml 2.7.0 works with optuna 5; its extra 'blendsearch' asks for optuna 3.6 or below, so install it without"
     )
 
-    def make(self, domains: dict[str, Any], mode: Mode, seed: int, trials: int, history: History) -> Any:
+    def make(self, domains: Domains, mode: Mode, seed: int, trials: int, history: History) -> Searcher:
         from flaml import tune
         from flaml.tune.searcher import blendsearch
 

@@ -11,22 +11,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from search_spaces.errors import SpaceError, nearest
+from search_spaces.documents import parameter_from_dict
+from search_spaces.errors import SpaceError, did_you_mean
+from search_spaces.parameters import Choice, Constant, Parameter
+from search_spaces.space import SearchSpace
+from search_spaces.yaml_text import read_yaml
 
-if TYPE_CHECKING:
-    from search_spaces.space import SearchSpace
+#: What a preset's file holds: title, tasks, and `parameters` of a family or the `families` of a composition.
+Preset = Mapping[str, Any]
 
 TASKS = ("regression", "binary", "multiclass")
 _FOLDER = Path(__file__).parent
 
 
 @cache
-def _document(name: str) -> Mapping[str, Any]:
-    from search_spaces.yaml_text import read_yaml
-
-    document: Mapping[str, Any] = read_yaml(_FOLDER / f"{name}.yaml")
+def _document(name: str) -> Preset:
+    document: Preset = read_yaml(_FOLDER / f"{name}.yaml")
     return document
 
 
@@ -48,7 +50,7 @@ def families(task: str | None = None) -> list[str]:
 def fits(name: str, task: str | None) -> bool:
     """Whether a preset can do a task ("regression", "binary" or "multiclass"; None asks nothing)."""
     if task is not None and task not in TASKS:
-        raise SpaceError(f"{task!r} is not a task{nearest(task, list(TASKS))}; it is one of {', '.join(TASKS)}")
+        raise SpaceError(f"{task!r} is not a task{did_you_mean(task, list(TASKS))}; it is one of {', '.join(TASKS)}")
     return task is None or task in _known(name)["tasks"]
 
 
@@ -90,10 +92,6 @@ def compose(families: Sequence[str], task: str | None = None) -> SearchSpace:
 
 @cache
 def _composed(families: tuple[str, ...], task: str | None) -> SearchSpace:
-    from search_spaces.documents import parameter_from_dict
-    from search_spaces.parameters import Choice, Constant, Parameter
-    from search_spaces.space import SearchSpace
-
     if not families:
         raise SpaceError("no model family given; name at least one, as in ridge", path="families")
     several = len(families) > 1
@@ -111,7 +109,7 @@ def _composed(families: tuple[str, ...], task: str | None) -> SearchSpace:
     return SearchSpace(parameters)
 
 
-def _known(name: str) -> Mapping[str, Any]:
+def _known(name: str) -> Preset:
     if name not in _names():
-        raise SpaceError(f"there is no preset {name!r}{nearest(name, names())}; presets: {', '.join(names())}")
+        raise SpaceError(f"there is no preset {name!r}{did_you_mean(name, names())}; presets: {', '.join(names())}")
     return _document(name)

@@ -1,0 +1,69 @@
+"""What a scheduler is given and what it answers: the part of Ray Tune's interface that is used here.
+
+Trials and controllers are Ray's own, or those of a study that is driven in process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+#: Name -> value of a trial's hyperparameters. Values are numbers, text, lists or nested mappings.
+Configuration: TypeAlias = dict[str, Any]
+#: What a trial reported: the metric, `training_iteration`, and what the training adds.
+Result: TypeAlias = Mapping[str, Any]
+
+
+class Trial(Protocol):
+    """One trial, as far as a scheduler looks at it."""
+
+    @property
+    def trial_id(self) -> str: ...
+
+    @property
+    def config(self) -> Configuration: ...
+
+    @property
+    def status(self) -> str:
+        """ "PENDING", "RUNNING", "PAUSED", "TERMINATED" or "ERROR"."""
+
+    @property
+    def last_result(self) -> Result: ...
+
+
+class Controller(Protocol):
+    """Who runs the trials; in process it also says by `more_to_come` whether trials are still to be started."""
+
+    def get_trials(self) -> Sequence[Trial]: ...
+
+
+class Scheduler(Protocol):
+    """A built scheduler: Ray's `TrialScheduler`, and why it stopped a trial.
+
+    Attributes:
+        name: as in the spec; every reason begins with it.
+        pauses: whether trials are paused and continued later.
+        population: whether all trials are proposed before the first one starts.
+        max_steps: steps of a full trial. A STOP there is the end of the trial's budget, not an early stop.
+    """
+
+    name: str
+    pauses: bool
+    population: bool
+    max_steps: int
+
+    def on_trial_add(self, tune_controller: Controller, trial: Trial) -> None: ...
+
+    def on_trial_result(self, tune_controller: Controller, trial: Trial, result: Result) -> str:
+        """ "CONTINUE", "PAUSE" or "STOP"."""
+
+    def on_trial_complete(self, tune_controller: Controller, trial: Trial, result: Result) -> None: ...
+
+    def on_trial_error(self, tune_controller: Controller, trial: Trial) -> None: ...
+
+    def on_trial_remove(self, tune_controller: Controller, trial: Trial) -> None: ...
+
+    def choose_trial_to_run(self, tune_controller: Controller) -> Trial | None: ...
+
+    def reason(self, trial_id: str) -> str:
+        """Why this trial was stopped before its last step; empty if it was not."""
