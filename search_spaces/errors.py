@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
-
-from pydantic_core import ErrorDetails
 
 
 class SpaceError(ValueError):
@@ -64,11 +63,12 @@ _RULES = {
 }
 
 
-def rule(complaint: ErrorDetails) -> str:
+def rule(complaint: Mapping[str, object]) -> str:
     """The rule that a value breaks, from one of pydantic's errors: `must be at least 1`."""
     kind = str(complaint["type"])
     for name in sorted(_RULES, key=len, reverse=True):
         if kind == name or kind.startswith(f"{name}_"):
-            return _RULES[name].format(**complaint.get("ctx", {}))
+            places = complaint.get("ctx")
+            return _RULES[name].format(**places) if isinstance(places, Mapping) else _RULES[name]
     message = str(complaint["msg"]).removeprefix("Value error, ")
     return message.replace("Input should be", "must be")

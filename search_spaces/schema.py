@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from search_spaces.documents import KINDS
 
 # A JSON Schema, or a part of one.
-Schema = dict[str, object]
+Schema = dict[str, Any]
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _SCALAR: Schema = {"type": ["string", "number", "boolean", "null"]}
@@ -56,7 +58,7 @@ def _kind(kind: str) -> Schema:
     }
 
 
-def definitions() -> Schema:
+def definitions() -> dict[str, Schema]:
     """The parts that `space_schema` refers to, for the `$defs` of a schema that holds it."""
     return {
         "parameter": {"oneOf": [_kind(kind) for kind in KINDS]},

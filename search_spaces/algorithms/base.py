@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar
 
 from packaging.version import Version
@@ -64,11 +64,11 @@ class Algorithm(BaseModel, ABC):
     @classmethod
     def installed(cls) -> bool:
         """Whether the libraries it needs are here (their versions are not asked)."""
-        return all(find_spec(module) is not None for module in cls.requires)
+        return all(importlib.util.find_spec(module) is not None for module in cls.requires)
 
     def _check_installed(self) -> None:
         more = f" ({self.limits})" if self.limits else ""
-        missing = [pip for module, pip in self.requires.items() if find_spec(module) is None]
+        missing = [pip for module, pip in self.requires.items() if importlib.util.find_spec(module) is None]
         if missing:
             raise SpaceError(
                 f"{self.name} needs a library that is not installed; pip install {' '.join(missing)}{more}"

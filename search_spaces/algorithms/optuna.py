@@ -14,12 +14,12 @@ time. The Gaussian process and CMA-ES need one fixed set of parameters: they see
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -70,7 +70,7 @@ class Optuna(Algorithm):
     def _check_installed(self) -> None:
         super()._check_installed()
         package = {"gp": "torch", "cmaes": "cmaes"}.get(self.sampler)
-        if package is not None and find_spec(package) is None:
+        if package is not None and importlib.util.find_spec(package) is None:
             raise SpaceError(
                 f"optuna's sampler {self.sampler!r} needs {package}, which is not installed; "
                 f"pip install {package}, or use sampler: tpe",

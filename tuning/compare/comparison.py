@@ -5,22 +5,24 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from tuning.compare.analysis.anytime import MATCH, Anytime, anytime
-from tuning.compare.analysis.blocks import TASK, Blocks, blocks
+from tuning.compare.analysis.anytime import MATCH, anytime
+from tuning.compare.analysis.blocks import blocks
 from tuning.compare.analysis.curves import CURVE, Curves
-from tuning.compare.analysis.hold_out import HoldOut, hold_out
-from tuning.compare.analysis.null_check import NullCheck, null_check
-from tuning.compare.analysis.pairs import Pair, Pairs
+from tuning.compare.analysis.hold_out import hold_out
+from tuning.compare.analysis.notes import notes
+from tuning.compare.analysis.pairs import Pairs
 from tuning.compare.analysis.recommendation import Recommendation, recommend
-from tuning.compare.analysis.statistics import Friedman, friedman, smallest_p
+from tuning.compare.analysis.result import ComparisonResult, Failures
+from tuning.compare.analysis.statistics import friedman, smallest_p
+from tuning.compare.report.tables import summary, text
 from tuning.errors import DataError, PlanError
 from tuning.records.schema import FAILED
 
@@ -32,84 +34,8 @@ SCHEMA_VERSION = 1
 MARGIN = 0.02
 
 
-@dataclass(frozen=True)
-class Failures:
-    """Where methods failed. tasks: per method those without any finished trial, counted as worst there. seeds: how
-    many further searches ended like that. trials: per method how many trials failed. everywhere: tasks on which
-    every method failed, left out.
-    """
-
-    tasks: Mapping[str, tuple[str, ...]]
-    seeds: Mapping[str, int]
-    trials: Mapping[str, int]
-    everywhere: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What came of comparing methods on tasks.
-
-    curves: the data. results: any-time regret and ranks per axis (`trials`, `steps`, `seconds`). axis: the one that
-    the verdict is on. friedman: None with two methods or one block. noun: what a task is called ("customer").
-    source: where the curves come from. hold_out: the same on rows that no search has seen, where they are known.
-    """
-
-    curves: Curves
-    results: Mapping[str, Anytime]
-    axis: str
-    blocks: Blocks
-    friedman: Friedman | None
-    pairs: Pairs
-    failures: Failures
-    baseline: str | None
-    noun: str = "task"
-    random_search: Mapping[str, np.ndarray] = field(default_factory=dict)
-    source: str = ""
-    hold_out: HoldOut | None = None
-
-    @property
-    def final(self) -> Anytime:
-        """The result on the verdict's axis."""
-        return self.results[self.axis]
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        return self.curves.methods
-
-    @cached_property
-    def ranks(self) -> np.ndarray:
-        """Mean rank of each method over the blocks, at the end of the budget."""
-        from scipy.stats import rankdata
-
-        return np.asarray(rankdata(self.blocks.values, axis=0).mean(axis=1))
-
-    @cached_property
-    def order(self) -> tuple[str, ...]:
-        """Methods from best to worst: by mean rank, then by mean regret."""
-        keys = zip(self.ranks, self.blocks.clipped.mean(axis=1), range(len(self.methods)), strict=True)
-        return tuple(self.methods[index] for *_, index in sorted(keys))
-
-    @property
-    def best(self) -> str:
-        return self.order[0]
-
-    @property
-    def reference(self) -> str:
-        """What the others are tested against: the named baseline, else the best."""
-        return self.baseline or self.best
-
-    @cached_property
-    def comparisons(self) -> tuple[Pair, ...]:
-        """Every other method against the reference, best first."""
-        return tuple(self.pairs.pair(name, self.reference) for name in self.order if name != self.reference)
-
-    @cached_property
-    def null_check(self) -> NullCheck | None:
-        """The A/A check, of random search where it took part; None with one task or one seed."""
-        if self.blocks.unit != TASK:
-            return None
-        method = next((name for name in self.methods if name.startswith("random")), self.reference)
-        return null_check(self.final, method, self.pairs.alpha)
+class Comparison(ComparisonResult):
+    """What came of comparing methods on tasks, to print, plot, save or read; see `ComparisonResult` for the figures."""
 
     @cached_property
     def recommendation(self) -> Recommendation:
@@ -123,20 +49,11 @@ class Comparison:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know before believing the figures."""
-        from tuning.compare.analysis.notes import notes
-
         return notes(self)
 
     def table(self) -> pd.DataFrame:
         """One row per method, best first; see docs/compare.md for the columns."""
-        from tuning.compare.report.tables import summary
-
         return summary(self)
-
-    def per_task(self) -> pd.DataFrame:
-        """Regret at the end of the budget, task x method (clipped to [0, 1], seeds averaged)."""
-        final = self.final
-        return pd.DataFrame(final.clipped[:, :, -1].T, index=list(final.tasks), columns=list(final.methods))
 
     @property
     def plot(self) -> Plots:
@@ -145,36 +62,35 @@ class Comparison:
 
         return Plots(self)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain values for JSON: ranks, p-values, intervals, power, notes and the recommendation; NaN is null."""
         test, check = self.friedman, self.null_check
-        return _plain(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "recommendation": asdict(self.recommendation),
-                "axis": self.axis,
-                "alpha": self.pairs.alpha,
-                "margin": self.pairs.margin,
-                "unit": self.blocks.unit,
-                "tasks": len(self.final.tasks),
-                "seeds": self.seeds,
-                "smallest_p": smallest_p(self.blocks.count),
-                "methods": self.table().reset_index().to_dict("records"),
-                "friedman": None if test is None else asdict(test),
-                "baseline": self.baseline,
-                "reference": self.reference,
-                "comparisons": [pair.to_dict() for pair in self.comparisons],
-                "adjusted_p": pd.DataFrame(
-                    self.pairs.adjusted, index=list(self.methods), columns=list(self.methods)
-                ).to_dict(),
-                "null_check": None if check is None else {**asdict(check), "rate": check.rate, "passed": check.passed},
-                "hold_out": self._hold_out(),
-                "failures": asdict(self.failures),
-                "notes": list(self.notes),
-            }
-        )
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "recommendation": asdict(self.recommendation),
+            "axis": self.axis,
+            "alpha": self.pairs.alpha,
+            "margin": self.pairs.margin,
+            "unit": self.blocks.unit,
+            "tasks": len(self.final.tasks),
+            "seeds": self.seeds,
+            "smallest_p": smallest_p(self.blocks.count),
+            "methods": self.table().reset_index().to_dict("records"),
+            "friedman": None if test is None else asdict(test),
+            "baseline": self.baseline,
+            "reference": self.reference,
+            "comparisons": [pair.to_dict() for pair in self.comparisons],
+            "adjusted_p": pd.DataFrame(
+                self.pairs.adjusted, index=list(self.methods), columns=list(self.methods)
+            ).to_dict(),
+            "null_check": None if check is None else {**asdict(check), "rate": check.rate, "passed": check.passed},
+            "hold_out": self._hold_out(),
+            "failures": asdict(self.failures),
+            "notes": list(self.notes),
+        }
+        return {name: _plain(value) for name, value in document.items()}
 
-    def _hold_out(self) -> dict[str, Any] | None:
+    def _hold_out(self) -> dict[str, object] | None:
         found = self.hold_out
         if found is None:
             return None
@@ -185,15 +101,8 @@ class Comparison:
             "against": {name: {**asdict(count), "p": test.p} for name, (count, test) in pairs.items()},
         }
 
-    @cached_property
-    def seeds(self) -> int:
-        """The most seeds that any method has on any task."""
-        return max(len(seeds) for row in self.final.seeds for seeds in row)
-
     def text(self) -> str:
         """The report for a terminal."""
-        from tuning.compare.report.tables import text
-
         return text(self)
 
     def save(self, path: str | Path) -> Path:
@@ -229,17 +138,26 @@ def analyse(
 ) -> Comparison:
     """Compare methods from their curves.
 
-    curves: a `Curves`, or a frame as documented in `tuning.compare.analysis.curves`. baseline: the method that the
-    others are tested against, named before looking at results (default: the best, at the price of a stricter
-    correction). axis: the budget that the verdict is on. alpha: level of all tests. margin: normalised regret
-    below which a difference does not matter in practice. bounds: scores that mean regret 0 and 1 per task.
-    unequal: "match" or "refuse" unequal numbers of trials. noun: what a task is called. random_search: per task,
-    the exact expected regret of random search after 1, 2, … trials, drawn as a line of its own. source: where
-    the curves come from, for the page. hold_out_scores: optional, columns method, task, seed, score and mode: the
-    score of every search's winner on rows that no search has seen.
+    Args:
+        curves: a `Curves`, or a frame as documented in `tuning.compare.analysis.curves`.
+        baseline: the method that the others are tested against, named before looking at results (default: the best,
+            at the price of a stricter correction).
+        axis: the budget that the verdict is on: "trials", "steps" or "seconds".
+        alpha: level of all tests.
+        margin: normalised regret below which a difference does not matter in practice.
+        bounds: scores that mean regret 0 and 1 per task.
+        unequal: "match" or "refuse" unequal numbers of trials.
+        mode: "max" or "min", where the curves have no column `mode`.
+        noun: what a task is called.
+        random_search: per task, the exact expected regret of random search after 1, 2, … trials, drawn as a line of
+            its own.
+        source: where the curves come from, for the page.
+        hold_out_scores: optional, columns method, task, seed, score and mode: the score of every search's winner on
+            rows that no search has seen.
 
     Raises:
-        PlanError: fewer than two methods, an unknown baseline. DataError: the table cannot be used.
+        PlanError: fewer than two methods, an unknown baseline.
+        DataError: the table cannot be used.
     """
     if not isinstance(curves, Curves):
         curves = Curves.from_frame(curves, mode)
@@ -299,7 +217,7 @@ def _without_hopeless(curves: Curves) -> tuple[Curves, Failures]:
     return (curves.only(kept) if hopeless else curves), failures
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

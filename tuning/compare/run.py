@@ -26,7 +26,7 @@ MOST_TRIALS = 10_000
 
 def compare(
     definition: Definition | str | Path | None = None,
-    algorithms: str | Iterable[str | Mapping[str, Any] | Method] | None = None,
+    algorithms: str | Iterable[str | Mapping[str, object] | Method] | None = None,
     seeds: int | None = None,
     *,
     trials: int | None = None,
@@ -46,17 +46,25 @@ def compare(
     >>> found.plot.regret("seconds")
     >>> found.save("comparison.html")
 
-    definition: a `Definition`, a YAML file, or None and its `fields` as keywords. algorithms: see `parse_methods`;
-    without `+scheduler` every trial runs to its end. seeds: repetitions (default 10). trials or seconds: of every
-    study (default: the definition's trials). baseline: an algorithm named before looking at results. What is not
-    given comes from the definition's `compare`. run_dir: of the new run; with `resume` that of a run to go on with,
-    if it is there. in_process: without Ray, for debugging.
-
     The run directory keeps `curves.parquet` and `comparison.html`; `comparison_of(run_dir)` gives the result again.
+    What is not given comes from the definition's `compare`.
+
+    Args:
+        definition: a `Definition`, a YAML file, or None and its fields as keywords.
+        algorithms: see `parse_methods`; without `+scheduler` every trial runs to its end.
+        seeds: repetitions (default 10).
+        trials: of every study (default: the definition's).
+        seconds: of every study, instead of `trials`.
+        baseline: an algorithm named before looking at results.
+        run_dir: of the new run; with `resume` that of a run to go on with, if it is there.
+        resume: go on when the folder holds this comparison already.
+        progress: show a line of progress.
+        in_process: without Ray, for debugging.
+        **fields: of the definition; they replace its own.
 
     Raises:
-        DefinitionError: fewer than two algorithms, an unknown one, a missing extra. PlanError: one that cannot
-        search the space. Otherwise as `TuneRunner.run`.
+        DefinitionError: fewer than two algorithms, an unknown one, a missing extra.
+        PlanError: an algorithm that cannot search the space. Otherwise as `TuneRunner.run`.
     """
     asked = {"algorithms": algorithms, "seeds": seeds, "baseline": baseline, "seconds": seconds}
     made = comparing(definition, {name: value for name, value in asked.items() if value is not None}, trials, fields)
@@ -65,7 +73,10 @@ def compare(
 
 
 def comparing(
-    definition: Definition | str | Path | None, asked: Mapping[str, Any], trials: int | None, fields: Mapping[str, Any]
+    definition: Definition | str | Path | None,
+    asked: Mapping[str, object],
+    trials: int | None,
+    fields: Mapping[str, object],
 ) -> Definition:
     """A definition with `compare` filled in; no models are kept, since a comparison wants none."""
     if trials is not None and "seconds" in asked:
@@ -86,14 +97,16 @@ def comparing(
     return define({**_given(definition), "placement": placement, "compare": {**before, **asked}})
 
 
-def _given(definition: Definition) -> dict[str, Any]:
+def _given(definition: Definition) -> dict[str, object]:
     return {name: getattr(definition, name) for name in definition.model_fields_set}
 
 
 def comparison_of(run_dir: str | RunDirectory | RunResult, **options: Any) -> Comparison:
     """The comparison of a run, also of one that is not finished: of its finished studies.
 
-    options: those of `analyse`; default: the run's own baseline and axis.
+    Args:
+        run_dir: the run.
+        **options: those of `analyse`; default: the run's own baseline and axis.
     """
     result = run_dir if isinstance(run_dir, RunResult) else RunResult(run_dir)
     compared = options_of(result)

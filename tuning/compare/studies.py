@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import pandas as pd
 
@@ -69,7 +68,7 @@ def _studies(result: RunResult) -> Iterator[tuple[Method, int, StudyRecord]]:
 
 def _curve(study: StudyRecord, trials: Iterable[TrialRecord]) -> pd.DataFrame:
     """One study's rows of a curves table, in the order in which its trials ended."""
-    rows: list[tuple[Any, ...]] = []
+    rows: list[tuple[object, ...]] = []
     steps, seconds = 0, 0.0
     for number, record in enumerate(sorted(trials, key=lambda record: record.told), 1):
         steps += max(1, sum(step.seconds > 0 for step in record.steps))  # a donor's steps cost this trial nothing

@@ -13,48 +13,73 @@ from __future__ import annotations
 import importlib.util
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
+import numpy as np
+
+from tuning.models.skops_format import dump_skops, load_skops
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 
-if TYPE_CHECKING:
-    import numpy as np
+#: Name -> value, under the estimator's own argument names.
+Configuration: TypeAlias = Mapping[str, Any]
+#: What a family's `fit` returns (a scikit-learn estimator, a Booster); only that family looks into it.
+Model: TypeAlias = Any
+#: What a growing model goes on from; only the family that made it looks into it.
+State: TypeAlias = Any
+#: After a step: the prediction for the validation rows, and a function that returns the state.
+Grown: TypeAlias = tuple[Prediction, Callable[[], State]]
 
 ANY_TASK = frozenset({REGRESSION, BINARY, MULTICLASS})
 FRAME = "frame"
 CLASSIFICATION = frozenset({BINARY, MULTICLASS})
 
 
+class Estimator(Protocol):
+    """What is used of scikit-learn's estimators, and of the user's own ones."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray, **fit_params: object) -> Self: ...
+
+    def predict(self, X: np.ndarray) -> np.ndarray: ...
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+
+    def set_params(self, **params: object) -> Self: ...
+
+
 @dataclass
 class Matrix:
     """Rows ready for a model.
 
-    X: (n, p) float64, C order. y: (n,) numbers or class codes. weight: (n,) or None.
-    categorical: positions of columns that hold category codes (only with encoding "ordinal").
-    cache: what a family builds once per matrix and reuses across trials (a DMatrix, say).
+    Attributes:
+        X: (n, p) float64, C order.
+        y: (n,) numbers or class codes.
+        weight: (n,) or None.
+        categorical: positions of columns that hold category codes (only with encoding "ordinal").
+        cache: what a family builds once per matrix and reuses across trials (a DMatrix, say).
     """
 
     X: np.ndarray
     y: np.ndarray
     weight: np.ndarray | None = None
     categorical: tuple[int, ...] = ()
-    cache: dict[Any, Any] = field(default_factory=dict)
+    cache: dict[Hashable, Any] = field(default_factory=dict)
 
 
 class Family(ABC):
     """One family of models.
 
-    name: the value of the search space's `model` parameter.
-    tasks: kinds of task that it can do.
-    encoding: "onehot" (missing values filled, text as indicator columns), "ordinal" (missing values left as
-        NaN, text as codes) or "frame" (the columns as they are, in a DataFrame; own models only).
-    scale: numeric columns are standardised.
-    file: name of the fitted model's file.
-    requires: an optional package, which is also the name of the extra that brings it.
+    Attributes:
+        name: the value of the search space's `model` parameter.
+        tasks: kinds of task that it can do.
+        encoding: "onehot" (missing values filled, text as indicator columns), "ordinal" (missing values left as
+            NaN, text as codes) or "frame" (the columns as they are, in a DataFrame; own models only).
+        scale: numeric columns are standardised.
+        requires: an optional package, which is also the name of the extra that brings it.
+        file: name of the fitted model's file.
     """
 
     name: ClassVar[str]
@@ -77,15 +102,15 @@ class Family(ABC):
             f"{self.name!r} needs the optional package {self.requires}: pip install 'tuning-service[{self.requires}]'."
         )
 
-    def probabilities(self, config: Mapping[str, Any]) -> bool:
+    def probabilities(self, config: Configuration) -> bool:
         """Whether a classifier with this configuration has probabilities (log loss needs them)."""
         return True
 
     @abstractmethod
-    def fit(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int, steps: int | None = None) -> Any:
+    def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
         """A fitted model; `steps` is the number of steps for stepped families (None: the whole budget)."""
 
-    def predict(self, model: Any, rows: Matrix, task: Task) -> Prediction:
+    def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
         """What a fitted model says about rows; `rows.y` is not looked at."""
         if not task.classification:
             return Prediction(values=model.predict(rows.X))
@@ -97,16 +122,12 @@ class Family(ABC):
             decision = model.decision_function(rows.X)
         return Prediction(values=model.predict(rows.X), decision=decision)
 
-    def save(self, model: Any) -> tuple[str, bytes]:
+    def save(self, model: Model) -> tuple[str, bytes]:
         """(file name, content) of a fitted model; scikit-learn estimators go through skops."""
-        from tuning.models.skops_format import dump_skops
-
         return self.file, dump_skops(model)
 
-    def load(self, name: str, content: bytes) -> Any:
+    def load(self, name: str, content: bytes) -> Model:
         """The opposite of `save`, through the allow-list of types."""
-        from tuning.models.skops_format import load_skops
-
         return load_skops(content)
 
 
@@ -114,7 +135,7 @@ class Family(ABC):
 class Stage:
     """A stretch of a trial's training: with this configuration and seed until `steps` steps are done in all."""
 
-    config: Mapping[str, Any]
+    config: Configuration
     seed: int
     steps: int
 
@@ -122,11 +143,13 @@ class Stage:
 class SteppedFamily(Family):
     """A family with an axis of its own.
 
-    length: the estimator's own name for it (`n_estimators`, `max_iter`); a configuration that holds it sets
-        the length of its full trial, otherwise this is total_steps * step_length.
-    step_length: rounds, trees or epochs per step. total_steps: steps of a full trial.
-    frozen: parameters that cannot change while a model grows; a trial that goes on from another one's state
-        must take these over from it.
+    Attributes:
+        length: the estimator's own name for it (`n_estimators`, `max_iter`); a configuration that holds it sets
+            the length of its full trial, otherwise this is total_steps * step_length.
+        step_length: rounds, trees or epochs per step.
+        total_steps: steps of a full trial.
+        frozen: parameters that cannot change while a model grows; a trial that goes on from another one's state
+            must take these over from it.
     """
 
     length: ClassVar[str]
@@ -134,25 +157,25 @@ class SteppedFamily(Family):
     total_steps: ClassVar[int]
     frozen: ClassVar[frozenset[str]] = frozenset()
 
-    def units(self, config: Mapping[str, Any], steps: int | None = None) -> int:
+    def units(self, config: Configuration, steps: int | None = None) -> int:
         """Rounds, trees or epochs after `steps` steps (None: of a full trial)."""
         full = int(config.get(self.length, self.total_steps * self.step_length))
         return full if steps is None else min(full, steps * self.step_length)
 
-    def steps(self, config: Mapping[str, Any]) -> int:
+    def steps(self, config: Configuration) -> int:
         """Steps of a full trial with this configuration; the last one may be shorter."""
         return math.ceil(self.units(config) / self.step_length)
 
     @abstractmethod
     def grow(
         self,
-        config: Mapping[str, Any],
+        config: Configuration,
         train: Matrix,
         valid: Matrix,
         task: Task,
         seed: int,
-        state: Any = None,
-    ) -> Iterator[tuple[Prediction, Callable[[], Any]]]:
+        state: State = None,
+    ) -> Iterator[Grown]:
         """After each step: the prediction for `valid` and a function that returns the state to continue from.
 
         The function is called before the next step or not at all; what it returns does not change any more.
@@ -161,10 +184,10 @@ class SteppedFamily(Family):
         """
 
     @abstractmethod
-    def fitted(self, state: Any, train: Matrix, task: Task, seed: int) -> Any:
+    def fitted(self, state: State, train: Matrix, task: Task, seed: int) -> Model:
         """The model in a state that `grow` returned for these rows, as `fit` would have returned it."""
 
-    def fit_stages(self, stages: Sequence[Stage], train: Matrix, task: Task) -> Any:
+    def fit_stages(self, stages: Sequence[Stage], train: Matrix, task: Task) -> Model:
         """The model of a trial whose configuration changed on its way, trained by the same way on these rows.
 
         stages: in order, at least one, each longer than the one before it.
@@ -178,9 +201,7 @@ class SteppedFamily(Family):
             done = stage.steps
         return self.fitted(state, train, task, stages[-1].seed)
 
-    def repeat(
-        self, model: Any, config: Mapping[str, Any], valid: Matrix, task: Task, state: Any
-    ) -> Iterator[tuple[Prediction, Callable[[], Any]]]:
+    def repeat(self, model: Model, config: Configuration, valid: Matrix, task: Task, state: State) -> Iterator[Grown]:
         """The steps of a model that does not grow: one class in the training rows, and nothing to learn."""
         prediction = Family.predict(self, model, valid, task)
         for step in range((state or 0) + 1, self.steps(config) + 1):
@@ -189,8 +210,6 @@ class SteppedFamily(Family):
 
 def full_proba(proba: np.ndarray, seen: np.ndarray, task: Task) -> np.ndarray:
     """Probabilities over all classes of the task, also those that were missing in the training rows."""
-    import numpy as np
-
     if proba.shape[1] == len(task.classes):
         return proba
     full = np.zeros((len(proba), len(task.classes)))

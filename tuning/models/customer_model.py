@@ -10,24 +10,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import pandas as pd
 
 from tuning.errors import RunError
-from tuning.models.base import FRAME, Family, Matrix
+from tuning.models.base import FRAME, Family, Matrix, Model
+from tuning.models.own import OwnFamily
 from tuning.models.registry import family as find_family
 from tuning.preprocessing.columns import Column, as_frame, to_raw
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.task import Prediction, Task
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-
-    from tuning.storage.run_directory import RunDirectory
+from tuning.storage.run_directory import RunDirectory
 
 FORMAT = 1
+#: What `model.json` holds.
+Description: TypeAlias = dict[str, Any]
 
 
 class Writes(Protocol):
@@ -40,8 +40,15 @@ class Writes(Protocol):
 class CustomerModel:
     """A customer's winner: give it a frame with the same columns, it gives predictions.
 
-    own: the family, where it is one of the user's own models. example: a few rows of what it takes, None for a model
-    saved before there were any.
+    Attributes:
+        customer: its id.
+        family: the name of the model's family.
+        task: regression or classification, with the classes.
+        columns: what `predict` looks for in a frame.
+        encoder: what the training rows taught the encoding.
+        fitted: the model itself, as the family's `fit` returned it.
+        own: the family, where it is one of the user's own models.
+        example: a few rows of what it takes; None for a model saved before there were any.
     """
 
     customer: str
@@ -49,7 +56,7 @@ class CustomerModel:
     task: Task
     columns: tuple[Column, ...]
     encoder: Encoder
-    fitted: Any
+    fitted: Model
     own: Family | None = None
     example: pd.DataFrame | None = None
 
@@ -59,8 +66,6 @@ class CustomerModel:
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         """(n,) numbers, or class labels as they stood in the data."""
-        import numpy as np
-
         values = self._prediction(frame).values
         return np.asarray(self.task.classes)[values] if self.task.classification else values
 
@@ -72,8 +77,6 @@ class CustomerModel:
         return proba
 
     def _prediction(self, frame: pd.DataFrame) -> Prediction:
-        import numpy as np
-
         raw = (as_frame if self.encoder.encoding == FRAME else to_raw)(frame, self.columns)
         X = self.encoder.transform(raw)
         rows = Matrix(X, np.zeros(len(X)), categorical=self.encoder.categorical(raw))
@@ -103,7 +106,7 @@ class CustomerModel:
         return hashlib.sha256(document).hexdigest()
 
 
-def describe_model(directory: RunDirectory, folder: str, sha256: str | None = None) -> dict[str, Any]:
+def describe_model(directory: RunDirectory, folder: str, sha256: str | None = None) -> Description:
     """What `model.json` says about a saved model; its digest is checked first."""
     description = dict(json.loads(_read(directory, f"{folder}/model.json", sha256)))
     if description["format"] > FORMAT:
@@ -127,7 +130,7 @@ def load_model(
     return CustomerModel(
         customer=description["customer"],
         family=description["family"],
-        task=Task(description["task"], _classes(description["classes"])),
+        task=Task(description["task"], tuple(description["classes"])),
         columns=tuple(Column(name, kind) for name, kind in description["columns"]),
         encoder=Encoder.from_dict(description["encoder"]),
         fitted=fitted,
@@ -136,10 +139,8 @@ def load_model(
     )
 
 
-def own_family(description: Mapping[str, Any], allow_pickle: bool) -> Family:
+def own_family(description: Description, allow_pickle: bool) -> Family:
     """The family of a saved own model: able to load and predict, not to fit."""
-    from tuning.models.own import OwnFamily
-
     how = "frame" if description["encoder"]["encoding"] == FRAME else "encoded"
     return OwnFamily(description["family"], input=how, allow_pickle=allow_pickle)
 
@@ -154,18 +155,12 @@ def _read(directory: RunDirectory, name: str, sha256: str | None) -> bytes:
     return content
 
 
-def _example_json(frame: pd.DataFrame | None) -> dict[str, Any] | None:
+def _example_json(frame: pd.DataFrame | None) -> Description | None:
     if frame is None:
         return None
     text = frame.to_json(orient="split", index=False, date_format="iso", default_handler=str, double_precision=15)
     return dict(json.loads(text))
 
 
-def _example(rows: dict[str, Any] | None) -> pd.DataFrame | None:
-    import pandas as pd
-
+def _example(rows: Description | None) -> pd.DataFrame | None:
     return None if rows is None else pd.DataFrame(rows["data"], columns=rows["columns"])
-
-
-def _classes(labels: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(labels)

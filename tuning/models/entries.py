@@ -16,14 +16,20 @@ parameters where that says everything, else as a file that the run writes into i
 from __future__ import annotations
 
 import hashlib
+import inspect
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import cloudpickle
+
 from search_spaces import SearchSpace
 from tuning.errors import DefinitionError, RunError
-from tuning.models.base import Family
+from tuning.models.base import Configuration, Family
+from tuning.models.own import OwnFamily, dump_pickle
 from tuning.models.registry import families as built_in
+from tuning.models.skops_format import dump_skops, load_skops
 from tuning.storage.names import slug
 from tuning.user_code import copy_into, is_file, load_function, name_inside
 from tuning.wording import did_you_mean
@@ -38,11 +44,19 @@ INPUTS = ("auto", "encoded", "frame")
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """One checked entry of `models`; estimator is a name, an import path, an object, or a `Stored` one."""
+    """One checked entry of `models`.
+
+    Attributes:
+        name: the value of `model` in configurations and tables.
+        estimator: a family's name, an import path, an estimator, what makes one, or a `Stored` one.
+        params: fixed parameters.
+        search_space: parameters that vary; None for the family's own, or for none.
+        input: "encoded", "frame" or "auto".
+    """
 
     name: str
-    estimator: Any
-    params: Mapping[str, Any] = field(default_factory=dict)
+    estimator: object
+    params: Configuration = field(default_factory=dict)
     search_space: SearchSpace | None = None
     input: str = "auto"
 
@@ -51,10 +65,10 @@ class ModelEntry:
         """Whether this is a family of ours."""
         return isinstance(self.estimator, str) and ":" not in self.estimator
 
-    def to_dict(self) -> Any:
+    def to_dict(self) -> str | dict[str, Any]:
         """As it would stand in YAML; an estimator that cannot be written down by its own text."""
         if self.built_in and self.search_space is None:
-            return self.estimator
+            return str(self.estimator)
         said = _described(self.estimator)
         document: dict[str, Any] = {"name": self.name, "estimator": repr(self.estimator), **(said or {})}
         if self.params:
@@ -76,10 +90,7 @@ class Stored:
     sha256: str
 
     @classmethod
-    def write(cls, estimator: Any, name: str, directory: RunDirectory) -> Stored:
-        from tuning.models.own import dump_pickle
-        from tuning.models.skops_format import dump_skops
-
+    def write(cls, estimator: object, name: str, directory: RunDirectory) -> Stored:
         try:
             content, suffix = dump_skops(estimator), "skops"
         except Exception:  # skops refuses in many ways; the file is only for this run's own workers
@@ -88,9 +99,7 @@ class Stored:
         directory.write(file, content)
         return cls(file, hashlib.sha256(content).hexdigest())
 
-    def read(self, directory: RunDirectory | None) -> Any:
-        from tuning.models.skops_format import load_skops
-
+    def read(self, directory: RunDirectory | None) -> object:
         if directory is None:
             raise DefinitionError(
                 f"models: {self.file!r} belongs to another run; give the estimator itself or its import path."
@@ -100,18 +109,16 @@ class Stored:
             raise RunError(f"{directory.display(self.file)} is not what this run has written: its SHA-256 differs.")
         if self.file.endswith(".skops"):
             return load_skops(content)
-        import cloudpickle
-
         return cloudpickle.loads(content)
 
 
-def parse_models(value: Any) -> tuple[ModelEntry, ...]:
+def parse_models(value: object) -> tuple[ModelEntry, ...]:
     """Checked entries from what stands under `models`; `ValueError` names what is wrong.
 
     value: one entry, a list of them, or a mapping of name to entry. Nothing is imported here.
     """
     if isinstance(value, Mapping) and "estimator" not in value:
-        items = [_named(name, item) for name, item in value.items()]
+        items: list[object] = [_named(name, item) for name, item in value.items()]
     else:
         items = list(value) if isinstance(value, list | tuple) else [value]
     if not items:
@@ -120,13 +127,13 @@ def parse_models(value: Any) -> tuple[ModelEntry, ...]:
     return _with_unique_names(entries)
 
 
-def _named(name: Any, item: Any) -> dict[str, Any]:
+def _named(name: object, item: object) -> dict[str, object]:
     if isinstance(item, Mapping):
         return {"name": str(name), **item}
     return {"name": str(name), "estimator": item}
 
 
-def _entry(item: Any, position: int) -> ModelEntry:
+def _entry(item: object, position: int) -> ModelEntry:
     where = f"entry {position + 1}"
     if isinstance(item, ModelEntry):
         return item
@@ -157,13 +164,13 @@ def _entry(item: Any, position: int) -> ModelEntry:
             raise ValueError(
                 f"{where}: {estimator!r} is a built-in family; fix a parameter by a constant in its search_space."
             )
-        return replace(entry, name=estimator)
+        return replace(entry, name=str(estimator))
     if entry.name in built_in():
         raise ValueError(f"{where}, name: {entry.name!r} is a built-in family; give your own another name.")
     return entry
 
 
-def _check_estimator(estimator: Any, where: str) -> None:
+def _check_estimator(estimator: object, where: str) -> None:
     if isinstance(estimator, str):
         if ":" in estimator:
             return
@@ -183,7 +190,7 @@ def _check_estimator(estimator: Any, where: str) -> None:
         )
 
 
-def _space(value: Any, where: str) -> SearchSpace | None:
+def _space(value: object, where: str) -> SearchSpace | None:
     if value is None or isinstance(value, SearchSpace):
         return value
     try:
@@ -205,7 +212,7 @@ def _with_unique_names(entries: Sequence[ModelEntry]) -> tuple[ModelEntry, ...]:
     return tuple(replace(entry, name=name) for entry, name in zip(entries, names, strict=True))
 
 
-def _class_name(estimator: Any) -> str:
+def _class_name(estimator: object) -> str:
     if isinstance(estimator, str):
         return estimator.rpartition(":")[2]
     if isinstance(estimator, Stored):
@@ -222,7 +229,7 @@ def _long_name(entry: ModelEntry) -> str:
     return f"{_class_name(entry.estimator)}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
 
-def _described(estimator: Any) -> dict[str, Any] | None:
+def _described(estimator: object) -> dict[str, Any] | None:
     """{estimator: import path, params: changed ones} where this says everything, else None."""
     if isinstance(estimator, str):
         return {"estimator": estimator}
@@ -237,8 +244,6 @@ def _described(estimator: Any) -> dict[str, Any] | None:
         return {"estimator": path}
     if not hasattr(estimator, "get_params"):
         return None
-    import inspect
-
     defaults = {key: item.default for key, item in inspect.signature(kind).parameters.items()}
     given = estimator.get_params(deep=False)
     changed = {key: value for key, value in given.items() if not _same(value, defaults.get(key))}
@@ -249,14 +254,12 @@ def _described(estimator: Any) -> dict[str, Any] | None:
 
 def _public(module: str, name: str) -> str:
     """`sklearn.tree` for `sklearn.tree._classes`, where the object is there too."""
-    import sys
-
     outer = module.split("._")[0]
     found = getattr(sys.modules.get(outer), name.partition(".")[0], None)
     return outer if found is not None and found.__module__ == module else module
 
 
-def _same(value: Any, default: Any) -> bool:
+def _same(value: object, default: object) -> bool:
     try:
         return type(value) is type(default) and bool(value == default or (value != value and default != default))
     except (TypeError, ValueError):
@@ -304,8 +307,6 @@ def own_families(
 
     directory: of the run, where stored estimators and copied files are; None before there is one.
     """
-    from tuning.models.own import OwnFamily
-
     found: dict[str, Family] = {}
     for entry in entries:
         if entry.built_in:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TypeAlias
 
-from tuning.models.base import Matrix, SteppedFamily
+import numpy as np
+
+from tuning.models.base import Configuration, Estimator, Grown, Matrix, Model, SteppedFamily
 from tuning.models.estimators import constant, lean, single_class, sklearn_seed, standardised
 from tuning.preprocessing.task import Prediction, Task
+
+#: The estimator as it was, and the epochs it has been trained for.
+EpochState: TypeAlias = tuple[Estimator, int]
 
 
 class EpochFamily(SteppedFamily):
@@ -23,19 +28,19 @@ class EpochFamily(SteppedFamily):
     length = "max_iter"
 
     @abstractmethod
-    def build(self, config: Mapping[str, Any], task: Task) -> Any:
+    def build(self, config: Configuration, task: Task) -> Estimator:
         """The untrained estimator."""
 
-    def reconfigure(self, model: Any, config: Mapping[str, Any], task: Task) -> Any:
+    def reconfigure(self, model: Model, config: Configuration, task: Task) -> Model:
         """A model trained so far, to go on with another configuration."""
         params = self.build(config, task).get_params()
         return model.set_params(**{name: value for name, value in params.items() if name != "random_state"})
 
     @abstractmethod
-    def restore_units(self, model: Any, mean: float, scale: float) -> None:
+    def restore_units(self, model: Model, mean: float, scale: float) -> None:
         """Change a regressor trained on a standardised target to the target's own units, in place."""
 
-    def fit(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int, steps: int | None = None) -> Any:
+    def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
         if single_class(train, task):
             return constant(train)
         model = self._seeded(config, task, seed)
@@ -43,8 +48,14 @@ class EpochFamily(SteppedFamily):
         return self._finished(model, train, task, seed)
 
     def grow(
-        self, config: Mapping[str, Any], train: Matrix, valid: Matrix, task: Task, seed: int, state: Any = None
-    ) -> Iterator[tuple[Prediction, Callable[[], Any]]]:
+        self,
+        config: Configuration,
+        train: Matrix,
+        valid: Matrix,
+        task: Task,
+        seed: int,
+        state: EpochState | None = None,
+    ) -> Iterator[Grown]:
         if single_class(train, task):
             yield from self.repeat(constant(train), config, valid, task, state)
             return
@@ -62,30 +73,26 @@ class EpochFamily(SteppedFamily):
                 answer = Prediction(values=answer.values * scale + mean)
             yield answer, partial(_frozen, model, done)
 
-    def fitted(self, state: Any, train: Matrix, task: Task, seed: int) -> Any:
+    def fitted(self, state: EpochState, train: Matrix, task: Task, seed: int) -> Model:
         if single_class(train, task):
             return constant(train)
         return self._finished(copy.deepcopy(state[0]), train, task, seed)
 
-    def _finished(self, model: Any, train: Matrix, task: Task, seed: int) -> Any:
+    def _finished(self, model: Model, train: Matrix, task: Task, seed: int) -> Model:
         """In the target's own units, with a plain seed."""
         if not task.classification:
             self.restore_units(model, *_target(train, task)[1:])
         return model.set_params(random_state=sklearn_seed(seed))
 
-    def _seeded(self, config: Mapping[str, Any], task: Task, seed: int) -> Any:
+    def _seeded(self, config: Configuration, task: Task, seed: int) -> Model:
         """With a generator of its own, which goes on from epoch to epoch: a plain seed would start each alike."""
-        import numpy as np
-
         return self.build(config, task).set_params(random_state=np.random.RandomState(sklearn_seed(seed)))
 
     def train_epochs(
-        self, model: Any, config: Mapping[str, Any], train: Matrix, y: Any, task: Task, epochs: int
+        self, model: Model, config: Configuration, train: Matrix, y: np.ndarray, task: Task, epochs: int
     ) -> None:
         """Pass over the rows this many times."""
-        import numpy as np
-
-        extra: dict[str, Any] = {} if train.weight is None else {"sample_weight": train.weight}
+        extra = {} if train.weight is None else {"sample_weight": train.weight}
         with lean(self.name, config):
             for _ in range(epochs):
                 if task.classification and not hasattr(model, "classes_"):
@@ -94,9 +101,9 @@ class EpochFamily(SteppedFamily):
                     model.partial_fit(train.X, y, **extra)
 
 
-def _target(train: Matrix, task: Task) -> tuple[Any, float, float]:
+def _target(train: Matrix, task: Task) -> tuple[np.ndarray, float, float]:
     return (train.y, 0.0, 1.0) if task.classification else standardised(train)
 
 
-def _frozen(model: Any, done: int) -> tuple[Any, int]:
+def _frozen(model: Estimator, done: int) -> EpochState:
     return copy.deepcopy(model), done

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from tuning.models.base import Family, Matrix
+import numpy as np
+
+from tuning.models.base import Configuration, Estimator, Family, Matrix, Model
 from tuning.preprocessing.task import Prediction, Task
 from tuning.wording import did_you_mean
 
 if TYPE_CHECKING:
-    import numpy as np
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.dummy import DummyClassifier
+    from threadpoolctl import ThreadpoolController
 
 
 class EstimatorFamily(Family):
@@ -29,10 +33,10 @@ class EstimatorFamily(Family):
     standardise_target: ClassVar[bool] = False
 
     @abstractmethod
-    def build(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int) -> Any:
+    def build(self, config: Configuration, train: Matrix, task: Task, seed: int) -> Estimator:
         """The unfitted estimator."""
 
-    def fit(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int, steps: int | None = None) -> Any:
+    def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
         if single_class(train, task):
             return constant(train)
         estimator = self.build(config, train, task, seed)
@@ -44,13 +48,13 @@ class EstimatorFamily(Family):
             estimator.fit(train.X, y, **extra)
         return estimator if scale == 1.0 and mean == 0.0 else self.restore_units(estimator, mean, scale)
 
-    def predict(self, model: Any, rows: Matrix, task: Task) -> Prediction:
+    def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
         import sklearn
 
         with one_thread(), sklearn.config_context(assume_finite=True):
             return super().predict(model, rows, task)
 
-    def restore_units(self, model: Any, mean: float, scale: float) -> Any:
+    def restore_units(self, model: Model, mean: float, scale: float) -> Model:
         """A model fitted on a standardised target, in the target's own units."""
         raise NotImplementedError
 
@@ -58,12 +62,12 @@ class EstimatorFamily(Family):
 class LinearFamily(EstimatorFamily):
     """An estimator whose regressor is `coef_` and `intercept_`."""
 
-    def predict(self, model: Any, rows: Matrix, task: Task) -> Prediction:
+    def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
         if task.classification:
             return super().predict(model, rows, task)
         return Prediction(values=rows.X @ model.coef_ + model.intercept_)  # what `predict` does behind its checks
 
-    def restore_units(self, model: Any, mean: float, scale: float) -> Any:
+    def restore_units(self, model: Model, mean: float, scale: float) -> Model:
         model.coef_ = model.coef_ * scale
         model.intercept_ = model.intercept_ * scale + mean
         return model
@@ -74,7 +78,7 @@ def sklearn_seed(seed: int) -> int:
     return seed % 2**32
 
 
-def check_names(family: str, config: Mapping[str, Any], known: Collection[str]) -> None:
+def check_names(family: str, config: Configuration, known: Collection[str]) -> None:
     """`TypeError` for a parameter that the library would ignore without a word."""
     for name in config:
         if name not in known:
@@ -86,16 +90,15 @@ def single_class(train: Matrix, task: Task) -> bool:
     return task.classification and bool((train.y == train.y[0]).all())
 
 
-def constant(train: Matrix) -> Any:
+def constant(train: Matrix) -> DummyClassifier:
     """The only model that one class allows: it always says that class."""
     from sklearn.dummy import DummyClassifier
 
     return DummyClassifier(strategy="prior").fit(train.X, train.y)
 
 
-def calibrated(estimator: Any, train: Matrix) -> Any:
+def calibrated(estimator: Estimator, train: Matrix) -> CalibratedClassifierCV:
     """A classifier without probabilities, with sigmoid-calibrated ones (what SVC's `probability=True` was)."""
-    import numpy as np
     from sklearn.calibration import CalibratedClassifierCV
 
     fewest = int(np.unique(train.y, return_counts=True)[1].min())
@@ -117,15 +120,13 @@ def standardised(train: Matrix) -> tuple[np.ndarray, float, float]:
 
 def float32(rows: Matrix) -> np.ndarray:
     """X as trees want it, converted once per matrix; numbers beyond float32 become its largest."""
-    import numpy as np
-
     if "float32" not in rows.cache:
         limit = np.finfo(np.float32).max
         rows.cache["float32"] = np.ascontiguousarray(np.clip(rows.X, -limit, limit), dtype=np.float32)
     return rows.cache["float32"]
 
 
-def one_thread() -> AbstractContextManager[Any]:
+def one_thread() -> AbstractContextManager[object]:
     """Around what uses OpenMP or BLAS: one thread, as in a worker, where the environment says so from the start.
 
     With two threads on two busy cores, boosting by histograms was seen to take twenty times as long.
@@ -135,7 +136,7 @@ def one_thread() -> AbstractContextManager[Any]:
 
 
 @cache
-def _threads() -> Any:
+def _threads() -> ThreadpoolController | None:
     """What sets the number of threads of the loaded libraries; None when it is one already."""
     from threadpoolctl import ThreadpoolController
 
@@ -143,11 +144,12 @@ def _threads() -> Any:
     return controller if any(library["num_threads"] > 1 for library in controller.info()) else None
 
 
-_checked: dict[str, Any] = {}
+# Family -> the configuration of its last fit.
+_checked: dict[str, Configuration] = {}
 
 
 @contextmanager
-def lean(family: str, config: Mapping[str, Any]) -> Iterator[None]:
+def lean(family: str, config: Configuration) -> Iterator[None]:
     """Around a fit: what is known to be right is not checked again; not converged is a score like any other.
 
     Rows are finite (or NaN where a family wants them) by their encoding. Parameters are checked in the first

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
-from tuning.models.base import Matrix, SteppedFamily, full_proba
+import numpy as np
+
+from tuning.models.base import Configuration, Grown, Matrix, Model, SteppedFamily, full_proba
 from tuning.models.estimators import constant, float32, lean, single_class, sklearn_seed
 from tuning.preprocessing.task import Prediction, Task
+
+if TYPE_CHECKING:
+    from sklearn.ensemble._forest import BaseForest
+
+#: The forest as it was, and the sum of its trees' predictions of the validation rows.
+ForestState: TypeAlias = "tuple[BaseForest, np.ndarray]"
 
 
 class ForestFamily(SteppedFamily):
@@ -27,10 +35,10 @@ class ForestFamily(SteppedFamily):
     total_steps = 10
 
     @abstractmethod
-    def build(self, params: Mapping[str, Any], task: Task) -> Any:
+    def build(self, params: Configuration, task: Task) -> BaseForest:
         """The unfitted estimator."""
 
-    def fit(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int, steps: int | None = None) -> Any:
+    def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
         if single_class(train, task):
             return constant(train)
         forest = self.build(self._params(config, seed, self.units(config, steps)), task)
@@ -40,18 +48,18 @@ class ForestFamily(SteppedFamily):
 
     def grow(
         self,
-        config: Mapping[str, Any],
+        config: Configuration,
         train: Matrix,
         valid: Matrix,
         task: Task,
         seed: int,
-        state: Any = None,
-    ) -> Iterator[tuple[Prediction, Callable[[], Any]]]:
+        state: ForestState | None = None,
+    ) -> Iterator[Grown]:
         if single_class(train, task):
             yield from self.repeat(constant(train), config, valid, task, state)
             return
         X, unseen = float32(train), float32(valid)
-        forest, total = (_copied(state[0]), state[1]) if state else (None, 0.0)
+        forest, total = (_copied(state[0]), state[1]) if state else (None, np.zeros(()))
         done = len(forest.estimators_) if forest is not None else 0
         while done < self.units(config):
             wanted = min(done + self.step_length, self.units(config))
@@ -65,32 +73,32 @@ class ForestFamily(SteppedFamily):
             done = wanted
             yield _prediction(total / done, forest, task), partial(_frozen, forest, total)
 
-    def fitted(self, state: Any, train: Matrix, task: Task, seed: int) -> Any:
+    def fitted(self, state: ForestState, train: Matrix, task: Task, seed: int) -> Model:
         if single_class(train, task):
             return constant(train)
         return _copied(state[0]).set_params(warm_start=False)
 
-    def predict(self, model: Any, rows: Matrix, task: Task) -> Prediction:
+    def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
         return super().predict(model, Matrix(float32(rows), rows.y), task)
 
     @staticmethod
-    def _params(config: Mapping[str, Any], seed: int, trees: int) -> dict[str, Any]:
+    def _params(config: Configuration, seed: int, trees: int) -> Configuration:
         fixed = {"n_estimators": trees, "n_jobs": 1, "random_state": sklearn_seed(seed)}
         return {**config, **fixed}
 
 
-def _frozen(forest: Any, total: Any) -> tuple[Any, Any]:
+def _frozen(forest: BaseForest, total: np.ndarray) -> ForestState:
     return _copied(forest), total
 
 
-def _copied(forest: Any) -> Any:
+def _copied(forest: BaseForest) -> BaseForest:
     """The forest as it is now: a later warm start appends to the list of trees in place."""
     same = copy.copy(forest)
     same.estimators_ = list(forest.estimators_)
     return same
 
 
-def _prediction(mean: Any, forest: Any, task: Task) -> Prediction:
+def _prediction(mean: np.ndarray, forest: BaseForest, task: Task) -> Prediction:
     if not task.classification:
         return Prediction(values=mean)
     proba = full_proba(mean, forest.classes_, task)

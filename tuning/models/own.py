@@ -8,12 +8,16 @@ its own preprocessing by column names, the customer's columns as a DataFrame.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+import sys
+from collections.abc import Callable
+from typing import TypeGuard
+
+import cloudpickle
 
 from tuning.errors import DefinitionError, RunError
-from tuning.models.base import ANY_TASK, CLASSIFICATION, FRAME, Family, Matrix
+from tuning.models.base import ANY_TASK, CLASSIFICATION, FRAME, Configuration, Estimator, Family, Matrix, Model
 from tuning.models.estimators import constant, one_thread, single_class, sklearn_seed
+from tuning.models.skops_format import dump_skops
 from tuning.preprocessing.task import REGRESSION, Prediction, Task
 from tuning.wording import did_you_mean
 
@@ -24,11 +28,13 @@ THREADS = ("n_jobs", "nthread", "num_threads", "thread_count")
 class OwnFamily(Family):
     """The family of one estimator.
 
-    source: an unfitted estimator, which is cloned for each fit, or a class or function that makes one and is given
-        those parameters of a configuration that its signature names; the others are set on what it makes.
-    params: fixed ones beside the configuration's.
-    input: "encoded", "frame", or "auto": a frame where a ColumnTransformer is found inside.
-    allow_pickle: fitted models that the safe format does not cover are written with cloudpickle.
+    Args:
+        name: the value of `model` in configurations.
+        source: an unfitted estimator, which is cloned for each fit, or a class or function that makes one and is
+            given those parameters of a configuration that its signature names; the others are set on what it makes.
+        params: fixed ones beside the configuration's.
+        input: "encoded", "frame", or "auto": a frame where a ColumnTransformer is found inside.
+        allow_pickle: fitted models that the safe format does not cover are written with cloudpickle.
     """
 
     scale = True
@@ -36,8 +42,8 @@ class OwnFamily(Family):
     def __init__(
         self,
         name: str,
-        source: Any = None,
-        params: Mapping[str, Any] | None = None,
+        source: object = None,
+        params: Configuration | None = None,
         input: str = "auto",
         allow_pickle: bool = False,
     ) -> None:
@@ -49,7 +55,7 @@ class OwnFamily(Family):
             self.encoding = FRAME  # type: ignore[misc]
             self.scale = False  # type: ignore[misc]
 
-    def build(self, config: Mapping[str, Any], seed: int = 0) -> Any:
+    def build(self, config: Configuration, seed: int = 0) -> Estimator:
         """The unfitted estimator: on one thread, and with the seed wherever it draws and has none of its own."""
         params = {**self.params, **config}
         if is_factory(self.source):
@@ -67,7 +73,7 @@ class OwnFamily(Family):
             )
         return estimator
 
-    def fit(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int, steps: int | None = None) -> Any:
+    def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
         if single_class(train, task):
             return constant(train)
         estimator = self.build(config, sklearn_seed(seed))
@@ -75,11 +81,11 @@ class OwnFamily(Family):
             estimator.fit(train.X, train.y, **_weights(estimator, train))
         return estimator
 
-    def predict(self, model: Any, rows: Matrix, task: Task) -> Prediction:
+    def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
         with one_thread():
             return super().predict(model, rows, task)
 
-    def probabilities(self, config: Mapping[str, Any]) -> bool:
+    def probabilities(self, config: Configuration) -> bool:
         return hasattr(self.build(config), "predict_proba")
 
     def able(self) -> frozenset[str]:
@@ -100,9 +106,7 @@ class OwnFamily(Family):
         values = estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ()
         return all(_root(value) in ("sklearn", "builtins", "numpy") for value in (estimator, *values))
 
-    def save(self, model: Any) -> tuple[str, bytes]:
-        from tuning.models.skops_format import dump_skops
-
+    def save(self, model: Model) -> tuple[str, bytes]:
         try:
             return "model.skops", dump_skops(model)
         except RunError as refused:
@@ -113,7 +117,7 @@ class OwnFamily(Family):
                 ) from refused
         return "model.pkl", dump_pickle(model)
 
-    def load(self, name: str, content: bytes) -> Any:
+    def load(self, name: str, content: bytes) -> Model:
         if not name.endswith(".pkl"):
             return super().load(name, content)
         if not self.allow_pickle:
@@ -121,22 +125,16 @@ class OwnFamily(Family):
                 f"the model {self.name!r} was saved with cloudpickle, and loading it runs the code in it: "
                 "load it with allow_pickle=True (`tuning predict --allow-pickle`) if you trust whoever made the run."
             )
-        import cloudpickle
-
         return cloudpickle.loads(content)
 
 
-def is_factory(source: Any) -> bool:
+def is_factory(source: object) -> TypeGuard[Callable[..., Estimator]]:
     """A class, or a function; an object with `fit` is an estimator, even if it can be called."""
     return isinstance(source, type) or (callable(source) and not hasattr(source, "fit"))
 
 
-def dump_pickle(value: Any) -> bytes:
+def dump_pickle(value: object) -> bytes:
     """With cloudpickle; code of a definition's own files goes along, other modules are named only."""
-    import sys
-
-    import cloudpickle
-
     ours = [module for name, module in list(sys.modules.items()) if name.startswith("tuning_user_code_")]
     for module in ours:
         cloudpickle.register_pickle_by_value(module)
@@ -147,7 +145,7 @@ def dump_pickle(value: Any) -> bytes:
             cloudpickle.unregister_pickle_by_value(module)
 
 
-def _configure(estimator: Any, params: dict[str, Any], seed: int) -> None:
+def _configure(estimator: Estimator, params: Configuration, seed: int) -> None:
     known = estimator.get_params(deep=True)
     for name in params:
         if name not in known:
@@ -155,7 +153,7 @@ def _configure(estimator: Any, params: dict[str, Any], seed: int) -> None:
             raise DefinitionError(f"models: {type(estimator).__name__} has no parameter {name!r}.{hint}")
     estimator.set_params(**params)
     known = estimator.get_params(deep=True)
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     for name, value in known.items():
         last = name.rpartition("__")[2]
         if last == "random_state" and value is None:
@@ -165,12 +163,12 @@ def _configure(estimator: Any, params: dict[str, Any], seed: int) -> None:
     estimator.set_params(**settings)
 
 
-def _root(value: Any) -> str:
+def _root(value: object) -> str:
     kind = value if isinstance(value, type) or hasattr(value, "__qualname__") else type(value)
     return str(getattr(kind, "__module__", "")).partition(".")[0]
 
 
-def _takes(function: Callable[..., Any], name: str) -> bool:
+def _takes(function: Callable[..., object], name: str) -> bool:
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -178,7 +176,7 @@ def _takes(function: Callable[..., Any], name: str) -> bool:
     return name in parameters or any(item.kind is inspect.Parameter.VAR_KEYWORD for item in parameters.values())
 
 
-def _weights(estimator: Any, train: Matrix) -> dict[str, Any]:
+def _weights(estimator: Estimator, train: Matrix) -> dict[str, object]:
     """The argument of `fit` for sample weights, for a pipeline that of its last step; none where it takes none."""
     if train.weight is None:
         return {}
@@ -189,6 +187,6 @@ def _weights(estimator: Any, train: Matrix) -> dict[str, Any]:
     return {f"{steps[-1][0]}__sample_weight" if steps else "sample_weight": train.weight}
 
 
-def _names_columns(estimator: Any) -> bool:
+def _names_columns(estimator: Estimator) -> bool:
     values = estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ()
     return any(type(value).__name__ in BY_COLUMN_NAME for value in (estimator, *values))

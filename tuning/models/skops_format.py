@@ -56,7 +56,7 @@ TRUSTED = (
 )
 
 
-def dump_skops(model: Any) -> bytes:
+def dump_skops(model: object) -> bytes:
     """A scikit-learn object in skops' format; a type outside the list is refused already here."""
     import skops.io
 

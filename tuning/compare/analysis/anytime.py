@@ -27,11 +27,16 @@ MATCH, REFUSE = "match", "refuse"
 class Anytime:
     """Normalised regret over the budget of one axis; arrays are method x task x point of the budget.
 
-    budget: per task, in units of the axis. share: the points, as shares of the budget, ending with 1.
-    seeds: per method and task, the regret of each seed (seed x point). regret: their mean, what is ranked and
-    tested. clipped: the same with every seed clipped to [0, 1], what is averaged over tasks, so that one
-    diverged score cannot decide. scale: per task, the loss that is one unit of regret. notes: what was matched, in
-    sentences.
+    Attributes:
+        axis: "trials", "steps" or "seconds".
+        budget: per task, in units of the axis.
+        share: the points, as shares of the budget, ending with 1.
+        seeds: per method and task, the regret of each seed (seed x point).
+        regret: their mean; it is ranked and tested.
+        clipped: the same with every seed clipped to [0, 1]; it is averaged over tasks, so that one diverged score
+            cannot decide.
+        scale: per task, the loss that is one unit of regret.
+        notes: what was matched, in sentences.
     """
 
     axis: str
@@ -102,11 +107,13 @@ class Anytime:
 def anytime(curves: Curves, axis: str = "trials", bounds: pd.DataFrame | None = None, unequal: str = MATCH) -> Anytime:
     """Regret over the budget of an axis.
 
-    axis: trials, steps or seconds; must be one of `curves.axes`.
-    bounds: optional table with columns task, best and reference (scores that mean regret 0 and 1), such as a
-        complete table's optimum and median; default: see `default_bounds`.
-    unequal: "match" cuts every method to the smallest budget of a task and says so, "refuse" raises when the
-        numbers of trials differ. Steps and seconds always differ and are always matched.
+    Args:
+        curves: what is compared.
+        axis: trials, steps or seconds; must be one of `curves.axes`.
+        bounds: optional table with columns task, best and reference (scores that mean regret 0 and 1), such as a
+            complete table's optimum and median; default: see `default_bounds`.
+        unequal: "match" cuts every method to the smallest budget of a task and says so, "refuse" raises when the
+            numbers of trials differ. Steps and seconds always differ and are always matched.
 
     Raises:
         DataError: the axis has no figures, bounds do not fit, or budgets differ and are refused.

@@ -19,9 +19,14 @@ TASK, SEED = "task", "seed"
 
 @dataclass(frozen=True)
 class Blocks:
-    """values: regret at the end of the budget, method x block, what is ranked and tested. clipped: the same with
-    every seed clipped to [0, 1], for means. cost: seconds (else steps) to the end of the budget; NaN where a method
-    has none, None without figures. cost_axis: "seconds" or "steps". unit: "task" or "seed".
+    """What is paired and tested: one value per method and block.
+
+    Attributes:
+        values: regret at the end of the budget, method x block; it is ranked and tested.
+        clipped: the same with every seed clipped to [0, 1], for means.
+        cost: seconds (else steps) to the end of the budget; NaN where a method has none, None without figures.
+        cost_axis: "seconds" or "steps".
+        unit: "task" or "seed".
     """
 
     values: np.ndarray

@@ -36,10 +36,11 @@ AXES = ("trials", "steps", "seconds")
 class Curves:
     """A checked curves table.
 
-    frame: columns method, task, seed, trial, score, steps, seconds, mode, state, and `loss` (the score turned so
-        that less is better, missing unless the trial finished), sorted by curve and trial.
-    methods, tasks: in the order of their first appearance.
-    axes: those of `AXES` that the table has figures for.
+    Attributes:
+        frame: columns method, task, seed, trial, score, steps, seconds, mode, state, and `loss` (the score turned so
+            that less is better, missing unless the trial finished), sorted by curve and trial.
+        methods, tasks: in the order of their first appearance.
+        axes: those of `AXES` that the table has figures for.
     """
 
     frame: pd.DataFrame
@@ -51,7 +52,9 @@ class Curves:
     def from_frame(cls, frame: pd.DataFrame, mode: str | None = None) -> Curves:
         """Check a table and bring it into order.
 
-        mode: the direction of every task, when the table has no column `mode`.
+        Args:
+            frame: the table.
+            mode: the direction of every task, when the table has no column `mode`.
 
         Raises:
             DataError: a column is missing or holds something else than documented; names the curve.

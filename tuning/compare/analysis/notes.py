@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas as pd
 
 from tuning.compare.analysis.blocks import SEED
 from tuning.compare.analysis.power import fewest_tasks
+from tuning.compare.analysis.result import ComparisonResult
 from tuning.compare.analysis.statistics import smallest_p
-
-if TYPE_CHECKING:
-    from tuning.compare.comparison import Comparison
 
 SHOWN = 5
 
 
-def notes(comparison: Comparison) -> tuple[str, ...]:
+def notes(comparison: ComparisonResult) -> tuple[str, ...]:
     """Sentences, the most important first."""
     return (
         *_size(comparison),
@@ -27,7 +23,7 @@ def notes(comparison: Comparison) -> tuple[str, ...]:
     )
 
 
-def _size(comparison: Comparison) -> list[str]:
+def _size(comparison: ComparisonResult) -> list[str]:
     found, noun = [], comparison.noun
     count, alpha = comparison.blocks.count, comparison.pairs.alpha
     if comparison.blocks.unit == SEED:
@@ -53,7 +49,7 @@ def _size(comparison: Comparison) -> list[str]:
     return found
 
 
-def _failures(comparison: Comparison) -> list[str]:
+def _failures(comparison: ComparisonResult) -> list[str]:
     failures, noun = comparison.failures, comparison.noun
     total = len(comparison.final.tasks)
     found = [
@@ -73,7 +69,7 @@ def _failures(comparison: Comparison) -> list[str]:
     return found
 
 
-def _identical(comparison: Comparison) -> list[str]:
+def _identical(comparison: ComparisonResult) -> list[str]:
     """Methods whose every trial is the same, as when a model-based one never leaves its random start."""
     groups: dict[bytes, list[str]] = {}
     for method, frame in comparison.curves.frame.groupby("method", sort=False):
@@ -88,7 +84,7 @@ def _identical(comparison: Comparison) -> list[str]:
     ]
 
 
-def _checks(comparison: Comparison) -> list[str]:
+def _checks(comparison: ComparisonResult) -> list[str]:
     found = [] if comparison.hold_out is None else [comparison.hold_out.sentence(comparison.reference, comparison.noun)]
     return found if comparison.null_check is None else [*found, comparison.null_check.sentence()]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -32,12 +31,17 @@ FEWEST_FOR_SAME = 8
 class Pair:
     """A method against a reference, at the end of the budget.
 
-    difference: mean normalised regret of the method minus the reference's, with its interval; negative is better.
-    median: of the same differences. counts: on how many blocks the method is better, equal, worse. test, p: the
-    signed-rank test and its Holm-adjusted p. cost: geometric mean of the method's cost over the reference's.
-    verdict: better or worse (significant, and Friedman's test too), same (the interval lies within the margin, of
-    `FEWEST_FOR_SAME` blocks or more), or unclear. values: the differences that were tested. level: of the test, for
-    the power.
+    Attributes:
+        method, reference: the two.
+        difference: mean normalised regret of the method minus the reference's, with its interval; negative is better.
+        median: of the same differences.
+        counts: on how many blocks the method is better, equal, worse.
+        test, p: the signed-rank test and its Holm-adjusted p.
+        cost: geometric mean of the method's cost over the reference's.
+        verdict: better or worse (significant, and Friedman's test too), same (the interval lies within the margin, of
+            `FEWEST_FOR_SAME` blocks or more), or unclear.
+        values: the differences that were tested.
+        level: of the test, for the power.
     """
 
     method: str
@@ -57,7 +61,7 @@ class Pair:
         """Of the signed-rank test for a difference like this, at the level that Holm's correction leaves it."""
         return power(self.values, self.level)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain values, the power included."""
         figures = {name: value for name, value in asdict(self).items() if name not in ("values", "level")}
         return {**figures, "significant": self.significant, "power": asdict(self.power)}

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tuning.compare.analysis.blocks import SEED
 from tuning.compare.analysis.pairs import BETTER, SAME, WORSE, Pair
-
-if TYPE_CHECKING:
-    from tuning.compare.comparison import Comparison
+from tuning.compare.analysis.result import ComparisonResult
 
 # A cheaper method is worth a change from here on.
 WORTHWHILE_SAVING = 0.9
@@ -17,8 +14,13 @@ WORTHWHILE_SAVING = 0.9
 
 @dataclass(frozen=True)
 class Recommendation:
-    """algorithm: to use; None when the data cannot tell. decided: whether a test or an equivalence stands behind it.
-    cost_ratio: its cost over that of the best-ranked method with the same score, where that is the reason.
+    """Which algorithm to use.
+
+    Attributes:
+        algorithm: to use; None when the data cannot tell.
+        decided: whether a test or an equivalence is behind it.
+        sentence: the recommendation, for a reader.
+        cost_ratio: its cost over that of the best-ranked method with the same score, where that is the reason.
     """
 
     algorithm: str | None
@@ -27,7 +29,7 @@ class Recommendation:
     cost_ratio: float | None = None
 
 
-def recommend(comparison: Comparison) -> Recommendation:
+def recommend(comparison: ComparisonResult) -> Recommendation:
     """The recommendation from the tests, the intervals and the costs.
 
     The best-ranked method, unless one with the same score (the interval of the difference lies within the margin)
@@ -61,7 +63,7 @@ def recommend(comparison: Comparison) -> Recommendation:
     return Recommendation(None, False, _only_here(comparison, sentence))
 
 
-def _best(comparison: Comparison) -> str:
+def _best(comparison: ComparisonResult) -> str:
     """The best-ranked method that no other is proven better than; with a baseline only if it is proven better."""
     candidates = list(comparison.order)
     if comparison.baseline is not None:
@@ -70,7 +72,7 @@ def _best(comparison: Comparison) -> str:
     return next((name for name in candidates if not _beaten(comparison, name)), candidates[0])
 
 
-def _beaten(comparison: Comparison, name: str) -> bool:
+def _beaten(comparison: ComparisonResult, name: str) -> bool:
     """Whether any method is significantly better; ranks, which count customers, and the test may disagree."""
     return any(comparison.pairs.pair(other, name).verdict == BETTER for other in comparison.order if other != name)
 
@@ -84,7 +86,7 @@ def _savings(pairs: list[Pair]) -> list[str]:
     return [f"same score as {first.reference} at {pairs[0].cost.value:.0%} of the cost{more}"]
 
 
-def _rest(comparison: Comparison, pairs: list[Pair]) -> list[str]:
+def _rest(comparison: ComparisonResult, pairs: list[Pair]) -> list[str]:
     """What to say of the others, relative to the recommended method."""
     clauses = []
     for pair in pairs:
@@ -102,17 +104,17 @@ def _rest(comparison: Comparison, pairs: list[Pair]) -> list[str]:
     return clauses
 
 
-def _power(comparison: Comparison, pair: Pair, before: str = ": ", after: str = "") -> str:
+def _power(comparison: ComparisonResult, pair: Pair, before: str = ": ", after: str = "") -> str:
     return f"{before}{pair.power.sentence(_noun(comparison, pair.power.tasks))}{after}"
 
 
-def _only_here(comparison: Comparison, sentence: str) -> str:
+def _only_here(comparison: ComparisonResult, sentence: str) -> str:
     if comparison.blocks.unit != SEED:
         return sentence
     return f"On this one {comparison.noun} only: {sentence[0].lower()}{sentence[1:]}"
 
 
-def _noun(comparison: Comparison, count: int) -> str:
+def _noun(comparison: ComparisonResult, count: int) -> str:
     noun = "seed" if comparison.blocks.unit == SEED else comparison.noun
     return noun if count == 1 else f"{noun}s"
 

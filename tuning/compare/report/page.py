@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas as pd
 
-from tuning.compare.report.tables import footnotes, readable
+from tuning.compare.analysis.recommendation import recommend
+from tuning.compare.analysis.result import ComparisonResult
+from tuning.compare.report.plots import Plots
+from tuning.compare.report.tables import footnotes, readable, summary
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, Points, Row, Section, Text
-
-if TYPE_CHECKING:
-    from tuning.compare.comparison import Comparison
 
 # A page is read by people; beyond this many rows they want the file of curves.
 SHOWN_ROWS = 500
 
 
-def page(comparison: Comparison) -> str:
+def page(comparison: ComparisonResult) -> str:
     """The report as HTML."""
     noun = comparison.noun
     names = ", ".join(comparison.order)
@@ -30,13 +28,13 @@ def page(comparison: Comparison) -> str:
         f"Compared: {names}{source}. Regret, tests and intervals are explained in docs/compare.md of tuning-service."
     )
     return Page(
-        f"Search algorithms on {len(comparison.final.tasks)} {noun}s", comparison.sentence, sections, footer
+        f"Search algorithms on {len(comparison.final.tasks)} {noun}s", recommend(comparison).sentence, sections, footer
     ).html()
 
 
-def _result(comparison: Comparison) -> list[Block]:
-    plot = comparison.plot
-    pick = comparison.recommendation.algorithm
+def _result(comparison: ComparisonResult) -> list[Block]:
+    plot = Plots(comparison)
+    pick = recommend(comparison).algorithm
     strong = comparison.order.index(pick) if pick in comparison.order else None
     pictures = [
         Picture(
@@ -53,7 +51,7 @@ def _result(comparison: Comparison) -> list[Block]:
                 "Mean ranks; a bar joins algorithms that the tests do not tell apart.",
             )
         )
-    if comparison.table()["cost"].notna().any():
+    if summary(comparison)["cost"].notna().any():
         pictures.append(
             Picture(
                 plot.cost(),
@@ -66,14 +64,14 @@ def _result(comparison: Comparison) -> list[Block]:
     return [HtmlTable(table, strong=strong), Points(footnotes(comparison)), Row(pictures)]
 
 
-def _every_task(comparison: Comparison) -> list[Block]:
+def _every_task(comparison: ComparisonResult) -> list[Block]:
     table = comparison.per_task()[list(comparison.order)]
     shown = table.iloc[:SHOWN_ROWS].map(lambda value: f"{value:.4f}")
     shown.insert(0, comparison.noun, [str(name) for name in shown.index])
     rest = f", the first {SHOWN_ROWS} of {len(table)}" if len(table) > SHOWN_ROWS else ""
     return [
         Picture(
-            comparison.plot.heat_map(),
+            Plots(comparison).heat_map(),
             f"Regret per {comparison.noun} and algorithm; the figures are in the table below",
             "Normalised regret at the end of the budget; darker is worse.",
         ),
@@ -81,15 +79,15 @@ def _every_task(comparison: Comparison) -> list[Block]:
     ]
 
 
-def _over_budget(comparison: Comparison) -> list[Block]:
+def _over_budget(comparison: ComparisonResult) -> list[Block]:
     found: list[Block] = []
     for axis, result in comparison.results.items():
         found.append(Text(f"Over {axis}{', the sampler included' if axis == 'seconds' else ''}:"))
         regret = ", ".join(f"{m} {r:.3f}" for m, r in zip(result.methods, result.mean_regret[:, -1], strict=True))
         rank = ", ".join(f"{m} {r:.2f}" for m, r in zip(result.methods, result.mean_rank[:, -1], strict=True))
         pictures = [
-            Picture(comparison.plot.regret(axis), f"Mean regret over {axis}; at the end {regret}"),
-            Picture(comparison.plot.rank(axis), f"Mean rank over {axis}; at the end {rank}"),
+            Picture(Plots(comparison).regret(axis), f"Mean regret over {axis}; at the end {regret}"),
+            Picture(Plots(comparison).rank(axis), f"Mean rank over {axis}; at the end {rank}"),
         ]
         found.append(Row(pictures))
         found += [Points(result.notes)] if result.notes and axis != comparison.axis else []
@@ -109,5 +107,5 @@ def _points(frame: pd.DataFrame) -> pd.DataFrame:
     return shown
 
 
-def _ranked(comparison: Comparison) -> list[str]:
+def _ranked(comparison: ComparisonResult) -> list[str]:
     return [f"{name} {comparison.ranks[comparison.methods.index(name)]:.2f}" for name in comparison.order]

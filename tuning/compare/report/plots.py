@@ -12,13 +12,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from tuning.compare.analysis.anytime import Anytime
+from tuning.compare.analysis.result import ComparisonResult
 from tuning.compare.report.critical_difference import draw as draw_critical_difference
+from tuning.compare.report.tables import summary
 from tuning.wording import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tuning.compare.comparison import Comparison
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8000")
 MARKERS = "os^Dv<>P*X"
@@ -30,7 +31,7 @@ LABEL_WIDTH, LABEL_HEIGHT = 90, 11
 class Plots:
     """`comparison.plot.regret()` and its sisters; each call makes a new figure."""
 
-    def __init__(self, comparison: Comparison) -> None:
+    def __init__(self, comparison: ComparisonResult) -> None:
         self._comparison = comparison
 
     def regret(self, axis: str | None = None) -> Figure:
@@ -105,7 +106,7 @@ class Plots:
         comparison = self._comparison
         final = comparison.final
         figure, axes = _figure()
-        costs = comparison.table()["cost"].to_dict()
+        costs = summary(comparison)["cost"].to_dict()
         low, high = final.band(final.clipped[:, :, -1:])
         points = []
         for name in comparison.order:

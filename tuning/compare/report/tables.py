@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
 
+from tuning.compare.analysis.anytime import Anytime
+from tuning.compare.analysis.notes import notes
 from tuning.compare.analysis.pairs import Pair
-
-if TYPE_CHECKING:
-    from tuning.compare.analysis.anytime import Anytime
-    from tuning.compare.comparison import Comparison
+from tuning.compare.analysis.recommendation import recommend
+from tuning.compare.analysis.result import ComparisonResult
 
 
-def summary(comparison: Comparison) -> pd.DataFrame:
+def summary(comparison: ComparisonResult) -> pd.DataFrame:
     """One row per method, best first.
 
-    rank, regret: means at the end of the budget. area: mean regret over the whole budget. cost: seconds (else
-    steps) to the end of the budget, geometric mean over tasks of the ratio to the reference. to_random: budget
-    share at which mean regret reaches random search's final one (only with a method called `random…`).
-    wins, ties, losses, difference (with low, high), p, verdict: against the reference. failed: tasks without result.
+    Columns:
+        rank, regret: means at the end of the budget.
+        area: mean regret over the whole budget.
+        cost: seconds (else steps) to the end of the budget, geometric mean over tasks of the ratio to the reference.
+        to_random: share of the budget at which mean regret reaches random search's final one (only with a method
+            called `random…`).
+        wins, ties, losses, difference (with low, high), p, verdict: against the reference.
+        failed: tasks without result.
     """
     final, index = comparison.final, {name: i for i, name in enumerate(comparison.methods)}
     against = {pair.method: pair for pair in comparison.comparisons}
@@ -43,7 +45,7 @@ def summary(comparison: Comparison) -> pd.DataFrame:
     return pd.DataFrame(rows).set_index("method")
 
 
-def _cost(comparison: Comparison, pair: Pair | None) -> float:
+def _cost(comparison: ComparisonResult, pair: Pair | None) -> float:
     if comparison.blocks.cost is None:
         return np.nan
     if pair is None:
@@ -77,19 +79,19 @@ def _reach(final: Anytime) -> np.ndarray | None:
     return np.where(reached.any(axis=1), final.share[first], np.nan)
 
 
-def text(comparison: Comparison) -> str:
+def text(comparison: ComparisonResult) -> str:
     """The report for a terminal: the sentence, the table, Friedman's test, the notes."""
-    return "\n".join([comparison.sentence, "", table_text(comparison), "", *footnotes(comparison)])
+    return "\n".join([recommend(comparison).sentence, "", table_text(comparison), "", *footnotes(comparison)])
 
 
-def table_text(comparison: Comparison) -> str:
+def table_text(comparison: ComparisonResult) -> str:
     """The summary with few digits, one line per method."""
     return str(readable(comparison).to_string(index=False))
 
 
-def readable(comparison: Comparison) -> pd.DataFrame:
+def readable(comparison: ComparisonResult) -> pd.DataFrame:
     """The summary as text cells, without columns that hold nothing."""
-    table = comparison.table()
+    table = summary(comparison)
     shown = pd.DataFrame({"method": list(table.index)})
     shown["rank"] = [f"{value:.2f}" for value in table["rank"]]
     shown["regret"] = [f"{value:.4f}" for value in table["regret"]]
@@ -109,7 +111,7 @@ def readable(comparison: Comparison) -> pd.DataFrame:
     return shown
 
 
-def footnotes(comparison: Comparison) -> list[str]:
+def footnotes(comparison: ComparisonResult) -> list[str]:
     """How to read the table, Friedman's test, and the notes."""
     blocks, noun = comparison.blocks, comparison.noun
     lines = [
@@ -128,7 +130,7 @@ def footnotes(comparison: Comparison) -> list[str]:
     if test is not None:
         how = "by permutation" if test.permuted else f"F = {test.f:.3g}"
         lines.append(f"Friedman: chi2 = {test.statistic:.3g} ({test.freedom} d.f.), p = {test.p:.2g} {how}.")
-    return [*lines, *comparison.notes]
+    return [*lines, *notes(comparison)]
 
 
 def _percent(value: float, missing: str = "") -> str:

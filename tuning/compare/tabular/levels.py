@@ -7,24 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from search_spaces import Choice, Constant, Float, Int, SearchSpace, SpaceError
 from search_spaces.parameters import Parameter, same
+from search_spaces.values import Configuration, Plain, Point
 
 
 @dataclass(frozen=True)
 class Levels:
-    """space: that the grid was made from. grid: over positions. values: per label the levels of a number."""
+    """A grid, in values and in positions of levels.
+
+    Attributes:
+        space: the space that the grid was made from.
+        grid: the same over positions.
+        values: per label the levels of a number.
+    """
 
     space: SearchSpace
     grid: SearchSpace
     values: Mapping[str, tuple[float, ...]]
 
     @classmethod
-    def of(cls, space: SearchSpace, configs: Sequence[Mapping[str, Any]]) -> Levels:
+    def of(cls, space: SearchSpace, configs: Sequence[Point]) -> Levels:
         """The levels that occur in configurations of a space (its constraints are kept by the grid itself).
 
         Raises:
@@ -53,9 +59,9 @@ class Levels:
         allowed = SearchSpace(levels.grid.parameters, [lambda config: _key(config) in known])
         return replace(levels, grid=allowed)
 
-    def positions(self, config: Mapping[str, Any]) -> dict[str, Any]:
+    def positions(self, config: Point) -> Configuration:
         """A configuration with numbers replaced by positions of their levels."""
-        found: dict[str, Any] = {}
+        found: Configuration = {}
         existing = self.space.existing(config)
         for label, parameter in existing.items():
             value = config[parameter.name]
@@ -65,7 +71,7 @@ class Levels:
             raise SpaceError("does not exist in this configuration of the table", path=min(strangers))
         return found
 
-    def weights(self, configs: Sequence[Mapping[str, Any]]) -> np.ndarray | None:
+    def weights(self, configs: Sequence[Point]) -> np.ndarray | None:
         """The chance that random search draws each configuration; None when all are equal (no conditions)."""
         if not self.space.conditional:
             return None
@@ -75,7 +81,7 @@ class Levels:
         return np.asarray(chances / chances.sum())
 
 
-def _key(config: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def _key(config: Point) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, repr(value)) for name, value in config.items()))
 
 
@@ -94,8 +100,8 @@ def _positioned(space: SearchSpace, label: str, values: Mapping[str, tuple[float
 
 
 def _translated(
-    space: SearchSpace, parent: str, allowed: Sequence[Any], values: Mapping[str, tuple[float, ...]]
-) -> list[Any]:
+    space: SearchSpace, parent: str, allowed: Sequence[object], values: Mapping[str, tuple[float, ...]]
+) -> Sequence[object]:
     numbers = [values[label] for label, p in space.labelled.items() if p.name == parent and label in values]
     if not numbers:
         return list(allowed)
@@ -105,7 +111,7 @@ def _translated(
     return found
 
 
-def inferred_space(configs: Sequence[Mapping[str, Any]]) -> SearchSpace:
+def inferred_space(configs: Sequence[Point]) -> SearchSpace:
     """The space that a complete grid without conditions spans: numbers by their range, everything else a choice."""
     names = list(configs[0])
     for config in configs:
@@ -118,16 +124,16 @@ def inferred_space(configs: Sequence[Mapping[str, Any]]) -> SearchSpace:
     return SearchSpace([_inferred(name, [config[name] for config in configs]) for name in names])
 
 
-def _inferred(name: str, values: list[Any]) -> Parameter:
-    distinct: list[Any] = []
+def _inferred(name: str, values: list[Plain]) -> Parameter:
+    distinct: list[Plain] = []
     seen: set[str] = set()
     for value in values:
         if (text := repr(value)) not in seen:
             seen.add(text)
             distinct.append(value)
-    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in distinct)
-    if not numbers or any(same(a, b) for i, a in enumerate(distinct) for b in distinct[:i]):
+    numbers = [float(value) for value in distinct if isinstance(value, int | float) and not isinstance(value, bool)]
+    if len(numbers) < len(distinct) or any(same(a, b) for i, a in enumerate(distinct) for b in distinct[:i]):
         return Choice(name, distinct)
-    ordered = sorted(float(value) for value in distinct)
+    ordered = sorted(numbers)
     middle = ordered[len(ordered) // 2]
     return Float(name, ordered[0], ordered[-1], default=middle)

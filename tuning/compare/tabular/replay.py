@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from schedulers.spec import Mode
+from search_spaces.values import Point
 from tuning.compare.comparison import Comparison, analyse
 from tuning.compare.tabular.simulation import DEFAULT_FIRST, STARTS, Problem, simulate
 from tuning.compare.tabular.table import Evaluations, Table
@@ -26,7 +27,7 @@ from tuning.study.trial import TrialShape
 
 def replay(
     table: Table,
-    algorithms: str | Iterable[str | Mapping[str, Any] | Method],
+    algorithms: str | Iterable[str | Mapping[str, object] | Method],
     seeds: int = 10,
     trials: int | None = None,
     seconds: float | None = None,
@@ -73,7 +74,7 @@ def replay(
 
 def compare_on_table(
     table: Table,
-    algorithms: str | Iterable[str | Mapping[str, Any] | Method],
+    algorithms: str | Iterable[str | Mapping[str, object] | Method],
     seeds: int = 10,
     trials: int | None = None,
     seconds: float | None = None,
@@ -120,7 +121,7 @@ def _searches(
 
 
 def _problem(table: Table, evaluations: Evaluations, mode: Mode) -> Problem:
-    def evaluate(config: Mapping[str, Any]) -> Iterator[tuple[float, float]]:
+    def evaluate(config: Point) -> Iterator[tuple[float, float]]:
         row = table.row[canonical(config)]
         last = int(evaluations.counts[row])
         return zip(evaluations.scores[row, :last].tolist(), evaluations.seconds[row, :last].tolist(), strict=True)

@@ -25,13 +25,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from schedulers.spec import Mode
 from search_spaces import SearchSpace, SpaceError
+from search_spaces.values import Configuration, Plain, Point
 from tuning.compare.analysis.curves import MODES, read_frame
 from tuning.compare.analysis.random_search import expected_best
 from tuning.compare.tabular.levels import Levels, inferred_space
@@ -46,8 +48,10 @@ SPACE_KEY = b"tuning.space"
 class Evaluations:
     """All configurations of one task and replicate; arrays are configuration x step.
 
-    scores, seconds: NaN beyond the last step. counts: steps per configuration. best_step: per configuration,
-    whether the best step counts instead of the last.
+    Attributes:
+        scores, seconds: NaN beyond the last step.
+        counts: steps per configuration.
+        best_step: per configuration, whether the best step counts instead of the last.
     """
 
     scores: np.ndarray
@@ -71,12 +75,15 @@ class Evaluations:
 class Table:
     """A complete table.
 
-    configs: the configurations, with the values they were evaluated with. levels: the grid as a search space whose
-    numbers are positions of levels, so that every suggestion is a row. modes: direction per task. evaluations: per
-    task one `Evaluations` per replicate. space: the space that the grid was made from, or as read off the values.
+    Attributes:
+        configs: the configurations, with the values they were evaluated with.
+        levels: the grid as a search space whose numbers are positions of levels, so that every suggestion is a row.
+        modes: direction per task.
+        evaluations: per task one `Evaluations` per replicate.
+        space: the space that the grid was made from, or as read off the values.
     """
 
-    configs: tuple[dict[str, Any], ...]
+    configs: tuple[Configuration, ...]
     levels: Levels
     modes: Mapping[str, Mode]
     evaluations: Mapping[str, Sequence[Evaluations]]
@@ -92,7 +99,7 @@ class Table:
         return {canonical(self.levels.positions(config)): number for number, config in enumerate(self.configs)}
 
     @staticmethod
-    def family(config: Mapping[str, Any]) -> str:
+    def family(config: Point) -> str:
         """Which race a configuration takes part in: its model's, where it has one."""
         return str(config.get("model", ""))
 
@@ -118,7 +125,10 @@ class Table:
     def from_frame(cls, frame: pd.DataFrame, mode: str | None = None, space: SearchSpace | None = None) -> Table:
         """A table from its rows.
 
-        space: that the grid was made from; without it the space is read off the values.
+        Args:
+            frame: the rows; see the module for its columns.
+            mode: "max" or "min", where there is no column `mode`.
+            space: the space that the grid was made from; without it the space is read off the values.
         """
         _check_columns(frame, mode)
         texts, configs = _configs(frame)
@@ -170,9 +180,6 @@ class Table:
 
     def write(self, path: str | Path) -> Path:
         """Write a Parquet file that carries its search space."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         target = Path(path)
         if target.suffix != ".parquet":
             raise DataError(f"{str(path)!r}: a table is written as .parquet, which keeps its search space.")
@@ -195,10 +202,13 @@ class Table:
         """The full score of every configuration on a task, averaged over replicates; NaN where one failed."""
         return np.mean([found.finals(self.modes[task]) for found in self.evaluations[task]], axis=0)
 
-    def random_search(self, task: str, trials: int | np.ndarray, start: Mapping[str, Any] | None = None) -> np.ndarray:
+    def random_search(self, task: str, trials: int | np.ndarray, start: Point | None = None) -> np.ndarray:
         """The exact expected best score of random search after so many trials (replicates: their mean).
 
-        start: a configuration (of the level space) that is tried first, as a study does with the default.
+        Args:
+            task: which one.
+            trials: how many, or an array of numbers.
+            start: a configuration (of the level space) that is tried first, as a study does with the default.
         """
         sign = -1.0 if self.modes[task] == "max" else 1.0
         counts = np.atleast_1d(np.asarray(trials))
@@ -251,7 +261,7 @@ def _configs(frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
     return texts, list(dict.fromkeys(texts))
 
 
-def _item(value: Any) -> Any:
+def _item(value: np.generic | Plain) -> Plain:
     value = value.item() if isinstance(value, np.generic) else value
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -264,7 +274,7 @@ def _modes(rows: pd.DataFrame) -> dict[str, Mode]:
     return {str(task): "max" if modes[0] == "max" else "min" for task, modes in found.items()}
 
 
-def _evaluations(rows: pd.DataFrame, count: int, task: str, replicate: Any) -> Evaluations:
+def _evaluations(rows: pd.DataFrame, count: int, task: str, replicate: object) -> Evaluations:
     where = f"Task {task!r}" + (f", replicate {replicate}" if replicate else "")
     configs, steps = rows["config"].to_numpy(), rows["step"].to_numpy()
     if rows.duplicated(["config", "step"]).any():
@@ -289,8 +299,6 @@ def _evaluations(rows: pd.DataFrame, count: int, task: str, replicate: Any) -> E
 def _stored_space(path: Path) -> SearchSpace | None:
     if path.suffix != ".parquet":
         return None
-    import pyarrow.parquet as pq
-
     text = (pq.read_schema(path).metadata or {}).get(SPACE_KEY)
     try:
         return None if text is None else SearchSpace.from_dict(json.loads(text))

@@ -15,11 +15,15 @@ from tuning.compare.tabular.table import Table
 from tuning.definition.definition import Definition, define
 from tuning.driver.runner import TuneRunner
 from tuning.errors import PlanError, RunError
+from tuning.models.base import SteppedFamily
+from tuning.models.registry import families
 from tuning.planning.plan import make_plan
 from tuning.records.schema import FINISHED, TrialRecord, canonical
 from tuning.runs.results import RunResult
 
 SHOWN = 5
+# A row of a table, by column.
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -41,11 +45,15 @@ def tabulate(
 ) -> Tabulated:
     """Run the grid of a definition's search space on every customer, every trial to its end.
 
-    levels: values per float or int (choices have all of theirs), for all or by name. limit: refuse a larger grid.
-    run_dir, resume, progress, in_process: as in `TuneRunner.run`.
+    Args:
+        definition: what to tune; its algorithm, scheduler and trials are replaced by the grid's.
+        levels: values per float or int (choices have all of theirs), for all or by name.
+        limit: refuse a larger grid.
+        run_dir, resume, progress, in_process: as in `TuneRunner.run`.
 
     Raises:
-        PlanError: the grid is too large. RunError: no customer has a complete grid.
+        PlanError: the grid is too large.
+        RunError: no customer has a complete grid.
     """
     grid = {"name": "grid", "levels": dict(levels) if isinstance(levels, Mapping) else levels, "limit": limit}
     given = {name: getattr(definition, name) for name in definition.model_fields_set}
@@ -67,7 +75,7 @@ def tabulate(
 def _table(result: RunResult, space: SearchSpace, levels: int | Mapping[str, int]) -> Tabulated:
     """The table of a grid run; customers without a complete grid are left out and named."""
     wanted = {canonical(config) for config in space.grid(levels)}
-    rows: dict[str, list[dict[str, Any]]] = {}
+    rows: dict[str, list[Row]] = {}
     seen: dict[str, set[str]] = {}
     for record in result.trial_records:
         text = canonical(record.config)
@@ -83,10 +91,10 @@ def _table(result: RunResult, space: SearchSpace, levels: int | Mapping[str, int
     return Tabulated(Table.from_frame(frame, space=space), tuple(notes))
 
 
-def _rows(record: TrialRecord, text: str) -> list[dict[str, Any]]:
+def _rows(record: TrialRecord, text: str) -> list[Row]:
     """One row per step, and for a failed trial one more without score."""
     shared = {"task": record.customer, "config": text, "mode": record.mode, "best_step": _best_prefix(record)}
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     before = 0.0
     for number, step in enumerate(record.steps, 1):
         rows.append({**shared, "step": number, "score": step.score, "seconds": step.seconds - before})
@@ -101,9 +109,6 @@ def _rows(record: TrialRecord, text: str) -> list[dict[str, Any]]:
 
 def _best_prefix(record: TrialRecord) -> bool:
     """Whether the trial's best step counts: where a family's every prefix is a model of its own."""
-    from tuning.models.base import SteppedFamily
-    from tuning.models.registry import families
-
     return isinstance(families().get(str(record.config.get("model", ""))), SteppedFamily)
 
 

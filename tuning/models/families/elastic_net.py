@@ -5,10 +5,7 @@ Parameters: alpha, for a target of variance 1 as with `lasso` (default 0.01), an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from tuning.models.base import Matrix
+from tuning.models.base import Configuration, Estimator, Matrix
 from tuning.models.estimators import LinearFamily, sklearn_seed
 from tuning.preprocessing.task import REGRESSION, Task
 
@@ -18,7 +15,7 @@ class ElasticNetFamily(LinearFamily):
     tasks = frozenset({REGRESSION})
     standardise_target = True
 
-    def build(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int) -> Any:
+    def build(self, config: Configuration, train: Matrix, task: Task, seed: int) -> Estimator:
         from sklearn.linear_model import ElasticNet
 
         return ElasticNet(**{"alpha": 0.01, "random_state": sklearn_seed(seed), **config})

@@ -12,13 +12,22 @@ its estimator keeps binned rows (per fold, shared by all trials) and running pre
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
-from tuning.models.base import Matrix, SteppedFamily, full_proba
+import numpy as np
+
+from tuning.models.base import Configuration, Grown, Matrix, Model, SteppedFamily, full_proba
 from tuning.models.estimators import constant, lean, one_thread, single_class, sklearn_seed
 from tuning.preprocessing.task import Prediction, Task
+
+if TYPE_CHECKING:
+    from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
+    from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import BaseHistGradientBoosting
+
+#: The plain estimator as it was, and its running predictions of the training and of the validation rows.
+GrowingState: TypeAlias = "tuple[BaseHistGradientBoosting, np.ndarray | None, np.ndarray]"
 
 MAX_CATEGORIES = 255  # scikit-learn's limit; a column with more is taken as a number
 SAMPLED_ROWS = 200_000  # above this scikit-learn finds bin borders on a sample, which depends on the seed
@@ -33,7 +42,7 @@ class HistGradientBoostingFamily(SteppedFamily):
     total_steps = 10
     frozen = frozenset({"max_bins", "loss"})
 
-    def fit(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int, steps: int | None = None) -> Any:
+    def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
         if single_class(train, task):
             return constant(train)
         params = self._params(config, train, seed, self.units(config, steps))
@@ -42,13 +51,13 @@ class HistGradientBoostingFamily(SteppedFamily):
 
     def grow(
         self,
-        config: Mapping[str, Any],
+        config: Configuration,
         train: Matrix,
         valid: Matrix,
         task: Task,
         seed: int,
-        state: Any = None,
-    ) -> Iterator[tuple[Prediction, Callable[[], Any]]]:
+        state: GrowingState | None = None,
+    ) -> Iterator[Grown]:
         if single_class(train, task):
             yield from self.repeat(constant(train), config, valid, task, state)
             return
@@ -66,17 +75,15 @@ class HistGradientBoostingFamily(SteppedFamily):
             done = wanted
             yield _prediction(model, raw, task), partial(_frozen, model, raw)
 
-    def fitted(self, state: Any, train: Matrix, task: Task, seed: int) -> Any:
+    def fitted(self, state: GrowingState, train: Matrix, task: Task, seed: int) -> Model:
         return constant(train) if single_class(train, task) else copy.copy(state[0]).set_params(warm_start=False)
 
-    def predict(self, model: Any, rows: Matrix, task: Task) -> Prediction:
+    def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
         with one_thread():
             return super().predict(model, rows, task)
 
     @staticmethod
-    def _params(config: Mapping[str, Any], train: Matrix, seed: int, iterations: int) -> dict[str, Any]:
-        import numpy as np
-
+    def _params(config: Configuration, train: Matrix, seed: int, iterations: int) -> dict[str, object]:
         categorical = [
             column for column in train.categorical if np.nanmax(train.X[:, column], initial=0) < MAX_CATEGORIES
         ]
@@ -89,27 +96,27 @@ class HistGradientBoostingFamily(SteppedFamily):
         }
 
 
-def _estimator(task: Task) -> Any:
+def _estimator(task: Task) -> Callable[..., BaseHistGradientBoosting]:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     return HistGradientBoostingClassifier if task.classification else HistGradientBoostingRegressor
 
 
 @cache
-def _growing(estimator: Any) -> Any:
+def _growing(estimator: type[BaseHistGradientBoosting]) -> type[BaseHistGradientBoosting]:
     """The estimator's class with what it computes anew at every warm start kept instead."""
 
     class Growing(estimator):
         rows: Matrix  # the training rows, with what is kept about them
-        _bin_mapper: Any
-        prepared: Any = None  # those rows as `fit` checks and reorders them
-        trained: Any = None  # running predictions of the training rows, updated in place by `fit`
+        _bin_mapper: _BinMapper
+        prepared: np.ndarray | None = None  # those rows as `fit` checks and reorders them
+        trained: np.ndarray | None = None  # running predictions of the training rows, updated in place by `fit`
 
-        def _key(self) -> tuple[Any, ...]:
+        def _key(self) -> tuple[Hashable, ...]:
             sampled = self.random_state if len(self.rows.X) > SAMPLED_ROWS else None
             return ("hist_gradient_boosting", self.max_bins, tuple(self.categorical_features or ()), sampled)
 
-        def _preprocess_X(self, X: Any, *, reset: bool) -> Any:  # noqa: N802  # scikit-learn's name
+        def _preprocess_X(self, X: np.ndarray, *, reset: bool) -> np.ndarray:  # noqa: N802  # scikit-learn's name
             if reset and self.prepared is not None:
                 return self.prepared
             prepared = super()._preprocess_X(X, reset=reset)
@@ -117,7 +124,7 @@ def _growing(estimator: Any) -> Any:
                 self.prepared = prepared
             return prepared
 
-        def _bin_data(self, X: Any, sample_weight: Any, is_training_data: bool) -> Any:
+        def _bin_data(self, X: np.ndarray, sample_weight: np.ndarray | None, is_training_data: bool) -> np.ndarray:
             kept = self.rows.cache
             if self._key() not in kept:
                 binned = super()._bin_data(X, sample_weight, is_training_data)
@@ -125,15 +132,13 @@ def _growing(estimator: Any) -> Any:
             self._bin_mapper, binned = kept[self._key()]
             return binned
 
-        def _raw_predict(self, X: Any, n_threads: int | None = None) -> Any:
+        def _raw_predict(self, X: np.ndarray, n_threads: int | None = None) -> np.ndarray:
             if self.trained is None:
                 self.trained = super()._raw_predict(X, n_threads)
             return self.trained
 
-        def add_predictions(self, rows: Matrix, raw: Any, done: int) -> Any:
+        def add_predictions(self, rows: Matrix, raw: np.ndarray | None, done: int) -> np.ndarray:
             """Raw predictions of other rows: those of the first `done` iterations plus the newer ones."""
-            import numpy as np
-
             if self._key() not in rows.cache:
                 prepared = super()._preprocess_X(rows.X, reset=False)
                 rows.cache[self._key()] = np.ascontiguousarray(self._bin_mapper.transform(prepared))
@@ -148,7 +153,7 @@ def _growing(estimator: Any) -> Any:
     return Growing
 
 
-def _frozen(model: Any, raw: Any) -> tuple[Any, Any, Any]:
+def _frozen(model: BaseHistGradientBoosting, raw: np.ndarray) -> GrowingState:
     """(plain estimator as it is now, running predictions of training rows, of validation rows)."""
     plain = copy.copy(model)
     plain.__class__ = type(model).__mro__[1]
@@ -159,19 +164,18 @@ def _frozen(model: Any, raw: Any) -> tuple[Any, Any, Any]:
     return plain, None if model.trained is None else model.trained.copy(order="F"), raw
 
 
-def _restored(state: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+def _restored(state: GrowingState) -> tuple[BaseHistGradientBoosting, np.ndarray]:
     """The opposite of `_frozen`; the state itself stays as it is."""
     plain, trained, raw = state
     model = copy.copy(plain)
     model._predictors = list(plain._predictors)
     model._feature_subsample_rng = copy.deepcopy(plain._feature_subsample_rng)
-    estimator: Any = type(plain)
-    model.__class__ = _growing(estimator)
+    model.__class__ = _growing(plain.__class__)
     model.trained = None if trained is None else trained.copy(order="F")
     return model, raw
 
 
-def _prediction(model: Any, raw: Any, task: Task) -> Prediction:
+def _prediction(model: BaseHistGradientBoosting, raw: np.ndarray, task: Task) -> Prediction:
     if not task.classification:
         return Prediction(values=model._loss.link.inverse(raw.ravel()))
     proba = full_proba(model._loss.predict_proba(raw), model.classes_, task)

@@ -5,10 +5,7 @@ Parameters: n_neighbors (clipped to the number of training rows), weights, p. Sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from tuning.models.base import Matrix
+from tuning.models.base import Configuration, Estimator, Matrix
 from tuning.models.estimators import EstimatorFamily
 from tuning.preprocessing.task import Task
 
@@ -21,7 +18,7 @@ class KNeighborsFamily(EstimatorFamily):
     name = "knn"
     weighted = False
 
-    def build(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int) -> Any:
+    def build(self, config: Configuration, train: Matrix, task: Task, seed: int) -> Estimator:
         from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
         rows, columns = train.X.shape

@@ -6,10 +6,7 @@ own default of 1 would leave nothing but the mean there, so ours is 0.01.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from tuning.models.base import Matrix
+from tuning.models.base import Configuration, Estimator, Matrix
 from tuning.models.estimators import LinearFamily, sklearn_seed
 from tuning.preprocessing.task import REGRESSION, Task
 
@@ -19,7 +16,7 @@ class LassoFamily(LinearFamily):
     tasks = frozenset({REGRESSION})
     standardise_target = True
 
-    def build(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int) -> Any:
+    def build(self, config: Configuration, train: Matrix, task: Task, seed: int) -> Estimator:
         from sklearn.linear_model import Lasso
 
         return Lasso(**{"alpha": 0.01, "random_state": sklearn_seed(seed), **config})

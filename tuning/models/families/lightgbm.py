@@ -11,13 +11,23 @@ it trains them again: exact, cheap to keep, and only paid for by an exploit or a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
-from tuning.models.base import Matrix, SteppedFamily
+import numpy as np
+
+from tuning.models.base import Configuration, Grown, Matrix, SteppedFamily
 from tuning.models.estimators import check_names
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
+
+if TYPE_CHECKING:
+    from lightgbm import Booster, Dataset
+
+#: Stretches of a trial's training: parameters, and how many rounds were boosted with them.
+Story: TypeAlias = Sequence[tuple[Configuration, int]]
+#: The rounds so far, the raw predictions of the validation rows, and the trees counted in them.
+LightGBMState: TypeAlias = "tuple[Story, np.ndarray, int]"
 
 BINNING = ("max_bin", "min_data_in_bin", "bin_construct_sample_cnt", "enable_bundle", "linear_tree")
 OBJECTIVES = {REGRESSION: "regression", BINARY: "binary", MULTICLASS: "multiclass"}
@@ -34,14 +44,20 @@ class LightGBMFamily(SteppedFamily):
     total_steps = 20
     frozen = frozenset({*BINNING, "boosting", "boosting_type"})
 
-    def fit(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int, steps: int | None = None) -> Any:
+    def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Booster:
         return _boosted(train, [(self._params(config, task, seed), self.units(config, steps))])
 
     def grow(
-        self, config: Mapping[str, Any], train: Matrix, valid: Matrix, task: Task, seed: int, state: Any = None
-    ) -> Iterator[tuple[Prediction, Callable[[], Any]]]:
+        self,
+        config: Configuration,
+        train: Matrix,
+        valid: Matrix,
+        task: Task,
+        seed: int,
+        state: LightGBMState | None = None,
+    ) -> Iterator[Grown]:
         params = self._params(config, task, seed)
-        story, raw, counted = state or ((), 0.0, 0)
+        story, raw, counted = state or ((), np.zeros(()), 0)
         booster = _boosted(train, [*story, (params, 0)])
         done = sum(rounds for _, rounds in story)
         while done < self.units(config):
@@ -58,22 +74,22 @@ class LightGBMFamily(SteppedFamily):
                 counted = trees
             yield _prediction(raw, task), partial(_frozen, story, raw, counted)
 
-    def fitted(self, state: Any, train: Matrix, task: Task, seed: int) -> Any:
+    def fitted(self, state: LightGBMState, train: Matrix, task: Task, seed: int) -> Booster:
         return _boosted(train, state[0])
 
-    def predict(self, model: Any, rows: Matrix, task: Task) -> Prediction:
+    def predict(self, model: Booster, rows: Matrix, task: Task) -> Prediction:
         return _prediction(model.predict(rows.X, raw_score=True, num_threads=1), task)
 
-    def save(self, model: Any) -> tuple[str, bytes]:
+    def save(self, model: Booster) -> tuple[str, bytes]:
         return self.file, model.model_to_string().encode()
 
-    def load(self, name: str, content: bytes) -> Any:
+    def load(self, name: str, content: bytes) -> Booster:
         import lightgbm
 
         return lightgbm.Booster(model_str=content.decode())
 
     @staticmethod
-    def _params(config: Mapping[str, Any], task: Task, seed: int) -> dict[str, Any]:
+    def _params(config: Configuration, task: Task, seed: int) -> Configuration:
         check_names("lightgbm", config, _known())
         params = {
             "objective": OBJECTIVES[task.kind],
@@ -100,11 +116,11 @@ def _known() -> frozenset[str]:
     return frozenset({*lightgbm.LGBMModel().get_params(), *aliases}.union(*aliases.values()))
 
 
-def _frozen(story: tuple[Any, ...], raw: Any, counted: int) -> tuple[Any, ...]:
+def _frozen(story: Story, raw: np.ndarray, counted: int) -> LightGBMState:
     return story, raw, counted
 
 
-def _boosted(train: Matrix, story: Sequence[tuple[dict[str, Any], int]]) -> Any:
+def _boosted(train: Matrix, story: Story) -> Booster:
     """A Booster that has trained these rounds, each stretch with its own parameters."""
     import lightgbm
 
@@ -120,7 +136,7 @@ def _boosted(train: Matrix, story: Sequence[tuple[dict[str, Any], int]]) -> Any:
     return booster
 
 
-def _dataset(rows: Matrix, params: Mapping[str, Any]) -> Any:
+def _dataset(rows: Matrix, params: Configuration) -> Dataset:
     import lightgbm
 
     binning = {name: params[name] for name in BINNING if name in params}
@@ -137,8 +153,7 @@ def _dataset(rows: Matrix, params: Mapping[str, Any]) -> Any:
     return rows.cache[key]
 
 
-def _prediction(raw: Any, task: Task) -> Prediction:
-    import numpy as np
+def _prediction(raw: np.ndarray, task: Task) -> Prediction:
     from scipy.special import expit, softmax
 
     if task.kind == REGRESSION:

@@ -6,10 +6,7 @@ probabilities; with `probability: true` they are calibrated by cross-validation 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from tuning.models.base import Matrix
+from tuning.models.base import Configuration, Estimator, Matrix
 from tuning.models.estimators import LinearFamily, calibrated, sklearn_seed
 from tuning.preprocessing.task import Task
 
@@ -18,10 +15,10 @@ class LinearSVMFamily(LinearFamily):
     name = "linear_svm"
     standardise_target = True
 
-    def probabilities(self, config: Mapping[str, Any]) -> bool:
+    def probabilities(self, config: Configuration) -> bool:
         return bool(config.get("probability", False))
 
-    def build(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int) -> Any:
+    def build(self, config: Configuration, train: Matrix, task: Task, seed: int) -> Estimator:
         from sklearn.svm import LinearSVC, LinearSVR
 
         params = {name: value for name, value in config.items() if name != "probability"}

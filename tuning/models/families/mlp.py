@@ -7,13 +7,17 @@ trial (default 200).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
-from tuning.models.base import Matrix
+import numpy as np
+
+from tuning.models.base import Configuration, Estimator, Matrix, Model
 from tuning.models.epoch_training import EpochFamily
 from tuning.preprocessing.task import Task
+
+if TYPE_CHECKING:
+    from sklearn.neural_network._multilayer_perceptron import BaseMultilayerPerceptron
 
 WIDTH, DEPTH = 100, 1  # scikit-learn's default
 
@@ -24,7 +28,7 @@ class MLPFamily(EpochFamily):
     total_steps = 20
     frozen = frozenset({"width", "depth", "hidden_layer_sizes", "solver"})
 
-    def build(self, config: Mapping[str, Any], task: Task) -> Any:
+    def build(self, config: Configuration, task: Task) -> Estimator:
         from sklearn.neural_network import MLPClassifier, MLPRegressor
 
         params = dict(config)
@@ -35,10 +39,10 @@ class MLPFamily(EpochFamily):
         return (MLPClassifier if task.classification else MLPRegressor)(hidden_layer_sizes=layers, **params)
 
     def train_epochs(
-        self, model: Any, config: Mapping[str, Any], train: Matrix, y: Any, task: Task, epochs: int
+        self, model: Model, config: Configuration, train: Matrix, y: np.ndarray, task: Task, epochs: int
     ) -> None:
         """As `partial_fit` does it, which checks and encodes the same rows again for half of an epoch's time."""
-        plain: Any = type(model)
+        plain = model.__class__
         model.__class__ = _checking_once(plain)
         try:
             super().train_epochs(model, config, train, y, task, epochs)
@@ -46,7 +50,7 @@ class MLPFamily(EpochFamily):
             model.__class__ = plain
             model.__dict__.pop("checked", None)
 
-    def reconfigure(self, model: Any, config: Mapping[str, Any], task: Task) -> Any:
+    def reconfigure(self, model: Model, config: Configuration, task: Task) -> Model:
         before = {name: getattr(model, name) for name in ("hidden_layer_sizes", "solver")}
         model = super().reconfigure(model, config, task).set_params(**before)
         # The optimizer was made by the first epoch and keeps its own learning rate.
@@ -55,19 +59,21 @@ class MLPFamily(EpochFamily):
             model._optimizer.learning_rate = model.learning_rate_init
         return model
 
-    def restore_units(self, model: Any, mean: float, scale: float) -> None:
+    def restore_units(self, model: Model, mean: float, scale: float) -> None:
         model.coefs_[-1] = model.coefs_[-1] * scale
         model.intercepts_[-1] = model.intercepts_[-1] * scale + mean
 
 
 @cache
-def _checking_once(estimator: Any) -> Any:
+def _checking_once(estimator: type[BaseMultilayerPerceptron]) -> type[BaseMultilayerPerceptron]:
     """The estimator's class, which takes rows it has seen in the epoch before as checked and encoded."""
 
     class CheckingOnce(estimator):
-        checked: Any = None
+        checked: tuple[np.ndarray, np.ndarray] | None = None
 
-        def _validate_input(self, X: Any, y: Any, incremental: bool, reset: bool) -> Any:
+        def _validate_input(
+            self, X: np.ndarray, y: np.ndarray, incremental: bool, reset: bool
+        ) -> tuple[np.ndarray, np.ndarray]:
             if reset or self.checked is None:
                 self.checked = super()._validate_input(X, y, incremental, reset)
             return self.checked

@@ -6,17 +6,20 @@ length of a full trial (default 100). Bootstrap rows follow scikit-learn's defau
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
+from tuning.models.base import Configuration
 from tuning.models.growing_trees import ForestFamily
 from tuning.preprocessing.task import Task
+
+if TYPE_CHECKING:
+    from sklearn.ensemble._forest import BaseForest
 
 
 class RandomForestFamily(ForestFamily):
     name = "random_forest"
 
-    def build(self, params: Mapping[str, Any], task: Task) -> Any:
+    def build(self, params: Configuration, task: Task) -> BaseForest:
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
         return (RandomForestClassifier if task.classification else RandomForestRegressor)(**params)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from tuning.models.base import Matrix
+from tuning.models.base import Configuration, Estimator, Matrix
 from tuning.models.estimators import LinearFamily
 from tuning.preprocessing.task import REGRESSION, Task
 
@@ -14,7 +11,7 @@ class RidgeFamily(LinearFamily):
     name = "ridge"
     tasks = frozenset({REGRESSION})
 
-    def build(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int) -> Any:
+    def build(self, config: Configuration, train: Matrix, task: Task, seed: int) -> Estimator:
         from sklearn.linear_model import Ridge
 
         return Ridge(**config)

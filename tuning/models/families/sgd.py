@@ -6,9 +6,7 @@ learning_rate ("invscaling" by default); max_iter sets the epochs of a full tria
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from tuning.models.base import Configuration, Estimator, Model
 from tuning.models.epoch_training import EpochFamily
 from tuning.preprocessing.task import Task
 
@@ -21,10 +19,10 @@ class SGDFamily(EpochFamily):
     total_steps = 20
     frozen = frozenset({"average", "loss"})
 
-    def probabilities(self, config: Mapping[str, Any]) -> bool:
+    def probabilities(self, config: Configuration) -> bool:
         return config.get("loss", "log_loss") in WITH_PROBABILITIES
 
-    def build(self, config: Mapping[str, Any], task: Task) -> Any:
+    def build(self, config: Configuration, task: Task) -> Estimator:
         from sklearn.linear_model import SGDClassifier, SGDRegressor
 
         params = {"learning_rate": "invscaling", "eta0": 0.01, **config}
@@ -33,11 +31,11 @@ class SGDFamily(EpochFamily):
             return SGDClassifier(**{"loss": "log_loss", **params})
         return SGDRegressor(**params)
 
-    def reconfigure(self, model: Any, config: Mapping[str, Any], task: Task) -> Any:
+    def reconfigure(self, model: Model, config: Configuration, task: Task) -> Model:
         before = {name: getattr(model, name) for name in self.frozen}
         return super().reconfigure(model, config, task).set_params(**before)
 
-    def restore_units(self, model: Any, mean: float, scale: float) -> None:
+    def restore_units(self, model: Model, mean: float, scale: float) -> None:
         model.coef_ = model.coef_ * scale
         model.intercept_ = model.intercept_ * scale + mean
 

@@ -7,10 +7,7 @@ takes time that grows with the square of the rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from tuning.models.base import Matrix
+from tuning.models.base import Configuration, Estimator, Matrix
 from tuning.models.estimators import EstimatorFamily, calibrated
 from tuning.preprocessing.task import Task
 
@@ -18,10 +15,10 @@ from tuning.preprocessing.task import Task
 class SVMFamily(EstimatorFamily):
     name = "svm"
 
-    def probabilities(self, config: Mapping[str, Any]) -> bool:
+    def probabilities(self, config: Configuration) -> bool:
         return bool(config.get("probability", False))
 
-    def build(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int) -> Any:
+    def build(self, config: Configuration, train: Matrix, task: Task, seed: int) -> Estimator:
         from sklearn.compose import TransformedTargetRegressor
         from sklearn.preprocessing import StandardScaler
         from sklearn.svm import SVC, SVR

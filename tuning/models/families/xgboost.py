@@ -12,16 +12,21 @@ is 64 up to 2,000 training rows: a third of the time and equally good there (doc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tuning.models.base import Matrix, SteppedFamily
+import numpy as np
+
+from tuning.models.base import Configuration, Grown, Matrix, State, SteppedFamily
 from tuning.models.estimators import check_names, float32
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 
 if TYPE_CHECKING:
     import numpy as np
+
+if TYPE_CHECKING:
+    from xgboost import Booster, QuantileDMatrix
 
 SMALL_ROWS, SMALL_BINS, BINS = 2_000, 64, 256
 # Parameters of xgboost.train that the estimators take by another name or not at all.
@@ -43,7 +48,7 @@ class XGBoostFamily(SteppedFamily):
     total_steps = 20
     frozen = frozenset({"booster"})
 
-    def fit(self, config: Mapping[str, Any], train: Matrix, task: Task, seed: int, steps: int | None = None) -> Any:
+    def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Booster:
         import xgboost
 
         params = self._params(config, train, task, seed)
@@ -51,13 +56,13 @@ class XGBoostFamily(SteppedFamily):
 
     def grow(
         self,
-        config: Mapping[str, Any],
+        config: Configuration,
         train: Matrix,
         valid: Matrix,
         task: Task,
         seed: int,
-        state: Any = None,
-    ) -> Iterator[tuple[Prediction, Callable[[], Any]]]:
+        state: State = None,
+    ) -> Iterator[Grown]:
         import xgboost
 
         params = self._params(config, train, task, seed)
@@ -70,27 +75,27 @@ class XGBoostFamily(SteppedFamily):
                 done += 1
             yield _prediction(booster.predict(unseen), task), partial(booster.save_raw, "ubj")
 
-    def fitted(self, state: Any, train: Matrix, task: Task, seed: int) -> Any:
+    def fitted(self, state: State, train: Matrix, task: Task, seed: int) -> Booster:
         import xgboost
 
         return xgboost.Booster({"nthread": 1}, model_file=state)
 
-    def predict(self, model: Any, rows: Matrix, task: Task) -> Prediction:
+    def predict(self, model: Booster, rows: Matrix, task: Task) -> Prediction:
         import xgboost
 
         matrix = xgboost.DMatrix(float32(rows), feature_types=_types(rows), enable_categorical=True, nthread=1)
         return _prediction(model.predict(matrix), task)
 
-    def save(self, model: Any) -> tuple[str, bytes]:
+    def save(self, model: Booster) -> tuple[str, bytes]:
         return self.file, bytes(model.save_raw("ubj"))
 
-    def load(self, name: str, content: bytes) -> Any:
+    def load(self, name: str, content: bytes) -> Booster:
         import xgboost
 
         return xgboost.Booster({"nthread": 1}, model_file=bytearray(content))
 
     @staticmethod
-    def _params(config: Mapping[str, Any], train: Matrix, task: Task, seed: int) -> dict[str, Any]:
+    def _params(config: Configuration, train: Matrix, task: Task, seed: int) -> Configuration:
         check_names("xgboost", config, _known())
         params = {
             "objective": OBJECTIVES[task.kind],
@@ -121,7 +126,7 @@ def _types(rows: Matrix) -> list[str]:
     return types
 
 
-def _training(rows: Matrix, bins: int) -> Any:
+def _training(rows: Matrix, bins: int) -> QuantileDMatrix:
     import xgboost
 
     if ("xgboost", bins) not in rows.cache:
@@ -137,7 +142,7 @@ def _training(rows: Matrix, bins: int) -> Any:
     return rows.cache["xgboost", bins]
 
 
-def _validation(rows: Matrix, train: Matrix, bins: int) -> Any:
+def _validation(rows: Matrix, train: Matrix, bins: int) -> QuantileDMatrix:
     import xgboost
 
     if ("xgboost", bins) not in rows.cache:
@@ -153,8 +158,6 @@ def _validation(rows: Matrix, train: Matrix, bins: int) -> Any:
 
 
 def _prediction(raw: np.ndarray, task: Task) -> Prediction:
-    import numpy as np
-
     if task.kind == REGRESSION:
         return Prediction(values=raw.astype(np.float64))
     if task.kind == BINARY:
