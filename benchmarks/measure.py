@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from benchmarks.contenders import Contender, Outcome
+from benchmarks.contenders import Contender
+from benchmarks.contenders.outcome import Outcome
 from benchmarks.process_tree import Usage, watching
 from benchmarks.workload import ONE_THREAD, Scenario
 

@@ -7,20 +7,17 @@ import os
 import platform
 import re
 import time
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.contenders import contenders
+from benchmarks.results import TierResult, as_plain
 from benchmarks.workload import FIXED
-
-if TYPE_CHECKING:
-    from benchmarks.throughput import TierResult
 
 
 def write(folder: Path, results: list[TierResult], scaled: dict[str, Any] | None) -> None:
     """`results.json` (every single run), `results.md` (the tables), `results.png` (the plot)."""
-    from benchmarks.throughput import as_plain
-
     folder.mkdir(parents=True, exist_ok=True)
     values = {"machine": machine(), "results": as_plain(results), "scaling": scaled}
     (folder / "results.json").write_text(json.dumps(values, indent=1))
@@ -124,8 +121,6 @@ def plot(results: list[TierResult], path: Path) -> None:
 
 def machine() -> dict[str, Any]:
     """The machine's shape and the versions that the figures depend on."""
-    from importlib.metadata import version
-
     memory = re.search(r"MemTotal:\s+(\d+)", _read("/proc/meminfo"))
     model = re.search(r"model name\s+:\s+(.+)", _read("/proc/cpuinfo"))
     packages = ("ray", "mlflow", "optuna", "scikit-learn", "xgboost", "joblib", "numpy", "pandas", "pyarrow")

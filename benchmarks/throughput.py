@@ -16,97 +16,23 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import click
 
+from benchmarks import report as reporting
 from benchmarks.contenders import Contender, contenders
-from benchmarks.measure import Measured, TooShortError, measure, pure_fits
+from benchmarks.measure import TooShortError, measure, pure_fits
+from benchmarks.results import TierResult
 from benchmarks.workload import FIXED, OWN, TIERS, Scenario, make_workload
 
 SCALED = "M"  # the tier that is run on one core, too
 QUICK_SECONDS = 225.0  # of the four minutes; what is left is for ending
 # Measured again on the way back; the slow two are measured once in a quick run.
 QUICK_ONCE = ("tuner_per_customer", "grid_tuner", "ours_bare")
-
-
-@dataclass
-class TierResult:
-    """One tier, one kind of search. pure: seconds per trial of the serial loops. runs: by contender."""
-
-    tier: str
-    search: str
-    cores: int
-    customers: int
-    trials: int
-    pure: dict[str, float]
-    runs: dict[str, list[Measured]] = field(default_factory=dict)
-    skipped: list[str] = field(default_factory=list)
-
-    def figure(self, contender: str, name: str) -> float | None:
-        """The median over a contender's runs."""
-        found = self.runs.get(contender)
-        return None if not found else median(getattr(run, name) for run in found)
-
-    def eta(self, contender: str, kind: str = "plain") -> float | None:
-        """Pure fit seconds ÷ (cores × wall) in steady state."""
-        seconds = self.figure(contender, "seconds")
-        return None if seconds is None else self.pure[kind] / (self.cores * seconds)
-
-    def against(self, other: str) -> float | None:
-        """How many times as long the other takes per trial."""
-        ours, theirs = self.figure("ours", "seconds"), self.figure(other, "seconds")
-        return None if ours is None or theirs is None else theirs / ours
-
-    def overhead(self) -> float | None:
-        """Core-milliseconds per trial of everything but the least that the fits take and the sampler."""
-        runs = self.runs.get("ours")
-        if not runs:
-            return None
-        return median(
-            1000 * (run.core_seconds - self.pure["prepared"] - float(run.details["suggest_seconds"]) / run.trials)
-            for run in runs
-        )
-
-    def mlflow_share(self) -> float | None:
-        """Of the wall time of ours, with models and everything else on in both."""
-        with_it, without = self.figure("ours", "seconds"), self.figure("ours_without_mlflow", "seconds")
-        return None if with_it is None or without is None else 1.0 - without / with_it
-
-    def summary(self) -> dict[str, Any]:
-        """The JSON object of the command line."""
-        rounded = {
-            "eta": self.eta("ours"),
-            "eta_prepared": self.eta("ours", "prepared"),
-            "overhead_core_ms": self.overhead(),
-            "vs_tuner_per_customer": self.against("tuner_per_customer"),
-            "vs_grid_tuner": self.against("grid_tuner"),
-            "vs_ray_tasks": self.against("ray_tasks"),
-            "vs_optuna_joblib": self.against("optuna_joblib"),
-            "vs_sklearn": self.against("sklearn"),
-            "vs_limit": self.against("limit"),
-            "mlflow_share": self.mlflow_share(),
-            "driver_mb_per_10k_trials": self.figure("ours", "mb_per_10k_trials"),
-            "startup_s": self.figure("ours", "startup"),
-            "finish_s": self.figure("ours", "finish"),
-            "pure_fit_ms": 1000 * self.pure["plain"],
-            "pure_fit_prepared_ms": 1000 * self.pure["prepared"],
-        }
-        figures = {name: None if value is None else round(value, 4) for name, value in rounded.items()}
-        return {
-            "tier": self.tier,
-            "search": self.search,
-            "cores": self.cores,
-            "customers": self.customers,
-            "trials": self.trials,
-            **figures,
-            "ms_per_trial": {name: round(1000 * (self.figure(name, "seconds") or 0), 3) for name in self.runs},
-            "rounds": {name: len(runs) for name, runs in self.runs.items()},
-            "skipped": self.skipped,
-        }
 
 
 @dataclass(frozen=True)
@@ -248,8 +174,6 @@ def main(
     def tell(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    from benchmarks import report as reporting
-
     def keep() -> None:
         if report is not None:  # as soon as there is something: what follows may take an hour
             reporting.write(report, results, scaled)
@@ -281,11 +205,6 @@ def main(
         return
     summaries = [result.summary() for result in results]
     print(json.dumps(summaries[0] if len(summaries) == 1 else {"tiers": summaries, "scaling": scaled}))
-
-
-def as_plain(results: list[TierResult]) -> list[dict[str, Any]]:
-    """Results as JSON values, every run included."""
-    return [{**asdict(result), "summary": result.summary()} for result in results]
 
 
 if __name__ == "__main__":

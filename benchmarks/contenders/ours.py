@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from benchmarks.contenders import Outcome, all_warm
+from benchmarks.contenders.outcome import Outcome, all_warm
 from benchmarks.workload import Scenario, definition
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from benchmarks import plain
-from benchmarks.contenders import Outcome, all_warm
+from benchmarks.contenders.outcome import Outcome, all_warm
 from benchmarks.workload import FIXED, FOLDS, Scenario, best
 
 

@@ -12,10 +12,11 @@ import pytest
 from paths import ROOT
 
 from benchmarks import anatomy
-from benchmarks.contenders import Outcome, all_warm
+from benchmarks.contenders.outcome import Outcome, all_warm
 from benchmarks.measure import TooShortError, figures
 from benchmarks.process_tree import Usage
-from benchmarks.throughput import Size, TierResult, there_and_back
+from benchmarks.results import TierResult
+from benchmarks.throughput import Size, there_and_back
 from benchmarks.workload import FIXED, OWN, TIERS, Scenario, definition, make_workload
 from tuning import TuneRunner
 

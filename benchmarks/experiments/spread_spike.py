@@ -1,7 +1,7 @@
 """What becomes of schedulers that pause when each trial is a Ray Tune trial: the experiment behind
 docs/decisions/2026-11-22-no-pausing-when-spread.md.
 
-    python -m benchmarks.spread_spike hyperband|bohb|pbt [--kill] [--plain]
+    python -m benchmarks.experiments.spread_spike hyperband|bohb|pbt [--kill] [--plain]
 
 Two studies, an easy and a hard one, each with a searcher and a scheduler of its own behind one `SearchAlgorithm` and
 one `TrialScheduler`, on a local cluster with two slots. --kill: one worker ends itself at its fourth step. --plain: a

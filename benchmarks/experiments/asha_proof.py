@@ -1,6 +1,6 @@
 """ASHA against FIFO: XGBoost's rounds on three of scikit-learn's data sets, equal configurations, paired seeds.
 
-    python -m benchmarks.asha_proof [--seeds 10]
+    python -m benchmarks.experiments.asha_proof [--seeds 10]
 
 The same random configurations of the xgboost preset are searched with fifo and with asha, on the service's own
 training code (3 folds, a step is ten rounds). Compared: the best trial's score, the winners' scores on the hold-out
@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 import schedulers
-from benchmarks.proofs import interval
+from benchmarks.experiments.intervals import interval
 from search_spaces import algorithms, presets
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import full_steps, prepare_data, train
@@ -170,7 +170,7 @@ def main() -> None:
             )
     text = (
         f"XGBoost preset, {TRIALS} random trials of {steps} steps (200 rounds), 3 folds, 400 rows of each data set, "
-        f"{arguments.seeds} paired seeds (`python -m benchmarks.asha_proof`):\n\n"
+        f"{arguments.seeds} paired seeds (`python -m benchmarks.experiments.asha_proof`):\n\n"
         + "\n".join(lines)
         + f"\n\nRounds saved if scores were nothing but a fixed random order of the {TRIALS} trials (the first "
         "arrivals pass every rung, and trial 0 is protected), and with endlessly many trials: "

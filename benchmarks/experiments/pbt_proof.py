@@ -1,6 +1,6 @@
 """PBT against random search: an MLP on scikit-learn's digits, equal epochs, paired seeds.
 
-    python -m benchmarks.pbt_proof [--seeds 20]
+    python -m benchmarks.experiments.pbt_proof [--seeds 20]
 
 Both start from the same configurations. The score is the log loss on a validation part; the winner's log loss and
 accuracy on a test part, which no search sees, are compared. Also checked: a generator started from a donor's state
@@ -22,7 +22,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 import schedulers
-from benchmarks.proofs import interval
+from benchmarks.experiments.intervals import interval
 from search_spaces import Float, Int, SearchSpace, algorithms
 from tuning.models.base import Matrix
 from tuning.models.families.mlp import MLPFamily
@@ -164,7 +164,7 @@ def main() -> None:
     gap = max(donor_check(seed) for seed in range(3))
     text = (
         f"MLP (32 units) on scikit-learn's digits, {TRIALS} trials × {EPOCHS} epochs in both searches, the same first "
-        f"configurations, {len(pairs)} paired seeds (`python -m benchmarks.pbt_proof`):\n\n"
+        f"configurations, {len(pairs)} paired seeds (`python -m benchmarks.experiments.pbt_proof`):\n\n"
         + "\n".join(lines)
         + f"\n\nA model loaded from a donor's state scores as the donor does (largest difference {gap:.1e})."
     )
