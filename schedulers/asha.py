@@ -16,7 +16,7 @@ from schedulers.study_scheduler import STEP, StudyScheduler
 
 
 class AshaSpec(SchedulerSpec):
-    """At each rung (a number of steps) only the best 1/reduction_factor seen there go on.
+    """At each rung (a number of steps) only the best 1/reduction_factor seen there continue.
 
     Attributes:
         grace_period: steps every trial may run, and the first rung. Where a full trial is not longer than this,

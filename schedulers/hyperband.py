@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class HyperbandSpec(SchedulerSpec):
-    """Fills brackets of trials; at each rung all of a bracket wait, and the best 1/reduction_factor go on.
+    """Fills brackets of trials; at each rung all of a bracket wait, and the best 1/reduction_factor continue.
 
     Attributes:
         reduction_factor: the share kept at a rung is its inverse; also the ratio of a rung's steps to the last one's.
@@ -37,7 +37,7 @@ class HyperbandSpec(SchedulerSpec):
 
 
 class HyperbandScheduler(StudyScheduler):
-    """Ray's HyperBand with reasons, a stop for NaN, and no trial left paused for ever."""
+    """Ray's HyperBand with reasons, a stop for NaN, and no trial left paused forever."""
 
     ray_class = "ray.tune.schedulers.HyperBandScheduler"
 
@@ -72,7 +72,7 @@ class HyperbandScheduler(StudyScheduler):
     def _decide(self, controller: Controller, trial: Trial, result: Result) -> str:
         """Ray's decision, with the reason of a stop."""
         decision: str = super().on_trial_result(controller, trial, result)
-        # Ray never takes this mark back, so that a later error would leave the bracket waiting for ever.
+        # Ray never takes this mark back, so that a later error would leave the bracket waiting forever.
         self._trial_info[trial][0].is_being_processed = False
         if decision == "STOP":
             self._explain(trial, *self._read(result))
@@ -112,7 +112,7 @@ class HyperbandScheduler(StudyScheduler):
             return chosen
         if any(trial.status == "RUNNING" for trial in tune_controller.get_trials()):
             return None
-        # Nobody else is coming: brackets that are not full go on with what they have.
+        # Nobody else is coming: brackets that are not full continue with what they have.
         for bracket in self._brackets():
             if any(trial.status == "PAUSED" for trial in bracket.current_trials()):
                 self._process_bracket(tune_controller, bracket)
@@ -120,7 +120,7 @@ class HyperbandScheduler(StudyScheduler):
         return self._ready()
 
     def _ready(self) -> Trial | None:
-        """A trial that is new or may go on, of the oldest band's least complete bracket."""
+        """A trial that is new or may continue, of the oldest band's least complete bracket."""
         for bracket in self._brackets():
             for trial in bracket.current_trials():
                 unpaused = trial.status == "PAUSED" and trial in bracket.trials_to_unpause

@@ -1,7 +1,7 @@
 """What a scheduler that changes hyperparameters during training may change, and how: never outside its range.
 
 Ray's perturbation ignores the bounds of a parameter (0.95 of [0, 1] becomes 1.14), cannot move a small whole
-number (round(1 * 0.8) is 1 for ever) and multiplies categories.
+number (round(1 * 0.8) is always 1) and multiplies categories.
 """
 
 from __future__ import annotations

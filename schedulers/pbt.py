@@ -30,10 +30,10 @@ class PbtSpec(SchedulerSpec):
         perturbation_interval: steps between two such rounds; a tenth of a full trial, rounded up, if left out.
         burn_in_period: steps before the first round.
         quantile_fraction: share of the population that is replaced, and share it is replaced from.
-        resample_probability: for each hyperparameter, to be drawn anew; otherwise a number is multiplied by one
-            of the perturbation_factors, within its range.
-        synch: rounds take place when all trials have come as far. Without it each trial decides at its own time
-            with what it finds; of little use on one slot, where it often finds nothing to take over.
+        resample_probability: that a hyperparameter is drawn anew; if not, a number is multiplied by one of the
+            perturbation_factors, within its range.
+        synch: rounds take place when all trials have come equally far. Without it each trial decides at its own time
+            with what it finds. On one slot it often finds nothing to take over.
     """
 
     name = "pbt"
@@ -69,7 +69,7 @@ class PbtSpec(SchedulerSpec):
 class Population(StudyScheduler):
     """What pbt and pb2 share: their own random states, diverged trials that can be rescued, a clear end."""
 
-    #: A trial whose score is NaN goes on until it takes over another one's model.
+    #: A trial whose score is NaN continues until it takes over another one's model.
     rescues_diverged = True
     #: Whether a saved state is handed out again later, when its trial has already gone on.
     reuses_snapshots: bool
@@ -108,7 +108,7 @@ class Population(StudyScheduler):
         paused = [trial for trial in trials if trial.status == "PAUSED"]
         if not paused:
             return None
-        # The last one to arrive ended or failed instead: Ray would wait for it for ever. Hold the round now.
+        # The last one to arrive ended or failed instead: Ray would wait for it forever. Hold the round now.
         with self._own_random():
             super().on_trial_result(tune_controller, paused[-1], self._trial_state[paused[-1]].last_result)
         return super().choose_trial_to_run(tune_controller)

@@ -15,7 +15,7 @@ Result: TypeAlias = Mapping[str, Any]
 
 
 class Trial(Protocol):
-    """One trial, as far as a scheduler looks at it."""
+    """The part of a trial that a scheduler looks at."""
 
     @property
     def trial_id(self) -> str: ...

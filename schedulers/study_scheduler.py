@@ -43,7 +43,7 @@ class StudyScheduler(InFrontOfRay, TrialScheduler):
         try:
             return result[STEP], result[self._key]
         except KeyError as error:
-            # Ray's schedulers would go on without ever stopping anything.
+            # Ray's schedulers would continue and never stop anything.
             raise SchedulerError(
                 f"scheduler {self.name}: a result has no {error.args[0]!r}, only {sorted(result)}; "
                 f"every report needs {STEP!r} and the metric {self._key!r}"

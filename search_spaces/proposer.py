@@ -32,7 +32,7 @@ class Proposer(Protocol):
 
 
 class RungProposer(Proposer, Protocol):
-    """A proposer that also learns from trials that go on."""
+    """A proposer that also learns from intermediate results."""
 
     def progress(self, number: int, outcome: Outcome, result: Result) -> None:
-        """Trial `number` has reported a result and goes on."""
+        """Trial `number` has reported an intermediate result."""

@@ -19,7 +19,7 @@ from search_spaces.values import When, check_name
 if TYPE_CHECKING:
     from ray.tune.search.sample import Domain
 
-#: What may stand in a Ray Tune space: a domain, a mapping, a list or a plain value.
+#: An entry of a Ray Tune space: a domain, a mapping, a list or a plain value.
 Entry: TypeAlias = Any
 
 _OURS = ("float", "int", "choice", "constant")
@@ -55,7 +55,7 @@ def _entry(path: tuple[str, ...], entry: Entry, when: When) -> Iterator[Paramete
         yield from _choice(path, entry["grid_search"], when)
     elif isinstance(entry, Mapping) and entry.get("type") in _OURS and entry.keys() & {"low", "values", "value"}:
         raise SpaceError(
-            f"{dict(entry)!r} is a parameter as YAML has it, in a space of Ray Tune's; write all of them in one form",
+            f"{dict(entry)!r} is a parameter in YAML form inside a Ray Tune space; write all of them in one form",
             path=name,
         )
     elif isinstance(entry, Mapping) and entry:

@@ -68,7 +68,7 @@ class StudySearcher(Searcher):
         try:
             content = cloudpickle.dumps(self.get_state())
         except Exception as error:
-            # Some libraries keep threads; Ray takes this for "nothing to save" and goes on, a study is replayed.
+            # Some libraries keep threads. Ray takes this error for "nothing to save"; the study is replayed instead.
             raise NotImplementedError(f"{type(self.proposer).__name__} cannot be saved: {error}") from error
         with open(checkpoint_path, "wb") as file:
             file.write(content)
@@ -79,7 +79,7 @@ class StudySearcher(Searcher):
 
 
 class RungSearcher(StudySearcher):
-    """For algorithms that learn from trials that go on; the others do not hear of intermediate results at all."""
+    """For algorithms that learn from intermediate results; the others never see them."""
 
     proposer: RungProposer
 

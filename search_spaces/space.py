@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from search_spaces import conditions, documents
 from search_spaces.constraints import Constraint, constraint_name
 from search_spaces.errors import SpaceError, did_you_mean
-from search_spaces.grid import Grid
+from search_spaces.parameter_grid import ParameterGrid
 from search_spaces.parameters import Constant, Parameter
 from search_spaces.ray_tune import convert, has_domain
 from search_spaces.values import Configuration, Plain, Point
@@ -198,14 +198,14 @@ class SearchSpace:
         except SpaceError as error:
             raise error.under("default") from error
 
-    def grid(self, levels: int | Mapping[str, int] = 5) -> Grid:
+    def grid(self, levels: int | Mapping[str, int] = 5) -> ParameterGrid:
         """All combinations in a fixed order, made one at a time; its size is known without making them.
 
         Args:
             levels: values per float or int (of which a stepped or small one may have fewer), for all or by
                 name.
         """
-        return Grid(self.parameters, self.allows, levels)
+        return ParameterGrid(self.parameters, self.allows, levels)
 
     def nest(self, config: Point) -> Configuration:
         """A configuration in the shape of the Ray Tune space it came from; otherwise a plain copy."""

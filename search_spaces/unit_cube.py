@@ -44,7 +44,7 @@ class Library(Protocol):
         """Key -> Ray Tune domain, one for each parameter that varies."""
 
     def make(self, domains: Domains, mode: Mode, seed: int, trials: int, history: History) -> Searcher:
-        """The library's searcher. What it cannot be told later it may take from the history."""
+        """The library's searcher. It may take from the history what it cannot be told later."""
 
     def feed(self, searcher: Searcher, point: Place) -> bool:
         """Make `searcher.suggest` answer this point next; False where it cannot be told."""
@@ -53,7 +53,7 @@ class Library(Protocol):
         """Called when the searcher answers "not now"."""
 
     def enter(self, searcher: Searcher) -> None:
-        """Called before the searcher is used: put what the library keeps per process to what it was."""
+        """Called before the searcher is used: restore what the library keeps per process."""
 
 
 def varying(space: SearchSpace) -> dict[str, Parameter]:

@@ -30,7 +30,7 @@ class _Unset:
         return "UNSET"
 
 
-UNSET: Any = _Unset()  # stands for a value of any type
+UNSET: Any = _Unset()  # in place of a value of any type
 _NAME = re.compile(r"[^\W\d][\w-]*")
 _RESERVED = {
     "eval": "Ray Tune executes a key of that name",
@@ -91,7 +91,7 @@ def plain(value: object, path: str) -> Plain:
         return [plain(item, path) for item in value]
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         for key in _RESERVED.keys() & value.keys():
-            raise SpaceError(f"{key!r} cannot stand in a value: {_RESERVED[key]}; rename it", path=path)
+            raise SpaceError(f"{key!r} cannot be a key in a value: {_RESERVED[key]}; rename it", path=path)
         return {key: plain(item, path) for key, item in value.items()}
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # a numpy scalar, without importing numpy
         return plain(value.item(), path)

@@ -47,7 +47,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 class _RefusedError(Exception):
-    """What YAML allows and we do not, with the node or event where it stands."""
+    """What YAML allows and we do not, with the node or event where it is."""
 
     def __init__(self, where: yaml.Node | yaml.Event, message: str) -> None:
         super().__init__(message)
@@ -56,7 +56,7 @@ class _RefusedError(Exception):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes what YAML 1.1 or `parse_yaml` would take for something else than text."""
+    """Quotes text that YAML 1.1 or `parse_yaml` would read as something else."""
 
 
 for _name, (_pattern, _first) in _OURS.items():

@@ -25,7 +25,7 @@ class RuleSpec(BaseModel, ABC):
     Attributes:
         name: the word used in definitions.
         summary: one sentence for the table.
-        short: the option that a plain value stands for, as in `target: 0.95`.
+        short: the option that a plain value is for, as in `target: 0.95`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

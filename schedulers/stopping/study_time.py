@@ -13,7 +13,7 @@ from schedulers.stopping.rule import RuleSpec, StudyStopper
 
 
 class StudyTimeSpec(RuleSpec):
-    """A study's time budget; a running trial ends at its next step, protected ones go on to their end.
+    """A study's time budget; a running trial ends at its next step, protected ones run to their end.
 
     Attributes:
         seconds: wall time since the study's first trial started; in a resumed study the seconds of the earlier

@@ -81,7 +81,7 @@ def _depth(complaint: ErrorDetails) -> int:
 def _first(error: ValidationError, kind: type[Algorithm], name: str) -> SpaceError:
     """Pydantic's first complaint in this package's words."""
     first, *others = error.errors()
-    # Of a union every member complains: the one that got furthest is meant. Its name in the path is pydantic's.
+    # Every member of a union complains; the one that got furthest is meant. Its own name in the path is left out.
     complaint = max([first, *(other for other in others if other["loc"][:1] == first["loc"][:1])], key=_depth)
     option = ".".join(str(part) for part in complaint["loc"] if not set("-[") & set(str(part)))
     value = complaint.get("input")

@@ -126,7 +126,7 @@ class _Densities:
         self._running[number] = (dict(config), set())
 
     def progress(self, number: int, outcome: Outcome, result: Result) -> None:
-        """A trial that goes on has spent the budget of a rung (only HyperBand for BOHB says so)."""
+        """A running trial has spent the budget of a rung (only HyperBand for BOHB says so)."""
         budget = (result.get("hyperband_info") or {}).get("budget")
         if budget is not None:
             self._tell(number, float(budget), outcome.value)

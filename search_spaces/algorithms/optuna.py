@@ -1,7 +1,7 @@
 """Optuna's samplers: TPE (version-5 defaults, or as version 4 had them), Gaussian process, CMA-ES.
 
 Driven through Optuna's own study and sampler classes rather than Ray's `OptunaSearch`, because that wrapper
-hands nested choices through unresolved, leaves a trial with a NaN result RUNNING for ever, refuses or drops
+hands nested choices through unresolved, leaves a trial with a NaN result RUNNING forever, refuses or drops
 steps on a log scale, stores every intermediate result, and tells a trial the scheduler stopped as if it had
 finished.
 

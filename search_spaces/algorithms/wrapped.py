@@ -68,7 +68,7 @@ class _Wrapped(Algorithm):
         trials: int,
         history: History,
     ) -> Searcher:
-        """The library's searcher. What it cannot be told later it may take from the history."""
+        """The library's searcher. It may take from the history what it cannot be told later."""
 
     def feed(self, searcher: Searcher, point: Place) -> bool:
         """Make `searcher.suggest` answer this point next; False where it cannot be told."""
@@ -78,7 +78,7 @@ class _Wrapped(Algorithm):
         """Called when the searcher answers "not now"."""
 
     def enter(self, searcher: Searcher) -> None:
-        """Called before the searcher is used: put what the library keeps per process to what it was."""
+        """Called before the searcher is used: restore what the library keeps per process."""
 
     def _proposer(self, space: SearchSpace, mode: Mode, seed: int, trials: int | None) -> Proposer:
         if not varying(space):  # nothing to search, and the libraries refuse a cube without dimensions
@@ -207,7 +207,7 @@ class Hebo(_Wrapped):
     def make(self, domains: Domains, mode: Mode, seed: int, trials: int, history: History) -> HEBOSearch:
         from ray.tune.search.hebo import HEBOSearch
 
-        # Ten lines on standard output for each fit that fails, hundreds a study; it goes on with what it has.
+        # Ten lines on standard output for each fit that fails, hundreds a study; it continues with what it has.
         import_module("hebo.models.gp.gp").__dict__["print"] = lambda *_, **__: None
         searcher = HEBOSearch(metric=METRIC, mode=mode, max_concurrent=1_000_000)
         searcher._max_concurrent = 1  # how many it suggests at a time; how many may run is the study's business

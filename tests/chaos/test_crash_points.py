@@ -67,7 +67,7 @@ WRITERS = {
         "tuning/execution/crash_log.py",
         "__init__",
     ): "services/test_storage_runs.py: test_a_worker_that_dies_is_known_and_its_study_put_aside",
-    ("tuning/compare/run.py", "keep"): "made from the records again by `tuning compare RUN`",
+    ("tuning/compare/on_data.py", "keep"): "made from the records again by `tuning compare RUN`",
     ("tuning/tracking/summary/summary.py", "save_summary"): "a copy for MLflow: test_mlflow_outage.py",
 }
 

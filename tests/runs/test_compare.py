@@ -16,7 +16,7 @@ from compare_curves import curves
 from tuning import RunResult
 from tuning.cli.main import main
 from tuning.compare import Table, compare, comparison_of, replay, tabulate
-from tuning.compare.run import MOST_TRIALS
+from tuning.compare.on_data import MOST_TRIALS
 from tuning.definition.definition import define
 from tuning.errors import DefinitionError, PlanError, RunError
 from tuning.planning.plan import make_plan

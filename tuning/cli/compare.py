@@ -74,7 +74,7 @@ def compare(
 
     Or, without a definition, from finished curves, recorded evaluations or an earlier run; see docs/compare.md.
     """
-    from tuning.compare.run import comparing, comparison_of, keep
+    from tuning.compare.on_data import comparing, comparison_of, keep
     from tuning.driver.runner import TuneRunner
 
     _one_source(definition, from_curves, from_table, from_run)

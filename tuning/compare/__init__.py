@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tuning.compare.analysis.curves import Curves
     from tuning.compare.comparison import Comparison, analyse
-    from tuning.compare.run import compare, comparison_of
+    from tuning.compare.on_data import compare, comparison_of
     from tuning.compare.tabular.replay import compare_on_table, replay
     from tuning.compare.tabular.table import Table
     from tuning.compare.tabular.tabulate import tabulate
@@ -23,9 +23,9 @@ _HOME = {
     "Curves": "tuning.compare.analysis.curves",
     "Table": "tuning.compare.tabular.table",
     "analyse": "tuning.compare.comparison",
-    "compare": "tuning.compare.run",
+    "compare": "tuning.compare.on_data",
     "compare_on_table": "tuning.compare.tabular.replay",
-    "comparison_of": "tuning.compare.run",
+    "comparison_of": "tuning.compare.on_data",
     "replay": "tuning.compare.tabular.replay",
     "tabulate": "tuning.compare.tabular.tabulate",
 }

@@ -28,7 +28,7 @@ from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction
 Configuration: TypeAlias = Mapping[str, Any]
 #: What a family's `fit` returns (a scikit-learn estimator, a Booster); only that family looks into it.
 Model: TypeAlias = Any
-#: What a growing model goes on from; only the family that made it looks into it.
+#: What the training of a growing model continues from; only the family that made it looks into it.
 State: TypeAlias = Any
 #: After a step: the prediction for the validation rows, and a function that returns the state.
 Grown: TypeAlias = tuple[Prediction, Callable[[], State]]
@@ -148,7 +148,7 @@ class SteppedFamily(Family):
             the length of its full trial, otherwise this is total_steps * step_length.
         step_length: rounds, trees or epochs per step.
         total_steps: steps of a full trial.
-        frozen: parameters that cannot change while a model grows; a trial that goes on from another one's state
+        frozen: parameters that cannot change while a model grows; a trial that continues from another one's state
             must take these over from it.
     """
 
@@ -179,8 +179,8 @@ class SteppedFamily(Family):
         """After each step: the prediction for `valid` and a function that returns the state to continue from.
 
         The function is called before the next step or not at all; what it returns does not change any more.
-        `state` is such a value, got on the same rows; training goes on behind it, possibly with another
-        configuration. With the same configuration and seed it goes on as if it had never stopped.
+        `state` is such a value, from training on the same rows; training continues after it, possibly with another
+        configuration. With the same configuration and seed it continues as if it had never stopped.
         """
 
     @abstractmethod

@@ -20,7 +20,7 @@ import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cloudpickle
 
@@ -31,11 +31,9 @@ from tuning.models.own import OwnFamily, dump_pickle
 from tuning.models.registry import families as built_in
 from tuning.models.skops_format import dump_skops, load_skops
 from tuning.storage.names import slug
+from tuning.storage.run_directory import RunDirectory
 from tuning.user_code import copy_into, is_file, load_function, name_inside
 from tuning.wording import did_you_mean
-
-if TYPE_CHECKING:
-    from tuning.storage.run_directory import RunDirectory
 
 FOLDER = "estimators"
 FIELDS = ("estimator", "name", "params", "search_space", "input")
@@ -66,7 +64,7 @@ class ModelEntry:
         return isinstance(self.estimator, str) and ":" not in self.estimator
 
     def to_dict(self) -> str | dict[str, Any]:
-        """As it would stand in YAML; an estimator that cannot be written down by its own text."""
+        """The entry's YAML form; an estimator that cannot be written down is shown by its own text."""
         if self.built_in and self.search_space is None:
             return str(self.estimator)
         said = _described(self.estimator)
@@ -113,7 +111,7 @@ class Stored:
 
 
 def parse_models(value: object) -> tuple[ModelEntry, ...]:
-    """Checked entries from what stands under `models`; `ValueError` names what is wrong.
+    """Checked entries from the value of `models`; `ValueError` names what is wrong.
 
     value: one entry, a list of them, or a mapping of name to entry. Nothing is imported here.
     """
@@ -284,7 +282,7 @@ def _frozen(entry: ModelEntry, directory: RunDirectory) -> ModelEntry:
 
 
 def same_models(before: Sequence[ModelEntry], now: Sequence[ModelEntry], directory: RunDirectory) -> bool:
-    """Whether a run's entries and those of the definition that it was begun with, or another, say the same."""
+    """Whether a run's entries say the same as those of a definition."""
     if len(before) != len(now):
         return False
     return all(_same_entry(there, here, directory) for there, here in zip(before, now, strict=True))

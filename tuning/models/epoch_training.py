@@ -32,7 +32,7 @@ class EpochFamily(SteppedFamily):
         """The untrained estimator."""
 
     def reconfigure(self, model: Model, config: Configuration, task: Task) -> Model:
-        """A model trained so far, to go on with another configuration."""
+        """A model trained so far, to continue with another configuration."""
         params = self.build(config, task).get_params()
         return model.set_params(**{name: value for name, value in params.items() if name != "random_state"})
 
@@ -85,7 +85,7 @@ class EpochFamily(SteppedFamily):
         return model.set_params(random_state=sklearn_seed(seed))
 
     def _seeded(self, config: Configuration, task: Task, seed: int) -> Model:
-        """With a generator of its own, which goes on from epoch to epoch: a plain seed would start each alike."""
+        """With a generator of its own, which continues from epoch to epoch: a plain seed would start each one alike."""
         return self.build(config, task).set_params(random_state=np.random.RandomState(sklearn_seed(seed)))
 
     def train_epochs(

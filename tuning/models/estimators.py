@@ -65,7 +65,7 @@ class LinearFamily(EstimatorFamily):
     def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
         if task.classification:
             return super().predict(model, rows, task)
-        return Prediction(values=rows.X @ model.coef_ + model.intercept_)  # what `predict` does behind its checks
+        return Prediction(values=rows.X @ model.coef_ + model.intercept_)  # what `predict` does after its checks
 
     def restore_units(self, model: Model, mean: float, scale: float) -> Model:
         model.coef_ = model.coef_ * scale
@@ -79,7 +79,7 @@ def sklearn_seed(seed: int) -> int:
 
 
 def check_names(family: str, config: Configuration, known: Collection[str]) -> None:
-    """`TypeError` for a parameter that the library would ignore without a word."""
+    """`TypeError` for a parameter that the library would ignore silently."""
     for name in config:
         if name not in known:
             raise TypeError(f"{family} has no parameter {name!r}.{did_you_mean(name, known)}")

@@ -5,14 +5,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from functools import cache
-from typing import TYPE_CHECKING
 
 from tuning.errors import DefinitionError
 from tuning.models import families as folder
+from tuning.models.base import Family
 from tuning.wording import did_you_mean
-
-if TYPE_CHECKING:
-    from tuning.models.base import Family
 
 
 @cache

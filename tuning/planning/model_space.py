@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from search_spaces import SearchSpace, presets
+from search_spaces.parameters import Choice, Constant, Parameter
 from tuning.errors import DefinitionError, PlanError, RunError
 from tuning.evaluation.metrics import DEFAULT_METRIC, needs_probabilities
 from tuning.models.base import FRAME, Family, Matrix
@@ -15,23 +18,17 @@ from tuning.models.registry import families
 from tuning.models.registry import family as find_family
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Task
 
-if TYPE_CHECKING:
-    from search_spaces import SearchSpace
-
 MODEL = "model"
-Members = dict[str, list[Any]]  # model -> its parameters, free of the condition on the model
+Members = dict[str, list[Parameter]]  # model -> its parameters, free of the condition on the model
 
 
-def space_of(space: Any, entries: Sequence[ModelEntry], task: str) -> SearchSpace:
+def space_of(space: SearchSpace | str | None, entries: Sequence[ModelEntry], task: str) -> SearchSpace:
     """`search_space` and `models` of a definition together.
 
     Without models: the given space, its preset, or the preset of the task. With models: those, each with its own
     or its preset's parameters, after the families of the preset named by `search_space`; a space of parameters
     is that of the only model, or says by a parameter `model` which values belong to which.
     """
-    from search_spaces import SearchSpace, presets
-    from search_spaces.parameters import Constant
-
     if space is None and not entries:
         space = "tabular-regression" if task == REGRESSION else "tabular-classification"
     if isinstance(space, str):
@@ -63,7 +60,7 @@ def parameters_by_model(space: SearchSpace) -> Members:
     found: Members = {}
     for parameter in space.parameters:
         if parameter.name == MODEL:
-            for value in getattr(parameter, "values", None) or (parameter.value,):
+            for value in parameter.values if isinstance(parameter, Choice) else (parameter.default,):
                 found.setdefault(str(value), [])
     for parameter in space.parameters:
         if parameter.name == MODEL:
@@ -76,8 +73,6 @@ def parameters_by_model(space: SearchSpace) -> Members:
 
 
 def _of_entries(entries: Sequence[ModelEntry], task: str) -> Members:
-    from search_spaces import presets
-
     found: Members = {}
     for entry in entries:
         if entry.search_space is not None:
@@ -94,9 +89,6 @@ def _of_entries(entries: Sequence[ModelEntry], task: str) -> Members:
 
 
 def _composed(models: Members) -> SearchSpace:
-    from search_spaces import SearchSpace
-    from search_spaces.parameters import Choice, Constant
-
     if len(models) == 1:
         ((name, parameters),) = models.items()
         return SearchSpace([Constant(MODEL, name), *parameters])
@@ -164,8 +156,6 @@ CLASSES = {REGRESSION: (), BINARY: ("a", "b"), MULTICLASS: ("a", "b", "c")}
 
 
 def _few_rows(task: str) -> Matrix:
-    import numpy as np
-
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(24, 3))
     codes = np.arange(24) % max(1, len(CLASSES[task]))

@@ -9,7 +9,7 @@ import base64
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +69,7 @@ Block = Text | Points | HtmlTable | Picture | Row
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and what is under it."""
 
     title: str
     blocks: Sequence[Block]
@@ -77,7 +77,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """title: of the page. lead: the one sentence that stands out. sections: the rest. footer: where it comes from."""
+    """A page.
+
+    Attributes:
+        title: the page's title.
+        lead: the one sentence that stands out.
+        sections: the rest.
+        footer: where it comes from.
+    """
 
     title: str
     lead: str
@@ -100,8 +107,9 @@ def _kind(block: Block) -> str:
     return type(block).__name__.lower()
 
 
-def _cells(frame: pd.DataFrame) -> list[list[Any]]:
-    return frame.astype(object).where(frame.notna(), "").to_numpy().tolist()
+def _cells(frame: pd.DataFrame) -> list[list[object]]:
+    cells: list[list[object]] = frame.astype(object).where(frame.notna(), "").to_numpy().tolist()
+    return cells
 
 
 TEMPLATE = """<!doctype html>

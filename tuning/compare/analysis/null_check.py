@@ -1,4 +1,4 @@
-"""The A/A check: a method compared with itself must look different at the nominal rate and no oftener.
+"""The A/A check: a method compared with itself must look different at the nominal rate and no more often.
 
 Two searches by the same method, that is two halves of its seeds, are compared by the very test that the
 comparison uses, many times over. A procedure that finds differences there finds luck.
@@ -35,7 +35,7 @@ class NullCheck:
 
     @property
     def passed(self) -> bool:
-        """False when a correct test would reject so often less than once in a thousand comparisons."""
+        """False when a correct test would reject this often less than once in a thousand comparisons."""
         return self.p > SUSPICION
 
     def sentence(self) -> str:

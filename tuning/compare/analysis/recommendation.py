@@ -78,7 +78,7 @@ def _beaten(comparison: ComparisonResult, name: str) -> bool:
 
 
 def _savings(pairs: list[Pair]) -> list[str]:
-    """Of the best-ranked method with the same score at a higher cost, and who else is like it."""
+    """What is saved against the best-ranked method with the same score, and which others cost more too."""
     if not pairs or pairs[0].cost is None:
         return []
     first, *others = pairs

@@ -23,7 +23,7 @@ from tuning.runs.results import RunResult
 
 SHOWN = 5
 # A row of a table, by column.
-Row = dict[str, Any]
+TableRow = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def tabulate(
 def _table(result: RunResult, space: SearchSpace, levels: int | Mapping[str, int]) -> Tabulated:
     """The table of a grid run; customers without a complete grid are left out and named."""
     wanted = {canonical(config) for config in space.grid(levels)}
-    rows: dict[str, list[Row]] = {}
+    rows: dict[str, list[TableRow]] = {}
     seen: dict[str, set[str]] = {}
     for record in result.trial_records:
         text = canonical(record.config)
@@ -91,10 +91,10 @@ def _table(result: RunResult, space: SearchSpace, levels: int | Mapping[str, int
     return Tabulated(Table.from_frame(frame, space=space), tuple(notes))
 
 
-def _rows(record: TrialRecord, text: str) -> list[Row]:
+def _rows(record: TrialRecord, text: str) -> list[TableRow]:
     """One row per step, and for a failed trial one more without score."""
     shared = {"task": record.customer, "config": text, "mode": record.mode, "best_step": _best_prefix(record)}
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     before = 0.0
     for number, step in enumerate(record.steps, 1):
         rows.append({**shared, "step": number, "score": step.score, "seconds": step.seconds - before})

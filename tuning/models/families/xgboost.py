@@ -23,9 +23,6 @@ from tuning.models.estimators import check_names, float32
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 
 if TYPE_CHECKING:
-    import numpy as np
-
-if TYPE_CHECKING:
     from xgboost import Booster, QuantileDMatrix
 
 SMALL_ROWS, SMALL_BINS, BINS = 2_000, 64, 256

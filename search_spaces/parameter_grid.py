@@ -13,7 +13,7 @@ from search_spaces.values import Configuration, Plain, Point
 State = tuple[tuple[str, Plain], ...]
 
 
-class Grid:
+class ParameterGrid:
     """The last parameter varies fastest, each from its first or lowest value to its last or highest.
 
     `size` counts the combinations before constraints and costs next to nothing; iterating makes one

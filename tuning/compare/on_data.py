@@ -56,8 +56,8 @@ def compare(
         trials: of every study (default: the definition's).
         seconds: of every study, instead of `trials`.
         baseline: an algorithm named before looking at results.
-        run_dir: of the new run; with `resume` that of a run to go on with, if it is there.
-        resume: go on when the folder holds this comparison already.
+        run_dir: of the new run; with `resume` that of a run to continue, if it is there.
+        resume: continue when the folder holds this comparison already.
         progress: show a line of progress.
         in_process: without Ray, for debugging.
         **fields: of the definition; they replace its own.
