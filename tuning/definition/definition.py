@@ -41,130 +41,136 @@ ClassWeight: TypeAlias = Literal["balanced"] | dict[str | int | float | bool, fl
 class Definition(Options):
     """One search over all customers: keyword arguments of `TuneRunner`, and the keys of a YAML file."""
 
-    name: str = Field("search", pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$")
-    """Name of the search, its run folders and its MLflow experiment: letters, digits, spaces, `.`, `_` and `-`. In a
-    file the default is the file's name."""
-
-    data: DataSource = None
-    """CSV or Parquet, local or `s3://…`: a glob, a file, a folder, a list of files, or a mapping of customer to file
-    or to per-customer overrides. Every file is one customer unless `by` names key columns. In Python also a DataFrame
-    (docs/data.md)."""
-
-    by: tuple[str, ...] = ()
-    """Key column or columns of a table. Every value, or combination of values, is one customer."""
-
-    manifest: str | None = None
-    """File that lists customers with their files and per-customer overrides (docs/data.md). Give it instead of `data`,
-    or beside `data` for the overrides only."""
-
-    customers: tuple[str, ...] = ()
-    """Ids of the customers to search. By default all of them are searched."""
-
-    target: str | None = None
-    """Column to predict. It is required unless there is an `objective`."""
-
-    features: tuple[str, ...] | None = None
-    """Columns to predict from. By default these are all other columns."""
-
-    drop: tuple[str, ...] = ()
-    """Columns to leave out."""
-
-    prepare: str | None = None
-    """Function `file.py:function` or `package.module:function`. It gets a customer's DataFrame and returns the one to
-    use, with derived columns or fewer rows ([example](examples/nyc_taxi.py))."""
-
-    weight: str | None = None
-    """Column of sample weights, for fitting and for scoring."""
-
-    class_weight: ClassWeight | None = None
-    """Weights of the classes, for fitting: `balanced`, or a mapping of class to a number above 0."""
-
-    encoding: str = "utf-8"
-    """Encoding of CSV files."""
-
-    csv: CsvOptions = CsvOptions()
-    """How CSV files are read, such as `{sep: ";", decimal: ","}`."""
-
-    min_rows: int = Field(4, ge=4)
-    """Least number of rows with a target. A customer with fewer gets a reason instead of a model."""
-
-    task: Literal["auto", "regression", "binary", "multiclass"] = "auto"
-    """What is predicted. `auto` guesses it from the target."""
-
-    metric: str | None = None
-    """What a model is scored by: a scikit-learn scorer or `package.module:function`. The default depends on the task.
-    With an `objective` it names the figure that the objective reports."""
-
-    mode: Literal["max", "min"] = "max"
-    """Whether a larger or a smaller score is better, for an `objective` and for a metric of your own."""
-
-    split: SplitOptions = SplitOptions()
-    """How rows are divided into folds and hold-out: `{folds: 5}`, `{group: COLUMN}`, `{type: time, column: COLUMN}`."""
-
-    winner: Literal["best", "one_standard_error"] = "best"
-    """Which trial wins: the `best` by cross-validation, or the simplest within one standard error of the best."""
-
-    models: tuple[ModelEntry, ...] = ()
-    """Model families and estimators of your own to search (docs/models.md). By default they come from
-    `search_space`."""
-
-    allow_pickle: bool = False
-    """Whether winners that the safe format does not cover are saved with cloudpickle."""
-
-    search_space: Space = None
-    """What is varied: the name of a preset (docs/models.md), or parameters of your own (docs/search-spaces.md). The
-    default depends on the task."""
-
-    algorithm: Annotated[Algorithm, PlainValidator(algorithms.parse)] = Field("optuna", validate_default=True)
-    """Search algorithm: a name, or `{name: …, option: …}` (docs/algorithms.md)."""
-
-    scheduler: Annotated[SchedulerSpec, PlainValidator(schedulers.parse)] = Field("asha", validate_default=True)
-    """What may stop a trial early: a name, or `{name: …, option: …}` (docs/schedulers.md)."""
-
-    stop: Annotated[StopRules | None, PlainValidator(StopRules.parse)] = None
-    """Rules that end a trial or a study before its budget is spent, such as `{target: 0.95}` or `{study_plateau: 20}`
-    (docs/schedulers.md)."""
-
-    warm_start: tuple[WarmStart, ...] = Field((), max_length=100_000)
-    """Configurations to try first, or whose score is known from before (docs/algorithms.md)."""
-
-    trials: int = Field(20, ge=1, le=1_000_000)
-    """Number of trials per study, the default configuration included."""
-
-    seed: int = Field(0, ge=0, lt=2**32)
-    """Seed of everything random."""
-
-    objective: Callable[..., object] | str | None = None
-    """Function or generator to tune instead of models, or its import path `package.module:function`
-    (docs/objectives.md)."""
-
-    steps: int = Field(1, ge=1)
-    """Number of steps of a full trial of the `objective`."""
-
-    placement: Literal["auto", "packed", "spread"] = "auto"
-    """Where trials run. `packed`: many studies per worker. `spread`: every trial is a Ray Tune trial. `auto` spreads
-    when there are fewer studies than slots and their trials are long or of unknown length."""
-
-    storage: str = Field("runs", min_length=1)
-    """Where run folders are made: a path or `s3://…`."""
-
-    mlflow: MLflowOptions = MLflowOptions()
-    """The copy of the run in MLflow; `false` switches it off (docs/mlflow.md)."""
-
-    limits: Limits = Limits()
-    """Limits of time, memory and size (docs/reliability.md)."""
-
-    slots: int | None = Field(None, ge=1)
-    """Number of trials that run at the same time. The default is the number of CPUs."""
-
-    resources: Resources = Resources()
-    """What one slot reserves of the cluster, such as `{cpus: 2, memory_gb: 4}`."""
-
-    save_models: bool = True
-    """Whether the run keeps the winners' models."""
-
-    compare: CompareOptions | None = None
-    """Algorithms and seeds to compare, in place of `algorithm` and `scheduler` (docs/compare.md)."""
+    name: str = Field(
+        "search",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$",
+        description="Name of the search, its run folders and its MLflow experiment: letters, digits, spaces, `.`, "
+        "`_` and `-`. In a file the default is the file's name.",
+    )
+    data: DataSource = Field(
+        None,
+        description="CSV or Parquet, local or `s3://…`: a glob, a file, a folder, a list of files, or a mapping of "
+        "customer to file or to per-customer overrides. Every file is one customer unless `by` names key columns. "
+        "In Python also a DataFrame (docs/data.md).",
+    )
+    by: tuple[str, ...] = Field(
+        (), description="Key column or columns of a table. Every value, or combination of values, is one customer."
+    )
+    manifest: str | None = Field(
+        None,
+        description="File that lists customers with their files and per-customer overrides (docs/data.md). Give it "
+        "instead of `data`, or beside `data` for the overrides only.",
+    )
+    customers: tuple[str, ...] = Field(
+        (), description="Ids of the customers to search. By default all of them are searched."
+    )
+    target: str | None = Field(None, description="Column to predict. It is required unless there is an `objective`.")
+    features: tuple[str, ...] | None = Field(
+        None, description="Columns to predict from. By default these are all other columns."
+    )
+    drop: tuple[str, ...] = Field((), description="Columns to leave out.")
+    prepare: str | None = Field(
+        None,
+        description="Function `file.py:function` or `package.module:function`. It gets a customer's DataFrame and "
+        "returns the one to use, with derived columns or fewer rows ([example](examples/nyc_taxi.py)).",
+    )
+    weight: str | None = Field(None, description="Column of sample weights, for fitting and for scoring.")
+    class_weight: ClassWeight | None = Field(
+        None, description="Weights of the classes, for fitting: `balanced`, or a mapping of class to a number above 0."
+    )
+    encoding: str = Field("utf-8", description="Encoding of CSV files.")
+    csv: CsvOptions = Field(CsvOptions(), description='How CSV files are read, such as `{sep: ";", decimal: ","}`.')
+    min_rows: int = Field(
+        4,
+        ge=4,
+        description="Least number of rows with a target. A customer with fewer gets a reason instead of a model.",
+    )
+    task: Literal["auto", "regression", "binary", "multiclass"] = Field(
+        "auto", description="What is predicted. `auto` guesses it from the target."
+    )
+    metric: str | None = Field(
+        None,
+        description="What a model is scored by: a scikit-learn scorer or `package.module:function`. The default "
+        "depends on the task. With an `objective` it names the figure that the objective reports.",
+    )
+    mode: Literal["max", "min"] = Field(
+        "max",
+        description="Whether a larger or a smaller score is better, for an `objective` and for a metric of your own.",
+    )
+    split: SplitOptions = Field(
+        SplitOptions(),
+        description="How rows are divided into folds and hold-out: `{folds: 5}`, `{group: COLUMN}`, `{type: time, "
+        "column: COLUMN}`.",
+    )
+    winner: Literal["best", "one_standard_error"] = Field(
+        "best",
+        description="Which trial wins: the `best` by cross-validation, or the simplest within one standard error "
+        "of the best.",
+    )
+    models: tuple[ModelEntry, ...] = Field(
+        (),
+        description="Model families and estimators of your own to search (docs/models.md). By default they come "
+        "from `search_space`.",
+    )
+    allow_pickle: bool = Field(
+        False, description="Whether winners that the safe format does not cover are saved with cloudpickle."
+    )
+    search_space: Space = Field(
+        None,
+        description="What is varied: the name of a preset (docs/models.md), or parameters of your own "
+        "(docs/search-spaces.md). The default depends on the task.",
+    )
+    algorithm: Annotated[Algorithm, PlainValidator(algorithms.parse)] = Field(
+        "optuna",
+        validate_default=True,
+        description="Search algorithm: a name, or `{name: …, option: …}` (docs/algorithms.md).",
+    )
+    scheduler: Annotated[SchedulerSpec, PlainValidator(schedulers.parse)] = Field(
+        "asha",
+        validate_default=True,
+        description="What may stop a trial early: a name, or `{name: …, option: …}` (docs/schedulers.md).",
+    )
+    stop: Annotated[StopRules | None, PlainValidator(StopRules.parse)] = Field(
+        None,
+        description="Rules that end a trial or a study before its budget is spent, such as `{target: 0.95}` or "
+        "`{study_plateau: 20}` (docs/schedulers.md).",
+    )
+    warm_start: tuple[WarmStart, ...] = Field(
+        (),
+        max_length=100_000,
+        description="Configurations to try first, or whose score is known from before (docs/algorithms.md).",
+    )
+    trials: int = Field(
+        20, ge=1, le=1_000_000, description="Number of trials per study, the default configuration included."
+    )
+    seed: int = Field(0, ge=0, lt=2**32, description="Seed of everything random.")
+    objective: Callable[..., object] | str | None = Field(
+        None,
+        description="Function or generator to tune instead of models, or its import path `package.module:function` "
+        "(docs/objectives.md).",
+    )
+    steps: int = Field(1, ge=1, description="Number of steps of a full trial of the `objective`.")
+    placement: Literal["auto", "packed", "spread"] = Field(
+        "auto",
+        description="Where trials run. `packed`: many studies per worker. `spread`: every trial is a Ray Tune "
+        "trial. `auto` spreads when there are fewer studies than slots and their trials are long or of unknown "
+        "length.",
+    )
+    storage: str = Field("runs", min_length=1, description="Where run folders are made: a path or `s3://…`.")
+    mlflow: MLflowOptions = Field(
+        MLflowOptions(), description="The copy of the run in MLflow; `false` switches it off (docs/mlflow.md)."
+    )
+    limits: Limits = Field(Limits(), description="Limits of time, memory and size (docs/reliability.md).")
+    slots: int | None = Field(
+        None, ge=1, description="Number of trials that run at the same time. The default is the number of CPUs."
+    )
+    resources: Resources = Field(
+        Resources(), description="What one slot reserves of the cluster, such as `{cpus: 2, memory_gb: 4}`."
+    )
+    save_models: bool = Field(True, description="Whether the run keeps the winners' models.")
+    compare: CompareOptions | None = Field(
+        None, description="Algorithms and seeds to compare, in place of `algorithm` and `scheduler` (docs/compare.md)."
+    )
 
     @field_validator("by", "customers", "features", "drop", mode="before")
     @classmethod

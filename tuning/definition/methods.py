@@ -52,18 +52,22 @@ def _methods(value: Any) -> tuple[Method, ...]:
 class CompareOptions(Options):
     """What a definition compares: its studies are then customers × algorithms × seeds."""
 
-    algorithms: Annotated[tuple[Method, ...], PlainValidator(_methods)]
-    """Two or more algorithms: `optuna`, `optuna+asha` (with a scheduler), or `{algorithm: …, scheduler: …, label: …}`.
-    Without a scheduler every trial runs to its end."""
-
-    seeds: int = Field(10, ge=1, le=10_000)
-    """How often every algorithm searches every customer, each time with another seed."""
-
-    baseline: str | None = None
-    """Label of the algorithm that the others are tested against. By default it is the best one."""
-
-    seconds: float | None = Field(None, gt=0)
-    """Wall time of every study in seconds, as the budget in place of `trials`."""
+    algorithms: Annotated[tuple[Method, ...], PlainValidator(_methods)] = Field(
+        description="Two or more algorithms: `optuna`, `optuna+asha` (with a scheduler), or `{algorithm: …, "
+        "scheduler: …, label: …}`. Without a scheduler every trial runs to its end.",
+    )
+    seeds: int = Field(
+        10,
+        ge=1,
+        le=10_000,
+        description="How often every algorithm searches every customer, each time with another seed.",
+    )
+    baseline: str | None = Field(
+        None, description="Label of the algorithm that the others are tested against. By default it is the best one."
+    )
+    seconds: float | None = Field(
+        None, gt=0, description="Wall time of every study in seconds, as the budget in place of `trials`."
+    )
 
     @model_validator(mode="after")
     def _baseline_takes_part(self) -> CompareOptions:

@@ -27,11 +27,11 @@ EXAMPLE = "sqlite:///mlflow.db"
 class Options(BaseModel):
     """Values that never change; an unknown key is an error.
 
-    The text below each field is its description. `help()`, the tables in README.md and docs/definition.md, and the
-    JSON Schema of `tuning schema` are made from it.
+    `help()`, the tables in README.md and docs/definition.md, and the JSON Schema of `tuning schema` are made from the
+    descriptions of the fields.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
@@ -61,23 +61,19 @@ def _differs(value: Any, default: Any) -> bool:
 class SplitOptions(Options):
     """How rows are divided, once per customer."""
 
-    type: Literal["auto", "random", "stratified", "group", "time"] = "auto"
-    """How rows are assigned. `stratified` keeps the shares of the classes in every part. `group` keeps rows with the
-    same value of the column `group` together. `time` holds out the latest rows by the column `column`, and every fold
-    is later than what it is predicted from. `auto` is `group` when `group` is given, `time` when `column` is given,
-    else `stratified` for classes and `random` for numbers."""
-
-    test: float = Field(0.2, gt=0, lt=1)
-    """Share of the rows held out for the final score, between 0 and 1."""
-
-    folds: int = Field(3, ge=2, le=50)
-    """Number of cross-validation folds that score a trial."""
-
-    group: str | None = None
-    """Column whose equal values stay together, such as a patient or a household."""
-
-    column: str | None = None
-    """Column of the time to split by."""
+    type: Literal["auto", "random", "stratified", "group", "time"] = Field(
+        "auto",
+        description="How rows are assigned. `stratified` keeps the shares of the classes in every part. `group` "
+        "keeps rows with the same value of the column `group` together. `time` holds out the latest rows by the "
+        "column `column`, and every fold is later than what it is predicted from. `auto` is `group` when `group` "
+        "is given, `time` when `column` is given, else `stratified` for classes and `random` for numbers.",
+    )
+    test: float = Field(0.2, gt=0, lt=1, description="Share of the rows held out for the final score, between 0 and 1.")
+    folds: int = Field(3, ge=2, le=50, description="Number of cross-validation folds that score a trial.")
+    group: str | None = Field(
+        None, description="Column whose equal values stay together, such as a patient or a household."
+    )
+    column: str | None = Field(None, description="Column of the time to split by.")
 
     @field_validator("type", mode="before")
     @classmethod
@@ -107,42 +103,37 @@ class SplitOptions(Options):
 class CsvOptions(Options):
     """How CSV files are read, where they differ from plain comma-separated ones (options of `pandas.read_csv`)."""
 
-    sep: str = Field(",", min_length=1)
-    """Text between two fields."""
-
-    decimal: str = Field(".", min_length=1, max_length=1)
-    """Decimal point of numbers."""
-
-    thousands: str | None = Field(None, min_length=1, max_length=1)
-    """Sign between groups of digits. By default there is none."""
-
-    quotechar: str = Field('"', min_length=1, max_length=1)
-    """Sign around a field that holds a separator."""
-
-    comment: str | None = Field(None, min_length=1, max_length=1)
-    """Sign after which the rest of a line is ignored. By default nothing is."""
-
-    skiprows: int = Field(0, ge=0)
-    """Number of lines to skip before the header."""
-
-    na_values: tuple[str, ...] = ()
-    """Texts that mean a missing value, in addition to those of pandas (`NA`, `null`, an empty field, …)."""
-
-    encoding_errors: Literal["strict", "replace", "ignore"] = "strict"
-    """What to do with bytes that are not valid in `encoding`: refuse the file, replace them or leave them out."""
+    sep: str = Field(",", min_length=1, description="Text between two fields.")
+    decimal: str = Field(".", min_length=1, max_length=1, description="Decimal point of numbers.")
+    thousands: str | None = Field(
+        None, min_length=1, max_length=1, description="Sign between groups of digits. By default there is none."
+    )
+    quotechar: str = Field('"', min_length=1, max_length=1, description="Sign around a field that holds a separator.")
+    comment: str | None = Field(
+        None,
+        min_length=1,
+        max_length=1,
+        description="Sign after which the rest of a line is ignored. By default nothing is.",
+    )
+    skiprows: int = Field(0, ge=0, description="Number of lines to skip before the header.")
+    na_values: tuple[str, ...] = Field(
+        (),
+        description="Texts that mean a missing value, in addition to those of pandas (`NA`, `null`, an empty "
+        "field, …).",
+    )
+    encoding_errors: Literal["strict", "replace", "ignore"] = Field(
+        "strict",
+        description="What to do with bytes that are not valid in `encoding`: refuse the file, replace them or "
+        "leave them out.",
+    )
 
 
 class Resources(Options):
     """What one slot reserves of the cluster."""
 
-    cpus: float = Field(1.0, gt=0)
-    """Number of CPUs."""
-
-    gpus: float = Field(0.0, ge=0)
-    """Number of GPUs; a fraction shares one."""
-
-    memory_gb: float | None = Field(None, gt=0)
-    """Memory in GB (10^9 bytes). By default none is reserved."""
+    cpus: float = Field(1.0, gt=0, description="Number of CPUs.")
+    gpus: float = Field(0.0, ge=0, description="Number of GPUs; a fraction shares one.")
+    memory_gb: float | None = Field(None, gt=0, description="Memory in GB (10^9 bytes). By default none is reserved.")
 
     def to_ray(self) -> dict[str, float]:
         """As `ray.tune.with_resources` takes it; memory in bytes."""
@@ -174,17 +165,16 @@ Space: TypeAlias = Annotated[str | SearchSpace | None, PlainValidator(parse_spac
 class CustomerOptions(Options):
     """Overrides for one customer, in a manifest or in a mapping under `data`."""
 
-    path: str | None = None
-    """File of the customer's rows. Leave it out where `data` finds the customer."""
-
-    search_space: Space = None
-    """Search space of this customer. By default it is the definition's."""
-
-    trials: int | None = Field(None, ge=1, le=1_000_000)
-    """Number of trials for this customer. By default it is the definition's."""
-
-    resources: Resources | None = None
-    """What a slot reserves while it works on this customer. By default it is the definition's."""
+    path: str | None = Field(
+        None, description="File of the customer's rows. Leave it out where `data` finds the customer."
+    )
+    search_space: Space = Field(None, description="Search space of this customer. By default it is the definition's.")
+    trials: int | None = Field(
+        None, ge=1, le=1_000_000, description="Number of trials for this customer. By default it is the definition's."
+    )
+    resources: Resources | None = Field(
+        None, description="What a slot reserves while it works on this customer. By default it is the definition's."
+    )
 
     @field_validator("path", mode="before")
     @classmethod
@@ -203,35 +193,37 @@ def customer_options(values: Mapping[str, Any]) -> CustomerOptions:
 class WarmStart(Options):
     """A configuration to start from."""
 
-    config: dict[str, object]
-    """Values by parameter of the search space. A parameter that is left out has its default."""
-
-    score: float | None = Field(None, allow_inf_nan=False)
-    """Score of the configuration in the definition's metric, if it is known from before. The algorithm then learns
-    from it, and the configuration is not tried first."""
-
-    customer: str | None = None
-    """Customer whose study gets it. By default every study does."""
+    config: dict[str, object] = Field(
+        description="Values by parameter of the search space. A parameter that is left out has its default."
+    )
+    score: float | None = Field(
+        None,
+        allow_inf_nan=False,
+        description="Score of the configuration in the definition's metric, if it is known from before. The "
+        "algorithm then learns from it, and the configuration is not tried first.",
+    )
+    customer: str | None = Field(None, description="Customer whose study gets it. By default every study does.")
 
 
 class MLflowOptions(Options):
     """The copy of a run in MLflow."""
 
-    enabled: bool = True
-    """Whether a run is copied to MLflow. `mlflow: false` is short for `{enabled: false}`."""
-
-    tracking_uri: str | None = None
-    """Database or tracking server to write to. By default the environment's `MLFLOW_TRACKING_URI`, else
-    `sqlite:///<run>/mlflow.db`."""
-
-    experiment: str | None = None
-    """Name of the experiment. By default it is the definition's name."""
-
-    record_trials: str = "all"
-    """Which trials of a study get a run of their own: `all`, `top:K` for the best K, or `none`."""
-
-    record_models: Literal["auto", "all", "none"] = "auto"
-    """Which winners are logged as MLflow models. `auto` logs all of them for up to a hundred customers."""
+    enabled: bool = Field(
+        True, description="Whether a run is copied to MLflow. `mlflow: false` is short for `{enabled: false}`."
+    )
+    tracking_uri: str | None = Field(
+        None,
+        description="Database or tracking server to write to. By default the environment's `MLFLOW_TRACKING_URI`, "
+        "else `sqlite:///<run>/mlflow.db`.",
+    )
+    experiment: str | None = Field(None, description="Name of the experiment. By default it is the definition's name.")
+    record_trials: str = Field(
+        "all", description="Which trials of a study get a run of their own: `all`, `top:K` for the best K, or `none`."
+    )
+    record_models: Literal["auto", "all", "none"] = Field(
+        "auto",
+        description="Which winners are logged as MLflow models. `auto` logs all of them for up to a hundred customers.",
+    )
 
     @field_validator("record_trials")
     @classmethod
@@ -265,23 +257,35 @@ RECORD_TRIALS = r"all|none|top:[1-9][0-9]{0,8}"
 class Limits(Options):
     """What one customer may cost the others, and what the whole run may cost."""
 
-    trial_seconds: float | None = Field(None, gt=0)
-    """Wall time of a trial in seconds. A trial that takes longer fails. By default there is no limit."""
-
-    study_seconds: float | None = Field(None, gt=0)
-    """Wall time of a customer's study in seconds. A study that takes longer is ended. By default there is no limit."""
-
-    run_seconds: float | None = Field(None, gt=0)
-    """Wall time of the whole run in seconds. What is left then can be resumed. By default there is no limit."""
-
-    memory_gb: float | None = Field(None, gt=0)
-    """Memory of one worker in GB (10^9 bytes), beyond what it holds at its start. By default there is no limit."""
-
-    crashes_before_quarantine: int = Field(2, ge=1)
-    """How often the same trial may crash its worker before it is given up."""
-
-    max_rows: int = Field(5_000_000, ge=1)
-    """Most rows of one customer. A customer with more gets a reason instead of a model."""
-
-    max_columns: int = Field(10_000, ge=1)
-    """Most columns of a table. A customer with more gets a reason instead of a model."""
+    trial_seconds: float | None = Field(
+        None,
+        gt=0,
+        description="Wall time of a trial in seconds. A trial that takes longer fails. By default there is no limit.",
+    )
+    study_seconds: float | None = Field(
+        None,
+        gt=0,
+        description="Wall time of a customer's study in seconds. A study that takes longer is ended. By default "
+        "there is no limit.",
+    )
+    run_seconds: float | None = Field(
+        None,
+        gt=0,
+        description="Wall time of the whole run in seconds. What is left then can be resumed. By default there is "
+        "no limit.",
+    )
+    memory_gb: float | None = Field(
+        None,
+        gt=0,
+        description="Memory of one worker in GB (10^9 bytes), beyond what it holds at its start. By default there "
+        "is no limit.",
+    )
+    crashes_before_quarantine: int = Field(
+        2, ge=1, description="How often the same trial may crash its worker before it is given up."
+    )
+    max_rows: int = Field(
+        5_000_000, ge=1, description="Most rows of one customer. A customer with more gets a reason instead of a model."
+    )
+    max_columns: int = Field(
+        10_000, ge=1, description="Most columns of a table. A customer with more gets a reason instead of a model."
+    )
