@@ -193,11 +193,11 @@ def test_workers_have_a_frames_rows_from_the_object_store_and_never_read_the_fil
 
     @contextlib.contextmanager
     def moved(directory: RunDirectory, studies: Any) -> Iterator[Any]:
-        with sharing(directory, studies) as shelf:
+        with sharing(directory, studies) as shared:
             files = [str(path) for path in (run / "data").rglob("*.parquet")]
-            assert [fetch(shelf, file) is None for file in files] == [False] * 2
+            assert [fetch(shared, file) is None for file in files] == [False] * 2
             (run / "data").rename(run / "away")
-            yield shelf
+            yield shared
 
     run = tmp_path / "run"
     monkeypatch.setattr("tuning.execution.spread.running.sharing", moved)
@@ -211,11 +211,11 @@ def test_rows_that_the_object_store_has_lost_are_read_from_the_file(
 ) -> None:
     @contextlib.contextmanager
     def losing(directory: RunDirectory, studies: Any) -> Iterator[Any]:
-        with sharing(directory, studies) as shelf:
+        with sharing(directory, studies) as shared:
             pass
         files = [str(path) for path in (tmp_path / "run" / "data").rglob("*.parquet")]
-        assert [fetch(shelf, file) for file in files] == [None] * len(files) != []
-        yield shelf
+        assert [fetch(shared, file) for file in files] == [None] * len(files) != []
+        yield shared
 
     monkeypatch.setattr("tuning.execution.spread.running.sharing", losing)
     result = runner_of(mean_of_levels(), **FRAMES["by"], trials=2).run(str(tmp_path / "run"), progress=False)

@@ -15,7 +15,7 @@ from tuning.execution.quarantine import quarantine
 from tuning.execution.registry import Key, register, registered
 from tuning.execution.spread.adapters import checkpoints_callback, scheduler_over, search_over
 from tuning.execution.spread.journal import DRIVER, read_journal
-from tuning.execution.spread.sharing import fetch, sharing, shelf
+from tuning.execution.spread.sharing import fetch, shared_tables, sharing
 from tuning.execution.spread.spread_study import DEATHS, Event, SpreadStudy
 from tuning.execution.spread.state import FILE
 from tuning.execution.spread.studies import Studies
@@ -45,14 +45,14 @@ class SpreadRun:
     definition: Definition
     carried: Definition | None
     report: Report
-    _shelf: Any = field(default=None, init=False)  # has the run's own files in the object store
+    _shared: Any = field(default=None, init=False)  # has the run's own files in the object store
 
     @contextlib.contextmanager
     def tuner(self, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Iterator[Any]:
         """The Tuner over all trials of all unfinished studies; a study's record is written when it ends."""
         studies = self._studies()
         left = [live.study for live in studies.studies]
-        with registered(studies) as key, sharing(self.directory, left) as self._shelf:
+        with registered(studies) as key, sharing(self.directory, left) as self._shared:
             try:
                 yield self._tuner(key, attempt, callbacks, stop)
             finally:
@@ -71,7 +71,7 @@ class SpreadRun:
     def lasting_tuner(self) -> Any:
         """The same for a caller who fits it at some time; its studies stay in memory until this process ends."""
         studies = self._studies()
-        self._shelf = shelf(self.directory, [live.study for live in studies.studies])
+        self._shared = shared_tables(self.directory, [live.study for live in studies.studies])
         return self._tuner(register(studies), 0)
 
     def _studies(self) -> Studies:
@@ -89,7 +89,7 @@ class SpreadRun:
         term = replace(self.term, accepts=())
         return tune.Tuner(
             tune.with_resources(
-                spread_trainable(self.directory.uri, term, name, self.carried, CHECKPOINT_S, self._shelf),
+                spread_trainable(self.directory.uri, term, name, self.carried, CHECKPOINT_S, self._shared),
                 self.definition.resources.to_ray(),
             ),
             tune_config=tune.TuneConfig(search_alg=search_over(key), scheduler=scheduler_over(key), reuse_actors=True),
@@ -145,7 +145,7 @@ class SpreadRun:
         """Choose and refit the study's winner here, in the driver, and record the study."""
         settings = RunSettings(self.run, self.plan.task, self.plan.metric, self.plan.mode)
         context = WorkerContext.open(
-            self.directory, self.term, settings, self.carried, at_hand=partial(fetch, self._shelf)
+            self.directory, self.term, settings, self.carried, at_hand=partial(fetch, self._shared)
         )
         writer = PartWriter(self.directory, self.term, DRIVER, self.report, flush_files=context.filing.flush)
         if study.crashed is not None:

@@ -27,7 +27,7 @@ SHARE = 0.25  # of the object store, at most; the rest is Tune's and the user's
 PATIENCE_S = 60.0  # for a file that is being read or comes from another machine
 
 
-class Shelf:
+class SharedTables:
     """The actor: owns what it has put into the object store, which is freed when it ends.
 
     paths: files that it may read. room: bytes of the object store that it may fill.
@@ -50,7 +50,7 @@ class Shelf:
         return self._refs[path]
 
 
-def shelf(directory: RunDirectory, studies: Iterable[Study]) -> Any:
+def shared_tables(directory: RunDirectory, studies: Iterable[Study]) -> Any:
     """The actor for these studies' files in the run's own data folder; None when there is none of them."""
     import ray
 
@@ -59,15 +59,15 @@ def shelf(directory: RunDirectory, studies: Iterable[Study]) -> Any:
     if not paths:
         return None
     room = SHARE * ray.cluster_resources().get("object_store_memory", 0.0)
-    return ray.remote(Shelf).options(num_cpus=0).remote(paths, room)
+    return ray.remote(SharedTables).options(num_cpus=0).remote(paths, room)
 
 
 @contextlib.contextmanager
 def sharing(directory: RunDirectory, studies: Iterable[Study]) -> Iterator[Any]:
-    """A shelf until the end of the context; trainables travel by cloudpickle, which alone would keep it for ever."""
+    """The actor until the end of the context; trainables travel by cloudpickle, which alone would keep it for ever."""
     import ray
 
-    found = shelf(directory, studies)
+    found = shared_tables(directory, studies)
     try:
         yield found
     finally:

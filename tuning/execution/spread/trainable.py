@@ -31,27 +31,27 @@ CHECKPOINT_S = 5.0
 KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as large
 
 
-def spread_trainable(uri: str, term: Term, name: str, definition: Definition | None, pause: float, shelf: Any) -> Any:
+def spread_trainable(uri: str, term: Term, name: str, definition: Definition | None, pause: float, shared: Any) -> Any:
     """The trainable of one trial; its name carries the run.
 
-    pause: seconds between checkpoints. shelf: has the run's own files in the object store.
+    pause: seconds between checkpoints. shared: has the run's own files in the object store.
     """
 
     def trainable(config: dict[str, Any]) -> None:
         unblock_sigterm()
-        run_trial(uri, term, definition, config, pause, shelf)
+        run_trial(uri, term, definition, config, pause, shared)
 
     trainable.__name__ = name
     return trainable
 
 
 def run_trial(
-    uri: str, term: Term, definition: Definition | None, config: dict[str, Any], pause: float, shelf: Any
+    uri: str, term: Term, definition: Definition | None, config: dict[str, Any], pause: float, shared: Any
 ) -> None:
     """One trial, every step reported; an exception of the user's code is reported too, and not tried again."""
     from ray import tune
 
-    for report, state in until_failure(_reports(uri, term, definition, config, pause, shelf)):
+    for report, state in until_failure(_reports(uri, term, definition, config, pause, shared)):
         # Tune ends a stopped trial by a SystemExit from `tune.report`.
         if state is None:
             tune.report({REPORT: json.dumps(report)})
@@ -62,11 +62,11 @@ def run_trial(
 
 
 def _reports(
-    uri: str, term: Term, definition: Definition | None, config: dict[str, Any], pause: float, shelf: Any
+    uri: str, term: Term, definition: Definition | None, config: dict[str, Any], pause: float, shared: Any
 ) -> Iterator[Reported]:
-    bench = _bench(uri, term, definition, shelf)
-    context, study = bench.context, bench.studies[config["study"]]
-    training = context.training(bench.data(study.customer))
+    opened = _open_studies(uri, term, definition, shared)
+    context, study = opened.context, opened.studies[config["study"]]
+    training = context.training(opened.data(study.customer))
     seed, space = trial_seed(study.seed, config["trial"]), study.space or context.space
     yield from step_reports(training, config["config"], seed, space, _restored(context.directory, config), pause)
 
@@ -82,8 +82,8 @@ def _restored(directory: RunDirectory, config: dict[str, Any]) -> dict[str, Any]
 
 
 @dataclass
-class Bench:
-    """What this process keeps between trials: the run's workshop and the customers that it used last."""
+class OpenStudies:
+    """What this process keeps between trials: the run's worker context and the customers that it used last."""
 
     context: WorkerContext
     studies: Mapping[str, Study]
@@ -98,16 +98,16 @@ class Bench:
         return self._kept[customer.id][1]
 
 
-_OPEN: dict[tuple[str, str], Bench] = {}
+_OPEN: dict[tuple[str, str], OpenStudies] = {}
 
 
-def _bench(uri: str, term: Term, definition: Definition | None, shelf: Any) -> Bench:
-    """This process's bench of a run, opened once."""
+def _open_studies(uri: str, term: Term, definition: Definition | None, shared: Any) -> OpenStudies:
+    """This process's open studies of a run, opened once."""
     key = (uri, term.folder)
     if key not in _OPEN:
         _OPEN.clear()
         directory = RunDirectory(uri)
         settings, studies, _ = read_plan(directory, term)
-        context = WorkerContext.open(directory, term, settings, definition, at_hand=partial(fetch, shelf))
-        _OPEN[key] = Bench(context, {study.id: study for study in studies})
+        context = WorkerContext.open(directory, term, settings, definition, at_hand=partial(fetch, shared))
+        _OPEN[key] = OpenStudies(context, {study.id: study for study in studies})
     return _OPEN[key]
