@@ -12,7 +12,6 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from search_spaces.algorithms.base import Algorithm
 from search_spaces.errors import SpaceError, did_you_mean, rule
@@ -74,15 +73,12 @@ _GONE = {
 }
 
 
-def _depth(complaint: ErrorDetails) -> int:
-    return len(complaint["loc"])
-
-
 def _first(error: ValidationError, kind: type[Algorithm], name: str) -> SpaceError:
     """Pydantic's first complaint in this package's words."""
     first, *others = error.errors()
     # Every member of a union complains; the one that got furthest is meant. Its own name in the path is left out.
-    complaint = max([first, *(other for other in others if other["loc"][:1] == first["loc"][:1])], key=_depth)
+    same_option = [first, *(other for other in others if other["loc"][:1] == first["loc"][:1])]
+    complaint = max(same_option, key=lambda complaint: len(complaint["loc"]))
     option = ".".join(str(part) for part in complaint["loc"] if not set("-[") & set(str(part)))
     value = complaint.get("input")
     options = [option for option in kind.model_fields if option != "name"]
