@@ -13,13 +13,19 @@ from tuning.seeds import derive
 from tuning.study.interfaces import Configuration, Scheduler, Searcher
 from tuning.study.mutations import mutations
 from tuning.study.study import SCORE, Study, family_of
-from tuning.study.warm_start import searcher_points
+from tuning.study.warm_start import points_known, points_to_try
 
 
 def build_searcher(study: Study, space: SearchSpace, mode: str, trials: int, warm: Sequence[WarmStart]) -> Searcher:
     """A new searcher. warm: what it begins with."""
     searcher: Searcher = study.algorithm.build(
-        space, metric=SCORE, mode=mode, seed=study.seed, trials=trials, **searcher_points(space, warm)
+        space,
+        metric=SCORE,
+        mode=mode,
+        seed=study.seed,
+        trials=trials,
+        points=points_to_try(space, warm),
+        evaluated=points_known(warm),
     )
     return searcher
 

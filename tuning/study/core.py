@@ -11,12 +11,12 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NoReturn
+from typing import Generic, NoReturn, cast
 
 from tuning.errors import StudyError
 from tuning.records.schema import FAILED, FINISHED, STOPPED
-from tuning.study.interfaces import Configuration, Rule, Scheduler, Searcher
-from tuning.study.race import AnyTrial, Race
+from tuning.study.interfaces import Configuration, Result, Rule, Scheduler, Searcher
+from tuning.study.race import Race, TrialT
 from tuning.study.trial import ERROR, PENDING, RUNNING, TERMINATED, AnyStep, Verdict, not_finite
 
 STEP = "training_iteration"  # the key under which Ray's schedulers look for a trial's progress
@@ -31,7 +31,7 @@ def one_family(_config: Configuration) -> str:
     return ""
 
 
-class StudyCore(Generic[AnyTrial]):
+class StudyCore(Generic[TrialT]):
     """One study's searcher, schedulers and stopping rules.
 
     new_trial: makes a trial from (number, id, configuration, family).
@@ -47,7 +47,7 @@ class StudyCore(Generic[AnyTrial]):
         self,
         searcher: Searcher,
         scheduler_for: Callable[[Configuration], Scheduler],
-        new_trial: Callable[[int, str, dict[str, Any], str], AnyTrial],
+        new_trial: Callable[[int, str, dict[str, object], str], TrialT],
         *,
         n_trials: int,
         metric: str,
@@ -63,9 +63,9 @@ class StudyCore(Generic[AnyTrial]):
         self.stopped_by = ""
         #: Why there is nothing left to suggest (the budget or the space is used up); empty while there may be.
         self.exhausted_by = ""
-        self.races: dict[str, Race[AnyTrial]] = {}
+        self.races: dict[str, Race[TrialT]] = {}
         #: Trials that have ended and that nobody has taken yet.
-        self.outbox: deque[AnyTrial] = deque()
+        self.outbox: deque[TrialT] = deque()
         self.suggested = 0
         #: The next position in the sequence of suggestions and ends.
         self.position = 0
@@ -78,7 +78,7 @@ class StudyCore(Generic[AnyTrial]):
 
     # Ask.
 
-    def ask(self) -> AnyTrial | None:
+    def ask(self) -> TrialT | None:
         """The next trial; None when there is none now, or none any more (then `closed_by` says why)."""
         self.ask_rules()
         if not self.closed_by and self.suggested >= self.n_trials:
@@ -91,7 +91,7 @@ class StudyCore(Generic[AnyTrial]):
             if not self.stopped_by and rule.stop_all():
                 self.stopped_by = rule.study_reason()
 
-    def suggest(self) -> AnyTrial | None:
+    def suggest(self) -> TrialT | None:
         """Whatever the searcher suggests, without asking rules or budget."""
         number = self.suggested
         trial_id = f"{number:05d}"
@@ -117,7 +117,7 @@ class StudyCore(Generic[AnyTrial]):
 
     # The race.
 
-    def race(self, trial: AnyTrial) -> Race[AnyTrial]:
+    def race(self, trial: TrialT) -> Race[TrialT]:
         """The race of this trial's family; the first of the family founds it."""
         race = self.races.get(trial.family)
         if race is None:
@@ -128,7 +128,7 @@ class StudyCore(Generic[AnyTrial]):
             race = self.races[trial.family] = Race(scheduler, self.searcher, self._end_waiting, self._expecting)
         return race
 
-    def enter(self, trial: AnyTrial) -> None:
+    def enter(self, trial: TrialT) -> None:
         """A trial enters its race: its scheduler hears of it from now on."""
         race = self.race(trial)
         trial.racing, trial.scheduler = True, race.scheduler
@@ -138,13 +138,13 @@ class StudyCore(Generic[AnyTrial]):
         except Exception as error:
             self._fail("scheduler", f"adding trial {trial.number}", error)
 
-    def choose(self, race: Race[AnyTrial]) -> AnyTrial | None:
+    def choose(self, race: Race[TrialT]) -> TrialT | None:
         """The pending or paused trial that the scheduler wants to run next."""
         try:
-            chosen: AnyTrial | None = race.scheduler.choose_trial_to_run(race)
+            chosen = race.scheduler.choose_trial_to_run(race)
         except Exception as error:
             self._fail("scheduler", "choosing the next trial", error)
-        return chosen
+        return cast(TrialT | None, chosen)  # one of the race's own
 
     def _expecting(self) -> bool:
         pending = any(trial.status == PENDING for race in self.races.values() for trial in race.trials)
@@ -152,7 +152,7 @@ class StudyCore(Generic[AnyTrial]):
 
     # Step.
 
-    def step(self, trial: AnyTrial, step: AnyStep) -> str:
+    def step(self, trial: TrialT, step: AnyStep) -> str:
         """CONTINUE, PAUSE or STOP after the trial's last step; with STOP, `trial.verdict` says how it ends."""
         decision = self.judge(trial, step)
         if decision == STOP or not self.rules or trial.number in self.protect or self.complete(trial):
@@ -160,7 +160,7 @@ class StudyCore(Generic[AnyTrial]):
         trial.verdict = self._ruled(trial)
         return decision if trial.verdict is None else STOP
 
-    def step_again(self, trial: AnyTrial, step: AnyStep) -> str:
+    def step_again(self, trial: TrialT, step: AnyStep) -> str:
         """As `step` in a replay: rules hear of it, but what they said is recorded, and may have followed the clock."""
         decision = self.judge(trial, step)
         if decision != STOP:
@@ -168,7 +168,7 @@ class StudyCore(Generic[AnyTrial]):
                 rule(trial.trial_id, trial.last_result)
         return decision
 
-    def judge(self, trial: AnyTrial, step: AnyStep) -> str:
+    def judge(self, trial: TrialT, step: AnyStep) -> str:
         """What the scheduler says of a step; the searcher hears of the step unless it is the end."""
         race = self.races[trial.family] if trial.racing else None
         if not math.isfinite(step.score) and (race is None or not race.rescues_diverged):
@@ -193,17 +193,17 @@ class StudyCore(Generic[AnyTrial]):
             trial.verdict = self._stop_verdict(trial)
         return decision
 
-    def _stop_verdict(self, trial: AnyTrial) -> Verdict:
+    def _stop_verdict(self, trial: TrialT) -> Verdict:
         """How a trial ends that its scheduler stops: at its last step it has had its full budget."""
         return Verdict(FINISHED if self.complete(trial) else STOPPED)
 
-    def complete(self, trial: AnyTrial) -> bool:
+    def complete(self, trial: TrialT) -> bool:
         """Whether a trial has had its full budget."""
         race = self.races.get(trial.family)
         budget = trial.shape.full_steps if race is None else min(race.max_steps, trial.shape.full_steps)
         return bool(trial.steps) and trial.steps[-1].step >= budget
 
-    def _ruled(self, trial: AnyTrial) -> Verdict | None:
+    def _ruled(self, trial: TrialT) -> Verdict | None:
         """How a stopping rule ends this trial now; None while none does."""
         for rule in self.rules:
             if rule.stop_all():
@@ -215,7 +215,7 @@ class StudyCore(Generic[AnyTrial]):
 
     # End.
 
-    def end(self, trial: AnyTrial) -> None:
+    def end(self, trial: TrialT) -> None:
         """A trial ends as its verdict says, or by itself: everybody hears of it, and it goes into the outbox."""
         trial.release()
         trial.state, trial.reason = trial.verdict or (FINISHED, "")
@@ -238,12 +238,12 @@ class StudyCore(Generic[AnyTrial]):
         trial.told = self._next_position()
         self.outbox.append(trial)
 
-    def _end_waiting(self, trial: AnyTrial) -> None:
+    def _end_waiting(self, trial: TrialT) -> None:
         """A scheduler ends a trial that is paused or pending."""
         trial.verdict = self._stop_verdict(trial)
         self.end(trial)
 
-    def _best(self, trial: AnyTrial) -> tuple[int | None, float | None]:
+    def _best(self, trial: TrialT) -> tuple[int | None, float | None]:
         """Position and score of the step that counts; among several a score that is not finite never does."""
         steps = trial.steps
         if not steps:
@@ -255,7 +255,7 @@ class StudyCore(Generic[AnyTrial]):
             position = pick(finite, key=lambda index: steps[index].score, default=position)
         return position, steps[position].score
 
-    def _leave(self, race: Race[AnyTrial], trial: AnyTrial) -> None:
+    def _leave(self, race: Race[TrialT], trial: TrialT) -> None:
         race.trials.remove(trial)
         try:
             if trial.status != RUNNING:
@@ -267,7 +267,7 @@ class StudyCore(Generic[AnyTrial]):
         except Exception as error:
             self._fail("scheduler", f"hearing the end of trial {trial.number}", error)
 
-    def _tell(self, trial: AnyTrial) -> None:
+    def _tell(self, trial: TrialT) -> None:
         before = time.perf_counter()
         try:
             if trial.state == FAILED or trial.score is None:
@@ -281,7 +281,7 @@ class StudyCore(Generic[AnyTrial]):
             self._fail("algorithm", f"hearing the end of trial {trial.number}", error)
         trial.suggest_seconds += time.perf_counter() - before
 
-    def _as_result(self, trial: AnyTrial, step: int, score: float) -> dict[str, Any]:
+    def _as_result(self, trial: TrialT, step: int, score: float) -> Result:
         return {STEP: step, self.metric: score, "trial_id": trial.trial_id, "config": trial.config}
 
     def _next_position(self) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 #: Values of hyperparameters by name.
-Configuration = Mapping[str, Any]
+Configuration = Mapping[str, object]
+#: What searchers, schedulers and rules are told of a trial: step, score, id and configuration.
+Result = dict[str, object]
 
 
 class Searcher(Protocol):
@@ -15,39 +17,39 @@ class Searcher(Protocol):
     def suggest(self, trial_id: str) -> object:
         """A configuration; None when there is none now, anything else when there are no more."""
 
-    def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
+    def on_trial_result(self, trial_id: str, result: Result) -> None:
         """A trial goes on after this step."""
 
-    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+    def on_trial_complete(self, trial_id: str, result: Result | None = None, error: bool = False) -> None:
         """A trial has ended: with the result that counts, or with an error."""
 
 
 class Scheduler(Protocol):
     """Ray's `TrialScheduler`. The controller is a `tuning.study.race.Race`, a trial a `tuning.study.trial.Trial`."""
 
-    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
+    def on_trial_add(self, tune_controller: object, trial: object) -> None:
         """A trial enters the race."""
 
-    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+    def on_trial_result(self, tune_controller: object, trial: object, result: Result) -> str:
         """CONTINUE, PAUSE or STOP."""
 
-    def on_trial_complete(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> None:
+    def on_trial_complete(self, tune_controller: object, trial: object, result: Result) -> None:
         """A running trial has ended."""
 
-    def on_trial_remove(self, tune_controller: Any, trial: Any) -> None:
+    def on_trial_remove(self, tune_controller: object, trial: object) -> None:
         """A paused or pending trial has ended."""
 
-    def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
+    def on_trial_error(self, tune_controller: object, trial: object) -> None:
         """A running trial has failed."""
 
-    def choose_trial_to_run(self, tune_controller: Any) -> Any:
+    def choose_trial_to_run(self, tune_controller: object) -> object:
         """Which pending or paused trial runs next; None for none."""
 
 
 class Rule(Protocol):
     """A built stopping rule, see `schedulers.stopping`."""
 
-    def __call__(self, trial_id: str, result: Mapping[str, Any]) -> bool:
+    def __call__(self, trial_id: str, result: Result) -> bool:
         """Whether this trial is to end after this step."""
 
     def stop_all(self) -> bool:

@@ -54,7 +54,7 @@ class InterleavedLoop(TrialLoop):
                     self._filling = self._filling or getattr(race.scheduler, "population", False)
                     continue
                 self._filling = False
-                if core.stopped_by:
+                if self.core.stopped_by:
                     return None
             for race in core.races.values():
                 if race.trials and (chosen := core.choose(race)) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 import traceback
@@ -18,7 +19,8 @@ from tuning.study.trial import Exploit, Trial, failure_reason
 #: `get_state` of the same family returned; several trials may start from the same state object, so a
 #: generator must not change it.
 Start = Callable[[Configuration, int, Any], Iterable[Step]]
-END = object()  # no step: what a generator yields may be None by mistake
+#: No further step; None may be what a generator yields by mistake.
+END = Step(0, math.nan)
 
 
 class LocalTrial(Trial):
@@ -36,7 +38,7 @@ class LocalTrial(Trial):
 
     __slots__ = ("_generator", "_inherited", "get_state", "saved", "steps_run")
 
-    def __init__(self, number: int, trial_id: str, config: dict[str, Any], family: str) -> None:
+    def __init__(self, number: int, trial_id: str, config: dict[str, object], family: str) -> None:
         super().__init__(number, trial_id, config, family)
         self.steps_run = 0
         self.get_state: Callable[[], object] | None = None
@@ -44,7 +46,7 @@ class LocalTrial(Trial):
         self._generator: Iterator[Step] | None = None
         self._inherited: object = None
 
-    def set_config(self, config: dict[str, Any]) -> None:
+    def set_config(self, config: dict[str, object]) -> None:
         self.config = config
 
     def set_experiment_tag(self, tag: str) -> None:
@@ -95,7 +97,7 @@ class LocalTrial(Trial):
             if self._generator is None:
                 inherited, self._inherited = self._inherited, None
                 self._generator = iter(start(dict(self.config), self.number, inherited))
-            step: Any = next(self._generator, END)
+            step = next(self._generator, END)
             if step is END:
                 return None
             float(step.score)  # raises where it is no number

@@ -1,16 +1,19 @@
-"""What schedulers have to know of a search space: which hyperparameters may change while a trial trains (population-
-based training), and how long the trials of a race can be.
+"""What schedulers have to know of a search space.
+
+Which hyperparameters may change while a trial trains (population-based training), and how long the trials of a race
+can be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 import schedulers
+from search_spaces import Choice, Float, Int, SearchSpace
+from tuning.study.interfaces import Configuration
 
 
-def mutations(space: Any, config: Mapping[str, Any], frozen: Collection[str], race: str) -> schedulers.Mutations:
+def mutations(space: SearchSpace, config: Configuration, frozen: Collection[str], race: str) -> schedulers.Mutations:
     """What a scheduler may change in the race that `config` takes part in.
 
     space: a `search_spaces.SearchSpace`. frozen: parameters that a growing model cannot change. race: the parameter
@@ -26,9 +29,9 @@ def mutations(space: Any, config: Mapping[str, Any], frozen: Collection[str], ra
         elsewhere = race in when and config.get(race) not in when.pop(race)
         if fixed or elsewhere or parameter.single:
             continue
-        if parameter.kind == "choice":
+        if isinstance(parameter, Choice):
             found.append(schedulers.Choices((parameter.name,), tuple(parameter.values), when))
-        else:
+        elif isinstance(parameter, Float | Int):
             found.append(
                 schedulers.Range(
                     (parameter.name,),
@@ -36,24 +39,25 @@ def mutations(space: Any, config: Mapping[str, Any], frozen: Collection[str], ra
                     parameter.high,
                     log=parameter.log,
                     step=parameter.step,
-                    whole=parameter.kind == "int",
+                    whole=isinstance(parameter, Int),
                     when=when,
                 )
             )
     return schedulers.Mutations(tuple(found), space.allows if space.constraints else None)
 
 
-def longest(space: Any, config: Mapping[str, Any], length: str, race: str) -> dict[str, Any]:
+def longest(space: SearchSpace, config: Configuration, length: str, race: str) -> Configuration:
     """This configuration with the largest `length` (trees, rounds, epochs) that its race allows.
 
     Rungs and budgets are those of a race, so they follow its longest trials and not the one that comes first.
     """
-    found: list[Any] = []
+    found: list[float] = []
     for parameter in space.parameters:
         if parameter.name != length or (race in parameter.when and config.get(race) not in parameter.when[race]):
             continue
-        if parameter.kind == "choice":
-            found += [value for value in parameter.values if isinstance(value, int | float)]
-        else:
-            found.append(parameter.value if parameter.kind == "constant" else parameter.high)
+        if isinstance(parameter, Float | Int):
+            found.append(parameter.high)
+            continue
+        values = parameter.values if isinstance(parameter, Choice) else [parameter.value]
+        found += [value for value in values if isinstance(value, int | float)]
     return {**config, length: max(found)} if found else dict(config)

@@ -9,10 +9,10 @@ from typing import Any, Generic, TypeVar
 from tuning.study.interfaces import Scheduler, Searcher
 from tuning.study.trial import PAUSED, Trial
 
-AnyTrial = TypeVar("AnyTrial", bound=Trial)
+TrialT = TypeVar("TrialT", bound=Trial)
 
 
-class Race(Generic[AnyTrial]):
+class Race(Generic[TrialT]):
     """A scheduler and its trials that have not ended, behind the interface of Ray's controller.
 
     end_trial: ends a trial that is paused or pending. expecting: whether the study may still bring trials.
@@ -22,7 +22,7 @@ class Race(Generic[AnyTrial]):
         self,
         scheduler: Scheduler,
         searcher: Searcher,
-        end_trial: Callable[[AnyTrial], None],
+        end_trial: Callable[[TrialT], None],
         expecting: Callable[[], bool],
     ) -> None:
         self.scheduler, self.searcher = scheduler, searcher
@@ -31,10 +31,10 @@ class Race(Generic[AnyTrial]):
         self.max_steps: float = getattr(scheduler, "max_steps", math.inf)
         #: A trial whose score is not finite goes on, since it may take over another one's model.
         self.rescues_diverged: bool = getattr(scheduler, "rescues_diverged", False)
-        self.trials: list[AnyTrial] = []
+        self.trials: list[TrialT] = []
 
     @property
-    def search_alg(self) -> Race[AnyTrial]:
+    def search_alg(self) -> Race[TrialT]:
         """BOHB reaches its searcher through `search_alg.searcher`; PBT only checks the type."""
         return self
 
@@ -43,26 +43,26 @@ class Race(Generic[AnyTrial]):
         """Whether trials are still to be suggested or started, so that a bracket may wait for them."""
         return self._expecting()
 
-    def get_trials(self) -> list[AnyTrial]:
+    def get_trials(self) -> list[TrialT]:
         return self.trials
 
-    def get_live_trials(self) -> list[AnyTrial]:
+    def get_live_trials(self) -> list[TrialT]:
         return [trial for trial in self.trials if not trial.is_finished()]
 
-    def pause_trial(self, trial: AnyTrial, should_checkpoint: bool = True) -> None:
+    def pause_trial(self, trial: TrialT, should_checkpoint: bool = True) -> None:
         trial.status = PAUSED
 
-    def stop_trial(self, trial: AnyTrial) -> None:
+    def stop_trial(self, trial: TrialT) -> None:
         """End a paused or pending trial; the running one is stopped by the scheduler's decision."""
         if not trial.is_finished():
             self._end_trial(trial)
 
-    def reason(self, trial: AnyTrial) -> str:
+    def reason(self, trial: TrialT) -> str:
         """The scheduler's reason for a stop."""
         own: str = self.scheduler.reason(trial.trial_id) if hasattr(self.scheduler, "reason") else ""
         return own or f"{type(self.scheduler).__name__} stopped it after step {trial.steps[-1].step}"
 
-    def _schedule_trial_save(self, trial: Any, result: Any = None) -> Any:
+    def _schedule_trial_save(self, trial: Any, result: object = None) -> object:
         """Ray's PBT asks for the state of a trial; only `tuning.study.local_trial.LocalTrial` has one."""
         snapshot = trial.checkpoint
         if getattr(self.scheduler, "reuses_snapshots", True):

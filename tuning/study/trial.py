@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from tuning.records.schema import FAILED
 from tuning.steps import Step
-from tuning.study.interfaces import Configuration, Scheduler
+from tuning.study.interfaces import Configuration, Result, Scheduler
 
 PENDING, RUNNING, PAUSED, TERMINATED, ERROR = "PENDING", "RUNNING", "PAUSED", "TERMINATED", "ERROR"
 
@@ -125,14 +125,14 @@ class Trial:
         "worker",
     )
 
-    def __init__(self, number: int, trial_id: str, config: dict[str, Any], family: str) -> None:
+    def __init__(self, number: int, trial_id: str, config: dict[str, object], family: str) -> None:
         self.number, self.trial_id, self.config, self.family = number, trial_id, config, family
         self.status = PENDING
         self.racing = False
         self.scheduler: Scheduler | None = None
         self.experiment_tag = trial_id
-        self.evaluated_params: dict[str, Any] = {}
-        self.last_result: dict[str, Any] = {}
+        self.evaluated_params: dict[str, object] = {}
+        self.last_result: Result = {}
         self.shape = ANY_SHAPE
         self.steps: list[Step] = []
         self.step_seconds: list[float] = []

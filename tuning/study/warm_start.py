@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
+from search_spaces import SearchSpace, SpaceError
 from tuning.definition.options import WarmStart
 from tuning.errors import PlanError
+from tuning.study.interfaces import Configuration
 
 
 def of_customer(entries: Iterable[WarmStart], customer: str) -> tuple[WarmStart, ...]:
@@ -14,22 +15,26 @@ def of_customer(entries: Iterable[WarmStart], customer: str) -> tuple[WarmStart,
     return tuple(entry for entry in entries if entry.customer in (None, customer))
 
 
-def searcher_points(space: Any, entries: Sequence[WarmStart]) -> dict[str, Any]:
-    """The arguments `points` and `evaluated` of `Algorithm.build`.
+def points_to_try(space: SearchSpace, entries: Sequence[WarmStart]) -> list[Configuration]:
+    """What a study tries first.
 
     The default configuration comes first, always, since every score is compared with it; then the entries without a
     score, in their order, each configuration once.
     """
-    points = [space.default()]
+    points: list[Configuration] = [space.default()]
     for entry in entries:
         if entry.score is None:
             config = space.complete(entry.config)
             points += [] if config in points else [config]
-    known = [(entry.config, entry.score) for entry in entries if entry.score is not None]
-    return {"points": points, "evaluated": known}
+    return points
 
 
-def check(entries: Sequence[WarmStart], space: Any, own: Mapping[str, Any], trials: int) -> list[str]:
+def points_known(entries: Sequence[WarmStart]) -> list[tuple[Configuration, float]]:
+    """The configurations whose score is known already: the searcher learns from them, none of them is a trial."""
+    return [(entry.config, entry.score) for entry in entries if entry.score is not None]
+
+
+def check(entries: Sequence[WarmStart], space: SearchSpace, own: Mapping[str, SearchSpace], trials: int) -> list[str]:
     """Notes on what cannot come to pass; the default, with which every study begins, is checked too.
 
     space: the run's. own: search spaces by customer, of those who have one.
@@ -37,8 +42,6 @@ def check(entries: Sequence[WarmStart], space: Any, own: Mapping[str, Any], tria
     Raises:
         PlanError: a configuration outside the space it is for, a default that the constraints refuse.
     """
-    from search_spaces import SpaceError
-
     for whose, each in {"": space, **{f"customer {name!r}: ": one for name, one in own.items()}}.items():
         try:
             each.default()

@@ -13,7 +13,7 @@ from tuning import RunResult, TuneRunner
 from tuning.definition.definition import define
 from tuning.definition.options import WarmStart
 from tuning.errors import DefinitionError, PlanError
-from tuning.study.warm_start import of_customer, searcher_points
+from tuning.study.warm_start import of_customer, points_known, points_to_try
 
 SPACE = SearchSpace([Float("x", -10, 10, default=0.0), Int("n", 1, 8, default=1)])
 
@@ -72,10 +72,9 @@ def test_entries_are_for_everybody_or_for_one_customer() -> None:
         WarmStart(config={"n": 3}, score=1),
     ]
     assert of_customer(entries, "b") == (entries[0], entries[2])
-    assert searcher_points(SPACE, of_customer(entries, "a")) == {
-        "points": [{"x": 0.0, "n": 1}, {"x": 1.0, "n": 1}, {"x": 2.0, "n": 1}],
-        "evaluated": [({"n": 3}, 1.0)],
-    }
+    own = of_customer(entries, "a")
+    assert points_to_try(SPACE, own) == [{"x": 0.0, "n": 1}, {"x": 1.0, "n": 1}, {"x": 2.0, "n": 1}]
+    assert points_known(own) == [({"n": 3}, 1.0)]
 
 
 def test_mistakes_are_told_before_anything_runs() -> None:
