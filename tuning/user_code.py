@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -81,7 +82,7 @@ def _source(name: str) -> bytes:
         raise DefinitionError(f"{name!r}: the file cannot be read: {error}.") from error
 
 
-def _module(source: bytes, file: str) -> Any:
+def _module(source: bytes, file: str) -> ModuleType:
     name = f"tuning_user_code_{hashlib.sha256(source).hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]

@@ -32,7 +32,8 @@ from tuning import RunResult, TuneRunner
 from tuning.errors import StorageError
 from tuning.records import lease
 from tuning.records.ownership import newest_term
-from tuning.storage.run_directory import TEMPORARY, RunDirectory
+from tuning.storage.backend import TEMPORARY
+from tuning.storage.run_directory import RunDirectory
 
 QUIET = {"progress": False, "in_process": True}
 MOMENTS = ("before", "during", "after")

@@ -101,7 +101,7 @@ def crashing(monkeypatch: Any, after: int, when: str = "after", only: str = "") 
 
 def _half_written(directory: RunDirectory, name: str, data: bytes) -> None:
     """What a process that ends within a write leaves behind: half of a temporary file."""
-    from tuning.storage.run_directory import TEMPORARY
+    from tuning.storage.backend import TEMPORARY
 
     path = Path(directory.path(name))
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tuning.definition.definition import Definition, define
 from tuning.definition.yaml_file import read_definition
@@ -18,17 +18,19 @@ from tuning.driver.signals import Signals
 from tuning.driver.tuner import build_tuner, check_room, in_memory, restart_ray, start_ray, tune_settings
 from tuning.errors import RunError, RunInterrupted, RunOwnedError, StorageError, TuningError, signal_name
 from tuning.execution.cluster import NodeWatch, any_alive
+from tuning.execution.packed import work_shard
 from tuning.execution.registry import registered
+from tuning.execution.spread.running import SpreadRun
 from tuning.planning.plan import PACKED, Plan, make_plan
 from tuning.records.ownership import newest_term
 from tuning.runs.begin import OwnedRun, begin, resume_run
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import USED_UP, RunResult
 from tuning.storage.run_directory import RunDirectory
-
-if TYPE_CHECKING:
-    from tuning.execution.spread.running import SpreadRun
-    from tuning.tracking.copy.live import LiveCopy
+from tuning.tracking.copy.live import LiveCopy
+from tuning.tracking.settings import settings_for, tracking_uri_of
+from tuning.tracking.summary.overview import overview
+from tuning.tracking.summary.summary import save_summary
 
 logger = logging.getLogger(__name__)
 
@@ -229,8 +231,6 @@ class RunSession:
         )
 
     def _work_here(self, halt: StopConditions, bar: Progress) -> None:
-        from tuning.execution.packed import work_shard
-
         def report(result: Report) -> None:
             bar(result)
             if halt.wanted:
@@ -294,9 +294,6 @@ class RunSession:
         options = self.definition.mlflow
         if not options.enabled:
             return False
-        from tuning.tracking.copy.live import LiveCopy
-        from tuning.tracking.settings import settings_for, tracking_uri_of
-
         settings = settings_for(
             self.directory,
             tracking_uri_of(self.directory, options.tracking_uri),
@@ -312,9 +309,6 @@ class RunSession:
 
     def _sum_up(self, result: RunResult, started: float) -> None:
         """Write what MLflow shows of the run as a whole into the run directory, where the copy finds it."""
-        from tuning.tracking.summary.overview import overview
-        from tuning.tracking.summary.summary import save_summary
-
         try:
             save_summary(self.directory, *overview(result, self.plan.to_dict(), started, time.time()))
         except (StorageError, OSError, ValueError, TypeError) as error:  # the run itself is whole without it
@@ -333,8 +327,6 @@ class RunSession:
 
 def _spread(owned: OwnedRun, report: Listener) -> SpreadRun:
     """The spread studies of a run; report: told of every part that is written."""
-    from tuning.execution.spread.running import SpreadRun
-
     tune_settings(owned.plan.slots)
     carried = in_memory(owned.definition)
     return SpreadRun(owned.directory, owned.term, owned.plan, owned.run, owned.definition, carried, report)
