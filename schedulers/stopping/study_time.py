@@ -46,4 +46,4 @@ class StudyTimeStopper(StudyStopper):
         if self._started is None:
             self._started = now
         used = now - self._started + self._earlier
-        return "" if used < self._budget else f"study_time: the budget of {self._budget:g} seconds is used up"
+        return "" if used < self._budget else f"study_time: the budget of {self._budget:g} seconds is spent"

@@ -45,7 +45,7 @@ class _Wrapped(Algorithm):
         if space.conditional:
             found.append("conditions: the parameters of every branch are modelled in every trial")
         if space.constraints:
-            found.append("constraints: unknown to the model; what they refuse is told as a bad trial")
+            found.append("constraints: unknown to the model; a refused configuration is reported as a bad trial")
         return tuple(found)
 
     def domains(self, space: SearchSpace) -> Domains:

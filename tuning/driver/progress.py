@@ -26,7 +26,7 @@ def hand_on(listener: Listener, result: Report) -> None:
     try:
         listener(result)
     except Exception:  # an exception in a callback would end the whole search
-        logger.exception("a listener of the run failed; the search goes on")
+        logger.exception("a listener of the run failed; the search continues")
 
 
 def reports_callback(listener: Key[Listener]) -> tune.Callback:
