@@ -13,11 +13,12 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pandas as pd
 
 from tuning.errors import DefinitionError, StudyError
+from tuning.records.schema import Config
 from tuning.steps import Step
 from tuning.user_code import user_function
 
@@ -81,7 +82,7 @@ def takes_state(objective: str | Objective) -> bool:
 
 def steps_of(
     objective: Objective,
-    config: Mapping[str, Any],
+    config: Config,
     metric: str,
     seed: int,
     data: pd.DataFrame | None = None,

@@ -18,9 +18,17 @@ from tuning.models.base import FRAME, Family, Matrix, SteppedFamily
 from tuning.models.registry import family as find_family
 from tuning.preprocessing.columns import Column, RawColumns, all_columns, read_columns
 from tuning.preprocessing.encoding import Encoder
-from tuning.preprocessing.roles import class_weights, encode_target, read_groups, read_moments, read_weights
+from tuning.preprocessing.roles import (
+    ClassWeights,
+    class_weights,
+    encode_target,
+    read_groups,
+    read_moments,
+    read_weights,
+)
 from tuning.preprocessing.splitting import AUTO, GROUP, Split, split_rows
 from tuning.preprocessing.task import Task
+from tuning.records.schema import Config
 from tuning.seeds import derive
 from tuning.steps import Step
 from tuning.wording import name_list
@@ -44,7 +52,7 @@ class StudyData:
     y: np.ndarray
     split: Split
     weight: np.ndarray | None = None
-    class_weight: Any = None
+    class_weight: ClassWeights | None = None
     notes: tuple[str, ...] = ()
     own: Mapping[str, Family] = field(default_factory=dict)
     example: pd.DataFrame | None = None
@@ -141,7 +149,7 @@ def prepare_data(
     kind: str = AUTO,
     along: str | None = None,
     weight: str | None = None,
-    class_weight: Any = None,
+    class_weight: ClassWeights | None = None,
     own: Mapping[str, Family] | None = None,
 ) -> StudyData:
     """Check and split one customer's frame; `CustomerError` says what is wrong with it.
@@ -217,7 +225,9 @@ def _one_column_hint(frame: pd.DataFrame) -> str:
     return f" The fields seem to be separated by {found[0]!r}: set `csv: {{sep: {found[0]!r}}}`." if found else ""
 
 
-def train(config: Mapping[str, Any], data: StudyData, metric: Metric, seed: int, state: Any = None) -> Iterator[Step]:
+def train(
+    config: Config, data: StudyData, metric: Metric, seed: int, state: Mapping[str, Any] | None = None
+) -> Iterator[Step]:
     """The generator of one trial's steps for a built-in family.
 
     Stepped families advance all folds in lockstep and are scored at every step; for the others step k is
@@ -238,12 +248,12 @@ def train(config: Mapping[str, Any], data: StudyData, metric: Metric, seed: int,
 
 def _train_stepped(
     family: SteppedFamily,
-    params: Mapping[str, Any],
+    params: Config,
     folds: list[tuple[Matrix, Matrix]],
     task: Task,
     metric: Metric,
     seed: int,
-    state: Any,
+    state: Mapping[str, Any] | None,
 ) -> Iterator[Step]:
     states = state["folds"] if state else [None] * len(folds)
     done = state["step"] if state else 0
@@ -260,12 +270,12 @@ def _train_stepped(
         yield Step(number, math.fsum(scores) / len(scores), scores, get_state=partial(_state, number, getters))
 
 
-def _state(step: int, getters: list[Callable[[], Any]]) -> dict[str, Any]:
+def _state(step: int, getters: list[Callable[[], object]]) -> dict[str, object]:
     """What goes on from here; to be asked for before the next step is."""
     return {"step": step, "folds": [get() for get in getters]}
 
 
-def full_steps(config: Mapping[str, Any], data: StudyData) -> int:
+def full_steps(config: Config, data: StudyData) -> int:
     """How many steps a trial with this configuration has when nobody stops it."""
     family = data.family(config[MODEL])
     params = {name: value for name, value in config.items() if name != MODEL}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Stage, SteppedFamily
 from tuning.models.customer_model import CustomerModel
-from tuning.records.schema import FAILED, FINISHED, STOPPED, TrialRecord
+from tuning.records.schema import FAILED, FINISHED, STOPPED, Config, TrialRecord
 from tuning.seeds import trial_seed
 
 
@@ -156,7 +156,7 @@ def _refit_note(record: TrialRecord) -> str:
     return f"the winner was refitted along the {len(stages)} stages of its schedule" if len(stages) > 1 else ""
 
 
-def parameters(config: Mapping[str, Any]) -> dict[str, Any]:
+def parameters(config: Config) -> dict[str, Any]:
     """A configuration without the name of its family."""
     return {name: value for name, value in config.items() if name != "model"}
 
@@ -171,7 +171,7 @@ def _why_none(records: Sequence[TrialRecord]) -> str:
     return f"none of {len(records)} trials finished ({', '.join(parts)}){most}"
 
 
-def params_text(config: Mapping[str, Any] | None) -> str:
+def params_text(config: Config | None) -> str:
     """A configuration as a short line for tables."""
     if config is None:
         return ""

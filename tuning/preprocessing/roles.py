@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,8 @@ from tuning.errors import CustomerError
 from tuning.preprocessing.task import BINARY, Label, Task
 
 MAX_CLASSES = 50  # more are believed only where a class has two rows or more on average
+
+ClassWeights: TypeAlias = Mapping[Label, float] | Literal["balanced"]  # a weight per class label
 
 
 def encode_target(values: pd.Series, task: str) -> tuple[np.ndarray, Task]:
@@ -94,7 +96,7 @@ def read_moments(values: pd.Series) -> np.ndarray:
         ) from error
 
 
-def class_weights(given: Mapping[Label, float] | Literal["balanced"], y: np.ndarray, task: Task) -> np.ndarray:
+def class_weights(given: ClassWeights, y: np.ndarray, task: Task) -> np.ndarray:
     """(classes,) a weight per class: as given by label (1 for a class not named), or n / (classes * rows of it)."""
     if given == "balanced":
         counts = np.bincount(y, minlength=len(task.classes))
