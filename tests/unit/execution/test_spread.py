@@ -108,6 +108,19 @@ def test_a_study_whose_algorithm_fails_ends_alone_with_its_reason(tmp_path: Path
     assert ended == ["bad", "good"]
 
 
+def test_a_searcher_with_nothing_to_suggest_is_asked_again_as_long_as_a_trial_runs(tmp_path: Path) -> None:
+    live = study("acme", "random")
+
+    def suggest(trial_id: str) -> Any:
+        return None if live.live or trial_id == "00002" else {"x": 0.5}
+
+    live.core.searcher.suggest = suggest  # type: ignore[method-assign]
+    Workers(together(tmp_path, [live]), slots=2).work()
+    assert [record.trial for record in live.records] == [0, 1]
+    assert live.done
+    assert live.core.exhausted_by == "the algorithm has no configuration after 2 trials"
+
+
 def test_a_step_told_twice_is_no_news(tmp_path: Path) -> None:
     live = study("acme")
     studies = together(tmp_path, [live])

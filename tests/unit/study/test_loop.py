@@ -275,6 +275,11 @@ def test_a_replay_that_takes_another_way_is_refused() -> None:
         next(InterleavedLoop(Hill(), build("hyperband"), train, trials=10, metric="score", mode="max", replay=done))
 
 
+def test_a_scheduler_that_pauses_is_refused_where_trials_run_one_after_another() -> None:
+    with pytest.raises(StudyError, match=r"HyperbandScheduler paused trial \d+, but trials run one after another here"):
+        list(drive(scheduler=build("hyperband")))
+
+
 def test_replaying_a_real_searcher_gives_the_same_next_suggestions() -> None:
     import optuna
     from ray import tune
