@@ -26,13 +26,13 @@ def show_finished(result: RunResult, counts: Mapping[str, Any], output: str) -> 
 
 def explain(result: RunResult) -> None:
     """The tracebacks that the records keep, each once: what somebody who debugs a customer wants to see."""
-    told = {
+    reasons = {
         (record.customer, record.reason): record.error
         for records in (result.study_records, result.trial_records)
         for record in records
         if record.error
     }
-    for (customer, reason), error in told.items():
+    for (customer, reason), error in reasons.items():
         click.echo(f"customer {customer!r}: {reason}\n{error}", err=True)
 
 

@@ -32,7 +32,7 @@ CSV_SUFFIXES = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 COMPRESSED = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 SUFFIXES = CSV_SUFFIXES + PARQUET_SUFFIXES
-# What pandas.read_csv takes as missing, as its documentation lists it; needed to say otherwise for single columns.
+# What pandas.read_csv takes as missing, as its documentation lists it; needed to change that for single columns.
 MISSING = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
     "NULL", "NaN", "None", "n/a", "nan", "null",

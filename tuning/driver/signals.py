@@ -42,7 +42,7 @@ class Signals:
         self._before.clear()
 
     def install(self) -> None:
-        """Take the signals over, also from somebody who did so meanwhile."""
+        """Take over the signals, also from code that has installed its own handlers since."""
         if threading.current_thread() is not threading.main_thread():
             return
         for number in SIGNALS:
@@ -68,7 +68,7 @@ class Signals:
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Signal handlers stay as they are meanwhile, and processes that start are not ended by a SIGTERM to all.
+    """Within it, signal handlers stay as they are, and processes that start have SIGTERM blocked.
 
     `ray.init` puts a handler of its own in place that ends the process wherever it is. And a SIGTERM to the whole
     process group (`timeout`, a service manager) would end Ray's processes before this one could finish.

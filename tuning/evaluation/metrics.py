@@ -156,7 +156,7 @@ def _check_fits(name: str, task: str, weighted: bool) -> None:
 
 
 def _check_labels(name: str, y: np.ndarray, example: Prediction, task: Task) -> None:
-    """A metric of numbers takes class codes for numbers without a word, one of labels takes numbers for labels; text
+    """A metric of numbers silently takes class codes for numbers, one of labels takes numbers for labels; text
     tells which one it is.
     """
     labels = np.array(["a", "b", "c"])[: len(task.classes) or 3]

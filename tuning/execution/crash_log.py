@@ -1,8 +1,8 @@
-"""Which trial a worker is in, kept where it outlives the worker: how a crash is put down to the trial that caused it.
+"""The trial each worker is running, so that a silent crash can be blamed on the right one.
 
 A few bytes in a memory-mapped file cost a microsecond per trial, and the kernel keeps them when the process dies
-without a word (segmentation fault, `os._exit`, SIGKILL, out of memory). Beside it lies a text file for what Python's
-`faulthandler` writes in its last moment. A worker that ends in order removes both.
+without an exception (segmentation fault, `os._exit`, SIGKILL, out of memory). Beside it is a text file for what
+Python's `faulthandler` writes when the process crashes. A worker that ends in order removes both.
 
 Below a local run directory they lie in `in_progress/`. With object storage they lie in the node's temporary folder,
 and a small object in `in_progress/` says on which node and where.

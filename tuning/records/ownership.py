@@ -102,7 +102,7 @@ class Term:
 
     @property
     def lease(self) -> str:
-        """The file in which its owner counts as long as it lives."""
+        """The file with its owner's heartbeat."""
         return f"leases/{self.folder}.json"
 
     @property

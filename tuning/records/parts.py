@@ -22,7 +22,7 @@ def accepted(directory: RunDirectory, term: Term) -> list[str]:
     return [*term.accepts, *directory.list(term.records)]
 
 
-Damaged = Callable[[str, Exception], None]  # is told the name of a damaged part, and what is wrong with it
+Damaged = Callable[[str, Exception], None]  # called with the name of a damaged part and what is wrong with it
 
 
 def read_trials(directory: RunDirectory, names: Iterable[str], damaged: Damaged | None = None) -> list[TrialRecord]:
@@ -56,7 +56,7 @@ def kind_of(name: str) -> str:
 class PartWriter:
     """Collects a shard's records and writes them as parts about every `interval` seconds: written first, then reported.
 
-    report: told {"part", "trials"} or {"part", "studies"} after each part is in place.
+    report: called with {"part", "trials"} or {"part", "studies"} after each part is in place.
     flush_files: called before studies are written, to wait for the files that their records name.
     """
 
