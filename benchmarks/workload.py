@@ -157,12 +157,12 @@ def draw_configurations(scenario: Scenario) -> dict[str, list[dict[str, Any]]]:
     drawn = {}
     for study in plan.studies:
         searcher = study.algorithm.build(
-            plan.space,
+            plan.spec.space,
             metric="score",
             mode="max",
             seed=study.seed,
             trials=scenario.trials,
-            points=[plan.space.default()],
+            points=[plan.spec.space.default()],
         )
         drawn[study.customer.id] = [searcher.suggest(str(number)) for number in range(scenario.trials)]
     return drawn

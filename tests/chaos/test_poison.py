@@ -13,6 +13,7 @@ from chaos import POISON, POISONED_FILES, command, figure, truth, write_hazards
 
 from tuning import RunResult
 from tuning.execution.crash_log import Crash, crashes
+from tuning.execution.packed import WORK
 from tuning.runs.plan_file import read_plan
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.timeout(3600)]
@@ -37,8 +38,8 @@ def _run(folder: Path, customers: int, poisoned: dict[int, str], slots: int = 2)
 
 def _crashes(result: RunResult) -> list[Crash]:
     """What the workers of a run that ended in the middle left behind."""
-    shards = read_plan(result.directory, result.term)[0].shards
-    return [crash for shard in range(shards) for crash in crashes(result.directory, result.term, shard)]
+    shards = read_plan(result.directory, result.term).shards
+    return [crash for shard in range(shards) for crash in crashes(result.directory, result.term, shard, WORK)]
 
 
 def _waited(found: list[Crash]) -> float:

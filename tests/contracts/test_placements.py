@@ -20,7 +20,7 @@ import schedulers
 from schedulers import stopping
 from search_spaces import Choice, Float, Int, SearchSpace, algorithms
 from tuning.data.customers import Customer
-from tuning.definition.options import WarmStart
+from tuning.definition.options import Resources, WarmStart
 from tuning.execution.spread.spread_study import Event, SpreadStudy
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
@@ -145,6 +145,7 @@ class Case:
     def study(self) -> Study:
         spec = schedulers.parse(self.scheduler)
         fields: dict[str, Any] = {"id": "acme", "customer": Customer("acme"), "seed": 7}
+        fields |= {"space": self.space, "trials": self.trials, "resources": Resources()}
         return Study(algorithm=algorithms.parse(self.algorithm), scheduler=spec, **fields)
 
     def rules(self) -> list[Any]:

@@ -12,7 +12,7 @@ from chaos import environment, hazard, hazards, write_hazards
 
 from tuning import RunResult
 from tuning.execution.crash_log import crashes
-from tuning.execution.packed import Nodes, work_shard
+from tuning.execution.packed import WORK, Nodes, work_shard
 from tuning.runs.begin import begin
 from tuning.storage.run_directory import RunDirectory
 
@@ -59,5 +59,5 @@ def main(run: str) -> None:
     """One worker's life."""
     result = RunResult(run)
     directory = RunDirectory(run)
-    assert len(crashes(directory, result.term, 0)) < 4
+    assert len(crashes(directory, result.term, 0, WORK)) < 4
     work_shard(directory, result.term, 0, lambda _: None, nodes=Nodes())

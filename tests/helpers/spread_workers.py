@@ -10,6 +10,7 @@ import schedulers
 from schedulers import stopping
 from search_spaces import Float, SearchSpace, algorithms
 from tuning.data.customers import Customer
+from tuning.definition.options import Resources
 from tuning.execution.spread.reports import step_reports, until_failure
 from tuning.execution.spread.spread_study import Event, SpreadStudy
 from tuning.execution.spread.studies import Studies
@@ -28,7 +29,16 @@ def study(
     name: str, algorithm: str = "optuna", trials: int = 20, scheduler: str = "asha", stop: dict[str, Any] | None = None
 ) -> SpreadStudy:
     customer = Customer(name, "")
-    spec = Study(name, customer, algorithms.parse(algorithm), schedulers.parse(scheduler), seed=len(name))
+    spec = Study(
+        id=name,
+        customer=customer,
+        algorithm=algorithms.parse(algorithm),
+        scheduler=schedulers.parse(scheduler),
+        seed=len(name),
+        space=SPACE,
+        trials=trials,
+        resources=Resources(),
+    )
     rules = [rule.build(metric="score", mode="min") for rule in stopping.parse(stop)]
     return SpreadStudy("run", spec, SPACE, "loss", "min", trials, lambda event: None, rules=rules)
 

@@ -52,18 +52,18 @@ def main() -> None:
     directory = RunDirectory(options.run)
     term = newest_term(directory)
     assert term is not None
-    settings, _, _ = read_plan(directory, term)
-    for shard in range(settings.shards):  # load libraries once, for all children
-        if studies := read_shard(directory, term, shard)[1]:
-            context = WorkerContext.open(directory, term, settings)
-            studies[0].algorithm.build(context.space, metric="score", mode="max", seed=0, trials=2).suggest("0")
+    plan = read_plan(directory, term)
+    for shard in range(plan.shards):  # load libraries once, for all children
+        if studies := read_shard(directory, term, shard).studies:
+            context = WorkerContext.open(directory, plan.run, plan.spec)
+            studies[0].algorithm.build(studies[0].space, metric="score", mode="max", seed=0, trials=2).suggest("0")
             studies[0].scheduler.build(metric="score", mode="max", max_steps=2, seed=0)
             context.data(studies[0].customer)
             warm_up(context, studies[0])
             break
     limits.COLD_START_S = 0.0  # children are warm
     ends: list[int] = []
-    for shard in range(settings.shards):
+    for shard in range(plan.shards):
         while len(ends) < MOST_STARTS:
             left = rng.randint(1, longest) if kills < most else None
             child = os.fork()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +18,8 @@ import schedulers
 from search_spaces import algorithms
 from tuning import RunResult, TuneRunner
 from tuning.data.customers import Customer
+from tuning.definition.options import Resources
 from tuning.execution.spread.journal import read_journal
-from tuning.execution.spread.sharing import fetch, sharing
 from tuning.execution.spread.spread_study import SAVE, SpreadStudy
 from tuning.execution.spread.state import FILE, read_state
 from tuning.steps import Step
@@ -147,7 +146,16 @@ def test_an_easy_and_a_hard_customer_on_a_cluster_take_the_decisions_that_their_
     found = {record.study: record for record in result.study_records}
     for name in ("easy", "hard"):
         seed = found[name].study_seed
-        spec = Study(name, Customer(name), algorithms.parse("optuna"), schedulers.parse("asha"), seed)
+        spec = Study(
+            id=name,
+            customer=Customer(name),
+            algorithm=algorithms.parse("optuna"),
+            scheduler=schedulers.parse("asha"),
+            seed=seed,
+            space=SPACE,
+            trials=10,
+            resources=Resources(),
+        )
         alone = SpreadStudy("run", spec, SPACE, "loss", "min", 10, lambda event: None)
         together = {record.trial: record for record in result.trial_records if record.study == name}
         events = journal_of(str(tmp_path / "run"))[name]
@@ -186,46 +194,15 @@ def test_a_frame_in_memory_is_written_once_and_customers_are_loaded_once_per_wor
 
 
 @pytest.mark.parametrize("kind", ["by", "mapping"])
-def test_workers_have_a_frames_rows_from_the_object_store_and_never_read_the_file(
-    ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+def test_workers_have_a_frames_rows_from_the_file_that_the_run_has_written(
+    ray_cluster: None, tmp_path: Path, kind: str
 ) -> None:
-    """The files are moved away before the first trial, when each of them has been read once."""
-
-    @contextlib.contextmanager
-    def moved(directory: RunDirectory, studies: Any) -> Iterator[Any]:
-        with sharing(directory, studies) as shared:
-            files = [str(path) for path in (run / "data").rglob("*.parquet")]
-            assert [fetch(shared, file) is None for file in files] == [False] * 2
-            (run / "data").rename(run / "away")
-            yield shared
-
-    run = tmp_path / "run"
-    monkeypatch.setattr("tuning.execution.spread.running.sharing", moved)
-    result = runner_of(mean_of_levels(), **FRAMES[kind], trials=4).run(str(run), progress=False)
+    result = runner_of(mean_of_levels(), **FRAMES[kind], trials=4).run(str(tmp_path / "run"), progress=False)
     assert {record.state for record in result.trial_records} == {"finished"}
     assert [record.status for record in result.study_records] == ["ok", "ok"]
 
 
-def test_rows_that_the_object_store_has_lost_are_read_from_the_file(
-    ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    @contextlib.contextmanager
-    def losing(directory: RunDirectory, studies: Any) -> Iterator[Any]:
-        with sharing(directory, studies) as shared:
-            pass
-        files = [str(path) for path in (tmp_path / "run" / "data").rglob("*.parquet")]
-        assert [fetch(shared, file) for file in files] == [None] * len(files) != []
-        yield shared
-
-    monkeypatch.setattr("tuning.execution.spread.running.sharing", losing)
-    result = runner_of(mean_of_levels(), **FRAMES["by"], trials=2).run(str(tmp_path / "run"), progress=False)
-    assert {record.state for record in result.trial_records} == {"finished"}
-    assert {record.status for record in result.study_records} == {"ok"}
-
-
-def test_a_resume_needs_neither_the_frame_nor_its_object(
-    ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resume_does_not_need_the_frame(ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tuning.execution.spread.running.INTERVAL_S", 0.0)
     run = str(tmp_path / "run")
     rng = np.random.default_rng(0)

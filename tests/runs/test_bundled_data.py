@@ -28,7 +28,7 @@ def test_a_bundled_data_set_gets_a_good_model(tmp_path: Path, name: str) -> None
     task, good = KNOWN[name]
     metric = "r2" if task == "regression" else "accuracy"
     runner = TuneRunner(data={name: frame}, target="target", metric=metric, search_space="fast", trials=6, mlflow=False)
-    assert runner.plan().task == task
+    assert runner.plan().spec.task == task
     result = runner.run(str(tmp_path / "run"), progress=False, in_process=True)
     (record,) = result.study_records
     assert record.status == "ok", record.reason

@@ -27,6 +27,7 @@ def validate(definition: str, first: int, everybody: bool, output: str, **option
     4 none would.
     """
     made = make_plan(read(definition, **options))
+    task, metric = made.spec.task or "an objective", made.spec.metric
     chosen = made.studies if everybody else made.studies[:first]
     refused = check_customers(made, [study.customer for study in chosen])
     if output == "json":
@@ -35,7 +36,7 @@ def validate(definition: str, first: int, everybody: bool, output: str, **option
         for customer, reason in refused.items():
             click.echo(f"{customer!r}: {reason}")
         click.echo(
-            f"the definition is valid: {len(made.studies)} customers, {made.task or 'an objective'}, {made.metric}; "
+            f"the definition is valid: {len(made.studies)} customers, {task}, {metric}; "
             f"of {len(chosen)} looked at {len(refused)} would get no model",
             err=True,
         )

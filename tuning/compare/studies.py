@@ -9,7 +9,7 @@ import pandas as pd
 
 from tuning.definition.methods import CompareOptions, Method
 from tuning.errors import RunError
-from tuning.planning.plan import compared_id
+from tuning.planning.studies import compared_id
 from tuning.records.schema import FAILED, OK, StudyRecord, TrialRecord
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult

@@ -45,8 +45,7 @@ class Loader:
     def read(self, customer: Customer) -> pd.DataFrame:
         """A customer's rows; `CustomerError` says why they cannot be read."""
         limits = self.definition.limits
-        if customer.rows is not None and customer.rows > limits.max_rows:
-            raise CustomerError(f"{customer.rows} rows, more than limits.max_rows: {limits.max_rows}.")
+        check_size(customer, limits.max_rows)
         if customer.key is None:
             if (table := self.at_hand(customer.files[0])) is not None:
                 check_names(table.column_names, file_name(customer.files[0]), limits.max_columns)
@@ -73,6 +72,12 @@ class Loader:
         if isinstance(share, CustomerError):
             raise share
         return share
+
+
+def check_size(customer: Customer, max_rows: int) -> None:
+    """`CustomerError` when a customer is known to have more rows than are allowed."""
+    if customer.rows is not None and customer.rows > max_rows:
+        raise CustomerError(f"{customer.rows} rows, more than limits.max_rows: {max_rows}.")
 
 
 def _shares(customers: Iterable[Customer]) -> dict[str, list[Customer]]:

@@ -9,6 +9,7 @@ from tuning.data.customers import Customer
 from tuning.data.keyed_tables import find_tables
 from tuning.data.keys import Key, hive_values, key_table, row_keys
 from tuning.data.loading import Loader
+from tuning.data.prepared import OwnCode
 from tuning.data.reading import read_frame
 from tuning.errors import CustomerError
 from tuning.wording import did_you_mean, name_list
@@ -24,14 +25,14 @@ LOOKED_AT = 20  # customers at most
 ROWS = 100_000  # of a file
 
 
-def sample_target(definition: Definition, customers: Sequence[Customer]) -> tuple[pd.Series | None, str]:
+def sample_target(definition: Definition, customers: Sequence[Customer], code: OwnCode) -> tuple[pd.Series | None, str]:
     """The targets of some of the largest customers, and whose they are; (None, why not) when none can be had."""
     import pandas as pd
 
     target = definition.target
     found: dict[str, pd.Series] = {}
     reason = "there is no customer"
-    for customer, frame in sample_frames(definition, customers):
+    for customer, frame in sample_frames(definition, customers, code):
         if isinstance(frame, CustomerError):
             reason = f"customer {customer.id!r}: {frame}"
         elif target not in frame.columns:
@@ -50,23 +51,20 @@ def sample_target(definition: Definition, customers: Sequence[Customer]) -> tupl
 
 
 def sample_frames(
-    definition: Definition, customers: Sequence[Customer]
+    definition: Definition, customers: Sequence[Customer], code: OwnCode
 ) -> Iterator[tuple[Customer, pd.DataFrame | CustomerError]]:
     """Prepared rows of the largest customers, or why there are none; of large files only the first rows."""
-    from tuning.user_code import apply_prepare, load_function
-
-    prepare = load_function(definition.prepare) if definition.prepare else None
-    rows_of = loose_rows(definition)
+    loose = loose_rows(definition)
     largest = sorted(customers, key=lambda customer: (-customer.size, customer.id))[:LOOKED_AT]
     for customer in largest:
         try:
             if customer.unpartitioned:
-                frame = rows_of(customer)
+                rows = loose(customer)
             elif customer.key is None:
-                frame = read_frame(customer.files[0], definition.csv_options, rows=ROWS)
+                rows = read_frame(customer.files[0], definition.csv_options, rows=ROWS)
             else:
-                frame = Loader(definition, [customer]).read(customer)
-            yield customer, apply_prepare(prepare, frame) if prepare else frame
+                rows = Loader(definition, [customer]).read(customer)
+            yield customer, code.frame(rows)
         except CustomerError as error:
             yield customer, error
 

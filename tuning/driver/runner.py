@@ -145,7 +145,7 @@ class RunSession:
         self.signals = signals
         self.owned = owned
         self.directory = owned.directory
-        self.definition = owned.definition
+        self.definition = owned.plan.spec.definition
         self.plan = owned.plan
         self._closing_seconds = MLFLOW_CLOSING_SECONDS
         self._own_ray = False
@@ -238,7 +238,7 @@ class RunSession:
 
         with contextlib.suppress(_EnoughError):
             for shard in range(len(self.plan.shards)):
-                work_shard(self.directory, self.owned.term, shard, report, definition=in_memory(self.definition))
+                work_shard(self.directory, self.owned.term, shard, report, spec=in_memory(self.plan.spec))
 
     def _fit_until_done(self, halt: StopConditions, bar: Progress) -> None:
         """Tuners until nothing is left; one that raises is followed by another one while there is progress."""
@@ -328,8 +328,7 @@ class RunSession:
 def _spread(owned: OwnedRun, report: Listener) -> SpreadRun:
     """The spread studies of a run; report: told of every part that is written."""
     tune_settings(owned.plan.slots)
-    carried = in_memory(owned.definition)
-    return SpreadRun(owned.directory, owned.term, owned.plan, owned.run, owned.definition, carried, report)
+    return SpreadRun(owned.directory, owned.term, owned.plan, owned.run, in_memory(owned.plan.spec), report)
 
 
 def _within(definition: Definition, name: str, value: Any) -> Any:

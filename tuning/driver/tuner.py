@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tuning.definition.definition import Definition
+from tuning.definition.run_spec import RunSpec
 from tuning.driver.signals import kept
 from tuning.errors import PlanError
 from tuning.evaluation.objective import PortableFunction
@@ -45,7 +45,7 @@ def build_tuner(owned: OwnedRun, attempt: int, callbacks: Sequence[Any] = (), st
     tune_settings(slots)
     name = f"packed_{slug(owned.run).replace('-', '_')}"
     term = replace(owned.term, accepts=())  # the long list of accepted parts stays here
-    trainable = packed_trainable(owned.directory.uri, term, name, in_memory(owned.definition), max(1.0, slots / 8))
+    trainable = packed_trainable(owned.directory.uri, term, name, in_memory(owned.plan.spec), max(1.0, slots / 8))
     return tune.Tuner(
         tune.with_resources(trainable, shard_resources([each.to_ray() for each in owned.plan.resources])),
         param_space={"shard": tune.grid_search(list(range(len(owned.plan.shards))))},
@@ -83,11 +83,13 @@ def shard_resources(needs: Sequence[Mapping[str, float]]) -> Any:
     return lambda config: tune.PlacementGroupFactory([bundles[config["shard"]]])
 
 
-def in_memory(definition: Definition) -> Definition | None:
-    """The definition with what cannot be written down, a function; None when workers read all of it from the run."""
-    if not callable(definition.objective):
+def in_memory(spec: RunSpec) -> RunSpec | None:
+    """The spec with what cannot be written down, a function; None when workers read all of it from the run."""
+    objective = spec.definition.objective
+    if not callable(objective):
         return None
-    return definition.model_copy(update={"data": None, "objective": PortableFunction(definition.objective)})
+    portable = spec.definition.model_copy(update={"data": None, "objective": PortableFunction(objective)})
+    return replace(spec, definition=portable)
 
 
 def start_ray(slots: int) -> bool:

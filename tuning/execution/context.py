@@ -1,153 +1,137 @@
-"""What a worker keeps while it goes through its studies: definition, space, and the customer at hand."""
+"""What a worker keeps while it goes through its studies: the run's spec, the user's code, the customers at hand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from tuning.data.customers import Customer
-from tuning.data.loading import Loader, read_always
-from tuning.definition.definition import Definition
-from tuning.models.base import Family
-from tuning.models.entries import own_families
+from tuning.data.loading import Loader
+from tuning.data.prepared import CustomerData, OwnCode
+from tuning.definition.run_spec import RunSpec
+from tuning.evaluation.metrics import Metric
+from tuning.evaluation.objective import resolve_objective, steps_of
+from tuning.evaluation.study_data import MODEL, StudyData, full_steps, train
+from tuning.models.base import SteppedFamily
 from tuning.planning.model_space import parameters_by_model
-from tuning.planning.plan import resolve_space
-from tuning.records.ownership import Term
-from tuning.runs.plan_file import RunSettings, frozen_definition
 from tuning.steps import Step
 from tuning.storage.background import BackgroundWriter
 from tuning.storage.run_directory import RunDirectory
+from tuning.study.interfaces import Configuration, Rule
 from tuning.study.study import SCORE, Study, Training
 from tuning.study.trial import TrialShape
-from tuning.user_code import apply_prepare, load_function
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: What a study's trials train on: checked data for models, rows for an objective, None for one without data.
+TrialData: TypeAlias = "StudyData | pd.DataFrame | None"
 
 
 @dataclass
 class WorkerContext:
-    """What a worker keeps while it goes through its studies: the definition, the space and the customer at hand."""
+    """What a worker keeps while it goes through its studies.
+
+    Attributes:
+        directory: of the run.
+        run: the run's name.
+        spec: what every study has in common.
+        loader: reads customers' rows.
+        customers: makes data of them.
+        background: writes models while the next trials run.
+        objective: the user's function that is tuned instead of models; None for models.
+        kept_bytes: how much of customers' files is kept as data; the customer used last always is.
+    """
 
     directory: RunDirectory
-    definition: Definition
-    settings: RunSettings
-    space: Any
+    run: str
+    spec: RunSpec
     loader: Loader
-    filing: BackgroundWriter
-    own: Mapping[str, Family] = field(default_factory=dict)
-    objective: Callable[..., Any] | None = None
-    prepare: Callable[..., Any] | None = None
-    metric_function: Callable[..., Any] | None = None
-    _customer: Customer | None = None
-    _data: Any = None
+    customers: CustomerData
+    background: BackgroundWriter
+    objective: Callable[..., object] | None = None
+    kept_bytes: float = 0.0
+    _kept: dict[str, tuple[int, TrialData]] = field(default_factory=dict)
 
     @classmethod
     def open(
-        cls,
-        directory: RunDirectory,
-        term: Term,
-        settings: RunSettings,
-        definition: Definition | None = None,
-        studies: Sequence[Study] = (),
-        at_hand: Callable[[str], Any] = read_always,
+        cls, directory: RunDirectory, run: str, spec: RunSpec, studies: Sequence[Study] = (), kept_bytes: float = 0.0
     ) -> WorkerContext:
-        """studies: those to come, whose keyed customers are read together. at_hand: as of a `Loader`."""
-        from tuning.evaluation.objective import resolve_objective
+        """The context of a run. The user's code is loaded here, so that what is wrong with it is no study's reason.
 
-        definition = definition or frozen_definition(directory, term)
-        own = own_families(definition.models, directory, definition.allow_pickle)
+        studies: those to come, whose keyed customers are read together.
+        """
+        code = OwnCode(spec.definition, directory).loaded()
+        loader = Loader(spec.definition, [study.customer for study in studies])
+        objective = spec.definition.objective
         return cls(
             directory=directory,
-            definition=definition,
-            settings=settings,
-            space=resolve_space(definition, settings.task, settings.metric, own)[0],
-            loader=Loader(definition, [study.customer for study in studies], at_hand),
-            filing=BackgroundWriter(directory),
-            own=own,
-            objective=None if definition.objective is None else resolve_objective(definition.objective),
-            prepare=load_function(definition.prepare, directory) if definition.prepare else None,
-            metric_function=load_function(definition.metric, directory)
-            if definition.own_metric and definition.metric
-            else None,
+            run=run,
+            spec=spec,
+            loader=loader,
+            customers=CustomerData(spec, code, loader.read),
+            background=BackgroundWriter(directory),
+            objective=None if objective is None else resolve_objective(objective),
+            kept_bytes=kept_bytes,
         )
 
-    def data(self, customer: Customer) -> Any:
-        """The customer's `StudyData`, or its frame for an objective; `CustomerError` when it cannot be used."""
-        if self._customer != customer:
-            self._customer, self._data = None, None
-            self._data = self._load(customer)
-            self._customer = customer
-        return self._data
+    def data(self, customer: Customer) -> TrialData:
+        """What a customer's trials train on, made once; `CustomerError` when its rows cannot be used."""
+        if customer.id in self._kept:
+            self._kept[customer.id] = self._kept.pop(customer.id)  # the one used last is dropped last
+        else:
+            while self._kept and sum(size for size, _ in self._kept.values()) + customer.size > self.kept_bytes:
+                del self._kept[next(iter(self._kept))]
+            self._kept[customer.id] = customer.size, self._made(customer)
+        return self._kept[customer.id][1]
 
-    def _load(self, customer: Customer) -> Any:
+    def _made(self, customer: Customer) -> TrialData:
         if not customer.files:
             return None
-        frame = self.loader.read(customer)
-        if self.prepare is not None:
-            frame = apply_prepare(self.prepare, frame)
-        if self.objective is not None:
-            return frame
-        from tuning.evaluation.study_data import keep_scorable_folds, study_data
-
-        assert self.settings.task is not None
-        data = study_data(frame, self.definition, self.settings.task, customer.id, self.own)
-        return keep_scorable_folds(data, self.metric(data))
-
-    def metric(self, data: Any) -> Any:
-        from tuning.evaluation.metrics import Metric
-
-        return Metric(self.settings.metric, data.task, self.metric_function)
+        return self.customers.prepared(customer) if self.objective is None else self.customers.frame(customer)
 
     def simple_first(self, study: Study) -> list[str] | None:
         """The order of families for the rule of one standard error; None where the best score wins."""
-        if self.definition.winner != "one_standard_error":
+        if self.spec.definition.winner != "one_standard_error":
             return None
-        return list(parameters_by_model(study.space or self.space))
+        return list(parameters_by_model(study.space))
 
-    def rules(self) -> list[Any]:
-        """New stopping rules for one study."""
-        return stopping_rules(self.definition, self.settings.mode)
-
-    def training(self, data: Any) -> Training:
-        """How trials train on this customer's data."""
+    def training(self, study: Study, data: TrialData) -> Training:
+        """How the study's trials train on its customer's data."""
         if self.objective is not None:
-            return self._objective_training(self.objective, data)
-        from tuning.evaluation.study_data import full_steps, train
-        from tuning.models.base import SteppedFamily
+            return self._objective_training(self.objective, study, data)
+        assert isinstance(data, StudyData)
+        return _model_training(data, self.customers.metric(data))
 
-        def stepped(config: Mapping[str, Any]) -> SteppedFamily | None:
-            found = data.family(config["model"])
-            return found if isinstance(found, SteppedFamily) else None
+    def _objective_training(self, objective: Callable[..., object], study: Study, data: TrialData) -> Training:
+        name = self.spec.metric
+        shape = TrialShape(self.spec.definition.steps, best_prefix=False, progress=True)
 
-        def shape(config: Mapping[str, Any]) -> TrialShape:
-            grows = stepped(config) is not None
-            return TrialShape(full_steps(config, data), best_prefix=grows, progress=grows)
-
-        metric = self.metric(data)
-        return Training(
-            start=lambda config, seed, state: train(config, data, metric, seed, state),
-            shape=shape,
-            frozen=lambda config: found.frozen | {found.length} if (found := stepped(config)) else None,
-            length=lambda config: found.length if (found := stepped(config)) else None,
-        )
-
-    def _objective_training(self, objective: Callable[..., Any], data: Any) -> Training:
-        from tuning.evaluation.objective import steps_of
-
-        name = self.settings.metric
-
-        def start(config: Mapping[str, Any], seed: int, state: Any) -> Iterator[Step]:
+        def start(config: Configuration, seed: int, state: object) -> Iterator[Step]:
             # A space that came from Ray's notation may be nested, and so is what its function expects.
-            return steps_of(objective, self.space.nest(config), name, seed, data, state)
+            return steps_of(objective, study.space.nest(config), name, seed, data, state)
 
-        shape = TrialShape(self.definition.steps, best_prefix=False, progress=True)
         return Training(start=start, shape=lambda _: shape)
 
 
-def stopping_rules(definition: Definition, mode: Any) -> list[Any]:
-    """New stopping rules for one study: the definition's, and the seconds of a comparison. mode: "max" or "min"."""
-    from schedulers import stopping
+def _model_training(data: StudyData, metric: Metric) -> Training:
+    def stepped(config: Configuration) -> SteppedFamily | None:
+        found = data.family(config[MODEL])
+        return found if isinstance(found, SteppedFamily) else None
 
-    wanted = dict(definition.stop or {})
-    if definition.compare is not None and definition.compare.seconds is not None:
-        wanted["study_time"] = {"seconds": definition.compare.seconds}
-    return [spec.build(metric=SCORE, mode=mode) for spec in stopping.parse(wanted)]
+    def shape(config: Configuration) -> TrialShape:
+        grows = stepped(config) is not None
+        return TrialShape(full_steps(config, data), best_prefix=grows, progress=grows)
+
+    return Training(
+        start=lambda config, seed, state: train(config, data, metric, seed, state),
+        shape=shape,
+        frozen=lambda config: found.frozen | {found.length} if (found := stepped(config)) else None,
+        length=lambda config: found.length if (found := stepped(config)) else None,
+    )
+
+
+def stopping_rules(spec: RunSpec) -> list[Rule]:
+    """New stopping rules for one study."""
+    return [rule.build(metric=SCORE, mode=spec.mode) for rule in spec.stop]

@@ -120,12 +120,14 @@ def crashes(
     directory: RunDirectory,
     term: Term,
     shard: int,
+    work: str,
     *,
     fetch: Fetch = lambda *_: None,
     lost: Callable[[str], bool] = lambda _: False,
 ) -> list[Crash]:
     """The workers that ended in the middle of a shard, in this term.
 
+    work: the file of the function that works through a study; of several threads the one that is in it is shown.
     fetch: gives a file of another node, None when that cannot be had. lost: whether a node is gone; what ended with
     its node is nobody's fault.
     """
@@ -143,7 +145,7 @@ def crashes(
         state = content if directory.local else _look(site, site.path, fetch)
         if state is not None:
             position, trial = STATE.unpack_from(state)
-            found.append(Crash(position, trial, _stack_at_crash(_look(site, site.stack, fetch) or b"")))
+            found.append(Crash(position, trial, _stack_at_crash(_look(site, site.stack, fetch) or b"", work)))
     return found
 
 
@@ -152,11 +154,12 @@ def counted(found: list[Crash]) -> Counter[tuple[int, int]]:
     return Counter((crash.position, crash.trial) for crash in found)
 
 
-def _stack_at_crash(written: bytes) -> str:
-    """What faulthandler wrote, of several threads the one that was in a study."""
+def _stack_at_crash(written: bytes, work: str) -> str:
+    """What faulthandler wrote, of several threads the one that was in the file `work`."""
     text = written.decode(errors="replace").partition("\nExtension modules:")[0]
     head, *threads = re.split(r"^(?=(?:Current thread|Thread) )", text, flags=re.MULTILINE)
-    mine = [thread for thread in threads if "tuning/execution/study_run.py" in thread.replace(os.sep, "/")]
+    inside = os.sep.join(Path(work).parts[-3:])  # another machine may have the package in another place
+    mine = [thread for thread in threads if inside in thread]
     return (head + "".join(mine or threads)).strip()[:STACK_CHARACTERS]
 
 

@@ -17,7 +17,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tuning.definition.definition import Definition
+from tuning.definition.run_spec import RunSpec
 from tuning.errors import CustomerError, StorageError
 from tuning.execution.context import WorkerContext
 from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, ProgressMarker, counted, crashes
@@ -37,6 +37,7 @@ from tuning.study.study import Study
 Report = Callable[[dict[str, Any]], None]
 INTERVAL_S = 1.0  # between record parts
 FALSE_STARTS = 5  # of a shard's workers, before its first study
+WORK = run_study.__code__.co_filename  # the thread that is in this file is the one that a crash happened to
 
 
 class WornOutError(Exception):
@@ -161,7 +162,7 @@ class Shard:
 
     def _condemned(self, position: int) -> Crash | None:
         """The last crash of a study one of whose trials has ended its worker too often."""
-        limit = self.context.definition.limits.crashes_before_quarantine
+        limit = self.context.spec.definition.limits.crashes_before_quarantine
         keys = [key for key, count in self.counts.items() if key[0] == position and count >= limit]
         return next((crash for crash in reversed(self.found) if (crash.position, crash.trial) in keys), None)
 
@@ -179,25 +180,26 @@ def work_shard(
     shard: int,
     report: Report,
     *,
-    definition: Definition | None = None,
+    spec: RunSpec | None = None,
     interval: float | None = None,
     nodes: Nodes | None = None,
 ) -> None:
     """Run all unfinished studies of a shard and record them.
 
-    definition: the user's own object where it holds what cannot be written down (a function), else the frozen one.
-    interval: seconds between record parts, default `INTERVAL_S`. nodes: with None nothing is limited and nothing
-    noted for the case of a crash, as when somebody debugs in this process.
+    spec: where it holds a function, which cannot be written down; else the one in the plan file. interval: seconds
+    between record parts, default `INTERVAL_S`. nodes: with None nothing is limited and nothing noted for the case of a
+    crash, as when somebody debugs in this process.
     """
-    settings, studies = read_shard(directory, term, shard)
+    plan = read_shard(directory, term, shard, spec)
+    studies = plan.studies
     known, finished = recorded(directory, term, shard)
-    found = [] if nodes is None else crashes(directory, term, shard, fetch=nodes.fetch, lost=nodes.lost)
+    found = [] if nodes is None else crashes(directory, term, shard, WORK, fetch=nodes.fetch, lost=nodes.lost)
     suspects = {crash.position for crash in found}
     order = sorted(range(len(studies)), key=lambda position: position in suspects)
     left = [position for position in order if studies[position].id not in finished]
-    context = WorkerContext.open(directory, term, settings, definition, [studies[position] for position in left])
+    context = WorkerContext.open(directory, plan.run, plan.spec, [studies[position] for position in left])
     every = INTERVAL_S if interval is None else interval
-    writer = PartWriter(directory, term, shard, report, every, context.filing.flush)
+    writer = PartWriter(directory, term, shard, report, every, context.background.flush)
     work = Shard(context, studies, left, writer, known, found)
     with ExitStack() as stack:
         stack.enter_context(ignore_warnings())
@@ -209,7 +211,7 @@ def work_shard(
             raise StorageError(
                 f"the worker of shard {shard} died {starts} times before its first study: {found[-1].cause}"
             )
-        limits = context.definition.limits
+        limits = context.spec.definition.limits
         marker = stack.enter_context(ProgressMarker(directory, term, shard, nodes.name))
         before = allocated()
         work.read_together()
@@ -235,10 +237,11 @@ def rerun_damaged(name: str, error: Exception) -> None:
     """A damaged part costs its trials only: they are run again."""
 
 
-def packed_trainable(uri: str, term: Term, name: str, definition: Definition | None, interval: float) -> Any:
+def packed_trainable(uri: str, term: Term, name: str, spec: RunSpec | None, interval: float) -> Any:
     """The Tune trainable; its name carries the run, because Ray keeps trainables by name within a job.
 
-    It never raises: Tune would start it again for ever. What went wrong is reported, and the shard ends.
+    spec: as of `work_shard`. It never raises: Tune would start it again for ever. What went wrong is reported, and the
+    shard ends.
     """
 
     def trainable(config: dict[str, Any]) -> None:
@@ -247,7 +250,7 @@ def packed_trainable(uri: str, term: Term, name: str, definition: Definition | N
         unblock_sigterm()
         directory, shard = RunDirectory(uri), config["shard"]
         try:
-            work_shard(directory, term, shard, tune.report, definition=definition, interval=interval, nodes=ray_nodes())
+            work_shard(directory, term, shard, tune.report, spec=spec, interval=interval, nodes=ray_nodes())
         except WornOutError:
             os._exit(0)  # Tune starts another process for what is left
         except Exception as error:

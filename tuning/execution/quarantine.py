@@ -33,7 +33,7 @@ def quarantine(
 
 
 def _command(context: WorkerContext, study: Study) -> str:
-    definition, customer = context.definition, study.customer.id
+    definition, customer = context.spec.definition, study.customer.id
     if callable(definition.objective) or not isinstance(definition.data, str | dict | list):
         return f"TuneRunner(…, customers=[{customer!r}]).run(in_process=True)"
     path = context.directory.display("definition.yaml")

@@ -12,8 +12,9 @@ from typing import Any
 from uuid import uuid4
 
 from tuning.errors import CustomerError, StorageError, StudyError
+from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome, choose, conclude
-from tuning.execution.context import WorkerContext
+from tuning.execution.context import TrialData, WorkerContext, stopping_rules
 from tuning.records.schema import FAILED, NO_MODEL, OK, STOPPED, Record, StudyRecord, TrialRecord
 from tuning.steps import Step
 from tuning.storage.names import slug
@@ -48,69 +49,110 @@ class Hooks:
 
 
 def run_study(
-    context: WorkerContext,
-    study: Study,
-    before: Sequence[TrialRecord],
-    trials: Iterable[TrialRecord] | None = None,
-    failure: str | None = None,
-    watch: Hooks | None = None,
-    over: str = "",
+    context: WorkerContext, study: Study, before: Sequence[TrialRecord], watch: Hooks | None = None
 ) -> Iterator[list[Record]]:
     """One study to its end: its new trial records, then its study record. Never raises for a bad customer.
 
     Records that come in one list must be written together: under a scheduler that pauses, all trials of a study are
     one race, and either all of them are known or none.
 
-    trials: run elsewhere already (a spread study's); None runs them here. failure: why the study cannot
-    be used. over: why it ended before its budget was used up.
+    before: records of earlier attempts.
     """
-    watch, clock = watch or Hooks(), Clock()
-    records = list(before)
-    outcome = StudyOutcome(None, None, reason="no trial was run.")
-    data: Any = None
-    error, status = None, NO_MODEL
-    saved: tuple[str | None, str | None] = (None, None)
-    ended = ""
-    try:
+    watch = watch or Hooks()
+    with _Ending(context, study, before, watch) as ending:
         watch.loading()
-        data = context.data(study.customer)
-        if failure is not None:
-            raise StudyError(failure)
-        loop: Iterable[TrialRecord] = _trials(context, study, data, before, watch) if trials is None else trials
+        ending.data = context.data(study.customer)
+        loop = _trials(context, study, ending.data, before, watch)
         if study.scheduler.pauses:
             if not before:
-                records = list(loop)
-                yield [*records]
+                ending.records = list(loop)
+                yield [*ending.records]
         else:
             for record in loop:
-                records.append(record)
+                ending.records.append(record)
                 yield [record]
-                if ended := watch.over():
+                if over := watch.over():
+                    ending.over = over
                     break
-        ended = ended or over or getattr(loop, "stopped_by", "")
-        watch.concluding()
-        if context.objective is not None:
-            outcome = choose(records, context.simple_first(study))
+        ending.over = ending.over or loop.stopped_by
+        ending.conclude()
+    yield [ending.record()]
+
+
+def conclude_study(
+    context: WorkerContext, study: Study, records: Sequence[TrialRecord], *, over: str = "", failure: str | None = None
+) -> StudyRecord:
+    """The record of a study whose trials have run elsewhere. Never raises for a bad customer.
+
+    over: why it ended before its budget was used up, as a sentence. failure: why it cannot be used.
+    """
+    with _Ending(context, study, records, Hooks()) as ending:
+        ending.data = context.data(study.customer)
+        ending.over = over
+        if failure is not None:
+            raise StudyError(failure)
+        ending.conclude()
+    return ending.record()
+
+
+class _Ending:
+    """Brings a study to its record, whatever its customer's data or code do: what they raise becomes the reason."""
+
+    def __init__(self, context: WorkerContext, study: Study, records: Sequence[TrialRecord], watch: Hooks) -> None:
+        self.context, self.study, self.watch, self.clock = context, study, watch, Clock()
+        self.records = list(records)
+        self.data: TrialData = None
+        self.over = ""  # why the study ended before its budget was used up
+        self._status = NO_MODEL
+        self._error: str | None = None
+        self._outcome = StudyOutcome(None, None, reason="no trial was run.")
+        self._saved: tuple[str | None, str | None] = (None, None)
+
+    def __enter__(self) -> _Ending:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, Exception) or isinstance(error, StorageError):
+            return False
+        known = isinstance(error, CustomerError | StudyError)
+        reason = str(error) if known else f"{type(error).__name__}: {error}"[:500]
+        self._outcome = replace(self._outcome, winner=None, model=None, reason=reason)
+        if not known or error.__cause__ is not None:
+            self._error = "".join(traceback.format_exception(error))
+        return True
+
+    def conclude(self) -> None:
+        """Choose the winner, refit and save it."""
+        context, study = self.context, self.study
+        self.watch.concluding()
+        simple_first = context.simple_first(study)
+        if isinstance(self.data, StudyData):
+            metric = context.customers.metric(self.data)
+            self._outcome = conclude(self.records, self.data, metric, study.customer.id, simple_first)
         else:
-            outcome = conclude(records, data, context.metric(data), study.customer.id, context.simple_first(study))
-        watch.saving()
-        if outcome.model is not None and context.definition.save_models:
+            self._outcome = choose(self.records, simple_first)
+        self.watch.saving()
+        if self._outcome.model is not None and context.spec.definition.save_models:
             path = f"models/{slug(study.id)}/{uuid4().hex[:8]}"  # never that of another attempt, which it may outlive
-            saved = (path, outcome.model.save(context.filing, path))
-        if ended:
-            planned = study.trials or context.definition.trials
-            why = f"{ended}; {len(records)} of {planned} trials were run"
-            outcome = replace(outcome, notes="; ".join(filter(None, (why, outcome.notes))))
-        status = OK if outcome.winner is not None else NO_MODEL
-    except (CustomerError, StudyError) as known:
-        outcome = replace(outcome, winner=None, model=None, reason=str(known))
-        error = traceback.format_exc() if known.__cause__ is not None else None
-    except StorageError:
-        raise
-    except Exception as unknown:
-        reason = f"{type(unknown).__name__}: {unknown}"[:500]
-        outcome, error = replace(outcome, winner=None, model=None, reason=reason), traceback.format_exc()
-    yield [study_record(context, study, records, status, outcome, clock, data=data, saved=saved, error=error)]
+            self._saved = (path, self._outcome.model.save(context.background, path))
+        if self.over:
+            why = f"{self.over}; {len(self.records)} of {study.trials} trials were run"
+            self._outcome = replace(self._outcome, notes="; ".join(filter(None, (why, self._outcome.notes))))
+        self._status = OK if self._outcome.winner is not None else NO_MODEL
+
+    def record(self) -> StudyRecord:
+        """The study's record."""
+        return study_record(
+            self.context,
+            self.study,
+            self.records,
+            self._status,
+            self._outcome,
+            self.clock,
+            data=self.data,
+            saved=self._saved,
+            error=self._error,
+        )
 
 
 def study_record(
@@ -121,7 +163,7 @@ def study_record(
     outcome: StudyOutcome,
     clock: Clock,
     *,
-    data: Any = None,
+    data: TrialData = None,
     saved: tuple[str | None, str | None] = (None, None),
     error: str | None = None,
 ) -> StudyRecord:
@@ -131,7 +173,7 @@ def study_record(
     """
     winner, default = outcome.winner, outcome.default
     return StudyRecord(
-        run=context.settings.run,
+        run=context.run,
         study=study.id,
         customer=study.customer.id,
         algorithm=study.algorithm.name,
@@ -139,9 +181,9 @@ def study_record(
         study_seed=study.seed,
         status=status,
         reason="" if status == OK else outcome.reason,
-        task=context.settings.task or "objective",
-        metric=context.settings.metric,
-        mode=context.settings.mode,
+        task=context.spec.task or "objective",
+        metric=context.spec.metric,
+        mode=context.spec.mode,
         family=winner.family if winner else None,
         trial=winner.trial if winner else None,
         best_step=winner.best_step if winner else None,
@@ -155,9 +197,9 @@ def study_record(
         trials=len(records),
         stopped=sum(record.state == STOPPED for record in records),
         failed=sum(record.state == FAILED for record in records),
-        rows=len(data.y) if hasattr(data, "y") else 0,
-        test_rows=len(data.split.test) if hasattr(data, "split") else 0,
-        features=len(data.columns) if hasattr(data, "split") else 0,
+        rows=len(data.y) if isinstance(data, StudyData) else 0,
+        test_rows=len(data.split.test) if isinstance(data, StudyData) else 0,
+        features=len(data.columns) if isinstance(data, StudyData) else 0,
         started=clock.started,
         seconds=clock.wall,
         fit_seconds=clock.cpu,
@@ -191,22 +233,22 @@ class Clock:
 
 
 def _trials(
-    context: WorkerContext, study: Study, data: Any, before: Sequence[TrialRecord], watch: Hooks
+    context: WorkerContext, study: Study, data: TrialData, before: Sequence[TrialRecord], watch: Hooks
 ) -> RecordedStudy:
-    training = context.training(data)
+    training = context.training(study, data)
     start = watch.steps(training.start, paused=bool(study.scheduler.pauses))
     return RecordedStudy(
-        run=context.settings.run,
+        run=context.run,
         study=study,
         training=replace(training, start=start),
-        space=study.space or context.space,
-        metric=context.settings.metric,
-        mode=context.settings.mode,
-        trials=study.trials or context.definition.trials,
+        space=study.space,
+        metric=context.spec.metric,
+        mode=context.spec.mode,
+        trials=study.trials,
         recorded=before,
         on_start=watch.trial,
-        rules=context.rules(),
-        warm=of_customer(context.definition.warm_start, study.customer.id),
+        rules=stopping_rules(context.spec),
+        warm=of_customer(context.spec.definition.warm_start, study.customer.id),
     )
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
+
 from tuning.data.customers import Customer
 from tuning.definition.definition import define
+from tuning.evaluation.study_data import MODEL, study_data, train
 from tuning.execution.context import WorkerContext
 from tuning.execution.study_run import ignore_warnings, run_study
+from tuning.models.skops_format import dump_skops
 from tuning.study.study import Study
 
 
@@ -18,30 +23,26 @@ def warm_up(context: WorkerContext, study: Study) -> bool:
     A few trials on twelve made-up rows, and a step of every family. False when that is not possible: an objective
     loads what only it knows.
     """
-    import numpy as np
-    import pandas as pd
-
-    task = context.settings.task
+    task = context.spec.task
     if context.objective is not None or task is None:
         return False
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"number": rng.normal(size=12), "text": list("abcdefabcdef")})
     frame["target"] = rng.normal(size=12) if task == "regression" else [0, 1] * 6
     with contextlib.suppress(Exception), ignore_warnings():
-        from tuning.evaluation.study_data import study_data, train
-        from tuning.models.skops_format import dump_skops
-
         dump_skops([])
         plain = {"name": "warm-up", "data": "-", "target": "target", "split": {"folds": 2}, "trials": 3}
         definition = define({**plain, "save_models": False})
-        data = study_data(frame, definition, task, "warm-up", context.own)
+        data = study_data(frame, definition, task, "warm-up", context.customers.code.families)
         customer = Customer("warm-up")
-        other = replace(context, definition=definition, _customer=customer, _data=data)
+        spec = replace(context.spec, definition=definition, stop=())
+        other = replace(context, spec=spec, _kept={customer.id: (0, data)})
         for _ in run_study(other, replace(study, id="warm-up", customer=customer, trials=3), []):
             pass
+        metric = context.customers.metric(data)
         seen = set()
-        for config in ((study.space or context.space).sample(rng) for _ in range(100)):
-            if config.get("model") not in seen:
-                seen.add(config.get("model"))
-                next(iter(train(config, data, context.metric(data), 0)), None)
+        for config in (study.space.sample(rng) for _ in range(100)):
+            if config.get(MODEL) not in seen:
+                seen.add(config.get(MODEL))
+                next(iter(train(config, data, metric, 0)), None)
     return True

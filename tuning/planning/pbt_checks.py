@@ -6,8 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from schedulers import SchedulerSpec
+from search_spaces import SearchSpace
 from tuning.definition.definition import Definition
 from tuning.errors import PlanError
+from tuning.evaluation.objective import takes_state
 from tuning.models.base import Family, SteppedFamily
 from tuning.models.registry import family as find_family
 from tuning.planning.model_space import MODEL, parameters_by_model
@@ -15,16 +17,15 @@ from tuning.study.mutations import mutations
 
 
 def check_population(
-    definition: Definition, specs: Sequence[SchedulerSpec], space: Any, own: Mapping[str, Family]
+    definition: Definition, specs: Sequence[SchedulerSpec], space: SearchSpace, own: Mapping[str, Family]
 ) -> None:
     """Refuse with a `PlanError` a scheduler whose trials take over models where none can, or nothing can change.
 
-    specs: of all studies. own: the families of the user's own models.
+    specs: of the studies, each once. own: the families of the user's own models.
     """
-    from tuning.evaluation.objective import takes_state
-
-    needing = {repr(spec): spec for spec in specs if spec.needs_state}
-    for spec in needing.values():
+    for spec in specs:
+        if not spec.needs_state:
+            continue
         if definition.objective is not None and not takes_state(definition.objective):
             raise PlanError(
                 f"scheduler {spec.name!r} lets trials take over another one's model, and the objective cannot go on "

@@ -7,17 +7,18 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tuning.data.customers import Customer, find_customers
 from tuning.data.partition import partition
 from tuning.definition.definition import Definition
 from tuning.errors import RunError
 from tuning.models.entries import freeze_models
-from tuning.planning.plan import Plan, make_plan, make_shards, with_places
+from tuning.planning.plan import Plan, make_plan, resumed_plan, with_places
 from tuning.records.lease import Lease, last_heartbeat, wait_until_dead
 from tuning.records.ownership import Term, claim, newest_claimed, newest_term, written_by_0_1
-from tuning.runs.plan_file import IN_MEMORY, RunSettings, freeze, frozen_definition, read_plan, write_plan
-from tuning.runs.resume import RecordedState, hand_over, merge, read_state, same_customers, with_customers
+from tuning.runs.plan_file import IN_MEMORY, freeze, read_plan, read_spec, write_plan
+from tuning.runs.resume import hand_over, merge, read_state, same_customers, with_customers
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
@@ -28,11 +29,15 @@ from tuning.user_code import copy_into
 class OwnedRun:
     """A run that this process owns: what is to be done, and where.
 
-    plan: of the studies that are left. run: the run's name. lease: held until it is released.
+    Attributes:
+        directory: where it lies.
+        plan: of the studies that are left, and what they have in common.
+        run: the run's name.
+        term: of this owner.
+        lease: held until it is released.
     """
 
     directory: RunDirectory
-    definition: Definition
     plan: Plan
     run: str
     term: Term
@@ -62,20 +67,27 @@ def begin(definition: Definition, run_dir: str | None = None) -> OwnedRun:
     lease = Lease(directory, term).hold()
     try:
         plan = with_places(plan, partition(definition, customers, directory))
-        frozen = definition
-        if definition.prepare:
-            frozen = definition.model_copy(update={"prepare": copy_into(definition.prepare, directory)})
-        if definition.own_metric and definition.metric is not None:
-            frozen = frozen.model_copy(update={"metric": copy_into(definition.metric, directory)})
-        if definition.models:
-            frozen = frozen.model_copy(update={"models": freeze_models(definition.models, directory)})
-        freeze(directory, frozen, term)
+        kept = _with_code_inside(definition, directory)
+        plan = replace(plan, spec=replace(plan.spec, definition=kept))
+        freeze(directory, kept, term)
         run = slug(Path(directory.root).name)
         write_plan(directory, plan, term, run)
     except BaseException:
         lease.release()
         raise
-    return OwnedRun(directory, definition, plan, run, term, lease)
+    return OwnedRun(directory, plan, run, term, lease)
+
+
+def _with_code_inside(definition: Definition, directory: RunDirectory) -> Definition:
+    """The definition after the user's code has been copied into the run, under the names that it has there."""
+    inside: dict[str, Any] = {}
+    if definition.prepare:
+        inside["prepare"] = copy_into(definition.prepare, directory)
+    if definition.own_metric and definition.metric is not None:
+        inside["metric"] = copy_into(definition.metric, directory)
+    if definition.models:
+        inside["models"] = freeze_models(definition.models, directory)
+    return definition.model_copy(update=inside)
 
 
 def resume_run(directory: RunDirectory, definition: Definition | None = None) -> OwnedRun:
@@ -94,15 +106,15 @@ def resume_run(directory: RunDirectory, definition: Definition | None = None) ->
             f"{directory.shown} was written by version 0.1, whose plan this version cannot resume. Its leaderboard and "
             "models can be read; start a new run in another folder to search further."
         )
-    before = frozen_definition(directory, last)
-    merged = before if definition is None else merge(directory, before, definition)
+    begun = read_spec(directory, last)
+    merged = begun.definition if definition is None else merge(directory, begun.definition, definition)
     if merged.objective == IN_MEMORY:
         raise RunError(
             f"{directory.shown} tunes a function of the program that began it, which is not in the run. Go on from "
             "that program: TuneRunner(objective=…, …).run(run_dir, resume=True)."
         )
-    settings, begun, ended = read_plan(directory, last)
-    studies, added = [*begun, *ended], list[Customer]()
+    recorded = read_plan(directory, last, replace(begun, definition=merged))
+    studies, added = [*recorded.studies, *recorded.ended], list[Customer]()
     if definition is not None and definition.data is not None and _text(definition.data) != IN_MEMORY:
         studies, added = _look_again(directory, definition, studies)
     owner = newest_claimed(directory) or last
@@ -112,14 +124,17 @@ def resume_run(directory: RunDirectory, definition: Definition | None = None) ->
     term = claim(directory, owner.number + 1, tuple(state.parts), merged.trials, spent)
     lease = Lease(directory, term).hold()
     try:
-        plan = _plan_of(directory, merged, state, partition(merged, added, directory), settings)
+        plan = resumed_plan(
+            recorded.spec, state.left, partition(merged, added, directory), directory, recorded.placement
+        )
+        plan = replace(plan, notes=tuple(dict.fromkeys((*recorded.notes, *plan.notes))))
         freeze(directory, merged, term)
         hand_over(directory, term, plan.shards, plan.studies, state)
-        write_plan(directory, plan, term, settings.run, state.ended)
+        write_plan(directory, plan, term, recorded.run, state.ended)
     except BaseException:
         lease.release()
         raise
-    return OwnedRun(directory, merged, plan, settings.run, term, lease)
+    return OwnedRun(directory, plan, recorded.run, term, lease)
 
 
 def _look_again(
@@ -132,24 +147,6 @@ def _look_again(
     added = [customer for customer in found if customer.id not in known]
     # Rows that the run has written for itself stay; what is read in place is read where it is now.
     return with_customers(studies, [customer for customer in found if not customer.unpartitioned]), added
-
-
-def _plan_of(
-    directory: RunDirectory,
-    definition: Definition,
-    state: RecordedState,
-    added: Sequence[Customer],
-    settings: RunSettings,
-) -> Plan:
-    """The plan of what is left; what was resolved when the run began stays as it was."""
-    metric = definition.metric if definition.own_metric else settings.metric
-    fixed = definition.model_copy(update={"task": settings.task or "auto", "metric": metric})
-    new = make_plan(fixed, added, directory)
-    studies = (*state.left, *new.studies)
-    shards = make_shards(studies, new.slots)
-    # An own metric keeps the name that it was begun with; its file is called otherwise in the run.
-    plan = replace(new, definition=definition, metric=settings.metric, placement=settings.placement)
-    return replace(plan, studies=studies, shards=shards)
 
 
 def _text(value: object) -> str:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import schedulers
+from search_spaces import SearchSpace, algorithms
+from search_spaces.yaml_text import dump_yaml
 from tuning.data.customers import Customer
 from tuning.definition.definition import Definition, define
-from tuning.definition.options import Resources, parse_space
+from tuning.definition.options import CustomerOptions, Resources
+from tuning.definition.run_spec import RunSpec
 from tuning.definition.yaml_file import load_yaml
 from tuning.errors import RunError, StorageError
 from tuning.planning.plan import Plan
@@ -20,6 +28,8 @@ from tuning.study.study import Study
 
 DEFINITION = "definition.yaml"
 IN_MEMORY = "(in memory)"
+HEADER = b"tuning.settings"
+# Of `space`, `trials` and `resources` only what a customer has of its own is written; the rest is the run's.
 _COLUMNS = {
     "study": "string",
     "customer": "string",
@@ -39,24 +49,47 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True)
-class RunSettings:
-    """What a worker needs beside its studies: the resolved plan without the studies.
+class RecordedPlan:
+    """A term's plan as its file has it.
 
-    shards: how many there are; studies behind the last one ended under earlier owners.
+    Attributes:
+        run: the run's name.
+        spec: what every study has in common.
+        placement: "packed" or "spread".
+        notes: of the plan that the run began with.
+        studies: those that the term's owner had to run; of one shard, where only that was read.
+        ended: those that had ended under earlier owners.
+        shards: how many there are.
     """
 
     run: str
-    task: str | None
+    spec: RunSpec
+    placement: str
+    notes: tuple[str, ...]
+    studies: tuple[Study, ...]
+    ended: tuple[Study, ...]
+    shards: int
+
+
+@dataclass(frozen=True)
+class PlannedNames:
+    """Whose studies a plan has: all that results need of it, and all that is read of a plan of an earlier version.
+
+    Attributes:
+        run: the run's name.
+        metric: the metric's name.
+        studies: customers by the id of each study that the term's owner had to run.
+        ended: the same for studies that had ended under earlier owners.
+    """
+
+    run: str
     metric: str
-    mode: str
-    shards: int = 0
-    placement: str = "packed"
+    studies: Mapping[str, str]
+    ended: Mapping[str, str]
 
 
 def plain(definition: Definition) -> dict[str, Any]:
     """The definition as it stands in a run: what only exists in memory is marked as such."""
-    import pandas as pd
-
     values = definition.to_dict()
     if isinstance(definition.data, pd.DataFrame):
         values["data"] = IN_MEMORY
@@ -70,8 +103,6 @@ def plain(definition: Definition) -> dict[str, Any]:
 
 def freeze(directory: RunDirectory, definition: Definition, term: Term) -> None:
     """Write the definition into the run, as a YAML that `tuning run` takes; a copy of it for people at the top."""
-    from search_spaces.yaml_text import dump_yaml
-
     text = dump_yaml(plain(definition)).encode()
     directory.write(term.definition, text)
     directory.write(DEFINITION, text)
@@ -100,101 +131,161 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
 
     ended: studies that earlier owners finished; they stay in the plan, so that nobody ever drops out of it.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    sink = pa.BufferOutputStream()
-    settings = {
+    header = {
         "run": run,
-        "task": plan.task,
-        "metric": plan.metric,
-        "mode": plan.mode,
         "shards": len(plan.shards),
         "placement": plan.placement,
+        "notes": plan.notes,
+        **plan.spec.to_dict(),
     }
     fields = [(name, pa.list_(pa.string()) if kind == "list" else kind) for name, kind in _COLUMNS.items()]
-    schema = pa.schema(fields, metadata={"tuning.settings": json.dumps(settings)})
+    schema = pa.schema(fields, metadata={HEADER: json.dumps(header)})
+    text = _Texts()
+    sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, write_page_checksum=True) as writer:
         for studies in (*([plan.studies[position] for position in shard] for shard in plan.shards), ended):
             if not studies:
                 continue
+            customers = [study.customer for study in studies]
+            own = [customer.options or _NOTHING_OWN for customer in customers]
             columns = {
                 "study": [study.id for study in studies],
-                "customer": [study.customer.id for study in studies],
-                "files": [study.customer.files for study in studies],
-                "key": [study.customer.key for study in studies],
-                "table": [study.customer.table for study in studies],
-                "place": [study.customer.first_block for study in studies],
-                "rows": [study.customer.rows for study in studies],
-                "size": [study.customer.size for study in studies],
-                "algorithm": [json.dumps(study.algorithm.to_dict()) for study in studies],
-                "scheduler": [json.dumps(study.scheduler.to_dict()) for study in studies],
+                "customer": [customer.id for customer in customers],
+                "files": [customer.files for customer in customers],
+                "key": [customer.key for customer in customers],
+                "table": [customer.table for customer in customers],
+                "place": [customer.first_block for customer in customers],
+                "rows": [customer.rows for customer in customers],
+                "size": [customer.size for customer in customers],
+                "algorithm": [text(study.algorithm) for study in studies],
+                "scheduler": [text(study.scheduler) for study in studies],
                 "seed": [study.seed for study in studies],
-                "space": [_space_text(study.space) for study in studies],
-                "trials": [study.trials for study in studies],
-                "resources": [study.resources and study.resources.model_dump_json() for study in studies],
+                "space": [
+                    None if options.search_space is None else text(study.space)
+                    for study, options in zip(studies, own, strict=True)
+                ],
+                "trials": [options.trials for options in own],
+                "resources": [options.resources and options.resources.model_dump_json() for options in own],
             }
-            writer.write_table(pa.table(columns, schema=schema), row_group_size=max(1, len(studies)))
+            writer.write_table(pa.table(columns, schema=schema), row_group_size=len(studies))
     directory.write(term.plan, bytes(sink.getvalue()))
 
 
-def read_shard(directory: RunDirectory, term: Term, shard: int) -> tuple[RunSettings, list[Study]]:
-    """The settings and the studies of one shard of a term's plan."""
-    settings, tables = _read_plan(directory, term, [shard])
-    return settings, _studies(tables[0].to_pylist())
+class _Texts:
+    """Specifications as JSON, each made once however many studies have it."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, str] = {}
+
+    def __call__(self, spec: algorithms.Algorithm | schedulers.SchedulerSpec | SearchSpace) -> str:
+        if id(spec) not in self._made:
+            self._made[id(spec)] = json.dumps(spec.to_dict())
+        return self._made[id(spec)]
 
 
-def read_plan(directory: RunDirectory, term: Term) -> tuple[RunSettings, list[Study], list[Study]]:
-    """The settings, the studies that the term's owner had to run, and those that ended under earlier owners."""
-    settings, tables = _read_plan(directory, term, None)
-    groups = [_studies(table.to_pylist()) for table in tables]
-    begun = [study for group in groups[: settings.shards] for study in group]
-    return settings, begun, [study for group in groups[settings.shards :] for study in group]
+_NOTHING_OWN = CustomerOptions()
 
 
-def _read_plan(directory: RunDirectory, term: Term, groups: Sequence[int] | None) -> tuple[RunSettings, list[Any]]:
-    import pyarrow.parquet as pq
+def read_spec(directory: RunDirectory, term: Term) -> RunSpec:
+    """What a term's studies have in common."""
+    return _spec(directory, term, _read(directory, term, groups=())[0])
 
+
+def read_plan(directory: RunDirectory, term: Term, spec: RunSpec | None = None) -> RecordedPlan:
+    """A term's whole plan. spec: where it is known already, or goes on with another definition; default the file's."""
+    return _recorded(directory, term, spec, *_read(directory, term))
+
+
+def read_shard(directory: RunDirectory, term: Term, shard: int, spec: RunSpec | None = None) -> RecordedPlan:
+    """A term's plan with the studies of one shard. spec: as in `read_plan`."""
+    return _recorded(directory, term, spec, *_read(directory, term, groups=[shard]))
+
+
+def read_names(directory: RunDirectory, term: Term) -> PlannedNames:
+    """The ids in a term's plan, which may be one of version 0.1."""
+    header, tables = _read(directory, term, columns=["study", "customer"])
+    pairs = [dict(zip(table["study"].to_pylist(), table["customer"].to_pylist(), strict=True)) for table in tables]
+    shards = header.get("shards", 0)
+    return PlannedNames(header["run"], header["metric"], _joined(pairs[:shards]), _joined(pairs[shards:]))
+
+
+def _joined(pairs: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    return {study: customer for group in pairs for study, customer in group.items()}
+
+
+def _read(
+    directory: RunDirectory, term: Term, groups: Sequence[int] | None = None, columns: Sequence[str] | None = None
+) -> tuple[dict[str, Any], list[pa.Table]]:
+    """The header of a plan and its row groups; None is all of them, and all columns."""
     try:
         with directory.filesystem.open_input_file(directory.path(term.plan)) as stream:
             file = pq.ParquetFile(stream, page_checksum_verification=True)
-            settings = RunSettings(**json.loads(file.schema_arrow.metadata[b"tuning.settings"]))
+            header = json.loads(file.schema_arrow.metadata[HEADER])
             wanted = range(file.metadata.num_row_groups) if groups is None else groups
-            return settings, [file.read_row_group(group) for group in wanted]
+            return header, [file.read_row_group(group, columns=columns) for group in wanted]
     except (OSError, ValueError) as error:
         raise StorageError(f"{directory.display(term.plan)} cannot be read: {error}.") from error
 
 
-def _studies(rows: Sequence[dict[str, Any]]) -> list[Study]:
-    import schedulers
-    from search_spaces import algorithms
+def _spec(directory: RunDirectory, term: Term, header: Mapping[str, Any]) -> RunSpec:
+    return RunSpec.from_dict(header, frozen_definition(directory, term))
 
+
+def _recorded(
+    directory: RunDirectory, term: Term, spec: RunSpec | None, header: Mapping[str, Any], tables: Sequence[pa.Table]
+) -> RecordedPlan:
+    spec = spec or _spec(directory, term, header)
+    study_of = _studies(spec)
+    groups = [[study_of(row) for row in table.to_pylist()] for table in tables]
+    shards = header["shards"]
+    return RecordedPlan(
+        run=header["run"],
+        spec=spec,
+        placement=header["placement"],
+        notes=tuple(header["notes"]),
+        studies=tuple(study for group in groups[:shards] for study in group),
+        ended=tuple(study for group in groups[shards:] for study in group),
+        shards=shards,
+    )
+
+
+def _studies(spec: RunSpec) -> Callable[[Mapping[str, Any]], Study]:
+    """A function from a row of the plan to its study; what rows have in common is parsed once."""
     algorithm_of = cache(lambda text: algorithms.parse(json.loads(text)))
     scheduler_of = cache(lambda text: schedulers.parse(json.loads(text)))
-    space_of = cache(lambda text: parse_space(json.loads(text)))
-    resources_of = cache(Resources.model_validate_json)
-    return [
-        Study(
-            row["study"],
-            Customer(
-                row["customer"],
-                tuple(row["files"]),
-                None if row["key"] is None else tuple(row["key"]),
-                row["table"],
-                row["place"],
-                row["rows"],
-                row["size"],
-            ),
-            algorithm_of(row["algorithm"]),
-            scheduler_of(row["scheduler"]),
-            row["seed"],
-            row["space"] and space_of(row["space"]),
-            row["trials"],
-            row["resources"] and resources_of(row["resources"]),
+
+    @cache
+    def own_of(space: str | None, trials: int | None, resources: str | None) -> CustomerOptions | None:
+        if space is None and trials is None and resources is None:
+            return None
+        return CustomerOptions(
+            search_space=space and SearchSpace.from_dict(json.loads(space)),
+            trials=trials,
+            resources=resources and Resources.model_validate_json(resources),
         )
-        for row in rows
-    ]
 
+    def study_of(row: Mapping[str, Any]) -> Study:
+        options = own_of(row["space"], row["trials"], row["resources"])
+        own = options or _NOTHING_OWN
+        customer = Customer(
+            id=row["customer"],
+            files=tuple(row["files"]),
+            key=None if row["key"] is None else tuple(row["key"]),
+            table=row["table"],
+            first_block=row["place"],
+            rows=row["rows"],
+            size=row["size"],
+            options=options,
+        )
+        return Study(
+            id=row["study"],
+            customer=customer,
+            algorithm=algorithm_of(row["algorithm"]),
+            scheduler=scheduler_of(row["scheduler"]),
+            seed=row["seed"],
+            space=own.search_space if isinstance(own.search_space, SearchSpace) else spec.space,
+            trials=own.trials or spec.definition.trials,
+            resources=own.resources or spec.definition.resources,
+        )
 
-def _space_text(space: Any) -> str | None:
-    return None if space is None else json.dumps(space.to_dict())
+    return study_of

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tuning.data.keys import check_columns, customer_id, key_table, row_keys, written_as_floats
+from tuning.data.prepared import OwnCode
 from tuning.data.reading import MISSING, read_frame
+from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError, DefinitionError, RunError
 from tuning.preprocessing.columns import TEXT
 from tuning.runs.plan_file import frozen_definition
-from tuning.user_code import apply_prepare, load_function
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +29,7 @@ def predict_file(
     customer: whose model; None takes each row's own, by the key columns of the definition.
     """
     definition = frozen_definition(result.directory)
-    by = definition.by
+    by, code = definition.by, OwnCode(definition, result.directory)
     if customer is None and not by:
         raise DefinitionError("--customer is needed: the run's customers are files, so rows name no customer.")
     if customer is not None:
@@ -36,37 +37,38 @@ def predict_file(
         # What was text when the model was fitted stays text, even if these rows look like numbers.
         text = [column.name for column in model.columns if column.kind == TEXT]
         frame = _read(path, definition, (*text, *by))
-        return _predicted(model, frame, _prepared(definition, result, frame)), {}
+        return _predicted(model, frame, _prepared(code, frame)), {}
     frame = _read(path, definition, by)
     check_columns(by, list(frame.columns))
-    return _by_key(result, definition, frame, allow_pickle)
+    return _by_key(result, code, frame, allow_pickle)
 
 
 def _by_key(
-    result: RunResult, definition: Any, frame: pd.DataFrame, allow_pickle: bool
+    result: RunResult, code: OwnCode, frame: pd.DataFrame, allow_pickle: bool
 ) -> tuple[pd.DataFrame, dict[str, str]]:
     import numpy as np
     import pandas as pd
 
-    codes, keys = row_keys(key_table(frame, definition.by), definition.by)
+    by = code.definition.by
+    codes, keys = row_keys(key_table(frame, by), by)
     shorten = written_as_floats(keys)
     parts: list[pd.DataFrame] = []
     without: dict[str, str] = {}
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
-    for code, key in enumerate(keys):
-        rows = frame.iloc[order[bounds[code] : bounds[code + 1]]]
+    for number, key in enumerate(keys):
+        rows = frame.iloc[order[bounds[number] : bounds[number + 1]]]
         name = customer_id(key, shorten)
         try:
             model = result.model(name, allow_pickle=allow_pickle)
-            parts.append(_predicted(model, rows, _prepared(definition, result, _as_fitted(rows, model))))
+            parts.append(_predicted(model, rows, _prepared(code, _as_fitted(rows, model))))
         except (RunError, CustomerError) as error:
             without[name] = str(error)
             parts.append(rows.assign(**{PREDICTION: None}))
     return pd.concat(parts).sort_index(kind="stable"), without
 
 
-def _read(path: str, definition: Any, text: tuple[str, ...]) -> pd.DataFrame:
+def _read(path: str, definition: Definition, text: tuple[str, ...]) -> pd.DataFrame:
     try:
         frame = read_frame(path, definition.csv_options, text=text)
     except CustomerError as error:
@@ -89,10 +91,9 @@ def _as_fitted(rows: pd.DataFrame, model: CustomerModel) -> pd.DataFrame:
     return rows.assign(**wrong) if wrong else rows
 
 
-def _prepared(definition: Any, result: RunResult, frame: pd.DataFrame) -> pd.DataFrame:
-    if definition.prepare is None:
-        return frame
-    prepared = apply_prepare(load_function(definition.prepare, result.directory), frame)
+def _prepared(code: OwnCode, frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows as the model was trained on them; each has to stay, since each gets a prediction."""
+    prepared = code.frame(frame)
     if len(prepared) != len(frame):
         raise CustomerError(
             f"prepare returned {len(prepared)} rows for {len(frame)}; to predict, it must keep every row, in order."

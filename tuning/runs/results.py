@@ -13,7 +13,7 @@ from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import newest_term
 from tuning.records.parts import accepted, read_studies, read_trials
 from tuning.records.schema import FINISHED, NO_MODEL, OK, STUDY_STATUSES, StudyRecord, TrialRecord
-from tuning.runs.plan_file import RunSettings, frozen_definition, read_plan
+from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names
 from tuning.storage.run_directory import RunDirectory
 from tuning.wording import did_you_mean
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tuning.models.customer_model import CustomerModel
-    from tuning.study.study import Study
 
 LEADERBOARD = (
     "customer",
@@ -86,12 +85,8 @@ class RunResult:
         return Counter(record.customer for record in self.trial_records)
 
     @cached_property
-    def _settings(self) -> RunSettings:
-        return self._plan[0]
-
-    @cached_property
-    def _plan(self) -> tuple[RunSettings, list[Study], list[Study]]:
-        return read_plan(self.directory, self.term)
+    def _plan(self) -> PlannedNames:
+        return read_names(self.directory, self.term)
 
     @cached_property
     def pending(self) -> str:
@@ -149,9 +144,8 @@ class RunResult:
     @cached_property
     def _by_customer(self) -> dict[str, list[StudyRecord]]:
         by_customer: dict[str, list[StudyRecord]] = {}
-        _, begun, ended = self._plan
-        for study in sorted([*begun, *ended], key=lambda study: study.customer.id):
-            by_customer.setdefault(study.customer.id, [])
+        for customer in sorted({*self._plan.studies.values(), *self._plan.ended.values()}):
+            by_customer[customer] = []
         for record in self.study_records:
             by_customer.setdefault(record.customer, []).append(record)
         return by_customer
@@ -159,7 +153,7 @@ class RunResult:
     def _row(self, customer: str, records: list[StudyRecord]) -> dict[str, Any]:
         best = best_study(records)
         if best is None:
-            metric = self._settings.metric
+            metric = self._plan.metric
             return {
                 "customer": customer,
                 "status": NO_MODEL,
@@ -191,7 +185,7 @@ class RunResult:
         succeeded = sum(record is not None and record.status == OK for record in best)
         gains = [record.gain for record in best if record is not None and record.gain is not None and record.trial]
         return {
-            "run": self._settings.run,
+            "run": self._plan.run,
             "run_dir": self.directory.shown,
             "customers": len(by_customer),
             "succeeded": succeeded,
@@ -207,7 +201,7 @@ class RunResult:
     def unfinished(self) -> int:
         """How many studies of the newest owner's plan have no record of its time yet."""
         now = read_studies(self.directory, self.directory.list(self.term.records), self._damaged)
-        return len({study.id for study in self._plan[1]} - {record.study for record in now})
+        return len(set(self._plan.studies) - {record.study for record in now})
 
     def model(self, customer: str, *, allow_pickle: bool = False) -> CustomerModel:
         """A customer's best model, checked against the recorded digest.

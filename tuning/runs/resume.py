@@ -190,9 +190,10 @@ def same_customers(directory: RunDirectory, before: Sequence[Study], now: Sequen
 
 
 def with_customers(studies: Sequence[Study], now: Sequence[Customer]) -> list[Study]:
-    """The same studies, their data where it is found now."""
+    """The same studies, their data where it is found now; what a customer has of its own stays as it was."""
     found = {customer.id: customer for customer in now}
-    return [replace(study, customer=found.get(study.customer.id, study.customer)) for study in studies]
+    moved = [(study, found.get(study.customer.id, study.customer)) for study in studies]
+    return [replace(study, customer=replace(there, options=study.customer.options)) for study, there in moved]
 
 
 def _refusal(directory: RunDirectory, differences: list[str]) -> str:

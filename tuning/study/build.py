@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 import schedulers
 from schedulers.mutation import NO_MUTATIONS
+from schedulers.spec import Mode
 from search_spaces import SearchSpace
 from tuning.definition.options import WarmStart
 from tuning.evaluation.study_data import MODEL
@@ -16,7 +17,7 @@ from tuning.study.study import SCORE, Study, family_of
 from tuning.study.warm_start import points_known, points_to_try
 
 
-def build_searcher(study: Study, space: SearchSpace, mode: str, trials: int, warm: Sequence[WarmStart]) -> Searcher:
+def build_searcher(study: Study, space: SearchSpace, mode: Mode, trials: int, warm: Sequence[WarmStart]) -> Searcher:
     """A new searcher. warm: what it begins with."""
     searcher: Searcher = study.algorithm.build(
         space,
@@ -33,7 +34,7 @@ def build_searcher(study: Study, space: SearchSpace, mode: str, trials: int, war
 def build_scheduler(
     study: Study,
     space: SearchSpace,
-    mode: str,
+    mode: Mode,
     config: Configuration,
     race_steps: int,
     frozen: Collection[str] | None = (),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from schedulers.spec import Mode
 from search_spaces import SearchSpace
 from tuning.definition.options import WarmStart
 from tuning.records.schema import TrialRecord
@@ -36,7 +37,7 @@ class RecordedStudy:
     training: Training
     space: SearchSpace
     metric: str
-    mode: str
+    mode: Mode
     trials: int
     recorded: Sequence[TrialRecord] = ()
     on_start: Callable[[int], None] | None = None

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
 
+from schedulers import SchedulerSpec
 from search_spaces import SearchSpace
+from search_spaces.algorithms import Algorithm
 from tuning.data.customers import Customer
+from tuning.definition.options import Resources
 from tuning.evaluation.study_data import MODEL
 from tuning.steps import Step
 from tuning.study.interfaces import Configuration
@@ -26,19 +28,25 @@ SCORE = "score"
 class Study:
     """One customer's data × one search space × one algorithm × one scheduler × one seed.
 
-    id: unique in the run, and all a study's seed depends on. algorithm, scheduler: specs of `search_spaces` and
-    `schedulers`. space: a `SearchSpace`; None is the run's. trials: None is the run's number.
-    resources: `tuning.definition.options.Resources` of its worker; None is the run's.
+    Attributes:
+        id: unique in the run, and all a study's seed depends on.
+        customer: whose data it is about.
+        algorithm: proposes configurations.
+        scheduler: decides how long a trial lives.
+        seed: of everything random in the study.
+        space: the customer's own search space, or the run's.
+        trials: the study's budget.
+        resources: what a worker takes of the cluster for it.
     """
 
     id: str
     customer: Customer
-    algorithm: Any
-    scheduler: Any
+    algorithm: Algorithm
+    scheduler: SchedulerSpec
     seed: int
-    space: Any = None
-    trials: int | None = None
-    resources: Any = None
+    space: SearchSpace
+    trials: int
+    resources: Resources
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class Training:
     length: the parameter that says how many steps a trial has, if one does.
     """
 
-    start: Callable[[Configuration, int, Any], Iterable[Step]]
+    start: Callable[[Configuration, int, object], Iterable[Step]]
     shape: Callable[[Configuration], TrialShape]
     frozen: Callable[[Configuration], Collection[str] | None] = lambda _: ()
     length: Callable[[Configuration], str | None] = lambda _: None

@@ -20,7 +20,8 @@ from tuning.data.loading import Loader, push_down
 from tuning.definition.definition import define
 from tuning.definition.yaml_file import read_definition
 from tuning.errors import DataError, DefinitionError
-from tuning.planning.plan import make_plan, make_shards
+from tuning.planning.plan import make_plan
+from tuning.planning.shards import make_shards
 
 
 def test_files_are_customers_named_by_their_path(tmp_path: Path) -> None:
@@ -200,7 +201,7 @@ def test_a_mapping_and_its_options(tmp_path: Path) -> None:
     studies = {study.id: study for study in make_plan(made).studies}
     assert (studies["beta"].trials, studies["beta"].resources.cpus) == (7, 2)
     assert [parameter.name for parameter in studies["beta"].space.parameters] == ["model", "alpha"]
-    assert studies["acme"].trials is None
+    assert studies["acme"].trials == 20
     assert make_plan(made).trials == 20 + 7 + 20
 
 
@@ -216,7 +217,7 @@ def test_a_manifest_names_customers_and_what_they_want(form: str, tmp_path: Path
     (tmp_path / "d.yaml").write_text(f"manifest: customers.{form}\ntarget: y\ntask: regression\n")
     made = read_definition(tmp_path / "d.yaml")
     found = {study.id: study.trials for study in make_plan(made).studies}
-    assert found == {"a/b": None, "007": 3}
+    assert found == {"a/b": 20, "007": 3}
     assert {key: len(frame) for key, frame in rows_of(made, tmp_path).items()} == {"a/b": 20, "007": 20}
 
 
@@ -228,7 +229,7 @@ def test_a_manifest_beside_data_gives_options_only(tmp_path: Path) -> None:
     studies = {study.id: study for study in make_plan(made).studies}
     assert studies["3"].trials == 50
     assert [parameter.name for parameter in studies["3"].space.parameters] == ["model", "alpha"]
-    assert studies["4"].trials is None
+    assert studies["4"].trials == 20
     (tmp_path / "m.yaml").write_text("zone-3: {trials: 50}")
     with pytest.raises(DataError, match="no customer 'zone-3' in the data"):
         find_customers(made)

@@ -245,7 +245,7 @@ def test_a_users_function_sees_labels_probabilities_and_weights(own_metrics: Non
 def test_a_users_metric_may_be_better_when_smaller(own_metrics: None) -> None:
     made = define({"data": table(), "target": "c", "metric": "own_metrics:cost", "mode": "min"})
     plan = make_plan(made)
-    assert (plan.metric, plan.mode) == ("own_metrics:cost", "min")
+    assert (plan.spec.metric, plan.spec.mode) == ("own_metrics:cost", "min")
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_the_task_is_guessed_and_stated() -> None:
     assert guess_task(list(range(30)))[0] == REGRESSION
     assert guess_task([0.5, 1.0, None])[0] == REGRESSION
     plan = make_plan(define({"data": table(), "target": "c", "name": "churn"}))
-    assert plan.task == BINARY
+    assert plan.spec.task == BINARY
     stated = [note for note in plan.notes if "is guessed from the target" in note]
     assert stated == [
         "task 'binary' is guessed from the target of customer 'churn': text or classes with 2 different values "

@@ -15,6 +15,7 @@ import pytest
 import schedulers
 from search_spaces import Choice, Constant, Float, Int, SearchSpace, algorithms
 from tuning.data.customers import Customer
+from tuning.definition.options import Resources
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import full_steps, prepare_data, train
 from tuning.evaluation.winner import conclude, stages_of
@@ -62,7 +63,14 @@ def loop() -> Any:
 
     def build(scheduler: Mapping[str, Any]) -> RecordedStudy:
         study = Study(
-            "s", Customer("c", "nowhere.csv"), algorithms.parse("random"), schedulers.parse(scheduler), seed=1
+            id="s",
+            customer=Customer("c"),
+            algorithm=algorithms.parse("random"),
+            scheduler=schedulers.parse(scheduler),
+            seed=1,
+            space=SPACE,
+            trials=14,
+            resources=Resources(),
         )
         return RecordedStudy("run", study, training, SPACE, "r2", "max", trials=14)
 

@@ -11,6 +11,7 @@ import pytest
 import schedulers
 from search_spaces import Choice, Constant, Float, Int, SearchSpace, algorithms, presets
 from tuning.data.customers import Customer
+from tuning.definition.options import Resources
 from tuning.models.base import SteppedFamily
 from tuning.models.registry import families
 from tuning.steps import Step
@@ -108,7 +109,16 @@ def test_trials_longer_than_the_first_one_run_to_their_own_end(scheduler: str) -
     )
     space = SearchSpace([Int("n", 2, 9, default=2), Float("x", 0.0, 1.0)])
     assert training.race_steps({"n": 2}, space) == 9
-    study = Study("s", Customer("c"), algorithms.parse("random"), schedulers.parse(scheduler), seed=1)
+    study = Study(
+        id="s",
+        customer=Customer("c"),
+        algorithm=algorithms.parse("random"),
+        scheduler=schedulers.parse(scheduler),
+        seed=1,
+        space=space,
+        trials=30,
+        resources=Resources(),
+    )
     records = list(RecordedStudy("run", study, training, space, "score", "max", trials=30))
     assert len(records) == 30
     for record in records:

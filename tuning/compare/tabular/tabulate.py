@@ -59,7 +59,7 @@ def tabulate(
     given = {name: getattr(definition, name) for name in definition.model_fields_set}
     fixed = {"algorithm": grid, "scheduler": "fifo", "placement": "packed", "save_models": False, "compare": None}
     made = define({**given, **fixed})
-    space = make_plan(made).space
+    space = make_plan(made).spec.space
     searched = made.algorithm
     assert isinstance(searched, Grid)
     try:

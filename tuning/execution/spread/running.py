@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tuning.definition.definition import Definition
+from tuning.definition.run_spec import RunSpec
 from tuning.errors import StorageError, StudyError
 from tuning.execution.context import WorkerContext, stopping_rules
 from tuning.execution.quarantine import quarantine
 from tuning.execution.registry import Key, register, registered
 from tuning.execution.spread.adapters import checkpoints_callback, scheduler_over, search_over
 from tuning.execution.spread.journal import DRIVER, read_journal
-from tuning.execution.spread.sharing import fetch, shared_tables, sharing
 from tuning.execution.spread.spread_study import DEATHS, Event, SpreadStudy
 from tuning.execution.spread.state import FILE
 from tuning.execution.spread.studies import Studies
 from tuning.execution.spread.trainable import CHECKPOINT_S, spread_trainable
-from tuning.execution.study_run import ignore_warnings, run_study
+from tuning.execution.study_run import conclude_study, ignore_warnings
 from tuning.planning.plan import Plan
 from tuning.records.ownership import Term
 from tuning.records.parts import PartWriter, accepted, read_studies, read_trials
-from tuning.records.schema import StudyRecord, TrialRecord
-from tuning.runs.plan_file import RunSettings
+from tuning.records.schema import TrialRecord
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
 from tuning.study.warm_start import of_customer
@@ -36,23 +33,27 @@ INTERVAL_S = 1.0  # between two parts of journal and records
 
 @dataclass
 class SpreadRun:
-    """One attempt at a run's spread studies. carried: the definition when it holds what cannot be written down."""
+    """One attempt at a run's spread studies.
+
+    Attributes:
+        directory, term, run: of the run, its owner and its name.
+        plan: what is to be done.
+        in_memory: the plan's spec for workers, where it holds a function; None when they read it from the run.
+        report: told of every part that is written.
+    """
 
     directory: RunDirectory
     term: Term
     plan: Plan
     run: str
-    definition: Definition
-    carried: Definition | None
+    in_memory: RunSpec | None
     report: Report
-    _shared: Any = field(default=None, init=False)  # has the run's own files in the object store
 
     @contextlib.contextmanager
     def tuner(self, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Iterator[Any]:
         """The Tuner over all trials of all unfinished studies; a study's record is written when it ends."""
         studies = self._studies()
-        left = [live.study for live in studies.studies]
-        with registered(studies) as key, sharing(self.directory, left) as self._shared:
+        with registered(studies) as key:
             try:
                 yield self._tuner(key, attempt, callbacks, stop)
             finally:
@@ -70,9 +71,7 @@ class SpreadRun:
 
     def lasting_tuner(self) -> Any:
         """The same for a caller who fits it at some time; its studies stay in memory until this process ends."""
-        studies = self._studies()
-        self._shared = shared_tables(self.directory, [live.study for live in studies.studies])
-        return self._tuner(register(studies), 0)
+        return self._tuner(register(self._studies()), 0)
 
     def _studies(self) -> Studies:
         studies = Studies(self.directory, self.term, self._live(), self.report, self._conclude, interval=INTERVAL_S)
@@ -86,11 +85,11 @@ class SpreadRun:
         from ray import tune
 
         name = f"spread_{self.run.replace('-', '_')}"
-        term = replace(self.term, accepts=())
+        term, definition = replace(self.term, accepts=()), self.plan.spec.definition
         return tune.Tuner(
             tune.with_resources(
-                spread_trainable(self.directory.uri, term, name, self.carried, CHECKPOINT_S, self._shared),
-                self.definition.resources.to_ray(),
+                spread_trainable(self.directory.uri, term, name, self.in_memory, CHECKPOINT_S),
+                definition.resources.to_ray(),
             ),
             tune_config=tune.TuneConfig(search_alg=search_over(key), scheduler=scheduler_over(key), reuse_actors=True),
             run_config=tune.RunConfig(
@@ -98,7 +97,7 @@ class SpreadRun:
                 storage_path=self.directory.locate("tune"),
                 callbacks=[checkpoints_callback(key), *callbacks],
                 stop=stop,
-                failure_config=tune.FailureConfig(max_failures=self.definition.limits.crashes_before_quarantine - 1),
+                failure_config=tune.FailureConfig(max_failures=definition.limits.crashes_before_quarantine - 1),
                 verbose=0,
             ),
         )
@@ -132,35 +131,31 @@ class SpreadRun:
         return SpreadStudy(
             self.run,
             study,
-            study.space or self.plan.space,
-            self.plan.metric,
-            self.plan.mode,
-            study.trials or self.definition.trials,
+            study.space,
+            self.plan.spec.metric,
+            self.plan.spec.mode,
+            study.trials,
             _unheard,
-            of_customer(self.definition.warm_start, study.customer.id),
-            stopping_rules(self.definition, self.plan.mode),
+            of_customer(self.plan.spec.definition.warm_start, study.customer.id),
+            stopping_rules(self.plan.spec),
         )
 
     def _conclude(self, study: SpreadStudy) -> None:
         """Choose and refit the study's winner here, in the driver, and record the study."""
-        settings = RunSettings(self.run, self.plan.task, self.plan.metric, self.plan.mode)
-        context = WorkerContext.open(
-            self.directory, self.term, settings, self.carried, at_hand=partial(fetch, self._shared)
-        )
-        writer = PartWriter(self.directory, self.term, DRIVER, self.report, flush_files=context.filing.flush)
+        context = WorkerContext.open(self.directory, self.run, self.plan.spec)
+        writer = PartWriter(self.directory, self.term, DRIVER, self.report, flush_files=context.background.flush)
         if study.crashed is not None:
             number, error = study.crashed
-            times = self.definition.limits.crashes_before_quarantine
+            times = self.plan.spec.definition.limits.crashes_before_quarantine
             what = f"trial {number}"
             record = quarantine(context, study.study, study.records, what=what, times=times, cause=DEATHS, error=error)
             writer.add([record])
         else:
             with ignore_warnings():
-                found = run_study(
-                    context, study.study, study.records, trials=(), failure=study.failure, over=study.stopped_by
+                record = conclude_study(
+                    context, study.study, study.records, over=study.stopped_by, failure=study.failure
                 )
-                for group in [*found]:
-                    writer.add([record for record in group if isinstance(record, StudyRecord)])
+            writer.add([record])
         writer.flush()
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from schedulers.spec import Mode
 from search_spaces import SearchSpace
 from tuning.definition.options import WarmStart
 from tuning.errors import StudyError
@@ -57,7 +58,7 @@ class SpreadStudy:
         study: Study,
         space: SearchSpace,
         metric: str,
-        mode: str,
+        mode: Mode,
         trials: int,
         journal: Callable[[Event], None],
         warm: Sequence[WarmStart] = (),

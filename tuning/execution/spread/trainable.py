@@ -9,16 +9,12 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
-from tuning.data.customers import Customer
-from tuning.definition.definition import Definition
+from tuning.definition.run_spec import RunSpec
 from tuning.execution.context import WorkerContext
 from tuning.execution.spread.adapters import REPORT
 from tuning.execution.spread.reports import Reported, step_reports, until_failure
-from tuning.execution.spread.sharing import fetch
 from tuning.execution.spread.state import read_state, write_state
 from tuning.execution.study_run import unblock_sigterm
 from tuning.records.ownership import Term
@@ -31,27 +27,26 @@ CHECKPOINT_S = 5.0
 KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as large
 
 
-def spread_trainable(uri: str, term: Term, name: str, definition: Definition | None, pause: float, shared: Any) -> Any:
+def spread_trainable(uri: str, term: Term, name: str, spec: RunSpec | None, pause: float) -> Any:
     """The trainable of one trial; its name carries the run.
 
-    pause: seconds between checkpoints. shared: has the run's own files in the object store.
+    spec: where it holds a function, which cannot be written down; else the one in the plan file. pause: seconds
+    between checkpoints.
     """
 
     def trainable(config: dict[str, Any]) -> None:
         unblock_sigterm()
-        run_trial(uri, term, definition, config, pause, shared)
+        run_trial(uri, term, spec, config, pause)
 
     trainable.__name__ = name
     return trainable
 
 
-def run_trial(
-    uri: str, term: Term, definition: Definition | None, config: dict[str, Any], pause: float, shared: Any
-) -> None:
+def run_trial(uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any], pause: float) -> None:
     """One trial, every step reported; an exception of the user's code is reported too, and not tried again."""
     from ray import tune
 
-    for report, state in until_failure(_reports(uri, term, definition, config, pause, shared)):
+    for report, state in until_failure(_reports(uri, term, spec, config, pause)):
         # Tune ends a stopped trial by a SystemExit from `tune.report`.
         if state is None:
             tune.report({REPORT: json.dumps(report)})
@@ -61,14 +56,12 @@ def run_trial(
             tune.report({REPORT: json.dumps(report)}, checkpoint=tune.Checkpoint.from_directory(folder))
 
 
-def _reports(
-    uri: str, term: Term, definition: Definition | None, config: dict[str, Any], pause: float, shared: Any
-) -> Iterator[Reported]:
-    opened = _open_studies(uri, term, definition, shared)
-    context, study = opened.context, opened.studies[config["study"]]
-    training = context.training(opened.data(study.customer))
-    seed, space = trial_seed(study.seed, config["trial"]), study.space or context.space
-    yield from step_reports(training, config["config"], seed, space, _restored(context.directory, config), pause)
+def _reports(uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any], pause: float) -> Iterator[Reported]:
+    context, studies = _opened(uri, term, spec)
+    study = studies[config["study"]]
+    training = context.training(study, context.data(study.customer))
+    seed, state = trial_seed(study.seed, config["trial"]), _restored(context.directory, config)
+    yield from step_reports(training, config["config"], seed, study.space, state, pause)
 
 
 def _restored(directory: RunDirectory, config: dict[str, Any]) -> dict[str, Any] | None:
@@ -81,33 +74,17 @@ def _restored(directory: RunDirectory, config: dict[str, Any]) -> dict[str, Any]
     return read_state(directory, str(checkpoint.path) if checkpoint else directory.path(config["checkpoint"]))
 
 
-@dataclass
-class OpenStudies:
-    """What this process keeps between trials: the run's worker context and the customers that it used last."""
-
-    context: WorkerContext
-    studies: Mapping[str, Study]
-    _kept: dict[str, tuple[int, Any]] = field(default_factory=dict)
-
-    def data(self, customer: Customer) -> Any:
-        """The customer's data, loaded once; of many customers those used last, up to `KEPT_BYTES` of their files."""
-        size, data = self._kept.pop(customer.id, (customer.size, None))
-        self._kept[customer.id] = (size, self.context.data(customer) if data is None else data)
-        while len(self._kept) > 1 and sum(size for size, _ in self._kept.values()) > KEPT_BYTES:
-            del self._kept[next(iter(self._kept))]
-        return self._kept[customer.id][1]
+Opened = tuple[WorkerContext, Mapping[str, Study]]
+_OPEN: dict[tuple[str, str], Opened] = {}
 
 
-_OPEN: dict[tuple[str, str], OpenStudies] = {}
-
-
-def _open_studies(uri: str, term: Term, definition: Definition | None, shared: Any) -> OpenStudies:
-    """This process's open studies of a run, opened once."""
+def _opened(uri: str, term: Term, spec: RunSpec | None) -> Opened:
+    """The context and the studies of a run, opened once by this process and kept for its next trials."""
     key = (uri, term.folder)
     if key not in _OPEN:
         _OPEN.clear()
         directory = RunDirectory(uri)
-        settings, studies, _ = read_plan(directory, term)
-        context = WorkerContext.open(directory, term, settings, definition, at_hand=partial(fetch, shared))
-        _OPEN[key] = OpenStudies(context, {study.id: study for study in studies})
+        plan = read_plan(directory, term, spec)
+        context = WorkerContext.open(directory, plan.run, plan.spec, kept_bytes=KEPT_BYTES)
+        _OPEN[key] = context, {study.id: study for study in plan.studies}
     return _OPEN[key]

@@ -117,16 +117,16 @@ def settings_of(
     record_models: str | None = None,
 ) -> TrackingSettings:
     """The settings of the run in a folder; what is None is as the run's definition says."""
-    from tuning.runs.plan_file import frozen_definition, read_plan  # pydantic and more: a child is given settings
+    from tuning.runs.plan_file import frozen_definition, read_names  # pydantic and more: a child is given settings
 
     definition = frozen_definition(directory, term)
     options = definition.mlflow
-    run, _, _ = read_plan(directory, term)
+    run = read_names(directory, term).run
     return settings_for(
         directory,
         tracking_uri_of(directory, tracking_uri or options.tracking_uri),
         experiment or options.experiment or definition.name,
-        run.run,
+        run,
         record_trials or options.record_trials,
         record_models or options.record_models,
     )

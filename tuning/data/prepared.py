@@ -1,0 +1,95 @@
+"""A customer's rows on their way to a study: read, given to the user's `prepare`, checked and split.
+
+Workers, `tuning validate`, the look at the target before a run, and predictions all come through here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tuning.data.customers import Customer
+from tuning.definition.definition import Definition
+from tuning.definition.run_spec import RunSpec
+from tuning.evaluation.metrics import Metric
+from tuning.evaluation.study_data import StudyData, keep_scorable_folds, study_data
+from tuning.models.base import Family
+from tuning.models.entries import own_families
+from tuning.storage.run_directory import RunDirectory
+from tuning.user_code import apply_prepare, load_function
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class OwnCode:
+    """The user's own Python that a definition names, each piece loaded when it is first needed.
+
+    Attributes:
+        definition: names the code.
+        directory: of the run that has a copy of it; None while there is no run, for the files themselves.
+    """
+
+    definition: Definition
+    directory: RunDirectory | None = None
+
+    @cached_property
+    def prepare(self) -> Function | None:
+        """The function that every customer's rows go through; None without one."""
+        name = self.definition.prepare
+        return None if name is None else load_function(name, self.directory)
+
+    @cached_property
+    def metric(self) -> Function | None:
+        """The metric's function; None where it is a scorer of scikit-learn or a figure that an objective reports."""
+        if not self.definition.own_metric or self.definition.metric is None:
+            return None
+        return load_function(self.definition.metric, self.directory)
+
+    @cached_property
+    def families(self) -> Mapping[str, Family]:
+        """The families of the user's own models, by name."""
+        return own_families(self.definition.models, self.directory, self.definition.allow_pickle)
+
+    def loaded(self) -> OwnCode:
+        """Itself, after everything has been loaded."""
+        _ = self.prepare, self.metric, self.families
+        return self
+
+    def frame(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Rows as `prepare` gives them back; `CustomerError` when it fails."""
+        return rows if self.prepare is None else apply_prepare(self.prepare, rows)
+
+
+@dataclass(frozen=True)
+class CustomerData:
+    """Gives customers their data.
+
+    Attributes:
+        spec: of the run.
+        code: the user's functions and models.
+        rows: reads a customer's rows, or raises a `CustomerError`.
+    """
+
+    spec: RunSpec
+    code: OwnCode
+    rows: Callable[[Customer], pd.DataFrame]
+
+    def frame(self, customer: Customer) -> pd.DataFrame:
+        """The customer's rows after `prepare`, which is what an objective gets; `CustomerError` says what is wrong."""
+        return self.code.frame(self.rows(customer))
+
+    def prepared(self, customer: Customer) -> StudyData:
+        """The customer's rows checked and split for its study; `CustomerError` says why they cannot be used."""
+        assert self.spec.task is not None
+        data = study_data(self.frame(customer), self.spec.definition, self.spec.task, customer.id, self.code.families)
+        return keep_scorable_folds(data, self.metric(data))
+
+    def metric(self, data: StudyData) -> Metric:
+        """The run's metric on this customer's classes."""
+        return Metric(self.spec.metric, data.task, self.code.metric)

@@ -1,0 +1,59 @@
+"""What a run searches: its definition, and what that leaves open, resolved once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from schedulers import stopping
+from schedulers.spec import Mode
+from schedulers.stopping import RuleSpec
+from search_spaces import SearchSpace
+from tuning.definition.definition import Definition
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """A definition together with what planning made of it.
+
+    It is resolved once, written into the plan file and read by workers, which resolve nothing again: another version
+    of a library on another machine cannot give them another search space.
+
+    Attributes:
+        definition: as the run keeps it, so that the user's code is found in the run directory.
+        task: "regression", "binary" or "multiclass"; None for an objective.
+        metric: its name.
+        mode: the metric's better direction, "max" or "min".
+        space: the run's search space, without models that cannot do the task. A customer may have another one.
+        stop: the stopping rules of every study, the seconds of a comparison among them.
+    """
+
+    definition: Definition
+    task: str | None
+    metric: str
+    mode: Mode
+    space: SearchSpace
+    stop: tuple[RuleSpec, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the definition as plain values."""
+        return {
+            "task": self.task,
+            "metric": self.metric,
+            "mode": self.mode,
+            "space": self.space.to_dict(),
+            "stop": {rule.name: rule.to_dict() for rule in self.stop},
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], definition: Definition) -> RunSpec:
+        """What `to_dict` wrote, with its definition."""
+        return cls(
+            definition=definition,
+            task=values["task"],
+            metric=values["metric"],
+            mode=values["mode"],
+            space=SearchSpace.from_dict(values["space"]),
+            stop=stopping.parse(values["stop"]),
+        )

@@ -1,0 +1,144 @@
+"""The studies of a run: one per customer, or one per algorithm and seed of a comparison; each checked beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from schedulers import SchedulerSpec
+from search_spaces import SearchSpace, SpaceError
+from search_spaces.algorithms import Algorithm
+from tuning.data.customers import Customer
+from tuning.data.prepared import OwnCode
+from tuning.definition.methods import Method
+from tuning.definition.run_spec import RunSpec
+from tuning.errors import PlanError
+from tuning.planning.model_space import check_configurations, check_installed, check_savable
+from tuning.planning.pbt_checks import check_population
+from tuning.planning.resolution import resolve_space
+from tuning.seeds import derive
+from tuning.study import warm_start
+from tuning.study.study import Study
+
+SHOWN_LABELS = 4  # parameters in a note
+Spec = TypeVar("Spec", Algorithm, SchedulerSpec)
+
+
+def make_studies(spec: RunSpec, customers: Sequence[Customer], code: OwnCode) -> tuple[Study, ...]:
+    """The studies of some customers; `PlanError` says which of their search spaces cannot be searched."""
+    spaces: dict[str, SearchSpace] = {}
+    for options in (customer.options for customer in customers):
+        if options is None or options.search_space is None or (key := _space_key(options.search_space)) in spaces:
+            continue
+        other = spec.definition.model_copy(update={"search_space": options.search_space})
+        spaces[key] = resolve_space(other, spec.task, spec.metric, code.families)[0]
+    return tuple(study for customer in customers for study in _of_customer(spec, customer, spaces))
+
+
+def _of_customer(spec: RunSpec, customer: Customer, spaces: dict[str, SearchSpace]) -> list[Study]:
+    """A customer's studies: one, or one per algorithm and seed of a comparison.
+
+    Those of a comparison are paired: they share the customer's folds, its start point and, per repetition, their
+    seed; only an algorithm that is given twice gets another one, to show what luck does. spaces: by `_space_key`, of
+    customers with one of their own.
+    """
+    definition, options = spec.definition, customer.options
+    space, trials, resources = spec.space, definition.trials, definition.resources
+    if options is not None:
+        space = space if options.search_space is None else spaces[_space_key(options.search_space)]
+        trials, resources = options.trials or trials, options.resources or resources
+    if definition.compare is None:
+        return [
+            Study(
+                id=customer.id,
+                customer=customer,
+                algorithm=definition.algorithm,
+                scheduler=definition.scheduler,
+                seed=derive(definition.seed, "study", customer.id),
+                space=space,
+                trials=trials,
+                resources=resources,
+            )
+        ]
+    return [
+        Study(
+            id=compared_id(customer.id, method, number),
+            customer=customer,
+            algorithm=method.algorithm,
+            scheduler=method.scheduler,
+            seed=derive(definition.seed, "study", customer.id, number, *([method.repeat] if method.repeat else [])),
+            space=space,
+            trials=trials,
+            resources=resources,
+        )
+        for number in range(definition.compare.seeds)
+        for method in definition.compare.algorithms
+    ]
+
+
+def compared_id(customer: str, method: Method, number: int) -> str:
+    """The id of one study of a comparison."""
+    return f"{customer}/{method.label}/{number}"
+
+
+def _space_key(space: SearchSpace | str) -> str:
+    return space if isinstance(space, str) else space.fingerprint()
+
+
+def check_studies(spec: RunSpec, studies: Sequence[Study], code: OwnCode) -> list[str]:
+    """Notes on what the studies cannot do; `PlanError` when something cannot work at all."""
+    definition, space = spec.definition, spec.space
+    if spec.task is not None:
+        check_installed(space)
+        written = (definition.search_space, *(entry.search_space for entry in definition.models))
+        if any(each is not None and not isinstance(each, str) for each in written):
+            check_configurations(space, code.families, spec.task)
+        if definition.save_models:
+            check_savable(code.families)
+    check_population(definition, distinct(study.scheduler for study in studies), space, code.families)
+    algorithms = distinct(study.algorithm for study in studies)
+    for algorithm in algorithms:
+        try:
+            algorithm.check(space, definition.trials)
+        except SpaceError as error:
+            raise PlanError(f"algorithm {algorithm.name!r}: {error}") from error
+    own = {study.customer.id: study.space for study in studies if study.space is not space}
+    return [
+        *_losses(algorithms, space),
+        *_ends(algorithms, space, definition.trials),
+        *warm_start.check(definition.warm_start, space, own, definition.trials),
+    ]
+
+
+def distinct(specs: Iterable[Spec]) -> list[Spec]:
+    """Each specification once, in order; thousands of studies share a few."""
+    by_identity = {id(spec): spec for spec in specs}
+    return list({repr(spec): spec for spec in by_identity.values()}.values())
+
+
+def _losses(algorithms: Sequence[Algorithm], space: SearchSpace) -> Iterator[str]:
+    """What the algorithms cannot be told of the run's space, each sentence once."""
+    by_sentence: dict[str, dict[str, None]] = {}
+    for algorithm in algorithms:
+        for sentence in algorithm.losses(space):
+            label, _, what = sentence.partition(": ")
+            by_sentence.setdefault(f"{algorithm.name}: {what or label}", {})[label if what else ""] = None
+    for sentence, labels in by_sentence.items():
+        names = [label for label in labels if label]
+        shown = ", ".join(names[:SHOWN_LABELS])
+        more = f" and {len(names) - SHOWN_LABELS} more" if len(names) > SHOWN_LABELS else ""
+        yield f"{sentence}{f' ({shown}{more})' if names else ''}."
+
+
+def _ends(algorithms: Sequence[Algorithm], space: SearchSpace, trials: int) -> Iterator[str]:
+    """How many configurations there are where an algorithm has an end."""
+    for algorithm in algorithms:
+        size = algorithm.count(space)
+        if size is None:
+            continue
+        left = (
+            f"{trials} trials leave {size - trials:,} untried"
+            if size > trials
+            else "a study ends with the last of them"
+        )
+        yield f"{algorithm.name}: {size:,} configurations, the default one included; {left}."
