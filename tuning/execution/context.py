@@ -117,7 +117,7 @@ class WorkerContext:
 
 def _model_training(data: StudyData, metric: Metric) -> Training:
     def stepped(config: Configuration) -> SteppedFamily | None:
-        found = data.family(config[MODEL])
+        found = data.family(str(config[MODEL]))
         return found if isinstance(found, SteppedFamily) else None
 
     def shape(config: Configuration) -> TrialShape:

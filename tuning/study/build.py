@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import cast
 
 import schedulers
 from schedulers.mutation import NO_MUTATIONS
@@ -48,11 +49,11 @@ def build_scheduler(
     varied = mutations(space, config, frozen or (), MODEL) if spec.mutates else NO_MUTATIONS
     if spec.needs_state and (frozen is None or not spec.usable(varied)):
         spec = schedulers.parse("fifo")
-    scheduler: Scheduler = spec.build(
+    built = spec.build(
         metric=SCORE,
         mode=mode,
         max_steps=race_steps,
         seed=derive(study.seed, "scheduler", family_of(config)),
         mutations=varied,
     )
-    return scheduler
+    return cast(Scheduler, built)  # its own protocol names the parts of a trial that it uses
