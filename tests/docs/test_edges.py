@@ -28,6 +28,7 @@ EDGES = [
     ("sklearn.neural_network", "MLPClassifier._validate_input", "models/families/mlp.py checks the same rows once"),
     ("sklearn.neural_network._stochastic_optimizers", "AdamOptimizer", "models/families/mlp.py sets its learning rate"),
     ("sklearn.neural_network._stochastic_optimizers", "SGDOptimizer", "models/families/mlp.py sets its learning rate"),
+    ("mlflow.store.tracking.sqlalchemy_store", "SqlAlchemyStore", "tracking/stores/database.py makes databases by it"),
     (
         "mlflow.store.tracking.dbmodels.models",
         "SqlExperiment.__table__",

@@ -16,7 +16,6 @@ from mlflow_records import by_name, runs_in
 
 from tuning import RunResult, TuneRunner
 from tuning.cli.main import main
-from tuning.tracking.stores.template import cache_file
 
 CUSTOMERS = ("customer-01", "customer-02", "customer-loyal")
 SEARCH = {"name": "demo", "customers": list(CUSTOMERS), "target": "churned", "trials": 3}
@@ -136,13 +135,8 @@ def test_the_same_folder_with_another_run_is_another_search(done: RunResult, uri
 
 
 def test_without_a_word_everything_is_in_the_run_and_nothing_elsewhere(
-    tmp_path: Path, migrated_database: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    cached = cache_file()
-    assert cached is not None
-    cached.parent.mkdir(parents=True)
-    shutil.copy(migrated_database, cached)
     write_customers(tmp_path / "customers")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,7 @@ class Predictor:
     def __init__(self, model: CustomerModel) -> None:
         self.model = model
 
-    def predict(self, frame: pd.DataFrame, params: dict[str, Any] | None = None) -> np.ndarray:
+    def predict(self, frame: pd.DataFrame, params: dict[str, object] | None = None) -> np.ndarray:
         return self.model.predict(frame)
 
 

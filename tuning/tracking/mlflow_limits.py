@@ -13,7 +13,6 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
 
 KEY_LIMIT = 250
 PARAM_LIMIT = 6000
@@ -69,7 +68,7 @@ def keys(names: Iterable[str]) -> dict[str, str]:
     return result
 
 
-def flatten(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(config: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     """(dotted name, value) of every leaf; lists become JSON text, an empty mapping is a leaf."""
     for name, value in config.items():
         dotted = f"{prefix}{name}"
@@ -81,7 +80,7 @@ def flatten(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield dotted, value
 
 
-def params(config: Mapping[str, Any]) -> dict[str, str]:
+def params(config: Mapping[str, object]) -> dict[str, str]:
     """A configuration as MLflow params."""
     leaves = dict(flatten(config))
     names = keys(leaves)

@@ -1,6 +1,6 @@
 """Winners as MLflow 3 models: signature, five rows as an example, pinned requirements, found on their customer's run.
 
-Everything MLflow would otherwise find out by itself (by importing the model in a fresh process: 7.5 s each) is told.
+MLflow is given everything that it would find out by importing the model in a fresh process, which takes 7.5 s each.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import tempfile
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tuning.models.customer_model import describe_model
 from tuning.records.schema import OK, StudyRecord
@@ -19,6 +19,10 @@ from tuning.tracking import mlflow_limits
 from tuning.tracking.identity import Search
 from tuning.tracking.stores.store import Store
 from tuning.tracking.tracked_runs import CUSTOMER_TAG, KEY_TAG, PREFIX, RUN_TAG, SEARCH_TAG
+
+if TYPE_CHECKING:
+    from mlflow.entities import LoggedModel
+    from mlflow.models import Model
 
 PACKAGES = ("tuning-service", "scikit-learn", "skops", "numpy", "pandas", "pyarrow")
 OF_FAMILY = {"xgboost": "xgboost", "lightgbm": "lightgbm"}
@@ -57,7 +61,7 @@ class ModelLogger:
         if there is not None:
             if there.tags.get(DIGEST_TAG) == record.model_sha256:
                 return
-            self.client.delete_logged_model(there.model_id)  # of a study that has gone on with more trials
+            self.client.delete_logged_model(there.model_id)  # of a study that was resumed with more trials
         assert record.model_path is not None
         description = describe_model(self.directory, record.model_path, record.model_sha256)
         run_id = self.store.run_id(key)
@@ -84,7 +88,7 @@ class ModelLogger:
         self.client.log_outputs(run_id, [LoggedModelOutput(made.model_id, 0)])
         self.logged[key] = self.client.finalize_logged_model(made.model_id, LoggedModelStatus.READY)
 
-    def _logged(self) -> dict[str, Any]:
+    def _logged(self) -> dict[str, LoggedModel]:
         from mlflow.exceptions import MlflowException
 
         try:
@@ -94,7 +98,7 @@ class ModelLogger:
                 raise
             raise NoModelsError(f"models are not in MLflow: its server is older than MLflow 3 ({error})") from error
 
-    def _find(self) -> dict[str, Any]:
+    def _find(self) -> dict[str, LoggedModel]:
         """The models that are there, by key; one that was cut short is deleted, to be made again."""
         from mlflow.entities import LoggedModelStatus
 
@@ -129,7 +133,7 @@ class ModelLogger:
             (target / name.rpartition("/")[2]).write_bytes(self.directory.read(name))
 
 
-def _save(target: Path, source: Path, description: dict[str, Any], model: Any) -> None:
+def _save(target: Path, source: Path, description: dict[str, Any], model: Model) -> None:
     import mlflow.pyfunc
     import pandas as pd
     from mlflow.models import ModelSignature

@@ -152,8 +152,12 @@ def default_tracking_uri(directory: RunDirectory) -> str:
             "database cannot be placed in it. Set the tracking URI (a server, PostgreSQL or sqlite:///file), "
             "or switch MLflow off."
         )
-    path = directory.path(DATABASE).replace("%", "%25").replace("?", "%3F")  # what has a meaning in a URI
-    return f"sqlite:///{path}"
+    return sqlite_uri(directory.path(DATABASE))
+
+
+def sqlite_uri(path: str) -> str:
+    """The URI of a SQLite file; characters with a meaning in a URI are escaped."""
+    return f"sqlite:///{path.replace('%', '%25').replace('?', '%3F')}"
 
 
 def default_artifacts(directory: RunDirectory, tracking_uri: str) -> str | None:

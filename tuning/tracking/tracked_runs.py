@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any
 
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, StudyRecord, TrialRecord, canonical
 from tuning.storage.names import mask_in
@@ -59,6 +58,7 @@ _STUDY_TEXT = tuple(
 
 NO_MODEL_NOTE = "No model: "
 
+Change = tuple[int, dict[str, object]]  # the step from which values of hyperparameters hold
 MetricPoint = tuple[str, float, int, int]  # key, value, step, milliseconds since 1970
 
 
@@ -174,8 +174,8 @@ def ended(record: StudyRecord) -> int:
 def replaces(new: TrackedRun, status: str, trials: float, end: int | None) -> bool:
     """Whether a run must be written although one with its key is there, with that status, number of trials and end.
 
-    A run that is complete stays as it is, except a search's summary, and a study that has gone on: with more trials,
-    whatever the clock said then and now, or with as many and a later end.
+    A run that is complete stays as it is. Exceptions: a search's summary, and a study that was resumed with more trials
+    (whatever the clock said then and now) or with as many and a later end.
     """
     if new.kind == SUMMARY:
         return True
@@ -209,7 +209,7 @@ def open_study(record: TrialRecord, search: Search) -> TrackedRun:
     )
 
 
-def schedule(text: str | None) -> list[tuple[int, dict[str, Any]]]:
+def schedule(text: str | None) -> list[Change]:
     """(step, the values that held from it) of a trial whose hyperparameters changed; [] for all others.
 
     Reads a JSON list of `[step, config]` pairs or of objects with `step` and `config`.
@@ -225,9 +225,7 @@ def schedule(text: str | None) -> list[tuple[int, dict[str, Any]]]:
         return []  # the text itself is kept as a tag
 
 
-def _trial_metrics(
-    record: TrialRecord, start: int, end: int, changes: list[tuple[int, dict[str, Any]]]
-) -> Iterator[MetricPoint]:
+def _trial_metrics(record: TrialRecord, start: int, end: int, changes: list[Change]) -> Iterator[MetricPoint]:
     further = [name for step in record.steps for name in step.metrics]
     names = mlflow_limits.keys(dict.fromkeys([record.metric, *further, *record.metrics]))
     objective = names[record.metric]
@@ -244,12 +242,12 @@ def _trial_metrics(
         yield names[name], value, last, end
     yield "fit_seconds", record.fit_seconds, 0, end  # the trial's own length is the run's
     for step_number, config in changes:
-        for name, value in mlflow_limits.flatten(config):
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                yield mlflow_limits.key(f"hp.{name}"), float(value), step_number, when.get(step_number, start)
+        for name, setting in mlflow_limits.flatten(config):
+            if isinstance(setting, int | float) and not isinstance(setting, bool):
+                yield mlflow_limits.key(f"hp.{name}"), float(setting), step_number, when.get(step_number, start)
 
 
-def _plain(record: StudyRecord) -> dict[str, Any]:
+def _plain(record: StudyRecord) -> dict[str, object]:
     row = {column.name: getattr(record, column.name) for column in fields(record)}
     # JSON has no NaN; a reader of the tag should not need Python.
     return {

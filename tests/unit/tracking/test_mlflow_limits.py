@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlflow.entities import Metric, Param, RunTag
@@ -15,7 +12,6 @@ from mlflow.utils import validation
 from tuning.tracking import mlflow_limits
 from tuning.tracking.identity import Search, experiment_name
 from tuning.tracking.stores.batches import batches
-from tuning.tracking.stores.bulk_insert import copy_text
 
 names = st.one_of(
     st.text(max_size=40), st.sampled_from(["..", ".", "/", "a//b", "a/../b", "x" * 300, "ä/ö", "a:b", "\0"])
@@ -108,9 +104,3 @@ def test_ids_are_mlflows_and_depend_on_every_part() -> None:
     assert len(ids) == 6
     for value in ids:
         validation._validate_run_id(value)
-
-
-@pytest.mark.parametrize("value", ["a\tb", "a\\b", "a\nb\r", r"\N", "ü", "", 'say "x", y', r"\."])
-def test_text_for_postgres_means_itself(value: str) -> None:
-    text = copy_text([(value, 1), (value, 2)])
-    assert list(csv.reader(io.StringIO(text, newline=""))) == [[value, "1"], [value, "2"]]

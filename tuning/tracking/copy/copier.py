@@ -1,4 +1,4 @@
-"""Record parts into a tracking store. The live writer and `tuning mlflow sync` are both this one class.
+"""Record parts into a tracking store: the one class that every copy uses.
 
 Parts may arrive in any order, twice, and again after a crash: runs are keyed by (run, study, trial), and a
 store leaves a complete run as it is.
@@ -42,7 +42,7 @@ class CopyProgress:
     models: int = 0
     rejected: int = 0
     error: str | None = None
-    counted: set[str] = field(default_factory=set)  # of the batch at hand, which may take several attempts
+    counted: set[str] = field(default_factory=set)  # of the current batch, which may take several attempts
 
     def done(self, run: TrackedRun) -> None:
         """Take note of a run that is in the store."""
@@ -87,7 +87,7 @@ class Copier:
         self._summary = False
 
     def add(self, part: str) -> None:
-        """Queue a part; one that was queued before is passed over."""
+        """Queue a part; one that was queued before is ignored."""
         if part in self._known:
             return
         self._known.add(part)
@@ -253,7 +253,7 @@ class Copier:
             self._most_models = 0
 
     def _put(self, store: Store, runs: list[TrackedRun]) -> None:
-        """Write runs; one that the store refuses is counted and passed over, all others are written."""
+        """Write runs; one that the store refuses is counted and left out, all others are written."""
         if not runs:
             return
         try:

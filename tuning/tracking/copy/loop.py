@@ -21,7 +21,7 @@ class CopyLoop:
     """Copies parts until there are no more; when something fails, says so, waits a little longer each time, goes on.
 
     patience: seconds that the store may fail without a success, once no more parts come, before this gives up; until
-    then it waits for ever. progress: told how the copy stands, after every change. tracking_uri: its secrets are
+    then it waits for ever. progress: called with the status after every change. tracking_uri: its secrets are
     masked in errors. nice: let the store say how far this process steps back for others.
     """
 

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -39,6 +39,9 @@ from tuning.tracking.tracked_runs import (
     replaces,
     user,
 )
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
 
 THREADS = 4
 PAGE = 1000
@@ -204,7 +207,7 @@ class ClientStore:
 
     def _remember(self, condition: str) -> int:
         """Take note of the runs that fulfil a condition; of several with one key, one stays."""
-        same: defaultdict[str, list[Any]] = defaultdict(list)
+        same: defaultdict[str, list[Run]] = defaultdict(list)
         token = None
         while True:
             page = _persist(
@@ -230,7 +233,7 @@ class ClientStore:
         self.client.delete_run(extra)
 
 
-def _trials(run: Any) -> float:
+def _trials(run: Run) -> float:
     """How far a study's run on the server has come."""
     return float(run.data.metrics.get(TRIALS, 0.0))
 

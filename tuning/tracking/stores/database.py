@@ -1,4 +1,4 @@
-"""A tracking database before it is written to: made once, by one process, and its experiment."""
+"""A tracking database before it is written to: created once, by one process, with its experiment."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+import sqlalchemy
+
 from tuning.tracking.identity import experiment_name
-from tuning.tracking.stores.template import new_database
+from tuning.tracking.settings import ARTIFACTS, sqlite_uri
+from tuning.tracking.stores.tables import EXPERIMENT_TAGS, EXPERIMENTS
 
 if TYPE_CHECKING:
-    import sqlalchemy
+    from mlflow import MlflowClient
 
 CACHE_KIB = 64 * 1024
 ACTIVE = "active"
@@ -37,17 +40,36 @@ class DeletedError(Exception):
         )
 
 
-def prepare(tracking_uri: str) -> None:
-    """Create the database and its tables when they are missing: a SQLite file in 0.05 s, if one was made before on this
-    machine, else in 2 to 6 s.
+def prepare(tracking_uri: str, artifacts: str | None = None) -> None:
+    """Let MLflow create the database and its tables when they are missing; takes some seconds.
 
-    Two searches that start together must not both migrate a fresh database, so a lock is held meanwhile: a
+    Two searches that start together must not both migrate a fresh database, so a lock is held in the meantime: a
     file of this machine. An older schema is left alone: MLflow's error says how to upgrade it.
+
+    artifacts: where MLflow's own experiment 0 keeps its artifacts; default: `mlruns` beside a SQLite file.
     """
     with _alone(tracking_uri):
         path = database_file(tracking_uri)
-        if path is None or not new_database(path):
-            client(tracking_uri).search_experiments(max_results=1)
+        if path is None:
+            _create(tracking_uri, artifacts or ARTIFACTS)
+        elif not path.exists():
+            _create_file(path, artifacts or str(path.parent / ARTIFACTS))
+
+
+def _create(tracking_uri: str, artifacts: str) -> None:
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    SqlAlchemyStore(tracking_uri, artifacts)
+
+
+def _create_file(path: Path, artifacts: str) -> None:
+    """Make a SQLite database whole or not at all: this process may be killed while MLflow migrates it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".mlflow-", dir=path.parent) as folder:
+        fresh = Path(folder, path.name)
+        _create(sqlite_uri(str(fresh)), artifacts)
+        with suppress(FileExistsError):
+            os.link(fresh, path)  # unlike a rename, never replaces a file
 
 
 def database_file(tracking_uri: str) -> Path | None:
@@ -60,7 +82,6 @@ def database_file(tracking_uri: str) -> Path | None:
 
 def revision(tracking_uri: str) -> str | None:
     """The revision of the database's schema; None when it has none yet. A SQLite file is not created by asking."""
-    import sqlalchemy
 
     path = database_file(tracking_uri)
     if path is not None and not path.exists():
@@ -86,10 +107,9 @@ def usable_uri(tracking_uri: str) -> str:
 
 def engine_for(tracking_uri: str) -> sqlalchemy.engine.Engine:
     """An engine whose every wait is bounded, so that an outage is noticed within seconds."""
-    import sqlalchemy
 
     url = sqlalchemy.make_url(tracking_uri)
-    options: dict[str, Any] = {}
+    options: dict[str, str | int | float] = {}
     if url.get_backend_name() == "sqlite":
         if url.database in (None, "", ":memory:"):
             raise ValueError(f"{tracking_uri} is a database in memory; name a file, such as sqlite:///mlflow.db.")
@@ -101,8 +121,9 @@ def engine_for(tracking_uri: str) -> sqlalchemy.engine.Engine:
             "keepalives_idle": 10,
             "options": "-c statement_timeout=60000 -c lock_timeout=10000",
         }
-    pool: dict[str, Any] = {"pool_size": 1, "max_overflow": 1, "pool_pre_ping": True}
-    engine = sqlalchemy.create_engine(url, **pool, connect_args=options, hide_parameters=True)
+    engine = sqlalchemy.create_engine(
+        url, pool_size=1, max_overflow=1, pool_pre_ping=True, connect_args=options, hide_parameters=True
+    )
     if url.get_backend_name() == "sqlite":
         # SQLite's own 2 MB are outgrown by a database of some thousand trials.
         sqlalchemy.event.listen(engine, "connect", lambda raw, _: raw.execute(f"PRAGMA cache_size = -{CACHE_KIB}"))
@@ -123,7 +144,7 @@ def experiment_id(tracking_uri: str, name: str, artifacts: str | None) -> str:
         try:
             return str(mlflow_client.create_experiment(name, artifacts, KIND))
         except MlflowException as error:
-            # Another search may have created it meanwhile, or it was created and the reply got lost.
+            # Another search may have created it in the meantime, or it was created and the reply got lost.
             found = mlflow_client.get_experiment_by_name(name)
             if found is None:
                 raise error
@@ -137,9 +158,6 @@ def experiment_row(engine: sqlalchemy.Engine, name: str, artifacts: str) -> tupl
 
     artifacts: of an experiment that has to be created: an absolute path or a URI. Raises as `experiment_id` does.
     """
-    import sqlalchemy
-
-    from tuning.tracking.stores.tables import EXPERIMENT_TAGS, EXPERIMENTS
 
     name = experiment_name(name)
     columns = EXPERIMENTS.c
@@ -161,11 +179,11 @@ def experiment_row(engine: sqlalchemy.Engine, name: str, artifacts: str) -> tupl
                 tags = [{"experiment_id": number, "key": key, "value": value} for key, value in KIND.items()]
                 connection.execute(EXPERIMENT_TAGS.insert(), tags)
         except sqlalchemy.exc.IntegrityError:
-            continue  # another search has created it meanwhile
+            continue  # another search has created it in the meantime
     raise OSError(f"The experiment {name!r} can neither be read nor created.")
 
 
-def client(tracking_uri: str) -> Any:
+def client(tracking_uri: str) -> MlflowClient:
     """MLflow's client for a URI, without touching the process's global tracking URI."""
     from mlflow import MlflowClient
 

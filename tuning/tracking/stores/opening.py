@@ -18,7 +18,7 @@ def open_store(tracking_uri: str, search: Search, artifacts: str | None) -> Stor
         tracking_uri = usable_uri(tracking_uri)
         found = revision(tracking_uri)
         if found is None:
-            prepare(tracking_uri)
+            prepare(tracking_uri, artifacts)
             found = revision(tracking_uri)
         if found in TESTED_REVISIONS:
             return BulkStore(tracking_uri, search, artifacts)

@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import sqlalchemy
 
 from tuning.tracking import mlflow_limits
 from tuning.tracking.identity import Search
 from tuning.tracking.settings import ARTIFACTS, absolute
-from tuning.tracking.stores.bulk_insert import Row, copy, insert
+from tuning.tracking.stores import tables
+from tuning.tracking.stores.bulk_insert import Row, insert
 from tuning.tracking.stores.database import client, engine_for, experiment_row
 from tuning.tracking.stores.store import RejectedError
 from tuning.tracking.tracked_runs import (
@@ -37,7 +40,7 @@ from tuning.tracking.tracked_runs import (
 )
 
 if TYPE_CHECKING:
-    import sqlalchemy
+    from mlflow import MlflowClient
 
 TESTED_REVISIONS = frozenset({"dc11669786a5"})  # MLflow 3.17
 ARTIFACT_URI_LIMIT = 200
@@ -59,6 +62,7 @@ _RUN_COLUMNS = (
     "experiment_id",
 )
 _METRIC_COLUMNS = ("run_uuid", "key", "step", "timestamp", "value", "is_nan")
+MetricRow = tuple[str, str, int, int, float, bool]
 _TEXT_COLUMNS = ("run_uuid", "key", "value")
 
 
@@ -72,8 +76,6 @@ class BulkStore:
     niceness = 0
 
     def __init__(self, tracking_uri: str, search: Search, artifacts: str | None) -> None:
-        from tuning.tracking.stores import tables
-
         self.engine = engine_for(tracking_uri)
         self.tracking_uri = tracking_uri
         self.experiment, location = experiment_row(self.engine, search.experiment, absolute(artifacts or ARTIFACTS))
@@ -84,14 +86,9 @@ class BulkStore:
         self.ids = self._foreign_ids(search)
 
     @cached_property
-    def client(self) -> Any:
+    def client(self) -> MlflowClient:
         """Costs 2 seconds of CPU: models need it, runs do not."""
         return client(self.tracking_uri)
-
-    @property
-    def driver(self) -> Any:
-        """The database's driver: COPY goes past SQLAlchemy, and so do its errors."""
-        return self.engine.dialect.dbapi
 
     def log_artifacts(self, key: str, folder: Path) -> None:
         location = f"{self.artifacts}/{self.run_id(key)}/artifacts"
@@ -101,13 +98,10 @@ class BulkStore:
             self.client.log_artifacts(self.run_id(key), str(folder))
 
     def write(self, runs: Sequence[TrackedRun], done: Callable[[TrackedRun], None]) -> None:
-        import sqlalchemy
-
-        wrapped = (sqlalchemy.exc.DataError, sqlalchemy.exc.IntegrityError)
         try:
             with self.engine.begin() as connection:
                 self._write(connection, runs)
-        except (*wrapped, self.driver.DataError, self.driver.IntegrityError, OverflowError, ValueError) as error:
+        except (sqlalchemy.exc.DataError, sqlalchemy.exc.IntegrityError, OverflowError, ValueError) as error:
             raise RejectedError(str(getattr(error, "orig", None) or error)) from error
         for run in runs:
             done(run)
@@ -115,7 +109,7 @@ class BulkStore:
     def mark(self, tags: Mapping[str, Mapping[str, str]]) -> None:
         wanted = {self.run_id(key): values for key, values in tags.items()}
         with self.engine.connect() as connection:
-            present = {(row[0], row[1]): row[2] for row in self._tags_of(connection, list(wanted))}
+            present = self._best_tags(connection, list(wanted))
             there = self._there(connection, list(wanted))
         rows = [
             (run_uuid, name, value)
@@ -135,8 +129,6 @@ class BulkStore:
         return self.ids.get(key, key)
 
     def _foreign_ids(self, search: Search) -> dict[str, str]:
-        import sqlalchemy
-
         tagged, of_search = self.tags.alias(), self.tags.alias()
         query = sqlalchemy.select(tagged.c.value, tagged.c.run_uuid).where(
             tagged.c.key == KEY_TAG,
@@ -149,8 +141,6 @@ class BulkStore:
 
     def _there(self, connection: sqlalchemy.Connection, ids: Sequence[str]) -> dict[str, tuple[str, float, int | None]]:
         """Status, number of trials and end of those runs that are there."""
-        import sqlalchemy
-
         found: dict[str, tuple[str, float, int | None]] = {}
         columns, latest = self.runs.c, self.latest.c
         count = (latest.run_uuid == columns.run_uuid) & (latest.key == TRIALS)
@@ -162,18 +152,18 @@ class BulkStore:
                 found[run_uuid] = (status, trials or 0.0, end)
         return found
 
-    def _tags_of(self, connection: sqlalchemy.Connection, ids: Sequence[str]) -> Iterator[Any]:
-        import sqlalchemy
-
+    def _best_tags(self, connection: sqlalchemy.Connection, ids: Sequence[str]) -> dict[tuple[str, str], str]:
+        """(run, tag) → value of the tags that `mark` sets."""
         tags = self.tags.c
+        found: dict[tuple[str, str], str] = {}
         for chunk in _chunks(ids, _LOOKUP):
             query = sqlalchemy.select(tags.run_uuid, tags.key, tags.value)
-            yield from connection.execute(query.where(tags.run_uuid.in_(chunk), tags.key == BEST_TAG))
+            for run_uuid, key, value in connection.execute(query.where(tags.run_uuid.in_(chunk), tags.key == BEST_TAG)):
+                found[run_uuid, key] = value
+        return found
 
     def _clear(self, connection: sqlalchemy.Connection, studies: Sequence[str]) -> None:
         """Remove what a study's earlier record has left and its new one may not overwrite."""
-        import sqlalchemy
-
         tags = self.tags.c
         children = sqlalchemy.select(tags.run_uuid).where(tags.key == PARENT_TAG, tags.value.in_(studies))
         ours = tags.key.like(f"{PREFIX}%") | ((tags.key == NOTE_TAG) & tags.value.like(f"{NO_MODEL_NOTE}%"))
@@ -183,27 +173,25 @@ class BulkStore:
 
     def _write(self, connection: sqlalchemy.Connection, runs: Sequence[TrackedRun]) -> None:
         there = self._there(connection, [self.run_id(run.key) for run in runs])
-        fresh, again = _Rows(), _Rows()  # of runs that are not there yet, and of those that are overwritten
+        rows = _Rows()
         cleared: list[str] = []
         for run in runs:
             run_uuid = self.run_id(run.key)
             before = there.get(run_uuid)
-            if before is None:
-                self._add(fresh, run_uuid, run)
-            elif replaces(run, *before):
+            if before is not None:
+                if not replaces(run, *before):
+                    continue
                 if before[0] != RUNNING and run.kind == STUDY:
                     cleared.append(run_uuid)
-                self._add(again, run_uuid, run)
+            self._add(rows, run_uuid, run)
         if cleared:
             self._clear(connection, cleared)
-        if self.engine.dialect.name == "sqlite" or not self._copied(connection, fresh):
-            self._insert(connection, fresh)
-        self._insert(connection, again)
+        self._insert(connection, rows)
 
     def _add(self, rows: _Rows, run_uuid: str, run: TrackedRun) -> None:
         rows.runs.append(self._run_row(run_uuid, run))
         rows.params += [(run_uuid, key, value) for key, value in run.params.items()]
-        history: list[Row] = [
+        history: list[MetricRow] = [
             (run_uuid, key, step, when, *mlflow_limits.stored(value)) for key, value, step, when in run.metrics
         ]
         rows.metrics += history
@@ -213,29 +201,12 @@ class BulkStore:
             rows.tags.append((run_uuid, PARENT_TAG, self.run_id(run.parent)))
 
     def _insert(self, connection: sqlalchemy.Connection, rows: _Rows) -> None:
-        for table, columns, values, replace in self._by_table(rows):
-            insert(connection, table, columns, values, replace)
-
-    def _by_table(self, rows: _Rows) -> Iterator[tuple[sqlalchemy.Table, Sequence[str], list[Row], Sequence[str]]]:
-        """(table, columns, rows, columns that are overwritten), a run before what refers to it."""
-        yield self.runs, _RUN_COLUMNS, rows.runs, ("name", "status", "start_time", "end_time")
-        yield self.params, _TEXT_COLUMNS, rows.params, ("value",)
-        yield self.metrics, _METRIC_COLUMNS, rows.metrics, ()
-        yield self.latest, _METRIC_COLUMNS, rows.latest, _METRIC_COLUMNS[2:]
-        yield self.tags, _TEXT_COLUMNS, rows.tags, ("value",)
-
-    def _copied(self, connection: sqlalchemy.Connection, rows: _Rows) -> bool:
-        """Copy rows of runs that were not there a moment ago; False, and nothing done, when another writer has put
-        one there meanwhile or a run has the same figure twice."""
-        savepoint = connection.begin_nested()
-        try:
-            for table, columns, values, _ in self._by_table(rows):
-                copy(connection, table, columns, values)
-        except self.driver.IntegrityError:
-            savepoint.rollback()
-            return False
-        savepoint.commit()
-        return True
+        """Rows of all tables, a run before what refers to it."""
+        insert(connection, self.runs, _RUN_COLUMNS, rows.runs, ("name", "status", "start_time", "end_time"))
+        insert(connection, self.params, _TEXT_COLUMNS, rows.params, ("value",))
+        insert(connection, self.metrics, _METRIC_COLUMNS, rows.metrics)
+        insert(connection, self.latest, _METRIC_COLUMNS, rows.latest, _METRIC_COLUMNS[2:])
+        insert(connection, self.tags, _TEXT_COLUMNS, rows.tags, ("value",))
 
     def _run_row(self, run_uuid: str, run: TrackedRun) -> Row:
         location = f"{self.artifacts}/{run_uuid}/artifacts"
@@ -262,14 +233,14 @@ class _Rows:
 
     runs: list[Row] = field(default_factory=list)
     params: list[Row] = field(default_factory=list)
-    metrics: list[Row] = field(default_factory=list)
-    latest: list[Row] = field(default_factory=list)
+    metrics: list[MetricRow] = field(default_factory=list)
+    latest: list[MetricRow] = field(default_factory=list)
     tags: list[Row] = field(default_factory=list)
 
 
-def _latest(history: Sequence[Row]) -> Iterable[Row]:
+def _latest(history: Sequence[MetricRow]) -> Iterable[MetricRow]:
     """Of each metric the row that MLflow calls its latest: highest step, then time, then value."""
-    latest: dict[str, Row] = {}
+    latest: dict[str, MetricRow] = {}
     for row in history:
         before = latest.get(row[1])
         if before is None or row[2:5] > before[2:5]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tuning.tracking.tracked_runs import TrackedRun
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
 
 
 class RejectedError(Exception):
@@ -24,7 +27,7 @@ class Store(Protocol):
     """How much further the copying process steps back while fits want the cores, by what a run costs here."""
 
     @property
-    def client(self) -> Any:
+    def client(self) -> MlflowClient:
         """MLflow's own client, for what is not a matter of many rows."""
 
     def write(self, runs: Sequence[TrackedRun], done: Callable[[TrackedRun], None]) -> None:
@@ -35,7 +38,7 @@ class Store(Protocol):
         """
 
     def mark(self, tags: Mapping[str, Mapping[str, str]]) -> None:
-        """Set tags of runs that are already there (key → tags); unknown keys are passed over."""
+        """Set tags of runs that are already there (key → tags); unknown keys are ignored."""
 
     def run_id(self, key: str) -> str:
         """MLflow's id of a run that was written in this session."""

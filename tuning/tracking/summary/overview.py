@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tuning.records.schema import OK
 from tuning.runs.plan_file import DEFINITION
@@ -22,7 +22,7 @@ COLUMNS = ("customer", "model", "cv_score", "test_score", "default_test_score", 
 
 
 def overview(
-    result: RunResult, plan: Mapping[str, Any], started: float, ended: float
+    result: RunResult, plan: Mapping[str, object], started: float, ended: float
 ) -> tuple[Summary, dict[str, bytes]]:
     """The summary of a run that has come to its end, and the artifacts that are no files of the run yet.
 
@@ -52,7 +52,7 @@ def overview(
     return summary, contents
 
 
-def _note(counts: Mapping[str, Any], board: pd.DataFrame, where: str) -> str:
+def _note(counts: Mapping[str, object], board: pd.DataFrame, where: str) -> str:
     lines = [
         f"**{counts['succeeded']} of {counts['customers']} customers have a model**, {counts['trials']} trials.",
         "",
@@ -68,7 +68,7 @@ def _note(counts: Mapping[str, Any], board: pd.DataFrame, where: str) -> str:
     return "\n".join(lines)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None or value != value:
         return ""
     text = f"{value:.4g}" if isinstance(value, float) else str(value)
