@@ -21,8 +21,12 @@ EXACT_TASKS = 50
 class Power:
     """Power of Wilcoxon's test for a pair at level `alpha`.
 
-    tasks: how many there are. found: share of simulated comparisons that find the difference, None with fewer than
-    `FEWEST_TASKS` tasks. needed: tasks for which `goal` of them do; None if more than `MOST_TASKS` or unknown.
+    Attributes:
+        tasks: how many there are.
+        alpha: the level.
+        found: share of simulated comparisons that find the difference; None with fewer than `FEWEST_TASKS` tasks.
+        goal: the share to reach.
+        needed: tasks for which `goal` of the comparisons find it; None if more than `MOST_TASKS` or unknown.
     """
 
     tasks: int

@@ -37,10 +37,16 @@ def replay(
 ) -> pd.DataFrame:
     """The curves of every method on every task of a table, with `seeds` repetitions.
 
-    algorithms: see `parse_methods`. trials: per search (default: 50, or no limit where `seconds` are given).
-    seconds: simulated, per search; the trial that crosses the limit still counts. seed: of everything random.
-    start: "default" tries the default configuration first, as every study does, so that all methods start at the
-    same point; "none" starts with the sampler's own. workers: processes.
+    Args:
+        table: recorded evaluations.
+        algorithms: see `parse_methods`.
+        seeds: repetitions.
+        trials: per search (default: 50, or no limit where `seconds` are given).
+        seconds: simulated, per search; the trial that crosses the limit still counts.
+        seed: of everything random.
+        start: "default" tries the default configuration first, as every study does, so that all methods start at the
+            same point; "none" starts with the searcher's own.
+        workers: processes.
 
     Raises:
         PlanError: fewer than two methods, or a budget or start that makes no sense.
@@ -85,7 +91,9 @@ def compare_on_table(
 ) -> Comparison:
     """`replay`, then `analyse` with the table's optimum and median as bounds and its exact random search.
 
-    options: those of `analyse`.
+    Args:
+        table, algorithms, seeds, trials, seconds, seed, start, workers: as in `replay`.
+        **options: those of `analyse`.
     """
     curves = replay(table, algorithms, seeds, trials, seconds, seed, start, workers)
     options.setdefault("axis", "trials" if seconds is None else "seconds")

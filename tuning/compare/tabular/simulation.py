@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import pandas as pd
 
+from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
 from search_spaces import SearchSpace
+from search_spaces.outcome import Result
+from search_spaces.values import Point
 from tuning.definition.methods import Method
 from tuning.errors import StudyError
 from tuning.records.schema import FAILED
@@ -26,7 +28,7 @@ DEFAULT_FIRST, NO_START = "default", "none"
 STARTS = (DEFAULT_FIRST, NO_START)
 
 #: A configuration's steps as (score, simulated seconds of this step); raise to fail.
-Evaluate = Callable[[Mapping[str, Any]], Iterable[tuple[float, float]]]
+Evaluate = Callable[[Point], Iterable[tuple[float, float]]]
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,8 @@ class Problem:
     evaluate: Evaluate
     mode: Mode
     max_steps: Callable[[str], int] = field(default=lambda _family: 1)
-    family: Callable[[Mapping[str, Any]], str] = one_family
-    shape: Callable[[Mapping[str, Any]], TrialShape] = any_shape
+    family: Callable[[Point], str] = one_family
+    shape: Callable[[Point], TrialShape] = any_shape
 
 
 def simulate(
@@ -50,12 +52,18 @@ def simulate(
 ) -> pd.DataFrame:
     """One search: columns trial, score, steps, seconds, state of a curves table.
 
-    seconds: simulated, the measured ones of the searcher included; the trial that crosses the limit still counts.
-    start: "default" tries the default configuration first and to its end, as every study does; "none" does not.
-    A searcher or scheduler that raises keeps what it had and ends in a failed trial.
+    A search whose searcher or scheduler raises keeps what it had and ends in a failed trial.
+
+    Args:
+        problem: what is searched.
+        method: algorithm and scheduler.
+        trials: at most this many.
+        seed: of everything random.
+        seconds: simulated, the measured ones of the searcher included; the trial that crosses the limit still counts.
+        start: "default" tries the default configuration first and to its end, as every study does; "none" does not.
     """
 
-    def scheduler_for(config: Mapping[str, Any]) -> Any:
+    def scheduler_for(config: Point) -> Scheduler:
         family = problem.family(config)
         return method.scheduler.build(
             metric="score",
@@ -77,7 +85,7 @@ def simulate(
         shape=problem.shape,
         protect=frozenset({0} if with_default else ()),
     )
-    rows: list[tuple[Any, ...]] = []
+    rows: list[tuple[object, ...]] = []
     try:
         for trial in loop:
             score = math.nan if trial.score is None else trial.score
@@ -122,18 +130,18 @@ class _Timed:
         )
         clock.seconds += time.perf_counter() - before
 
-    def suggest(self, trial_id: str) -> Any:
+    def suggest(self, trial_id: str) -> object:
         before = time.perf_counter()
         found = self._searcher.suggest(trial_id)
         self._clock.seconds += time.perf_counter() - before
         return found
 
-    def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
+    def on_trial_result(self, trial_id: str, result: Result) -> None:
         before = time.perf_counter()
         self._searcher.on_trial_result(trial_id, result)
         self._clock.seconds += time.perf_counter() - before
 
-    def on_trial_complete(self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False) -> None:
+    def on_trial_complete(self, trial_id: str, result: Result | None = None, error: bool = False) -> None:
         before = time.perf_counter()
         self._searcher.on_trial_complete(trial_id, result=result, error=error)
         self._clock.seconds += time.perf_counter() - before
