@@ -166,7 +166,7 @@ class Snapshot:
         if trial.get_state is None:
             raise StudyError(
                 f"the training code of family {trial.family!r} gives no `Step.get_state`, so that trial "
-                f"{trial.number} cannot hand its model to another one; use a scheduler that needs no state "
+                f"{trial.number} cannot pass its model to another trial; use a scheduler that needs no state "
                 "(docs/schedulers.md)."
             )
         try:
