@@ -78,7 +78,7 @@ class Command:
         if term is not None:
             assert last_heartbeat(directory, term).released
         if how_to_go_on:
-            assert f"Go on with: tuning resume {self.run}" in self.err, self.err
+            assert f"Resume with: tuning resume {self.run}" in self.err, self.err
         else:
             assert "stopped by" in self.err
 

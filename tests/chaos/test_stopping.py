@@ -79,7 +79,7 @@ def test_a_command_in_one_process_stops_says_how_to_go_on_and_ends_with_the_sign
     command.send_signal(number)
     out, err = command.communicate(timeout=60)
     assert command.returncode == code, err
-    assert f"Go on with: tuning resume {run}" in err
+    assert f"Resume with: tuning resume {run}" in err
     assert "Traceback" not in err
     assert out == ""
     directory = RunDirectory(str(run))
@@ -100,7 +100,7 @@ def test_a_command_on_ray_stops_in_order_at_the_first_signal(tmp_path: Path) -> 
     _, err = command.communicate(timeout=60)
     assert command.returncode == 130, err
     assert "Stopping once finished trials are written" in err
-    assert f"Go on with: tuning resume {run}" in err
+    assert f"Resume with: tuning resume {run}" in err
     assert "Traceback" not in err
     term = newest_term(RunDirectory(str(run)))
     assert term is not None
@@ -140,7 +140,7 @@ def test_the_second_signal_ends_it_at_once(ray_cluster: None, tmp_path: Path) ->
 
     run = tmp_path / "run"
     runner = tuner_of(slow, trials=400, slots=2)
-    with _once_recorded(run, twice), pytest.raises(RunInterrupted, match="Go on with: tuning resume"):
+    with _once_recorded(run, twice), pytest.raises(RunInterrupted, match="Resume with: tuning resume"):
         runner.run(str(run), progress=False)
     recorded = len(RunResult(str(run)).trial_records)
     assert recorded > 0
@@ -184,10 +184,10 @@ def test_a_used_up_budget_leaves_reasons_and_the_rest_for_a_resume(
     runner = tuner_of(_slow, trials=60, limits={"run_seconds": 0.5})
     result = runner.run(run, **QUIET)
     assert 0 < len(result.trial_records) < 60
-    said = ["not finished: limits.run_seconds (0.5) is used up: resume the run with more"]
+    said = ["not finished: the time budget (limits.run_seconds: 0.5) is spent; resume with a larger one"]
     assert list(result.leaderboard()["reason"]) == list(RunResult(run).leaderboard()["reason"]) == said
     assert said[0] in (Path(run) / "leaderboard.csv").read_text()
-    assert f"go on with: tuning resume {run} --set limits.run_seconds=…" in caplog.text
+    assert f"resume with a larger one: tuning resume {run} --set limits.run_seconds=…" in caplog.text
     again = runner.run(run, resume=True, **QUIET)  # the budget is the run's, not the attempt's
     assert len(again.trial_records) <= len(result.trial_records) + 2
     more = tuner_of(_slow, trials=60, limits={"run_seconds": 600})

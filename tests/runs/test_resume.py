@@ -68,7 +68,7 @@ def test_recorded_trials_are_replayed_not_run(tmp_path: Path, monkeypatch: pytes
 def test_an_existing_run_is_only_gone_on_with_when_asked_to(tmp_path: Path) -> None:
     runner = tuner_of(counted(tmp_path / "ran"), trials=2)
     runner.run(str(tmp_path / "run"), **QUIET)
-    with pytest.raises(RunError, match=r"holds a run already. Go on with it by `tuning resume .*run` \(or `run --res"):
+    with pytest.raises(RunError, match=r"already holds a run. Resume it by `tuning resume .*run` \(or `run --res"):
         runner.run(str(tmp_path / "run"), **QUIET)
     assert len(runner.run(str(tmp_path / "run"), resume=True, **QUIET).trial_records) == 2
 

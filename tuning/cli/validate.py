@@ -16,7 +16,7 @@ from tuning.planning.validation import check_customers
 
 @click.command()
 @definition_options
-@click.option("--first", type=click.IntRange(min=0), default=100, show_default=True, help="Read so many customers.")
+@click.option("--first", type=click.IntRange(min=0), default=100, show_default=True, help="How many customers to read.")
 @click.option("--all", "everybody", is_flag=True, help="Read the rows of every customer.")
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def validate(definition: str, first: int, everybody: bool, output: str, **options: Unpack[Overrides]) -> None:
@@ -37,7 +37,7 @@ def validate(definition: str, first: int, everybody: bool, output: str, **option
             click.echo(f"{customer!r}: {reason}")
         click.echo(
             f"the definition is valid: {len(made.studies)} customers, {task}, {metric}; "
-            f"of {len(chosen)} looked at {len(refused)} would get no model",
+            f"{len(refused)} of the {len(chosen)} customers read would get no model",
             err=True,
         )
     sys.exit(exit_codes.of_models(len(made.studies), len(made.studies) - len(refused)))

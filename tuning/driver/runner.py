@@ -91,7 +91,7 @@ class TuneRunner:
         this process, so that a debugger stops in your own code.
         """
         if resume and run_dir is None:
-            raise RunError("resume needs run_dir, the folder of the run to go on with.")
+            raise RunError("resume needs run_dir, the folder of the run to resume.")
 
         def start() -> OwnedRun:
             if resume and run_dir is not None:
@@ -134,8 +134,8 @@ def _too_early(number: int, run_dir: str | None) -> str:
     text = f"stopped by {signal_name(number)} before the first trial"
     with contextlib.suppress(Exception):
         if run_dir is not None and newest_term(directory := RunDirectory(run_dir)) is not None:
-            return f"{text}. Go on with: tuning resume {directory.shown}"
-    return f"{text}; nothing was recorded; start the run again."
+            return f"{text}. Resume with: tuning resume {directory.shown}"
+    return f"{text}. Nothing was recorded; start the run again."
 
 
 class RunSession:
@@ -199,7 +199,7 @@ class RunSession:
         if halt.broken:
             raise RunError(
                 f"workers keep crashing before they record a result: {halt.broken}. What is recorded is "
-                f"kept; when the reason is gone, go on with: tuning resume {self.directory.shown}"
+                f"kept. Remove the cause, then: tuning resume {self.directory.shown}"
             )
         result = RunResult(self.directory)
         if halt.used_up:
@@ -210,8 +210,8 @@ class RunSession:
             raise RunInterrupted(halt.interrupted)
         if halt.used_up and result.unfinished:
             logger.warning(
-                "limits.run_seconds: %g is used up with %d studies unfinished; go on with: tuning resume %s "
-                "--set limits.run_seconds=…",
+                "the time budget (limits.run_seconds: %g) is spent with %d studies unfinished; resume with a larger "
+                "one: tuning resume %s --set limits.run_seconds=…",
                 self.definition.limits.run_seconds,
                 result.unfinished,
                 self.directory.shown,
@@ -227,7 +227,7 @@ class RunSession:
             number,
             f"stopped by {signal_name(number)}; {bar.done_trials} of {self.plan.trials} trials and "
             f"{bar.done_studies} of {len(self.plan.studies)} studies are recorded. "
-            f"Go on with: tuning resume {self.directory.shown}",
+            f"Resume with: tuning resume {self.directory.shown}",
         )
 
     def _work_here(self, halt: StopConditions, bar: Progress) -> None:
@@ -255,7 +255,7 @@ class RunSession:
             except Exception as error:
                 # One trial ended by Ray's memory monitor, or any exception in a callback, ends a whole Tuner.
                 failure = f"{type(error).__name__}: {error}"
-                logger.warning("Tune ended with %s; going on from the records", failure)
+                logger.warning("Tune ended with %s; continuing from the records", failure)
             halt.end_workers()
             if halt.wanted:
                 return
@@ -271,7 +271,7 @@ class RunSession:
             reasons = "; ".join(dict.fromkeys([*bar.errors, failure])).strip("; ") or "no reason was reported"
             raise RunError(
                 f"{left} of {len(self.plan.studies)} studies could not be finished in {FRUITLESS_ATTEMPTS} attempts "
-                f"without progress: {reasons}. Everything recorded is kept; go on with: tuning resume "
+                f"without progress: {reasons}. Everything recorded is kept. Resume with: tuning resume "
                 f"{self.directory.shown}"
             )
 

@@ -142,10 +142,10 @@ def check_room(needs: Iterable[Mapping[str, float]]) -> None:
             continue
         wanted = ", ".join(f"{amount:g} {names[name]}" for name, amount in need.items())
         most = ", ".join(f"{max(has.get(names[name], 0) for has in machines):g} {names[name]}" for name in need)
-        message = f"resources: a trial takes {wanted}, but no machine has that (at most {most}); ask for less."
+        message = f"resources: a trial needs {wanted}, but the largest machine has {most}; request less."
         if not os.environ.get("RAY_ADDRESS"):
             raise PlanError(message)
-        logger.warning("%s It waits for a machine to join the cluster.", message)
+        logger.warning("%s The run waits for a machine to join the cluster.", message)
 
 
 @contextlib.contextmanager

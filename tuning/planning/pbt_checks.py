@@ -28,8 +28,8 @@ def check_population(
             continue
         if definition.objective is not None and not takes_state(definition.objective):
             raise PlanError(
-                f"scheduler {spec.name!r} lets trials take over another one's model, and the objective cannot go on "
-                "from one: it has no parameter `state` (docs/objectives.md). Add it, or use another scheduler, such as "
+                f"scheduler {spec.name!r} copies models between trials, and the objective cannot continue from a "
+                "copy: it has no parameter `state` (docs/objectives.md). Add it, or use another scheduler, such as "
                 "asha."
             )
         names = parameters_by_model(space)

@@ -54,7 +54,7 @@ def begin(definition: Definition, run_dir: str | None = None) -> OwnedRun:
     directory = RunDirectory(run_dir if run_dir is not None else f"{definition.storage.rstrip('/')}/{name}")
     if newest_term(directory) is not None:
         raise RunError(
-            f"{directory.shown} holds a run already. Go on with it by `tuning resume "
+            f"{directory.shown} already holds a run. Resume it by `tuning resume "
             f"{directory.shown}` (or `run --resume`), or choose another folder."
         )
     customers = find_customers(definition)
@@ -99,7 +99,7 @@ def resume_run(directory: RunDirectory, definition: Definition | None = None) ->
     last = newest_term(directory)
     if last is None:
         if definition is None:
-            raise RunError(f"{directory.shown} is not a run directory: no run has begun there.")
+            raise RunError(f"{directory.shown} is not a run directory: no run was started there.")
         return begin(definition, directory.uri)
     if written_by_0_1(directory):
         raise RunError(
@@ -110,8 +110,8 @@ def resume_run(directory: RunDirectory, definition: Definition | None = None) ->
     merged = begun.definition if definition is None else merge(directory, begun.definition, definition)
     if merged.objective == IN_MEMORY:
         raise RunError(
-            f"{directory.shown} tunes a function of the program that began it, which is not in the run. Go on from "
-            "that program: TuneRunner(objective=…, …).run(run_dir, resume=True)."
+            f"{directory.shown} tunes a function of the program that started it, which is not in the run. Resume "
+            "it from that program: TuneRunner(objective=…, …).run(run_dir, resume=True)."
         )
     recorded = read_plan(directory, last, replace(begun, definition=merged))
     studies, added = [*recorded.studies, *recorded.ended], list[Customer]()

@@ -112,7 +112,7 @@ def frozen_definition(directory: RunDirectory, term: Term | None = None) -> Defi
     """The definition that a run works on: of the term, by default of the newest one."""
     term = term or newest_term(directory)
     if term is None:
-        raise RunError(f"{directory.shown} is not a run directory: no run has begun there.")
+        raise RunError(f"{directory.shown} is not a run directory: no run was started there.")
     try:
         text = directory.read(term.definition).decode()
     except (OSError, UnicodeDecodeError) as error:

@@ -38,7 +38,7 @@ LEADERBOARD = (
     "model_path",
 )
 PENDING = "not finished yet: resume the run"
-USED_UP = "not finished: limits.run_seconds ({limit:g}) is used up: resume the run with more"
+USED_UP = "not finished: the time budget (limits.run_seconds: {limit:g}) is spent; resume with a larger one"
 
 
 class RunResult:
@@ -51,7 +51,7 @@ class RunResult:
         self.directory = directory if isinstance(directory, RunDirectory) else RunDirectory(directory)
         term = newest_term(self.directory)
         if term is None:
-            raise RunError(f"{self.directory.shown} is not a run directory: no run has begun there.")
+            raise RunError(f"{self.directory.shown} is not a run directory: no run was started there.")
         self.term = term
         self.damaged: dict[str, str] = {}
 

@@ -199,9 +199,9 @@ def with_customers(studies: Sequence[Study], now: Sequence[Customer]) -> list[St
 def _refusal(directory: RunDirectory, differences: list[str]) -> str:
     lines = "\n".join(f"  {line}" for line in differences)
     return (
-        f"the definition is not the one that {directory.shown} was begun with:\n{lines}\n"
-        "A resume may add trials or customers, and change limits, slots and mlflow; nothing else. Go on as it was "
-        f"begun (tuning resume {directory.shown}), or start a new run in another folder."
+        f"the definition is not the one that {directory.shown} was started with:\n{lines}\n"
+        "A resume may add trials or customers, and change limits, slots and mlflow; nothing else. Resume it "
+        f"unchanged (tuning resume {directory.shown}), or start a new run in another folder."
     )
 
 

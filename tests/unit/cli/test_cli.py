@@ -208,7 +208,7 @@ def test_exit_codes_and_outputs_of_a_run(definition: Path, finished: Path, tmp_p
     assert none.exit_code == 4
     again = tuning("run", definition, "--run-dir", finished, *FAST)
     assert again.exit_code == 1
-    assert "holds a run already" in again.stderr
+    assert "already holds a run" in again.stderr
     assert tuning("leaderboard", tmp_path).exit_code == 1
     assert tuning("run", tmp_path / "nothing.yaml").exit_code == 2
 

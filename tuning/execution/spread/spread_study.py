@@ -29,8 +29,8 @@ from tuning.study.trial import RUNNING, Verdict
 SUGGEST, RESULT, SAVE, END, OVER = "suggest", "result", "save", "end", "over"
 NO_TRIAL = -1
 DEATHS = "a crash, a time limit or too much memory"
-BROKEN = "a part of its journal is damaged or deleted: what is recorded counts, nothing more is tried"
-LOST = ("why it failed stood in a record that is damaged or deleted", None)
+BROKEN = "a part of its journal is damaged or deleted: the study ends with what is recorded"
+LOST = ("the record that says why it failed is damaged or deleted", None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ def term_of(directory: RunDirectory) -> Term:
     """The newest term of a run; `RunError` when the folder holds none."""
     term = newest_term(directory)
     if term is None:
-        raise RunError(f"{directory.shown} is not a run directory: no run has begun there.")
+        raise RunError(f"{directory.shown} is not a run directory: no run was started there.")
     return term
 
 
