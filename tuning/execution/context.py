@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -124,8 +124,12 @@ def _model_training(data: StudyData, metric: Metric) -> Training:
         grows = stepped(config) is not None
         return TrialShape(full_steps(config, data), best_prefix=grows, progress=grows)
 
+    def start(config: Configuration, seed: int, state: object) -> Iterator[Step]:
+        assert state is None or isinstance(state, Mapping)  # what an earlier trial's step has given
+        return train(config, data, metric, seed, state)
+
     return Training(
-        start=lambda config, seed, state: train(config, data, metric, seed, state),
+        start=start,
         shape=shape,
         frozen=lambda config: found.frozen | {found.length} if (found := stepped(config)) else None,
         length=lambda config: found.length if (found := stepped(config)) else None,
