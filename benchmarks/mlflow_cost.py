@@ -26,7 +26,7 @@ from typing import Any
 
 import click
 
-TESTS = str(Path(__file__).resolve().parent.parent / "tests")
+TESTS = str(Path(__file__).resolve().parent.parent / "tests" / "helpers")
 if TESTS not in sys.path:
     sys.path.append(TESTS)  # the servers and the faulty proxy are the tests' own
 
