@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,26 +19,16 @@ from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
 
 
-def read_always(path: str) -> None:
-    """No file is at hand."""
-
-
 class Loader:
     """Gives customers their rows.
 
     customers: those that will be asked for; another one is read alone, and not kept. The rows of a keyed table are
     read once for all of them, with their keys pushed down into Parquet, when the first one is asked for; a customer
-    that is over `limits.max_rows` is left out there and never costs the others memory. at_hand: the content of a file
-    where that is in memory already, else None.
+    that is over `limits.max_rows` is left out there and never costs the others memory.
     """
 
-    def __init__(
-        self,
-        definition: Definition,
-        customers: Iterable[Customer],
-        at_hand: Callable[[str], pa.Table | None] = read_always,
-    ) -> None:
-        self.definition, self.at_hand = definition, at_hand
+    def __init__(self, definition: Definition, customers: Iterable[Customer]) -> None:
+        self.definition = definition
         self._shares = _shares(customers)
         self._read: dict[int, _Share | CustomerError] = {}
 
@@ -47,9 +37,6 @@ class Loader:
         limits = self.definition.limits
         check_size(customer, limits.max_rows)
         if customer.key is None:
-            if (table := self.at_hand(customer.files[0])) is not None:
-                check_names(table.column_names, file_name(customer.files[0]), limits.max_columns)
-                return table.to_pandas(use_threads=False)
             return read_frame(
                 customer.files[0],
                 self.definition.csv_options,
@@ -57,7 +44,7 @@ class Loader:
                 max_columns=limits.max_columns,
             )
         if customer.id not in self._shares:
-            return _Share(self.definition, [customer], self.at_hand).rows(customer.key)
+            return _Share(self.definition, [customer]).rows(customer.key)
         return self._share(self._shares[customer.id]).rows(customer.key)
 
     def _share(self, customers: list[Customer]) -> _Share:
@@ -65,7 +52,7 @@ class Loader:
         number = id(customers)
         if number not in self._read:
             try:
-                self._read[number] = _Share(self.definition, customers, self.at_hand)
+                self._read[number] = _Share(self.definition, customers)
             except CustomerError as error:
                 self._read[number] = error
         share = self._read[number]
@@ -103,12 +90,10 @@ def _shares(customers: Iterable[Customer]) -> dict[str, list[Customer]]:
 class _Share:
     """Rows of several customers, ordered by customer."""
 
-    def __init__(
-        self, definition: Definition, customers: Sequence[Customer], at_hand: Callable[[str], pa.Table | None]
-    ) -> None:
+    def __init__(self, definition: Definition, customers: Sequence[Customer]) -> None:
         wanted = [customer for customer in customers if (customer.rows or 0) <= definition.limits.max_rows]
         files = list(dict.fromkeys(file for customer in wanted for file in customer.files))
-        table = concatenated([_of_file(file, definition, wanted, at_hand(file)) for file in files])
+        table = concatenated([_of_file(file, definition, wanted) for file in files])
         codes, keys = row_keys(table, definition.by)
         order = np.argsort(codes, kind="stable")
         bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
@@ -120,13 +105,11 @@ class _Share:
         return self._frame.iloc[start:end]
 
 
-def _of_file(
-    path: str, definition: Definition, customers: Sequence[Customer], at_hand: pa.Table | None = None
-) -> pa.Table:
+def _of_file(path: str, definition: Definition, customers: Sequence[Customer]) -> pa.Table:
     """These customers' rows of a file, and few others."""
     outside = hive_values(path)
     with reading_errors(path, {}):
-        dataset = ds.dataset(at_hand) if at_hand is not None else _dataset(path)
+        dataset = _dataset(path)
         check_names(dataset.schema.names, file_name(path), definition.limits.max_columns)
         keys = [customer.key for customer in customers if path in customer.files and customer.key is not None]
         table = dataset.to_table(
@@ -135,12 +118,6 @@ def _of_file(
             use_threads=False,
         )
     return with_columns(table, outside)
-
-
-def read_table(path: str) -> pa.Table:
-    """All rows of a Parquet file; `CustomerError` says why they cannot be read."""
-    with reading_errors(path, {}):
-        return _dataset(path).to_table(use_threads=False)
 
 
 def _dataset(path: str) -> ds.Dataset:

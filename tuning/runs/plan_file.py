@@ -28,7 +28,7 @@ from tuning.study.study import Study
 
 DEFINITION = "definition.yaml"
 IN_MEMORY = "(in memory)"
-HEADER = b"tuning.settings"
+HEADER = b"tuning.settings"  # the key in the Parquet file under which version 0.1 wrote it, too
 # Of `space`, `trials` and `resources` only what a customer has of its own is written; the rest is the run's.
 _COLUMNS = {
     "study": "string",
@@ -139,10 +139,11 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
         **plan.spec.to_dict(),
     }
     fields = [(name, pa.list_(pa.string()) if kind == "list" else kind) for name, kind in _COLUMNS.items()]
-    schema = pa.schema(fields, metadata={HEADER: json.dumps(header)})
+    schema = pa.schema(fields)
     text = _Texts()
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, write_page_checksum=True) as writer:
+        writer.add_key_value_metadata({HEADER: json.dumps(header)})  # the schema's own would be written twice
         for studies in (*([plan.studies[position] for position in shard] for shard in plan.shards), ended):
             if not studies:
                 continue
@@ -220,7 +221,7 @@ def _read(
     try:
         with directory.filesystem.open_input_file(directory.path(term.plan)) as stream:
             file = pq.ParquetFile(stream, page_checksum_verification=True)
-            header = json.loads(file.schema_arrow.metadata[HEADER])
+            header = json.loads(file.metadata.metadata[HEADER])
             wanted = range(file.metadata.num_row_groups) if groups is None else groups
             return header, [file.read_row_group(group, columns=columns) for group in wanted]
     except (OSError, ValueError) as error:

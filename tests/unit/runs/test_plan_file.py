@@ -1,0 +1,62 @@
+"""The plan file holds what was resolved: workers read it there, and a resume goes on with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tuning import RunResult, TuneRunner
+from tuning.execution.packed import work_shard
+from tuning.records.ownership import newest_term
+from tuning.runs.begin import OwnedRun, begin, resume_run
+from tuning.runs.plan_file import read_plan, read_shard
+from tuning.storage.run_directory import RunDirectory
+
+
+def started(folder: Path, **fields: object) -> OwnedRun:
+    """A run of three customers: one with trials of its own, one with a search space of its own."""
+    rng = np.random.default_rng(0)
+    pd.DataFrame(rng.normal(size=(30, 3)), columns=["a", "b", "y"]).to_csv(folder / "rows.csv", index=False)
+    path = str(folder / "rows.csv")
+    data = {"plain": path, "few": {"path": path, "trials": 2}, "ridge": {"path": path, "search_space": "ridge"}}
+    values = {"data": data, "target": "y", "task": "regression", "algorithm": "random", "trials": 3, **fields}
+    owned = begin(TuneRunner(**values).definition, str(folder / "run"))
+    owned.lease.release()
+    return owned
+
+
+def test_what_is_read_is_what_was_planned(tmp_path: Path) -> None:
+    owned = started(tmp_path, stop={"target": 0.9})
+    recorded = read_plan(owned.directory, owned.term)
+    assert recorded.run == owned.run
+    assert recorded.spec.to_dict() == owned.plan.spec.to_dict()
+    assert sorted(recorded.studies, key=lambda study: study.id) == sorted(
+        owned.plan.studies, key=lambda study: study.id
+    )
+    assert {study.id: study.trials for study in recorded.studies} == {"plain": 3, "few": 2, "ridge": 3}
+    shards = range(recorded.shards)
+    assert [study for n in shards for study in read_shard(owned.directory, owned.term, n).studies] == [
+        *recorded.studies
+    ]
+
+
+def test_workers_resolve_nothing_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    owned = started(tmp_path, search_space="ridge")
+    for name in ("space_of", "check_models", "resolve_metric", "guess_task"):
+        monkeypatch.delattr(f"tuning.planning.resolution.{name}")
+    for shard in range(len(owned.plan.shards)):
+        work_shard(owned.directory, owned.term, shard, lambda _: None)
+    assert RunResult(owned.directory).leaderboard()["status"].tolist() == ["ok"] * 3
+
+
+def test_a_resume_with_more_trials_leaves_a_customer_its_own_number(tmp_path: Path) -> None:
+    owned = started(tmp_path)
+    again = resume_run(RunDirectory(owned.directory.uri), owned.plan.spec.definition.model_copy(update={"trials": 5}))
+    again.lease.release()
+    assert {study.id: study.trials for study in again.plan.studies} == {"plain": 5, "few": 2, "ridge": 5}
+    term = newest_term(again.directory)
+    assert term is not None
+    assert {study.id: study.trials for study in read_plan(again.directory, term).studies}["plain"] == 5
