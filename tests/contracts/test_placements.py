@@ -156,10 +156,8 @@ class Case:
             run="run",
             study=self.study,
             training=self.training(Trouble(*self.trouble)),
-            space=self.space,
             metric="auc",
             mode=self.mode,
-            trials=self.trials,
             rules=self.rules(),
             warm=self.warm,
         )
@@ -169,10 +167,8 @@ class Case:
         return one_at_a_time(
             self.study,
             self.training(Trouble(*self.trouble)),
-            space=self.space,
             metric="auc",
             mode=self.mode,
-            trials=self.trials,
             rules=self.rules(),
             warm=self.warm,
         )
@@ -249,7 +245,7 @@ def test_a_journal_of_version_0_1_leads_to_the_records_that_it_led_to_then() -> 
     """Positions aside: they were those in the journal, and are those of suggestions and ends now."""
     found = json.loads((TESTS / "fixtures" / "spread-journal-0.1.json").read_text())
     case = Case("random", {"name": "asha"}, {"trial_plateau": {"steps": 2, "min_delta": 0.05}}, trials=9)
-    live = SpreadStudy("run", case.study, case.space, "auc", "max", 9, lambda event: None, rules=case.rules())
+    live = SpreadStudy("run", case.study, "auc", "max", lambda event: None, rules=case.rules())
     live.replay([Event(**event) for event in found["events"]], {})
     assert live.done
     for record, before in zip(live.remade, found["records"], strict=True):

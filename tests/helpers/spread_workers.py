@@ -40,7 +40,7 @@ def study(
         resources=Resources(),
     )
     rules = [rule.build(metric="score", mode="min") for rule in stopping.parse(stop)]
-    return SpreadStudy("run", spec, SPACE, "loss", "min", trials, lambda event: None, rules=rules)
+    return SpreadStudy("run", spec, "loss", "min", lambda event: None, rules=rules)
 
 
 def score(name: str, config: Any, step: int) -> float:
@@ -95,7 +95,7 @@ def one_at_a_time(study: Study, training: Training, **fields: Any) -> tuple[list
     live = SpreadStudy("run", study, journal=events.append, **fields)
     while (trial := live.next()) is not None:
         seed = trial_seed(study.seed, trial.number)
-        reports = until_failure(step_reports(training, trial.config, seed, fields["space"]))
+        reports = until_failure(step_reports(training, trial.config, seed, study.space))
         for report, _ in reports:
             if live.result(trial.number, json.loads(json.dumps(report))):
                 break

@@ -156,7 +156,7 @@ def test_an_easy_and_a_hard_customer_on_a_cluster_take_the_decisions_that_their_
             trials=10,
             resources=Resources(),
         )
-        alone = SpreadStudy("run", spec, SPACE, "loss", "min", 10, lambda event: None)
+        alone = SpreadStudy("run", spec, "loss", "min", lambda event: None)
         together = {record.trial: record for record in result.trial_records if record.study == name}
         events = journal_of(str(tmp_path / "run"))[name]
         alone.replay(events, together)  # raises when a suggestion is another one

@@ -8,7 +8,6 @@ from typing import cast
 import schedulers
 from schedulers.mutation import NO_MUTATIONS
 from schedulers.spec import Mode
-from search_spaces import SearchSpace
 from tuning.definition.options import WarmStart
 from tuning.evaluation.study_data import MODEL
 from tuning.seeds import derive
@@ -18,15 +17,15 @@ from tuning.study.study import SCORE, Study, family_of
 from tuning.study.warm_start import points_known, points_to_try
 
 
-def build_searcher(study: Study, space: SearchSpace, mode: Mode, trials: int, warm: Sequence[WarmStart]) -> Searcher:
-    """A new searcher. warm: what it begins with."""
+def build_searcher(study: Study, mode: Mode, warm: Sequence[WarmStart]) -> Searcher:
+    """A new searcher. warm: what the study starts with."""
     searcher: Searcher = study.algorithm.build(
-        space,
+        study.space,
         metric=SCORE,
         mode=mode,
         seed=study.seed,
-        trials=trials,
-        points=points_to_try(space, warm),
+        trials=study.trials,
+        points=points_to_try(study.space, warm),
         evaluated=points_known(warm),
     )
     return searcher
@@ -34,7 +33,6 @@ def build_searcher(study: Study, space: SearchSpace, mode: Mode, trials: int, wa
 
 def build_scheduler(
     study: Study,
-    space: SearchSpace,
     mode: Mode,
     config: Configuration,
     race_steps: int,
@@ -46,7 +44,7 @@ def build_scheduler(
     model, or nothing may change, all trials of the race run to their end.
     """
     spec = study.scheduler
-    varied = mutations(space, config, frozen or (), MODEL) if spec.mutates else NO_MUTATIONS
+    varied = mutations(study.space, config, frozen or (), MODEL) if spec.mutates else NO_MUTATIONS
     if spec.needs_state and (frozen is None or not spec.usable(varied)):
         spec = schedulers.parse("fifo")
     built = spec.build(

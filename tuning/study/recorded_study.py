@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from schedulers.spec import Mode
-from search_spaces import SearchSpace
 from tuning.definition.options import WarmStart
 from tuning.records.schema import TrialRecord
 from tuning.seeds import trial_seed
@@ -35,10 +34,8 @@ class RecordedStudy:
     run: str
     study: Study
     training: Training
-    space: SearchSpace
     metric: str
     mode: Mode
-    trials: int
     recorded: Sequence[TrialRecord] = ()
     on_start: Callable[[int], None] | None = None
     rules: Sequence[Rule] = ()
@@ -49,10 +46,10 @@ class RecordedStudy:
     def __iter__(self) -> Iterator[TrialRecord]:
         study, pauses = self.study, self.study.scheduler.pauses
         loop = (InterleavedLoop if pauses else TrialLoop)(
-            build_searcher(study, self.space, self.mode, self.trials, self.warm),
+            build_searcher(study, self.mode, self.warm),
             self._scheduler_for,
             self._start,
-            trials=self.trials,
+            trials=study.trials,
             metric=SCORE,
             mode=self.mode,
             family=family_of,
@@ -70,8 +67,8 @@ class RecordedStudy:
 
     def _scheduler_for(self, config: Configuration) -> Scheduler:
         training = self.training
-        steps, frozen = training.race_steps(config, self.space), training.frozen(config)
-        return build_scheduler(self.study, self.space, self.mode, config, steps, frozen)
+        steps, frozen = training.race_steps(config, self.study.space), training.frozen(config)
+        return build_scheduler(self.study, self.mode, config, steps, frozen)
 
     def _start(self, config: Configuration, number: int, state: object) -> Iterable[Step]:
         return self.training.start(config, trial_seed(self.study.seed, number), state)

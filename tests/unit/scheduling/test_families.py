@@ -72,7 +72,7 @@ def loop() -> Any:
             trials=14,
             resources=Resources(),
         )
-        return RecordedStudy("run", study, training, SPACE, "r2", "max", trials=14)
+        return RecordedStudy("run", study, training, "r2", "max")
 
     build.data, build.frame = data, frame  # type: ignore[attr-defined]
     return build

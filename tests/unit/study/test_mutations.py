@@ -119,7 +119,7 @@ def test_trials_longer_than_the_first_one_run_to_their_own_end(scheduler: str) -
         trials=30,
         resources=Resources(),
     )
-    records = list(RecordedStudy("run", study, training, space, "score", "max", trials=30))
+    records = list(RecordedStudy("run", study, training, "score", "max"))
     assert len(records) == 30
     for record in records:
         assert (record.state == "finished") == (len(record.steps) == record.config["n"])

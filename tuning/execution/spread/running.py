@@ -131,10 +131,8 @@ class SpreadRun:
         return SpreadStudy(
             self.run,
             study,
-            study.space,
             self.plan.spec.metric,
             self.plan.spec.mode,
-            study.trials,
             _unheard,
             of_customer(self.plan.spec.definition.warm_start, study.customer.id),
             stopping_rules(self.plan.spec),

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from schedulers.spec import Mode
-from search_spaces import SearchSpace
 from tuning.definition.options import WarmStart
 from tuning.errors import StudyError
 from tuning.execution.cluster import worker_died
 from tuning.execution.spread.spread_trial import REPORTED, SHAPE, SpreadTrial
 from tuning.records.schema import FAILED, TrialRecord
+from tuning.steps import Step
 from tuning.study.build import build_scheduler, build_searcher
 from tuning.study.core import STOP, StudyCore, same_config
 from tuning.study.interfaces import Configuration, Rule, Scheduler
@@ -47,7 +47,7 @@ class Event:
 class SpreadStudy:
     """Feeds one study's core with what workers report; every call that changes anything is told to `journal`.
 
-    run: id of the run. metric, mode, trials: as of the search. warm: what it begins with. rules: built stopping rules.
+    run: id of the run. metric, mode: as of the search. warm: what it begins with. rules: built stopping rules.
     Raises `StudyError` when the searcher or a scheduler raises; the study can have no more trials then (`failure` says
     why), those that run end as they are.
     """
@@ -56,21 +56,18 @@ class SpreadStudy:
         self,
         run: str,
         study: Study,
-        space: SearchSpace,
         metric: str,
         mode: Mode,
-        trials: int,
         journal: Callable[[Event], None],
         warm: Sequence[WarmStart] = (),
         rules: Sequence[Rule] = (),
     ) -> None:
-        self.run, self.study, self.space = run, study, space
-        self.metric, self.mode, self.trials, self.journal = metric, mode, trials, journal
+        self.run, self.study, self.metric, self.mode, self.journal = run, study, metric, mode, journal
         self.core = StudyCore(
-            build_searcher(study, space, mode, trials, warm),
+            build_searcher(study, mode, warm),
             self._scheduler_for,
             SpreadTrial,
-            n_trials=trials,
+            n_trials=study.trials,
             metric=SCORE,
             mode=mode,
             family=family_of,
@@ -95,7 +92,7 @@ class SpreadStudy:
     @property
     def closed(self) -> bool:
         """Nothing will be suggested any more."""
-        spent = bool(self.core.closed_by) or self.core.suggested >= self.trials
+        spent = bool(self.core.closed_by) or self.core.suggested >= self.study.trials
         return (spent or self.failure is not None or self.crashed is not None) and not self.waiting
 
     @property
@@ -231,7 +228,7 @@ class SpreadStudy:
                 self.crashed = tuple(detail["crashed"])
                 self.live.clear()
 
-    def _take_step(self, trial: SpreadTrial, report: Mapping[str, Any]) -> Any:
+    def _take_step(self, trial: SpreadTrial, report: Mapping[str, Any]) -> Step:
         if not trial.racing:
             trial.take_shape(report)
             self._enter(trial)
@@ -262,7 +259,7 @@ class SpreadStudy:
             self._note(OVER, NO_TRIAL, {"reason": self.core.stopped_by})
 
     def _scheduler_for(self, config: Configuration) -> Scheduler:
-        return build_scheduler(self.study, self.space, self.mode, config, self._race_steps[family_of(config)])
+        return build_scheduler(self.study, self.mode, config, self._race_steps[family_of(config)])
 
     def _note(self, kind: str, number: int, detail: Mapping[str, Any]) -> None:
         at = self._before + time.monotonic() - self._began
