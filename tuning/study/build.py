@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import cast
 
 import schedulers
 from schedulers.mutation import NO_MUTATIONS
+from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
 from tuning.definition.options import WarmStart
 from tuning.evaluation.study_data import MODEL
 from tuning.seeds import derive
-from tuning.study.interfaces import Configuration, Scheduler, Searcher
+from tuning.study.interfaces import Configuration, Searcher
 from tuning.study.mutations import mutations
 from tuning.study.study import SCORE, Study, family_of
 from tuning.study.warm_start import points_known, points_to_try
@@ -47,11 +47,10 @@ def build_scheduler(
     varied = mutations(study.space, config, frozen or (), MODEL) if spec.mutates else NO_MUTATIONS
     if spec.needs_state and (frozen is None or not spec.usable(varied)):
         spec = schedulers.parse("fifo")
-    built = spec.build(
+    return spec.build(
         metric=SCORE,
         mode=mode,
         max_steps=race_steps,
         seed=derive(study.seed, "scheduler", family_of(config)),
         mutations=varied,
     )
-    return cast(Scheduler, built)  # its own protocol names the parts of a trial that it uses

@@ -13,9 +13,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, NoReturn, cast
 
+from schedulers.protocols import Scheduler
 from tuning.errors import StudyError
 from tuning.records.schema import FAILED, FINISHED, STOPPED
-from tuning.study.interfaces import Configuration, Result, Rule, Scheduler, Searcher
+from tuning.study.interfaces import Configuration, Result, Rule, Searcher
 from tuning.study.race import Race, TrialT
 from tuning.study.trial import ERROR, PENDING, RUNNING, TERMINATED, AnyStep, Verdict, not_finite
 

@@ -1,4 +1,4 @@
-"""What a study asks of its searcher, schedulers and stopping rules: the parts of Ray's interfaces that it uses."""
+"""What a study asks of its searcher and its stopping rules; of schedulers see `schedulers.protocols`."""
 
 from __future__ import annotations
 
@@ -22,28 +22,6 @@ class Searcher(Protocol):
 
     def on_trial_complete(self, trial_id: str, result: Result | None = None, error: bool = False) -> None:
         """A trial has ended: with the result that counts, or with an error."""
-
-
-class Scheduler(Protocol):
-    """Ray's `TrialScheduler`. The controller is a `tuning.study.race.Race`, a trial a `tuning.study.trial.Trial`."""
-
-    def on_trial_add(self, tune_controller: object, trial: object) -> None:
-        """A trial enters the race."""
-
-    def on_trial_result(self, tune_controller: object, trial: object, result: Result) -> str:
-        """CONTINUE, PAUSE or STOP."""
-
-    def on_trial_complete(self, tune_controller: object, trial: object, result: Result) -> None:
-        """A running trial has ended."""
-
-    def on_trial_remove(self, tune_controller: object, trial: object) -> None:
-        """A paused or pending trial has ended."""
-
-    def on_trial_error(self, tune_controller: object, trial: object) -> None:
-        """A running trial has failed."""
-
-    def choose_trial_to_run(self, tune_controller: object) -> object:
-        """Which pending or paused trial runs next; None for none."""
 
 
 class Rule(Protocol):

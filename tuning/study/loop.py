@@ -8,10 +8,11 @@ from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from itertools import count
 from typing import NoReturn
 
+from schedulers.protocols import Scheduler
 from tuning.errors import StudyError
 from tuning.steps import Step
 from tuning.study.core import CONTINUE, DEFAULT_ONLY, STOP, StudyCore, one_family, same_config
-from tuning.study.interfaces import Configuration, Rule, Scheduler, Searcher
+from tuning.study.interfaces import Configuration, Rule, Searcher
 from tuning.study.local_trial import LocalTrial, Start
 from tuning.study.trial import ANY_SHAPE, RUNNING, EarlierTrial, TrialShape, Verdict
 

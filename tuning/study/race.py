@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from tuning.study.interfaces import Scheduler, Searcher
+from schedulers.protocols import Scheduler
+from tuning.study.interfaces import Searcher
 from tuning.study.trial import PAUSED, Trial
 
 TrialT = TypeVar("TrialT", bound=Trial)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
 from tuning.definition.options import WarmStart
 from tuning.records.schema import TrialRecord
 from tuning.seeds import trial_seed
 from tuning.steps import Step
 from tuning.study.build import build_scheduler, build_searcher
-from tuning.study.interfaces import Configuration, Rule, Scheduler
+from tuning.study.interfaces import Configuration, Rule
 from tuning.study.interleaved import InterleavedLoop
 from tuning.study.loop import TrialLoop
 from tuning.study.record import trial_record

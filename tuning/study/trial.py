@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from schedulers.protocols import Scheduler
 from tuning.records.schema import FAILED
 from tuning.steps import Step
-from tuning.study.interfaces import Configuration, Result, Scheduler
+from tuning.study.interfaces import Configuration, Result
 
 PENDING, RUNNING, PAUSED, TERMINATED, ERROR = "PENDING", "RUNNING", "PAUSED", "TERMINATED", "ERROR"
 

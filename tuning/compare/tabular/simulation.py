@@ -6,10 +6,10 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import cast
 
 import pandas as pd
 
+from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
 from search_spaces import SearchSpace
 from search_spaces.outcome import Result
@@ -20,7 +20,6 @@ from tuning.records.schema import FAILED
 from tuning.seeds import derive
 from tuning.steps import Step
 from tuning.study.core import one_family
-from tuning.study.interfaces import Scheduler
 from tuning.study.interleaved import InterleavedLoop
 from tuning.study.loop import TrialLoop, any_shape
 from tuning.study.trial import TrialShape
@@ -66,13 +65,12 @@ def simulate(
 
     def scheduler_for(config: Point) -> Scheduler:
         family = problem.family(config)
-        built: object = method.scheduler.build(
+        return method.scheduler.build(
             metric="score",
             mode=problem.mode,
             max_steps=problem.max_steps(family),
             seed=derive(seed, "scheduler", family),
         )
-        return cast(Scheduler, built)  # its own protocol names the parts of a trial that it uses
 
     clock = _Clock()
     with_default = start == DEFAULT_FIRST

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
 from tuning.definition.options import WarmStart
 from tuning.errors import StudyError
@@ -21,7 +22,7 @@ from tuning.records.schema import FAILED, TrialRecord
 from tuning.steps import Step
 from tuning.study.build import build_scheduler, build_searcher
 from tuning.study.core import STOP, StudyCore, same_config
-from tuning.study.interfaces import Configuration, Rule, Scheduler
+from tuning.study.interfaces import Configuration, Rule
 from tuning.study.record import trial_record
 from tuning.study.study import SCORE, Study, family_of
 from tuning.study.trial import RUNNING, Verdict
