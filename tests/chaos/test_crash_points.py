@@ -34,9 +34,11 @@ from tuning.records import lease
 from tuning.records.ownership import newest_term
 from tuning.storage.backend import TEMPORARY
 from tuning.storage.run_directory import RunDirectory
+from tuning.timing import Timing
 
 QUIET = {"progress": False, "in_process": True}
 MOMENTS = ("before", "during", "after")
+TIMING = Timing(heartbeat_s=1e6, parts_s=0.0)  # no beats in between, each trial a part
 MIDDLE = 12  # the step after which two trials are recorded
 STEPS, RESUME = 24, 18  # durable steps of the scenario, and of a resume of what is left after the middle
 
@@ -75,9 +77,7 @@ WRITERS = {
 
 @pytest.fixture(autouse=True)
 def _steps_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same steps in the same order each time: no beats in between, each trial a part, one thread that writes."""
-    monkeypatch.setattr("tuning.records.lease.HEARTBEAT_S", 1e6)
-    monkeypatch.setattr("tuning.execution.packed.INTERVAL_S", 0.0)
+    """The same steps in the same order each time: one thread that writes, and no pauses."""
     monkeypatch.setattr("tuning.storage.background.THREADS", 1)
     monkeypatch.setattr("tuning.storage.retrying.FIRST_PAUSE_S", 0.0)
 
@@ -94,7 +94,9 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> TuneRunner:
     fields: dict[str, Any] = {"data": str(folder / "table.csv"), "by": "store", "slots": 1, "trials": 3}
     fields |= {"prepare": f"{folder}/prepare.py:prepare", "metric": f"{folder}/score.py:score", "search_space": None}
     pipeline = make_pipeline(StandardScaler(), Ridge())
-    return TuneRunner(**{**definition(folder), **fields, "models": ["ridge", pipeline], "algorithm": "random"})
+    found = TuneRunner(**{**definition(folder), **fields, "models": ["ridge", pipeline], "algorithm": "random"})
+    found.timing = TIMING
+    return found
 
 
 @pytest.fixture(scope="module")

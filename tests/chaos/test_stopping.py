@@ -23,6 +23,7 @@ from tuning.errors import RunError, RunInterrupted, RunOwnedError
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import claim, newest_claimed, newest_term
 from tuning.storage.run_directory import RunDirectory
+from tuning.timing import Timing
 
 QUIET = {"progress": False, "in_process": True}
 
@@ -177,11 +178,11 @@ def test_the_first_signal_is_a_wish_the_second_an_order_and_the_third_an_excepti
 
 
 def test_a_used_up_budget_leaves_reasons_and_the_rest_for_a_resume(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("tuning.execution.packed.INTERVAL_S", 0.1)
     run = str(tmp_path / "run")
     runner = tuner_of(_slow, trials=60, limits={"run_seconds": 0.5})
+    runner.timing = Timing(parts_s=0.1)
     result = runner.run(run, **QUIET)
     assert 0 < len(result.trial_records) < 60
     said = ["not finished: the time budget (limits.run_seconds: 0.5) is spent; resume with a larger one"]
@@ -194,10 +195,10 @@ def test_a_used_up_budget_leaves_reasons_and_the_rest_for_a_resume(
     assert len(more.run(run, resume=True, **QUIET).trial_records) == 60
 
 
-def test_an_owner_that_was_replaced_stops_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuning.records.lease.HEARTBEAT_S", 0.02)
-    monkeypatch.setattr("tuning.execution.packed.INTERVAL_S", 0.1)
+def test_an_owner_that_was_replaced_stops_and_says_so(tmp_path: Path) -> None:
     run = tmp_path / "run"
+    runner = tuner_of(_slow, trials=400, search_space=SPACE)
+    runner.timing = Timing(heartbeat_s=0.02, parts_s=0.1)
     directory = RunDirectory(str(run))
 
     def take() -> None:
@@ -206,5 +207,5 @@ def test_an_owner_that_was_replaced_stops_and_says_so(tmp_path: Path, monkeypatc
         claim(directory, owner.number + 1, (), 1, 0.0)
 
     with _once_recorded(run, take), pytest.raises(RunOwnedError, match=r"was taken over by .*, which believed this"):
-        tuner_of(_slow, trials=400, search_space=SPACE).run(str(run), **QUIET)
+        runner.run(str(run), **QUIET)
     assert not (run / "leaderboard.csv").exists()

@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 PATIENCE_S = 90
 _gate = os.pipe()  # a byte lets one waiting objective go on
 _reached = os.pipe()  # a byte for each objective that waits
+_dead_after_s = 20.0
 
 
 def objective(config: dict[str, float], seed: int) -> float:
@@ -64,8 +65,13 @@ def _child(action: Callable[[], object]) -> int:
 
 def _resume(run: str, **changes: int) -> None:
     from tuning import TuneRunner
+    from tuning.runs.plan_file import frozen_definition
+    from tuning.storage.run_directory import RunDirectory
+    from tuning.timing import Timing
 
-    TuneRunner.resume(run, progress=False, in_process=True, **changes)
+    runner = TuneRunner(frozen_definition(RunDirectory(run)), **changes)
+    runner.timing = Timing(heartbeat_s=0.02, look_s=0.02, dead_after_s=_dead_after_s)
+    runner.run(run, progress=False, in_process=True, resume=True)
 
 
 def race(run: str, rounds: int) -> None:
@@ -116,21 +122,17 @@ def wake(run: str) -> None:
 
 
 def main() -> None:
+    global _dead_after_s
     from tempfile import TemporaryDirectory
 
     from builders import tuner_of
 
-    from tuning.records import lease
-
     with TemporaryDirectory() as folder:  # load what a run needs once, for all forks
         tuner_of(objective, trials=4).run(f"{folder}/run", progress=False, in_process=True)
-    lease.HEARTBEAT_S = lease.LOOK_S = 0.02
     if sys.argv[1] == "race":
         race(sys.argv[2], int(sys.argv[3]))
     else:
-        keywords = lease.wait_until_dead.__kwdefaults__
-        assert keywords is not None
-        keywords["dead_after"] = 0.2  # the sleeper stands still for certain
+        _dead_after_s = 0.2  # the sleeper stands still for certain
         wake(sys.argv[2])
 
 

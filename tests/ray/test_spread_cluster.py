@@ -25,6 +25,7 @@ from tuning.execution.spread.state import FILE, read_state
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
+from tuning.timing import Timing
 
 STEPS = 9
 
@@ -81,10 +82,9 @@ def runner_of(objective: Any, **more: Any) -> TuneRunner:
 def test_trials_of_a_driver_that_died_go_on_from_their_checkpoints(
     ray_cluster: None, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    monkeypatch.setattr("tuning.execution.spread.running.CHECKPOINT_S", 0.0)
-    monkeypatch.setattr("tuning.execution.spread.running.INTERVAL_S", 0.0)
     run = str(tmp_path / "run") if where == "local" else bucket.uri("runs/weekly", credentials=True)
     runner = runner_of(objective_with_log(str(tmp_path / "steps")))
+    runner.timing = Timing(checkpoint_s=0.0, parts_s=0.0)
     with crashing(monkeypatch, 9, only="journal"), pytest.raises(Crash):
         runner.run(run, progress=False)
     give_back()
@@ -109,12 +109,13 @@ def test_trials_of_a_driver_that_died_go_on_from_their_checkpoints(
 
 
 def test_a_finished_study_goes_on_with_more_trials_and_gets_lost_records_back(
-    ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ray_cluster: None, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("tuning.execution.spread.running.INTERVAL_S", 0.0)  # parts of a trial each
     more: dict[str, Any] = {"algorithm": "optuna", "slots": 1}
     objective, run = objective_with_log(str(tmp_path / "steps")), str(tmp_path / "run")
-    first = runner_of(objective, trials=12, **more).run(run, progress=False)
+    begun = runner_of(objective, trials=12, **more)
+    begun.timing = Timing(parts_s=0.0)  # parts of a trial each
+    first = begun.run(run, progress=False)
     known = {record.trial: record.config for record in first.trial_records}
     for name in [name for name in first.directory.list("records") if "/trials-" in name][:2]:
         Path(first.directory.locate(name)).unlink()
@@ -203,13 +204,14 @@ def test_workers_have_a_frames_rows_from_the_file_that_the_run_has_written(
 
 
 def test_a_resume_does_not_need_the_frame(ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuning.execution.spread.running.INTERVAL_S", 0.0)
     run = str(tmp_path / "run")
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "y"]).assign(shop=["a", "b"] * 30)
     more = {"data": frame, "by": "shop", "target": "y", "search_space": "ridge", "metric": "r2", "mode": "max"}
+    runner = runner_of(None, **more, steps=1)
+    runner.timing = Timing(parts_s=0.0)
     with crashing(monkeypatch, 2, only="trials"), pytest.raises(Crash):
-        runner_of(None, **more, steps=1).run(run, progress=False)
+        runner.run(run, progress=False)
     give_back()
     before = {record.key: record.started for record in RunResult(run).trial_records}
     assert before

@@ -8,20 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from chaos import hazard, hazards, write_hazards
 from spread_workers import SPACE
 
 from tuning import RunResult, TuneRunner
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
+from tuning.timing import Timing
 
 
-def test_a_killed_worker_costs_the_trial_the_steps_since_its_checkpoint(
-    ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tuning.execution.spread.running.CHECKPOINT_S", 0.0)
-
+def test_a_killed_worker_costs_the_trial_the_steps_since_its_checkpoint(ray_cluster: None, tmp_path: Path) -> None:
     folder = str(tmp_path)
 
     def objective(config: dict[str, Any], state: Any) -> Iterator[Step]:
@@ -34,7 +30,7 @@ def test_a_killed_worker_costs_the_trial_the_steps_since_its_checkpoint(
                 os.kill(os.getpid(), signal.SIGKILL)
             yield Step(step, (config["x"] - 1) ** 2 + 1 / step, get_state=lambda step=step: step)
 
-    result = TuneRunner(
+    runner = TuneRunner(
         objective=objective,
         search_space=SPACE,
         metric="loss",
@@ -46,7 +42,9 @@ def test_a_killed_worker_costs_the_trial_the_steps_since_its_checkpoint(
         placement="spread",
         mlflow=False,
         slots=2,
-    ).run(str(tmp_path / "run"), progress=False)
+    )
+    runner.timing = Timing(checkpoint_s=0.0)
+    result = runner.run(str(tmp_path / "run"), progress=False)
     records: list[TrialRecord] = result.trial_records
     assert [[step.step for step in record.steps] for record in records] == [list(range(1, 10))] * 3
     assert sorted(record.attempt for record in records) == [1, 1, 2]

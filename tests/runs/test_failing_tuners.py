@@ -13,6 +13,7 @@ from tuning import RunResult, TuneRunner
 from tuning.errors import RunError
 from tuning.execution.packed import work_shard
 from tuning.runs.begin import OwnedRun
+from tuning.timing import Timing
 
 QUIET = {"progress": False}
 
@@ -28,7 +29,6 @@ class _Tuners:
         monkeypatch.setattr("tuning.driver.runner.start_ray", lambda slots: None)
         monkeypatch.setattr("tuning.driver.runner.check_room", lambda needs: None)
         monkeypatch.setattr("tuning.driver.runner.build_tuner", self.build)
-        monkeypatch.setattr("tuning.driver.runner.PAUSE_S", 0.0)
 
     def build(self, owned: OwnedRun, attempt: int, callbacks: Any, stop: Any) -> _Tuners:
         self.built += 1
@@ -51,7 +51,9 @@ class _Tuners:
 def search(tmp_path_factory: pytest.TempPathFactory) -> TuneRunner:
     folder = tmp_path_factory.mktemp("customers")
     write_customers(folder, 6)
-    return TuneRunner(**definition(folder))
+    runner = TuneRunner(**definition(folder))
+    runner.timing = Timing(attempt_pause_s=0.0)
+    return runner
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from tuning import RunResult, TuneRunner
 from tuning.errors import RunError
 from tuning.records.ownership import newest_term
 from tuning.records.parts import TRIALS, of_kind
+from tuning.timing import Timing
 
 QUIET = {"progress": False, "in_process": True}
 
@@ -56,7 +57,7 @@ def test_recorded_trials_are_replayed_not_run(tmp_path: Path, monkeypatch: pytes
     log = tmp_path / "ran"
     runner = tuner_of(counted(log), algorithm="optuna", trials=25)
     # Every trial becomes a part of its own, so that a crash leaves some of them behind.
-    monkeypatch.setattr("tuning.execution.packed.INTERVAL_S", 0.0)
+    runner.timing = Timing(parts_s=0.0)
     with crashing(monkeypatch, 15, only="records/"), pytest.raises(Crash):
         runner.run(str(tmp_path / "run"), **QUIET)
     result = runner.run(str(tmp_path / "run"), resume=True, **QUIET)

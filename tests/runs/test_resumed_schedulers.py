@@ -16,6 +16,7 @@ from sklearn.metrics import r2_score
 from tuning import RunResult, TuneRunner
 from tuning.errors import RunError
 from tuning.steps import Step
+from tuning.timing import Timing
 
 QUIET = {"progress": False, "in_process": True}
 STEPS = 9
@@ -99,12 +100,13 @@ def test_a_driver_that_dies_while_it_records(
     algorithm: str,
     when: str,
 ) -> None:
-    monkeypatch.setattr("tuning.execution.packed.INTERVAL_S", 0.0)
     run = str(tmp_path / "run")
+    eager = runner(customers, scheduler, algorithm)
+    eager.timing = Timing(parts_s=0.0)
     for after in (1, 2):  # and the one that goes on dies too
         with crashing(monkeypatch, after, when, only="records/"), pytest.raises(Crash):
-            runner(customers, scheduler, algorithm).run(run, resume=after > 1, **QUIET)
-    result = runner(customers, scheduler, algorithm).run(run, resume=True, **QUIET)
+            eager.run(run, resume=after > 1, **QUIET)
+    result = eager.run(run, resume=True, **QUIET)
     assert truth(result) == undisturbed(scheduler, algorithm)[0]
     assert duplicates(result) == []
 
@@ -115,7 +117,7 @@ def test_a_population_of_models_goes_on_and_its_winner_predicts(
     write_customers(tmp_path / "data", 2)
     more = {"search_space": "sgd", "scheduler": "pbt", "algorithm": "random", "trials": 9, "seed": 4}
     populated = TuneRunner(**definition(tmp_path / "data", **more))
-    monkeypatch.setattr("tuning.execution.packed.INTERVAL_S", 0.0)
+    populated.timing = Timing(parts_s=0.0)
     with crashing(monkeypatch, 2, "before", only="records/"), pytest.raises(Crash):
         populated.run(str(tmp_path / "run"), **QUIET)
     result = populated.run(str(tmp_path / "run"), resume=True, **QUIET)

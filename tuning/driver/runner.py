@@ -27,6 +27,7 @@ from tuning.runs.begin import OwnedRun, begin, resume_run
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import USED_UP, RunResult
 from tuning.storage.run_directory import RunDirectory
+from tuning.timing import USUAL
 from tuning.tracking.copy.live import LiveCopy
 from tuning.tracking.settings import settings_for, tracking_uri_of
 from tuning.tracking.summary.overview import overview
@@ -35,11 +36,7 @@ from tuning.tracking.summary.summary import save_summary
 logger = logging.getLogger(__name__)
 
 FRUITLESS_ATTEMPTS = 3
-MLFLOW_CLOSING_SECONDS = 60.0
-MLFLOW_PATIENCE_SECONDS = 10.0  # with a store that fails; `tuning mlflow sync` has more
 WORKER_DEATHS = 8  # of a shard in a row, without anything recorded, beyond those that put a study aside
-PAUSE_S = 2.0  # before another attempt that follows a fruitless one; storage and nodes come back
-INTERRUPTED_CLOSING_SECONDS = 5.0
 
 
 class TuneRunner:
@@ -57,6 +54,7 @@ class TuneRunner:
         if definition is not None and fields:
             definition = define({**{name: getattr(definition, name) for name in definition.model_fields_set}, **fields})
         self.definition = definition if definition is not None else define(fields)
+        self.timing = USUAL
 
     @classmethod
     def from_yaml(cls, path: str | Path, **overrides: Any) -> TuneRunner:
@@ -74,7 +72,7 @@ class TuneRunner:
         Its `fit()` records everything there; `RunResult(run_dir)` reads it. `run()` adds the progress line, MLflow,
         and going on after a crash of Tune itself.
         """
-        owned = begin(self.definition, run_dir)
+        owned = begin(self.definition, run_dir, self.timing)
         owned.lease.release()  # nobody here watches over what the caller does with it
         start_ray(owned.plan.slots)
         return (
@@ -95,8 +93,8 @@ class TuneRunner:
 
         def start() -> OwnedRun:
             if resume and run_dir is not None:
-                return resume_run(RunDirectory(run_dir), self.definition)
-            return begin(self.definition, run_dir)
+                return resume_run(RunDirectory(run_dir), self.definition, self.timing)
+            return begin(self.definition, run_dir, self.timing)
 
         return _run(start, run_dir, progress, in_process)
 
@@ -147,7 +145,8 @@ class RunSession:
         self.directory = owned.directory
         self.definition = owned.plan.spec.definition
         self.plan = owned.plan
-        self._closing_seconds = MLFLOW_CLOSING_SECONDS
+        self.timing = owned.timing
+        self._closing_seconds = self.timing.mlflow_closing_s
         self._own_ray = False
 
     def execute(self, progress: bool, in_process: bool = False) -> RunResult:
@@ -206,7 +205,7 @@ class RunSession:
             result.pending = USED_UP.format(limit=self.definition.limits.run_seconds)
         self.directory.write("leaderboard.csv", result.leaderboard().to_csv(index=False).encode())
         if halt.interrupted:
-            self._closing_seconds = INTERRUPTED_CLOSING_SECONDS
+            self._closing_seconds = self.timing.mlflow_interrupted_s
             raise RunInterrupted(halt.interrupted)
         if halt.used_up and result.unfinished:
             logger.warning(
@@ -238,7 +237,8 @@ class RunSession:
 
         with contextlib.suppress(_EnoughError):
             for shard in range(len(self.plan.shards)):
-                work_shard(self.directory, self.owned.term, shard, report, spec=in_memory(self.plan.spec))
+                where = (self.directory, self.owned.term, shard)
+                work_shard(*where, report, spec=in_memory(self.plan.spec), interval=self.timing.parts_s)
 
     def _fit_until_done(self, halt: StopConditions, bar: Progress) -> None:
         """Tuners until nothing is left; one that raises is followed by another one while there is progress."""
@@ -266,7 +266,7 @@ class RunSession:
                 if self._own_ray:
                     restart_ray(self.plan.slots)
             if left and fruitless and fruitless < FRUITLESS_ATTEMPTS:
-                time.sleep(PAUSE_S)
+                time.sleep(self.timing.attempt_pause_s)
         if left and not halt.wanted:
             reasons = "; ".join(dict.fromkeys([*bar.errors, failure])).strip("; ") or "no reason was reported"
             raise RunError(
@@ -302,7 +302,7 @@ class RunSession:
             options.record_trials,
             options.record_models,
         )
-        copy = LiveCopy(settings, self.owned.term, MLFLOW_PATIENCE_SECONDS)
+        copy = LiveCopy(settings, self.owned.term, self.timing.mlflow_patience_s)
         copy.start()
         stack.callback(self._close_tracking, copy)
         return True
@@ -328,7 +328,8 @@ class RunSession:
 def _spread(owned: OwnedRun, report: Listener) -> SpreadRun:
     """The spread studies of a run; report: told of every part that is written."""
     tune_settings(owned.plan.slots)
-    return SpreadRun(owned.directory, owned.term, owned.plan, owned.run, in_memory(owned.plan.spec), report)
+    carried = in_memory(owned.plan.spec)
+    return SpreadRun(owned.directory, owned.term, owned.plan, owned.run, carried, report, owned.timing)
 
 
 def _within(definition: Definition, name: str, value: Any) -> Any:

@@ -33,9 +33,9 @@ from tuning.runs.resume import handed_over
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
+from tuning.timing import USUAL
 
 Report = Callable[[dict[str, Any]], None]
-INTERVAL_S = 1.0  # between record parts
 FALSE_STARTS = 5  # of a shard's workers, before its first study
 WORK = run_study.__code__.co_filename  # the thread that is in this file is the one that a crash happened to
 
@@ -181,13 +181,13 @@ def work_shard(
     report: Report,
     *,
     spec: RunSpec | None = None,
-    interval: float | None = None,
+    interval: float = USUAL.parts_s,
     nodes: Nodes | None = None,
 ) -> None:
     """Run all unfinished studies of a shard and record them.
 
     spec: where it holds a function, which cannot be written down; else the one in the plan file. interval: seconds
-    between record parts, default `INTERVAL_S`. nodes: with None nothing is limited and nothing noted for the case of a
+    between record parts. nodes: with None nothing is limited and nothing noted for the case of a
     crash, as when somebody debugs in this process.
     """
     plan = read_shard(directory, term, shard, spec)
@@ -198,8 +198,7 @@ def work_shard(
     order = sorted(range(len(studies)), key=lambda position: position in suspects)
     left = [position for position in order if studies[position].id not in finished]
     context = WorkerContext.open(directory, plan.run, plan.spec, [studies[position] for position in left])
-    every = INTERVAL_S if interval is None else interval
-    writer = PartWriter(directory, term, shard, report, every, context.background.flush)
+    writer = PartWriter(directory, term, shard, report, interval, context.background.flush)
     work = Shard(context, studies, left, writer, known, found)
     with ExitStack() as stack:
         stack.enter_context(ignore_warnings())

@@ -1,7 +1,7 @@
 """The lease: the owner increments a counter in a file; others take over once it stops.
 
 No clock of one machine is compared with another's: an owner is dead when its counter stood still for
-`DEAD_AFTER_S` on the observer's own monotonic clock, or when its process has ended on the observer's machine.
+`Timing.dead_after_s` on the observer's own monotonic clock, or when its process has ended on the observer's machine.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from tuning.errors import RunOwnedError, StorageError
 from tuning.records.ownership import Term, claim_file, terms
 from tuning.storage.run_directory import RunDirectory
+from tuning.timing import USUAL, Timing
 
 logger = logging.getLogger(__name__)
 
-HEARTBEAT_S = 2.0
-DEAD_AFTER_S = 20.0
-LOOK_S = 0.5
 _HELD: set[str] = set()  # folders of the terms that this process is running
 
 
@@ -40,11 +38,11 @@ class Lease:
     taken_by: who has taken the run over, once the owner finds that out (it was believed dead); it must stop then.
     """
 
-    def __init__(self, directory: RunDirectory, term: Term, beat: float | None = None) -> None:
+    def __init__(self, directory: RunDirectory, term: Term, timing: Timing = USUAL) -> None:
         self.directory = directory
         self.term = term
         self.taken_by = ""
-        self._interval = HEARTBEAT_S if beat is None else beat
+        self._interval = timing.heartbeat_s
         self._counter = 0
         self._start = time.monotonic()
         self._ending = threading.Event()
@@ -110,8 +108,8 @@ def last_heartbeat(directory: RunDirectory, term: Term) -> Heartbeat:
 def wait_until_dead(
     directory: RunDirectory,
     term: Term,
+    timing: Timing = USUAL,
     *,
-    dead_after: float = DEAD_AFTER_S,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
@@ -125,11 +123,11 @@ def wait_until_dead(
         "%s is owned by %s. Taking over in %g s unless its heartbeat continues.",
         directory.shown,
         term.owner,
-        dead_after,
+        timing.dead_after_s,
     )
-    until = clock() + dead_after
+    until = clock() + timing.dead_after_s
     while clock() < until:
-        sleep(LOOK_S)
+        sleep(timing.look_s)
         beat = last_heartbeat(directory, term)
         if beat.released or term.owner.gone:
             return

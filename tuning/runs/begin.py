@@ -22,6 +22,7 @@ from tuning.runs.resume import hand_over, merge, read_state, same_customers, wit
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
+from tuning.timing import USUAL, Timing
 from tuning.user_code import copy_into
 
 
@@ -35,6 +36,7 @@ class OwnedRun:
         run: the run's name.
         term: of this owner.
         lease: held until it is released.
+        timing: how long the run waits for what.
     """
 
     directory: RunDirectory
@@ -42,9 +44,10 @@ class OwnedRun:
     run: str
     term: Term
     lease: Lease
+    timing: Timing = USUAL
 
 
-def begin(definition: Definition, run_dir: str | None = None) -> OwnedRun:
+def begin(definition: Definition, run_dir: str | None = None, timing: Timing = USUAL) -> OwnedRun:
     """Start a new run; `RunError` when the folder holds one already.
 
     run_dir: default `<storage>/<name>-<time>`.
@@ -62,9 +65,9 @@ def begin(definition: Definition, run_dir: str | None = None) -> OwnedRun:
     directory.create()
     before = newest_claimed(directory)
     if before is not None:
-        wait_until_dead(directory, before)  # somebody began here and did not get as far as a plan
+        wait_until_dead(directory, before, timing)  # somebody began here and did not get as far as a plan
     term = claim(directory, before.number + 1 if before else 1, (), definition.trials, 0.0)
-    lease = Lease(directory, term).hold()
+    lease = Lease(directory, term, timing).hold()
     try:
         plan = with_places(plan, partition(definition, customers, directory))
         kept = _with_code_inside(definition, directory)
@@ -75,7 +78,7 @@ def begin(definition: Definition, run_dir: str | None = None) -> OwnedRun:
     except BaseException:
         lease.release()
         raise
-    return OwnedRun(directory, plan, run, term, lease)
+    return OwnedRun(directory, plan, run, term, lease, timing)
 
 
 def _with_code_inside(definition: Definition, directory: RunDirectory) -> Definition:
@@ -90,7 +93,7 @@ def _with_code_inside(definition: Definition, directory: RunDirectory) -> Defini
     return definition.model_copy(update=inside)
 
 
-def resume_run(directory: RunDirectory, definition: Definition | None = None) -> OwnedRun:
+def resume_run(directory: RunDirectory, definition: Definition | None = None, timing: Timing = USUAL) -> OwnedRun:
     """Take over a run from its records: finished studies stay, unfinished ones are replayed and go on.
 
     definition: None goes on as it was begun. Otherwise it may add trials or customers; `RunError` shows what else
@@ -100,7 +103,7 @@ def resume_run(directory: RunDirectory, definition: Definition | None = None) ->
     if last is None:
         if definition is None:
             raise RunError(f"{directory.shown} is not a run directory: no run was started there.")
-        return begin(definition, directory.uri)
+        return begin(definition, directory.uri, timing)
     if written_by_0_1(directory):
         raise RunError(
             f"{directory.shown} was written by version 0.1, whose plan this version cannot resume. Its leaderboard and "
@@ -118,11 +121,11 @@ def resume_run(directory: RunDirectory, definition: Definition | None = None) ->
     if definition is not None and definition.data is not None and _text(definition.data) != IN_MEMORY:
         studies, added = _look_again(directory, definition, studies)
     owner = newest_claimed(directory) or last
-    wait_until_dead(directory, owner)
+    wait_until_dead(directory, owner, timing)
     state = read_state(directory, last, studies, merged.trials)
     spent = owner.seconds + last_heartbeat(directory, owner).seconds
     term = claim(directory, owner.number + 1, tuple(state.parts), merged.trials, spent)
-    lease = Lease(directory, term).hold()
+    lease = Lease(directory, term, timing).hold()
     try:
         plan = resumed_plan(
             recorded.spec, state.left, partition(merged, added, directory), directory, recorded.placement
@@ -134,7 +137,7 @@ def resume_run(directory: RunDirectory, definition: Definition | None = None) ->
     except BaseException:
         lease.release()
         raise
-    return OwnedRun(directory, plan, recorded.run, term, lease)
+    return OwnedRun(directory, plan, recorded.run, term, lease, timing)
 
 
 def _look_again(

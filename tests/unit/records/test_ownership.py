@@ -14,10 +14,11 @@ from chaos import truth, wait_for
 from tuning import RunResult, TuneRunner
 from tuning.errors import RunOwnedError
 from tuning.execution.packed import work_shard
-from tuning.records.lease import DEAD_AFTER_S, HEARTBEAT_S, Heartbeat, Lease, last_heartbeat, wait_until_dead
+from tuning.records.lease import Heartbeat, Lease, last_heartbeat, wait_until_dead
 from tuning.records.ownership import Owner, Term, claim, newest_claimed, newest_term, this_process
 from tuning.runs.begin import begin, resume_run
 from tuning.storage.run_directory import RunDirectory
+from tuning.timing import USUAL, Timing
 
 ELSEWHERE = Owner(host="elsewhere", pid=4711)
 QUIET = {"progress": False, "in_process": True}
@@ -50,8 +51,8 @@ def test_an_owner_whose_counter_stood_still_is_dead_after_the_stated_time(tmp_pa
     clock, sleep = _counting(directory, term, beats=0)
     start = clock()
     wait_until_dead(directory, term, clock=clock, sleep=sleep)
-    assert DEAD_AFTER_S <= clock() - start <= DEAD_AFTER_S + 1
-    assert DEAD_AFTER_S >= 5 * HEARTBEAT_S
+    assert USUAL.dead_after_s <= clock() - start <= USUAL.dead_after_s + 1
+    assert USUAL.dead_after_s >= 5 * USUAL.heartbeat_s
 
 
 def test_the_wall_clock_decides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +103,7 @@ def test_a_run_cannot_be_resumed_while_it_runs_in_this_process(tmp_path: Path) -
 def test_the_lease_counts_and_is_released_at_the_end(tmp_path: Path) -> None:
     directory = RunDirectory(str(tmp_path))
     term = claim(directory, 1, (), 1, 0.0)
-    with Lease(directory, term, beat=0.01).hold():
+    with Lease(directory, term, Timing(heartbeat_s=0.01)).hold():
         first = last_heartbeat(directory, term).counter
         wait_for(lambda: last_heartbeat(directory, term).counter > first + 2)
         with pytest.raises(RunOwnedError):
@@ -114,7 +115,7 @@ def test_the_lease_counts_and_is_released_at_the_end(tmp_path: Path) -> None:
 
 def test_an_owner_finds_out_that_it_was_replaced(tmp_path: Path) -> None:
     directory = RunDirectory(str(tmp_path))
-    with Lease(directory, claim(directory, 1, (), 1, 0.0), beat=0.01).hold() as lease:
+    with Lease(directory, claim(directory, 1, (), 1, 0.0), Timing(heartbeat_s=0.01)).hold() as lease:
         claim(directory, 2, (), 1, 0.0)
         assert wait_for(lambda: lease.taken_by) == str(this_process())
 

@@ -13,6 +13,7 @@ from tuning import RunResult, TuneRunner
 from tuning.errors import StorageError
 from tuning.storage.background import MOST_PENDING, BackgroundWriter
 from tuning.storage.run_directory import RunDirectory
+from tuning.timing import Timing
 
 
 def test_writing_returns_before_the_file_is_there_and_settling_after(
@@ -63,8 +64,8 @@ def test_a_study_is_recorded_after_its_model(tmp_path: Path, monkeypatch: pytest
         done.append(name)
 
     monkeypatch.setattr(RunDirectory, "write", noted)
-    monkeypatch.setattr("tuning.execution.packed.INTERVAL_S", 0.0)
     runner = TuneRunner(**definition(tmp_path / "customers"))
+    runner.timing = Timing(parts_s=0.0)
     result = runner.run(str(tmp_path / "run"), progress=False, in_process=True)
     parts = [position for position, name in enumerate(done) if "/studies-" in name]
     assert len(parts) >= 4

@@ -17,7 +17,7 @@ from tuning.execution.spread.journal import DRIVER, read_journal
 from tuning.execution.spread.spread_study import DEATHS, Event, SpreadStudy
 from tuning.execution.spread.state import FILE
 from tuning.execution.spread.studies import Studies
-from tuning.execution.spread.trainable import CHECKPOINT_S, spread_trainable
+from tuning.execution.spread.trainable import spread_trainable
 from tuning.execution.study_run import conclude_study, ignore_warnings
 from tuning.planning.plan import Plan
 from tuning.records.ownership import Term
@@ -26,9 +26,9 @@ from tuning.records.schema import TrialRecord
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
 from tuning.study.warm_start import of_customer
+from tuning.timing import USUAL, Timing
 
 Report = Callable[[dict[str, Any]], None]
-INTERVAL_S = 1.0  # between two parts of journal and records
 
 
 @dataclass
@@ -48,6 +48,7 @@ class SpreadRun:
     run: str
     in_memory: RunSpec | None
     report: Report
+    timing: Timing = USUAL
 
     @contextlib.contextmanager
     def tuner(self, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Iterator[Any]:
@@ -74,7 +75,9 @@ class SpreadRun:
         return self._tuner(register(self._studies()), 0)
 
     def _studies(self) -> Studies:
-        studies = Studies(self.directory, self.term, self._live(), self.report, self._conclude, interval=INTERVAL_S)
+        studies = Studies(
+            self.directory, self.term, self._live(), self.report, self._conclude, interval=self.timing.parts_s
+        )
         studies.flush()  # records that had to be made again; a study's own record comes after its trials'
         for study in studies.studies:
             if study.done:  # nothing left but its record
@@ -88,7 +91,7 @@ class SpreadRun:
         term, definition = replace(self.term, accepts=()), self.plan.spec.definition
         return tune.Tuner(
             tune.with_resources(
-                spread_trainable(self.directory.uri, term, name, self.in_memory, CHECKPOINT_S),
+                spread_trainable(self.directory.uri, term, name, self.in_memory, self.timing.checkpoint_s),
                 definition.resources.to_ray(),
             ),
             tune_config=tune.TuneConfig(search_alg=search_over(key), scheduler=scheduler_over(key), reuse_actors=True),

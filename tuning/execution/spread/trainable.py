@@ -1,7 +1,7 @@
 """The Tune trainable of a spread trial: the same training code, each step a report.
 
 A worker keeps the customers it has loaded: their other trials on a reused actor do not load them again. A state is
-saved through Tune about every `CHECKPOINT_S` seconds, so that a killed trial goes on from there.
+saved through Tune about every `Timing.checkpoint_s` seconds, so that a killed trial goes on from there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from tuning.seeds import trial_seed
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
 
-CHECKPOINT_S = 5.0
 KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as large
 
 

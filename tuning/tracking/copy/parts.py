@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from tuning.records.lease import DEAD_AFTER_S, Heartbeat, last_heartbeat
+from tuning.records.lease import Heartbeat, last_heartbeat
 from tuning.records.ownership import Term
 from tuning.records.parts import STUDIES, TRIALS, accepted, kind_of
 from tuning.storage.run_directory import RunDirectory
+from tuning.timing import USUAL
 from tuning.tracking.summary.summary import SUMMARY_FILE
 
 
@@ -67,7 +68,7 @@ class FollowedRun:
         if not self._beat.released and self.term.owner.gone:
             self._look_at_owner()  # it may have let go in the meantime
             return not self._beat.released
-        return not self._beat.released and time.monotonic() - self._moved >= DEAD_AFTER_S
+        return not self._beat.released and time.monotonic() - self._moved >= USUAL.dead_after_s
 
     def look(self) -> list[str]:
         ended = self._ending.is_set()

@@ -1,0 +1,35 @@
+"""How long a run waits, and for what: one value, handed from the runner down to whoever waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds. No user sets them; a test that cannot wait hands in its own.
+
+    Attributes:
+        heartbeat_s: between two writes of the lease.
+        dead_after_s: an owner whose lease stood still for this long is dead.
+        look_s: between two looks at the lease of another owner.
+        parts_s: between two parts of records, or of a spread study's journal. Many slots make it longer.
+        checkpoint_s: between two checkpoints of a spread trial.
+        attempt_pause_s: before the Tuner that follows one without progress, so that storage and nodes can come back.
+        mlflow_closing_s: for which the end of a run waits for its copy in MLflow.
+        mlflow_interrupted_s: the same, when somebody has stopped the run.
+        mlflow_patience_s: for which a failing store may fail once the run has ended; `tuning mlflow sync` has more.
+    """
+
+    heartbeat_s: float = 2.0
+    dead_after_s: float = 20.0
+    look_s: float = 0.5
+    parts_s: float = 1.0
+    checkpoint_s: float = 5.0
+    attempt_pause_s: float = 2.0
+    mlflow_closing_s: float = 60.0
+    mlflow_interrupted_s: float = 5.0
+    mlflow_patience_s: float = 10.0
+
+
+USUAL = Timing()
