@@ -6,10 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from tuning import RunResult, TuneRunner
-from tuning.execution.packed import work_shard
+from tuning import TuneRunner
 from tuning.records.ownership import newest_term
 from tuning.runs.begin import OwnedRun, begin, resume_run
 from tuning.runs.plan_file import read_plan, read_shard
@@ -41,15 +39,6 @@ def test_what_is_read_is_what_was_planned(tmp_path: Path) -> None:
     assert [study for n in shards for study in read_shard(owned.directory, owned.term, n).studies] == [
         *recorded.studies
     ]
-
-
-def test_workers_resolve_nothing_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    owned = started(tmp_path, search_space="ridge")
-    for name in ("space_of", "check_models", "resolve_metric", "guess_task"):
-        monkeypatch.delattr(f"tuning.planning.resolution.{name}")
-    for shard in range(len(owned.plan.shards)):
-        work_shard(owned.directory, owned.term, shard, lambda _: None)
-    assert RunResult(owned.directory).leaderboard()["status"].tolist() == ["ok"] * 3
 
 
 def test_a_resume_with_more_trials_leaves_a_customer_its_own_number(tmp_path: Path) -> None:
