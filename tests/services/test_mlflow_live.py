@@ -223,8 +223,7 @@ def test_a_missing_part_is_told_and_the_others_are_copied(directory: RunDirector
 def test_wrong_settings_are_refused_at_once(directory: RunDirectory) -> None:
     with pytest.raises(DefinitionError, match="'top:5'"):
         settings_for(directory, None, "churn", RUN, record_trials="top:0")
-    remote = RunDirectory.__new__(RunDirectory)
-    remote.uri, remote.local = "s3://bucket/run", False
+    remote = RunDirectory("s3://bucket/run?region=eu")
     with pytest.raises(PlanError, match="tracking URI"):
         settings_for(remote, None, "churn", RUN)
 
@@ -232,7 +231,7 @@ def test_wrong_settings_are_refused_at_once(directory: RunDirectory) -> None:
 def test_importing_the_package_loads_neither_mlflow_nor_ray() -> None:
     code = (
         "import sys, tuning.tracking, tuning.tracking.copy.live, tuning.tracking.copy.sync; "
-        "print([m for m in ('mlflow', 'ray', 'sqlalchemy', 'pandas') if m in sys.modules])"
+        "print([m for m in ('mlflow', 'ray', 'sqlalchemy') if m in sys.modules])"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)

@@ -148,7 +148,7 @@ def default_tracking_uri(directory: RunDirectory) -> str:
     """`sqlite:///<run directory>/mlflow.db`; only a local directory can hold a database."""
     if not directory.local:
         raise PlanError(
-            f"The run directory {directory.display('')!r} is not on a local disk, so MLflow's default "
+            f"The run directory {directory.shown} is not on a local disk, so MLflow's default "
             "database cannot be placed in it. Set the tracking URI (a server, PostgreSQL or sqlite:///file), "
             "or switch MLflow off."
         )
