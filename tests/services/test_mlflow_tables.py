@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import sqlite3
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from tuning.tracking.settings import (
 from tuning.tracking.stores import tables
 from tuning.tracking.stores.database import client, database_file, prepare, revision
 from tuning.tracking.stores.opening import open_store
+from tuning.tracking.stores.schema import HEAD, STATEMENTS, create_database, mlflows_own, statements_of
 from tuning.tracking.stores.sql_store import TESTED_REVISIONS, BulkStore
 from tuning.tracking.summary.summary import SUMMARY_FILE, Summary, save_summary
 
@@ -165,3 +167,15 @@ def test_an_experiments_name_is_one_that_every_database_takes() -> None:
     assert experiment_name(" a\0b ") == "a␀b"
     assert experiment_name(" ") == "unnamed"
     assert len(experiment_name("x" * 600)) == 250
+
+
+def test_the_statements_for_a_new_database_are_what_the_installed_mlflow_makes(tmp_path: Path) -> None:
+    """Write them again with `python -m tuning.tracking.stores.schema` after an upgrade."""
+    made = HEAD.format(version=importlib.metadata.version("mlflow")) + statements_of(mlflows_own(tmp_path))
+    assert STATEMENTS.read_text(encoding="utf-8") == made
+
+
+def test_another_version_of_mlflow_makes_its_database_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuning.tracking.stores.schema.version", lambda name: "99.0")
+    assert not create_database(tmp_path / "mlflow.db", "mlruns")
+    assert not (tmp_path / "mlflow.db").exists()

@@ -18,6 +18,7 @@ import sqlalchemy
 
 from tuning.tracking.identity import experiment_name
 from tuning.tracking.settings import ARTIFACTS, sqlite_uri
+from tuning.tracking.stores.schema import create_database
 from tuning.tracking.stores.tables import EXPERIMENT_TAGS, EXPERIMENTS
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class DeletedError(Exception):
 
 
 def prepare(tracking_uri: str, artifacts: str | None = None) -> None:
-    """Let MLflow create the database and its tables when they are missing; takes some seconds.
+    """Create the database and its tables when they are missing, by MLflow itself where it is no new SQLite file.
 
     Two searches that start together must not both migrate a fresh database, so a lock is held in the meantime: a
     file of this machine. An older schema is left alone: MLflow's error says how to upgrade it.
@@ -67,7 +68,8 @@ def _create_file(path: Path, artifacts: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".mlflow-", dir=path.parent) as folder:
         fresh = Path(folder, path.name)
-        _create(sqlite_uri(str(fresh)), artifacts)
+        if not create_database(fresh, artifacts):
+            _create(sqlite_uri(str(fresh)), artifacts)
         with suppress(FileExistsError):
             os.link(fresh, path)  # unlike a rename, never replaces a file
 
