@@ -15,7 +15,7 @@ from tuning.compare import analyse
 from tuning.compare.tabular.replay import compare_on_table, replay
 from tuning.compare.tabular.simulation import NO_START, Problem, simulate
 from tuning.compare.tabular.table import Table
-from tuning.definition.methods import parse_methods
+from tuning.definition.compared_methods import parse_methods
 
 
 @pytest.fixture(scope="module")

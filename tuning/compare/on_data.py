@@ -10,8 +10,8 @@ from typing import Any
 from tuning.compare.analysis.curves import Curves
 from tuning.compare.comparison import Comparison, analyse
 from tuning.compare.studies import curves_of, hold_out_of, options_of
+from tuning.definition.compared_methods import Method
 from tuning.definition.definition import Definition, define
-from tuning.definition.methods import Method
 from tuning.definition.yaml_file import read_definition
 from tuning.driver.runner import TuneRunner
 from tuning.errors import DefinitionError

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import pandas as pd
 
-from tuning.definition.methods import CompareOptions, Method
+from tuning.definition.compared_methods import CompareOptions, Method
 from tuning.errors import RunError
 from tuning.planning.studies import compared_id
 from tuning.records.schema import FAILED, OK, StudyRecord, TrialRecord

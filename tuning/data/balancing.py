@@ -1,4 +1,4 @@
-"""How studies are divided into shards: one Tune trial each, balanced by size, few files read by several of them."""
+"""Divides things by size into groups of about equal load; what they are (studies, files) is the caller's affair."""
 
 from __future__ import annotations
 

@@ -54,12 +54,12 @@ def sample_frames(
     definition: Definition, customers: Sequence[Customer], code: OwnCode
 ) -> Iterator[tuple[Customer, pd.DataFrame | CustomerError]]:
     """Prepared rows of the largest customers, or why there are none; of large files only the first rows."""
-    loose = loose_rows(definition)
+    unpartitioned = unpartitioned_rows(definition)
     largest = sorted(customers, key=lambda customer: (-customer.size, customer.id))[:LOOKED_AT]
     for customer in largest:
         try:
             if customer.unpartitioned:
-                rows = loose(customer)
+                rows = unpartitioned(customer)
             elif customer.key is None:
                 rows = read_frame(customer.files[0], definition.csv_options, rows=ROWS)
             else:
@@ -69,7 +69,7 @@ def sample_frames(
             yield customer, error
 
 
-def loose_rows(definition: Definition) -> Callable[[Customer], pd.DataFrame]:
+def unpartitioned_rows(definition: Definition) -> Callable[[Customer], pd.DataFrame]:
     """A function that gives rows of customers in tables that have no order yet: those among the first of each file."""
     heads: dict[str, list[tuple[pd.DataFrame, np.ndarray, list[Key]]]] = {}
 

@@ -18,9 +18,9 @@ import schedulers
 from schedulers import SchedulerSpec
 from search_spaces import algorithms
 from search_spaces.algorithms import Algorithm
+from tuning.definition.compared_methods import CompareOptions
 from tuning.definition.complaints import complaints
 from tuning.definition.data_source import DataSource
-from tuning.definition.methods import CompareOptions
 from tuning.definition.options import (
     CsvOptions,
     Limits,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tuning.driver.signals import Signals
-from tuning.execution.cluster import NodeWatch, error_text, worker_died
-from tuning.execution.registry import Key, lookup
+from tuning.execution.callback_keys import Key, lookup
+from tuning.execution.lost_nodes import NodeWatch, error_text, worker_died
 from tuning.records.lease import Lease
 
 if TYPE_CHECKING:

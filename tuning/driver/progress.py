@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tuning.execution.registry import Key, lookup
+from tuning.execution.callback_keys import Key, lookup
 
 if TYPE_CHECKING:
     from ray import tune

@@ -17,9 +17,9 @@ from tuning.driver.progress import Listener, Progress, Report, hand_on, reports_
 from tuning.driver.signals import Signals
 from tuning.driver.tuner import build_tuner, check_room, in_memory, restart_ray, start_ray, tune_settings
 from tuning.errors import RunError, RunInterrupted, RunOwnedError, StorageError, TuningError, signal_name
-from tuning.execution.cluster import NodeWatch, any_alive
+from tuning.execution.callback_keys import registered
+from tuning.execution.lost_nodes import NodeWatch, any_alive
 from tuning.execution.packed import work_shard
-from tuning.execution.registry import registered
 from tuning.execution.spread.running import SpreadRun
 from tuning.planning.plan import PACKED, Plan, make_plan
 from tuning.records.ownership import newest_term

@@ -85,7 +85,7 @@ class TimeLimits:
             self._armed_until = float("inf")
             faulthandler.cancel_dump_traceback_later()
 
-    def over(self) -> str:
+    def ended_by(self) -> str:
         """Why the study should propose no further trial; empty while it may."""
         limit = self.limits.study_seconds
         if limit is not None and time.monotonic() - self._study_started > limit + self._grace:
@@ -106,7 +106,7 @@ class TimeLimits:
             for step in start(*arguments):
                 if paused:
                     self.part()
-                    if reason := self.over():
+                    if reason := self.ended_by():
                         raise StudyError(reason)
                 elif limit is not None and time.monotonic() - began > limit + self._grace:
                     raise TrialTimeoutError(f"it took longer than limits.trial_seconds: {limit:g}")

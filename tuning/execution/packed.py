@@ -90,8 +90,8 @@ class WorkerHooks(Hooks):
     def steps(self, start: Callable[..., Iterable[Step]], *, paused: bool) -> Callable[..., Iterable[Step]]:
         return self.guard.steps(start, paused=paused)
 
-    def over(self) -> str:
-        return self.guard.over()
+    def ended_by(self) -> str:
+        return self.guard.ended_by()
 
 
 @dataclass

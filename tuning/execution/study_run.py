@@ -43,7 +43,7 @@ class Hooks:
         """Training code, watched step by step."""
         return start
 
-    def over(self) -> str:
+    def ended_by(self) -> str:
         """Why the study should propose no further trial; empty while it may."""
         return ""
 
@@ -71,24 +71,29 @@ def run_study(
             for record in loop:
                 ending.records.append(record)
                 yield [record]
-                if over := watch.over():
-                    ending.over = over
+                if ended_by := watch.ended_by():
+                    ending.ended_by = ended_by
                     break
-        ending.over = ending.over or loop.stopped_by
+        ending.ended_by = ending.ended_by or loop.stopped_by
         ending.conclude()
     yield [ending.record()]
 
 
 def conclude_study(
-    context: WorkerContext, study: Study, records: Sequence[TrialRecord], *, over: str = "", failure: str | None = None
+    context: WorkerContext,
+    study: Study,
+    records: Sequence[TrialRecord],
+    *,
+    ended_by: str = "",
+    failure: str | None = None,
 ) -> StudyRecord:
     """The record of a study whose trials have run elsewhere. Never raises for a bad customer.
 
-    over: why it ended before its budget was used up, as a sentence. failure: why it cannot be used.
+    ended_by: why it ended before its budget was used up, as a sentence. failure: why it cannot be used.
     """
     with _Ending(context, study, records, Hooks()) as ending:
         ending.data = context.data(study.customer)
-        ending.over = over
+        ending.ended_by = ended_by
         if failure is not None:
             raise StudyError(failure)
         ending.conclude()
@@ -102,7 +107,7 @@ class _Ending:
         self.context, self.study, self.watch, self.clock = context, study, watch, Clock()
         self.records = list(records)
         self.data: TrialData = None
-        self.over = ""  # why the study ended before its budget was used up
+        self.ended_by = ""  # why the study ended before its budget was used up
         self._status = NO_MODEL
         self._error: str | None = None
         self._outcome = StudyOutcome(None, None, reason="no trial was run.")
@@ -135,8 +140,8 @@ class _Ending:
         if self._outcome.model is not None and context.spec.definition.save_models:
             path = f"models/{slug(study.id)}/{uuid4().hex[:8]}"  # never that of another attempt, which it may outlive
             self._saved = (path, self._outcome.model.save(context.background, path))
-        if self.over:
-            why = f"{self.over}; {len(self.records)} of {study.trials} trials were run"
+        if self.ended_by:
+            why = f"{self.ended_by}; {len(self.records)} of {study.trials} trials were run"
             self._outcome = replace(self._outcome, notes="; ".join(filter(None, (why, self._outcome.notes))))
         self._status = OK if self._outcome.winner is not None else NO_MODEL
 

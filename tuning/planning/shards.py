@@ -1,4 +1,4 @@
-"""How studies are divided among Tune trials."""
+"""Which studies one Tune trial of a packed run works through, by their resources, customers and files."""
 
 from __future__ import annotations
 

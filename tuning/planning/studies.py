@@ -10,7 +10,7 @@ from search_spaces import SearchSpace, SpaceError
 from search_spaces.algorithms import Algorithm
 from tuning.data.customers import Customer
 from tuning.data.prepared import OwnCode
-from tuning.definition.methods import Method
+from tuning.definition.compared_methods import Method
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
 from tuning.planning.model_space import check_configurations, check_installed, check_savable

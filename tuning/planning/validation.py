@@ -9,7 +9,7 @@ import pandas as pd
 from tuning.data.customers import Customer
 from tuning.data.loading import Loader, check_size
 from tuning.data.prepared import CustomerData, OwnCode
-from tuning.data.sampling import loose_rows
+from tuning.data.sampling import unpartitioned_rows
 from tuning.errors import CustomerError
 from tuning.planning.plan import Plan
 
@@ -23,13 +23,13 @@ def check_customers(plan: Plan, customers: Sequence[Customer]) -> dict[str, str]
     if definition.objective is not None:
         return {}
     loader = Loader(definition, [customer for customer in customers if not customer.unpartitioned])
-    loose = loose_rows(definition)
+    unpartitioned = unpartitioned_rows(definition)
 
     def rows(customer: Customer) -> pd.DataFrame:
         if not customer.unpartitioned:
             return loader.read(customer)
         check_size(customer, definition.limits.max_rows)
-        return loose(customer)
+        return unpartitioned(customer)
 
     data = CustomerData(plan.spec, OwnCode(definition), rows)
     refused: dict[str, str] = {}

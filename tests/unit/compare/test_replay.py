@@ -16,7 +16,7 @@ from tuning.compare import analyse
 from tuning.compare.tabular.replay import replay
 from tuning.compare.tabular.simulation import NO_START
 from tuning.compare.tabular.table import Table
-from tuning.definition.methods import Method, parse_method, parse_methods
+from tuning.definition.compared_methods import Method, parse_method, parse_methods
 from tuning.errors import DataError, PlanError
 
 

@@ -9,8 +9,8 @@ from chaos import hazards, write_hazards
 
 from tuning import RunResult
 from tuning.definition.options import Limits
-from tuning.execution.cluster import worker_died
 from tuning.execution.limits import TimeLimits, TrialTimeoutError
+from tuning.execution.lost_nodes import worker_died
 from tuning.execution.packed import Nodes, WorkerHooks, work_shard
 from tuning.runs.begin import begin
 from tuning.steps import Step
@@ -31,11 +31,11 @@ def test_a_study_proposes_nothing_more_after_its_time(tmp_path: Path, monkeypatc
     with (tmp_path / "stack").open("wb") as stack, TimeLimits(Limits(study_seconds=100), stack) as guard:
         guard.study()
         clock.now += 99
-        assert guard.over() == ""
+        assert guard.ended_by() == ""
         clock.now += 2
-        assert guard.over() == "it took longer than limits.study_seconds: 100"
+        assert guard.ended_by() == "it took longer than limits.study_seconds: 100"
         guard.study()
-        assert guard.over() == ""
+        assert guard.ended_by() == ""
 
 
 def test_a_trial_that_reports_steps_fails_at_its_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_only_the_first_study_of_a_process_has_more_time_for_loading(
         ):
             guard.study()
             clock.now += 101
-            assert guard.over() == reason
+            assert guard.ended_by() == reason
 
 
 def test_a_study_whose_time_is_up_keeps_what_it_has_and_says_so(
@@ -70,11 +70,11 @@ def test_a_study_whose_time_is_up_keeps_what_it_has_and_says_so(
 ) -> None:
     asked: list[int] = []
 
-    def over(self: WorkerHooks) -> str:
+    def ended_by(self: WorkerHooks) -> str:
         asked.append(self.position)
         return "it took longer than limits.study_seconds: 9" if len(asked) == 3 else ""
 
-    monkeypatch.setattr(WorkerHooks, "over", over)
+    monkeypatch.setattr(WorkerHooks, "ended_by", ended_by)
     write_hazards(tmp_path / "data", 1, {})
     owned = begin(hazards(tmp_path / "data", limits={"study_seconds": 900}).definition, str(tmp_path / "run"))
     work_shard(owned.directory, owned.term, 0, lambda _: None, nodes=Nodes())

@@ -18,7 +18,7 @@ from search_spaces.values import Point
 from tuning.compare.comparison import Comparison, analyse
 from tuning.compare.tabular.simulation import DEFAULT_FIRST, STARTS, Problem, simulate
 from tuning.compare.tabular.table import Evaluations, Table
-from tuning.definition.methods import Method, parse_methods
+from tuning.definition.compared_methods import Method, parse_methods
 from tuning.errors import PlanError
 from tuning.records.schema import canonical
 from tuning.seeds import derive

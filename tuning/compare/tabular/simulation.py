@@ -14,7 +14,7 @@ from schedulers.spec import Mode
 from search_spaces import SearchSpace
 from search_spaces.outcome import Result
 from search_spaces.values import Point
-from tuning.definition.methods import Method
+from tuning.definition.compared_methods import Method
 from tuning.errors import StudyError
 from tuning.records.schema import FAILED
 from tuning.seeds import derive

@@ -11,8 +11,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tuning.execution.cluster import error_text
-from tuning.execution.registry import Key, lookup
+from tuning.execution.callback_keys import Key, lookup
+from tuning.execution.lost_nodes import error_text
 from tuning.execution.spread.spread_study import DEATHS
 from tuning.execution.spread.studies import Studies
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import StorageError, StudyError
+from tuning.execution.callback_keys import Key, register, registered
 from tuning.execution.context import WorkerContext, stopping_rules
 from tuning.execution.quarantine import quarantine
-from tuning.execution.registry import Key, register, registered
 from tuning.execution.spread.adapters import checkpoints_callback, scheduler_over, search_over
 from tuning.execution.spread.journal import DRIVER, read_journal
 from tuning.execution.spread.spread_study import DEATHS, Event, SpreadStudy
@@ -154,7 +154,7 @@ class SpreadRun:
         else:
             with ignore_warnings():
                 record = conclude_study(
-                    context, study.study, study.records, over=study.stopped_by, failure=study.failure
+                    context, study.study, study.records, ended_by=study.stopped_by, failure=study.failure
                 )
             writer.add([record])
         writer.flush()

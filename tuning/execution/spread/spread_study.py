@@ -16,7 +16,7 @@ from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
 from tuning.definition.options import WarmStart
 from tuning.errors import StudyError
-from tuning.execution.cluster import worker_died
+from tuning.execution.lost_nodes import worker_died
 from tuning.execution.spread.spread_trial import REPORTED, SHAPE, SpreadTrial
 from tuning.records.schema import FAILED, TrialRecord
 from tuning.steps import Step
