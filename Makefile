@@ -10,7 +10,7 @@ export MLFLOW_DISABLE_TELEMETRY = true
 
 help:
 	@echo "make demo   install and search the best model for 24 generated customers"
-	@echo "make test   install and run all tests"
+	@echo "make test   install and run the tests; the slow ones: make chaos"
 	@echo "make unit   the tests of every minute: no Ray, no server, one process, under a minute"
 	@echo "make lint types chaos bench clean"
 

@@ -153,8 +153,8 @@ class Definition(Options):
     placement: Literal["auto", "packed", "spread"] = Field(
         "auto",
         description="Where trials run. `packed`: many studies per worker. `spread`: every trial is a Ray Tune "
-        "trial. `auto` spreads when there are fewer studies than slots and their trials are long or of unknown "
-        "length.",
+        "trial. `auto` spreads when there are fewer studies than slots, their trials are long or of unknown length, "
+        "the scheduler does not pause trials, and there is no `compare`.",
     )
     storage: str = Field("runs", min_length=1, description="Where run folders are made: a path or `s3://…`.")
     mlflow: MLflowOptions = Field(

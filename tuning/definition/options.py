@@ -260,13 +260,14 @@ class Limits(Options):
     trial_seconds: float | None = Field(
         None,
         gt=0,
-        description="Wall time of a trial in seconds. A trial that takes longer fails. By default there is no limit.",
+        description="Wall time of a trial in seconds, in packed placement; spread trials have no limit. A trial that "
+        "takes longer fails. By default there is no limit.",
     )
     study_seconds: float | None = Field(
         None,
         gt=0,
-        description="Wall time of a customer's study in seconds. A study that takes longer is ended. By default "
-        "there is no limit.",
+        description="Wall time of a customer's study in seconds, in packed placement; spread studies have no limit. A "
+        "study that takes longer is ended. By default there is no limit.",
     )
     run_seconds: float | None = Field(
         None,
@@ -277,11 +278,12 @@ class Limits(Options):
     memory_gb: float | None = Field(
         None,
         gt=0,
-        description="Memory of one worker in GB (10^9 bytes), beyond what it holds at its start. By default there "
-        "is no limit.",
+        description="Memory of one worker in GB (2^30 bytes), beyond what it holds at its start, in packed placement; "
+        "spread trials have no limit. A trial that needs more fails. By default it is a worker's share of 80 % of the "
+        "free memory.",
     )
     crashes_before_quarantine: int = Field(
-        2, ge=1, description="How often the same trial may crash its worker before it is given up."
+        2, ge=1, description="After how many crashes of a worker in the same trial its study is given up."
     )
     max_rows: int = Field(
         5_000_000, ge=1, description="Most rows of one customer. A customer with more gets a reason instead of a model."
