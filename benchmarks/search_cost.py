@@ -80,7 +80,7 @@ def study(
 ) -> Run:
     """A study that ends after its trials, or when the searcher has used its core-seconds."""
     spent, best = 0.0, float("inf")
-    searcher = spec.build(space, metric="loss", mode="min", seed=seed, trials=trials)
+    searcher = spec.build(space, metric="loss", mode="min", seed=seed, n_trials=trials)
     for number in range(trials):
         start = time.process_time()
         config = searcher.suggest(str(number))

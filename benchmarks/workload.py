@@ -161,7 +161,7 @@ def draw_configurations(scenario: Scenario) -> dict[str, list[dict[str, Any]]]:
             metric="score",
             mode="max",
             seed=study.seed,
-            trials=scenario.trials,
+            n_trials=scenario.trials,
             points=[plan.spec.space.default()],
         )
         drawn[study.customer.id] = [searcher.suggest(str(number)) for number in range(scenario.trials)]

@@ -43,7 +43,7 @@ class Library(Protocol):
     def domains(self, space: SearchSpace) -> Domains:
         """Key -> Ray Tune domain, one for each parameter that varies."""
 
-    def make(self, domains: Domains, mode: Mode, seed: int, trials: int, history: History) -> Searcher:
+    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int, history: History) -> Searcher:
         """The library's searcher. It may take from the history what it cannot be told later."""
 
     def feed(self, searcher: Searcher, point: Place) -> bool:
@@ -65,14 +65,14 @@ def varying(space: SearchSpace) -> dict[str, Parameter]:
 class Adapter:
     """A library's searcher as a proposer; made at the first proposal, when the given points are known."""
 
-    def __init__(self, spec: Library, space: SearchSpace, mode: Mode, seed: int, trials: int) -> None:
+    def __init__(self, spec: Library, space: SearchSpace, mode: Mode, seed: int, n_trials: int) -> None:
         import numpy as np
 
         own, state, self._seed = np.random.SeedSequence(seed).generate_state(3).tolist()
         self._spec = spec
         self._space = space
         self._mode: Mode = mode
-        self._trials = trials
+        self._n_trials = n_trials
         self._rng = np.random.default_rng(own)
         self._state = OwnedState(state, torch=spec.uses_torch)
         self._searcher: Searcher = None
@@ -121,7 +121,7 @@ class Adapter:
     def _make(self) -> Searcher:
         seed = self._seed % 2**31
         domains = self._spec.domains(self._space)
-        searcher = self._spec.make(domains, self._mode, seed, self._trials, self._history)
+        searcher = self._spec.make(domains, self._mode, seed, self._n_trials, self._history)
         for point, value in self._history:
             self._replay(searcher, point, value)
         return searcher

@@ -48,7 +48,7 @@ def search(kind: str, data: Any, metric: Metric, seed: int) -> list[LocalTrial]:
     space = presets.load("xgboost")
     spec = schedulers.parse(KINDS[kind])
     searcher = algorithms.parse("random").build(
-        space, metric="score", mode="max", seed=seed, trials=TRIALS, points=[space.default()]
+        space, metric="score", mode="max", seed=seed, n_trials=TRIALS, points=[space.default()]
     )
     steps = full_steps(space.default(), data)
     return list(
@@ -56,7 +56,7 @@ def search(kind: str, data: Any, metric: Metric, seed: int) -> list[LocalTrial]:
             searcher,
             lambda _: spec.build(metric="score", mode="max", max_steps=steps, seed=seed),
             lambda config, number, state: train(config, data, metric, seed * 1000 + number, state),
-            trials=TRIALS,
+            n_trials=TRIALS,
             metric="score",
             mode="max",
             shape=lambda _: TrialShape(best_prefix=True),

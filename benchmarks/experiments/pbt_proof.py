@@ -100,14 +100,14 @@ def search(name: str, seed: int) -> list[LocalTrial]:
     spec = schedulers.parse(options)
     varied = mutations(SPACE, SPACE.default(), FAMILY.frozen, "model")
     searcher = algorithms.parse("random").build(
-        SPACE, metric="score", mode="max", seed=seed, trials=TRIALS, points=[SPACE.default()]
+        SPACE, metric="score", mode="max", seed=seed, n_trials=TRIALS, points=[SPACE.default()]
     )
     loop = InterleavedLoop if spec.pauses else TrialLoop
     drive = loop(
         searcher,
         lambda _: spec.build(metric="score", mode="max", max_steps=EPOCHS, seed=seed, mutations=varied),
         Digits.split(seed).start(seed),
-        trials=TRIALS,
+        n_trials=TRIALS,
         metric="score",
         mode="max",
         shape=lambda _: TrialShape(best_prefix=True),

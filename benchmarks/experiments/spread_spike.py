@@ -52,7 +52,7 @@ def build(scheduler: str, level: float, seed: int) -> Study:
     algorithm = algorithms.parse("bohb" if scheduler == "bohb" else "random")
     return Study(
         level,
-        algorithm.build(space, metric="score", mode="max", seed=seed, trials=TRIALS, points=[space.default()]),
+        algorithm.build(space, metric="score", mode="max", seed=seed, n_trials=TRIALS, points=[space.default()]),
         schedulers.parse(scheduler).build(
             metric="score",
             mode="max",
@@ -76,7 +76,7 @@ def packed(scheduler: str) -> float:
     began = time.perf_counter()
     for number, level in enumerate(LEVELS.values()):
         study = build(scheduler, level, number)
-        arguments = {"trials": TRIALS, "metric": "score", "mode": "max"}
+        arguments = {"n_trials": TRIALS, "metric": "score", "mode": "max"}
         drive = InterleavedLoop(study.searcher, lambda _: study.scheduler, start, **arguments)  # noqa: B023
         assert len(list(drive)) == TRIALS
     return time.perf_counter() - began

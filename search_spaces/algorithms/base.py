@@ -47,7 +47,7 @@ class Algorithm(BaseModel, ABC):
         """What of the space this algorithm cannot be told, a sentence each; its proposals stay inside."""
         return ()
 
-    def check(self, space: SearchSpace, trials: int | None = None) -> None:
+    def check(self, space: SearchSpace, n_trials: int | None = None) -> None:
         """Refuse what cannot work, before anything starts and without importing the algorithm's library.
 
         Raises:
@@ -98,7 +98,7 @@ class Algorithm(BaseModel, ABC):
         metric: str,
         mode: Mode,
         seed: int,
-        trials: int | None = None,
+        n_trials: int | None = None,
         points: Sequence[Point] = (),
         evaluated: Sequence[tuple[Point, float]] = (),
     ) -> StudySearcher:
@@ -109,7 +109,7 @@ class Algorithm(BaseModel, ABC):
             metric: the key of the objective in the results told to the searcher.
             mode: "max" or "min".
             seed: everything drawn comes from it; the process-wide random states are never changed.
-            trials: how many trials the study will have, for algorithms that plan ahead (not a limit).
+            n_trials: how many trials the study will have, for algorithms that plan ahead (not a limit).
             points: configurations to suggest first, in this order; what they leave out is set to its default.
             evaluated: configurations whose objective is known already; they are not suggested.
 
@@ -120,21 +120,21 @@ class Algorithm(BaseModel, ABC):
 
         if mode not in ("max", "min"):
             raise SpaceError(f"{mode!r} must be 'max' or 'min'", path="mode")
-        self.check(space, trials)
+        self.check(space, n_trials)
         first = [_inside(space, point, f"points.{i}") for i, point in enumerate(points)]
         try:
             load(self.requires)
         except ImportError as error:
             more = f"; {self.limits}" if self.limits else ""
             raise SpaceError(f"{self.name}'s library cannot be imported ({error}){more}") from error
-        proposer = self._proposer(space, mode, seed, trials)
+        proposer = self._proposer(space, mode, seed, n_trials)
         for i, (point, value) in enumerate(evaluated):
             proposer.remember(_inside(space, point, f"evaluated.{i}"), float(value))
         kind = RungSearcher if hasattr(proposer, "progress") else StudySearcher
         return kind(proposer, metric=metric, mode=mode, points=first)
 
     @abstractmethod
-    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, trials: int | None) -> Proposer:
+    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, n_trials: int | None) -> Proposer:
         """What suggests and learns; the library is there by now."""
 
 

@@ -73,7 +73,7 @@ class Bohb(Algorithm):
             found.append("constraints: unknown to the model; proposals they refuse are drawn again")
         return tuple(found)
 
-    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, trials: int | None) -> Proposer:
+    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, n_trials: int | None) -> Proposer:
         return _Densities(self, space, mode, seed)
 
 

@@ -50,8 +50,8 @@ class Grid(Algorithm):
             )
         return sum(1 for _ in grid) if space.constraints else grid.size
 
-    def check(self, space: SearchSpace, trials: int | None = None) -> None:
-        super().check(space, trials)
+    def check(self, space: SearchSpace, n_trials: int | None = None) -> None:
+        super().check(space, n_trials)
         if self.size(space) == 0:
             raise SpaceError("the constraints refuse every combination of the grid", path="constraints")
 
@@ -61,7 +61,7 @@ class Grid(Algorithm):
     def _check_constraints(self, space: SearchSpace) -> None:
         """The combinations are counted instead."""
 
-    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, trials: int | None) -> Proposer:
+    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, n_trials: int | None) -> Proposer:
         return _Combinations(self, space)
 
 

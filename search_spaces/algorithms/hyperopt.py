@@ -60,7 +60,7 @@ class HyperOpt(Algorithm):
             found.append("constraints: learned from refused proposals, not known beforehand")
         return tuple(found)
 
-    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, trials: int | None) -> Proposer:
+    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, n_trials: int | None) -> Proposer:
         return _Domains(self, space, mode, seed)
 
 

@@ -91,7 +91,7 @@ class Optuna(Algorithm):
             found.append("constraints: learned from refused proposals, not known beforehand")
         return tuple(found)
 
-    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, trials: int | None) -> Proposer:
+    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, n_trials: int | None) -> Proposer:
         if self.sampler == "tpe":
             return _BranchByBranch(self, space, mode, seed)
         return _AllBranches(self, space, mode, seed)

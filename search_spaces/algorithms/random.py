@@ -20,7 +20,7 @@ class Random(Algorithm):
     paper: ClassVar[str] = "Bergstra & Bengio 2012, JMLR 13:281"
     learns: ClassVar[str] = "nothing"
 
-    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, trials: int | None) -> Proposer:
+    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, n_trials: int | None) -> Proposer:
         return RandomDraws(space, seed)
 
 

@@ -26,7 +26,7 @@ class Sobol(Algorithm):
     requires: ClassVar[dict[str, str]] = {"scipy": "scipy"}
     learns: ClassVar[str] = "nothing"
 
-    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, trials: int | None) -> Proposer:
+    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, n_trials: int | None) -> Proposer:
         return _SobolPoints(space, seed)
 
 

@@ -65,7 +65,7 @@ class _Wrapped(Algorithm):
         domains: Domains,
         mode: Mode,
         seed: int,
-        trials: int,
+        n_trials: int,
         history: History,
     ) -> Searcher:
         """The library's searcher. It may take from the history what it cannot be told later."""
@@ -80,10 +80,10 @@ class _Wrapped(Algorithm):
     def enter(self, searcher: Searcher) -> None:
         """Called before the searcher is used: restore what the library keeps per process."""
 
-    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, trials: int | None) -> Proposer:
+    def _proposer(self, space: SearchSpace, mode: Mode, seed: int, n_trials: int | None) -> Proposer:
         if not varying(space):  # nothing to search, and the libraries refuse a cube without dimensions
             return RandomDraws(space, seed)
-        return Adapter(self, space, mode, seed, trials or 100)
+        return Adapter(self, space, mode, seed, n_trials or 100)
 
 
 class Ax(_Wrapped):
@@ -101,7 +101,7 @@ class Ax(_Wrapped):
         "the experiment (seen with 1.3.1: AttributeError: 'Objective' object has no attribute 'objectives')"
     )
 
-    def make(self, domains: Domains, mode: Mode, seed: int, trials: int, history: History) -> AxSearch:
+    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int, history: History) -> AxSearch:
         from ray.tune.search.ax import AxSearch
 
         searcher = AxSearch(random_seed=seed, verbose_logging=False)
@@ -136,7 +136,7 @@ class BayesOpt(_Wrapped):
         "'bayes_opt' has no attribute 'UtilityFunction')"
     )
 
-    def make(self, domains: Domains, mode: Mode, seed: int, trials: int, history: History) -> BayesOptSearch:
+    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int, history: History) -> BayesOptSearch:
         from ray.tune.search.bayesopt import BayesOptSearch
 
         searcher = BayesOptSearch(
@@ -174,11 +174,11 @@ class Nevergrad(_Wrapped):
         "which waits for ever when a proposal is never told (seen with a constraint on two parameters)"
     )
 
-    def make(self, domains: Domains, mode: Mode, seed: int, trials: int, history: History) -> NevergradSearch:
+    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int, history: History) -> NevergradSearch:
         import nevergrad
         from ray.tune.search.nevergrad import NevergradSearch
 
-        searcher = NevergradSearch(nevergrad.optimizers.registry[self.optimizer], {"budget": trials})
+        searcher = NevergradSearch(nevergrad.optimizers.registry[self.optimizer], {"budget": n_trials})
         searcher.set_search_properties(METRIC, mode, domains)
         return searcher
 
@@ -204,7 +204,7 @@ class Hebo(_Wrapped):
         "system: seen with 0.6.2, the same seed gave other trials)"
     )
 
-    def make(self, domains: Domains, mode: Mode, seed: int, trials: int, history: History) -> HEBOSearch:
+    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int, history: History) -> HEBOSearch:
         from ray.tune.search.hebo import HEBOSearch
 
         # Ten lines on standard output for each fit that fails, hundreds a study; it continues with what it has.
@@ -241,12 +241,12 @@ class ZOOpt(_Wrapped):
         "rand_sample with two studies)"
     )
 
-    def make(self, domains: Domains, mode: Mode, seed: int, trials: int, history: History) -> ZOOptSearch:
+    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int, history: History) -> ZOOptSearch:
         from ray.tune.search.zoopt import ZOOptSearch
         from zoopt.utils.zoo_global import gl
 
         searcher = ZOOptSearch(
-            algo=self.algo, budget=self.budget or max(trials, 2), mode=mode, metric=METRIC, parallel_num=1_000_000
+            algo=self.algo, budget=self.budget or max(n_trials, 2), mode=mode, metric=METRIC, parallel_num=1_000_000
         )
         searcher.set_search_properties(METRIC, mode, domains)
         searcher.digits = gl.float_precisions
@@ -267,7 +267,7 @@ class _Flaml(_Wrapped):
         "flaml 2.7.0 works with optuna 5; its extra 'blendsearch' asks for optuna 3.6 or below, so install it without"
     )
 
-    def make(self, domains: Domains, mode: Mode, seed: int, trials: int, history: History) -> Searcher:
+    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int, history: History) -> Searcher:
         from flaml import tune
         from flaml.tune.searcher import blendsearch
 

@@ -104,7 +104,7 @@ def test_a_sigterm_to_all_processes_ends_a_search_in_order(tmp_path: Path) -> No
 
 
 def test_what_takes_long_before_the_first_result_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(trials=10, studies=2) as bar:
+    with Progress(n_trials=10, n_studies=2) as bar:
         bar.says(STARTING_RAY)
         assert STARTING_RAY in capsys.readouterr().err
 

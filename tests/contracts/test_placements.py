@@ -132,7 +132,7 @@ class Case:
     training: Callable[[Callable[..., Iterator[Step]]], Training] = models
     trouble: tuple[str, ...] = Trouble.KINDS
     mode: str = "max"
-    trials: int = TRIALS
+    n_trials: int = TRIALS
     warm: tuple[WarmStart, ...] = ()
 
     @property
@@ -145,7 +145,7 @@ class Case:
     def study(self) -> Study:
         spec = schedulers.parse(self.scheduler)
         fields: dict[str, Any] = {"id": "acme", "customer": Customer("acme"), "seed": 7}
-        fields |= {"space": self.space, "trials": self.trials, "resources": Resources()}
+        fields |= {"space": self.space, "n_trials": self.n_trials, "resources": Resources()}
         return Study(algorithm=algorithms.parse(self.algorithm), scheduler=spec, **fields)
 
     def rules(self) -> list[Any]:
@@ -234,9 +234,9 @@ def test_warm_started_studies_are_recorded_alike(scheduler: Mapping[str, Any]) -
 
 
 def test_a_target_that_the_last_trial_reaches_is_named_in_both() -> None:
-    case = Case("random", {"name": "fifo"}, {}, trouble=(), trials=6)
+    case = Case("random", {"name": "fifo"}, {}, trouble=(), n_trials=6)
     scores = [record.score for record in case.packed()[0]]
-    last = Case("random", {"name": "fifo"}, {"target": scores[0]}, trouble=(), trials=1)
+    last = Case("random", {"name": "fifo"}, {"target": scores[0]}, trouble=(), n_trials=1)
     compare(last)
     assert last.packed()[1].startswith("target: trial 00000 reached")
 
@@ -244,7 +244,7 @@ def test_a_target_that_the_last_trial_reaches_is_named_in_both() -> None:
 def test_a_journal_of_version_0_1_leads_to_the_records_that_it_led_to_then() -> None:
     """Positions aside: they were those in the journal, and are those of suggestions and ends now."""
     found = json.loads((TESTS / "fixtures" / "spread-journal-0.1.json").read_text())
-    case = Case("random", {"name": "asha"}, {"trial_plateau": {"steps": 2, "min_delta": 0.05}}, trials=9)
+    case = Case("random", {"name": "asha"}, {"trial_plateau": {"steps": 2, "min_delta": 0.05}}, n_trials=9)
     live = SpreadStudy("run", case.study, "auc", "max", lambda event: None, rules=case.rules())
     live.replay([Event(**event) for event in found["events"]], {})
     assert live.done

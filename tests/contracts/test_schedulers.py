@@ -45,7 +45,7 @@ def test_every_trial_ends_once_in_full_or_with_a_reason(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["asha", "median", "hyperband", "bohb"])
 def test_schedulers_that_stop_trials_save_steps_and_keep_the_best(name: str) -> None:
-    trials = list(study(name, trials=60))
+    trials = list(study(name, n_trials=60))
     assert sum(trial.steps_run for trial in trials) < 0.7 * 60 * STEPS
     best = max(trials, key=lambda trial: trial.config["x"])
     assert best.state == "finished"
@@ -174,12 +174,12 @@ def test_a_diverging_trial_is_failed_or_rescued_and_disturbs_nobody(name: str, a
     assert all(trial.state != "failed" for number, trial in trials.items() if number not in (2, 3))
 
 
-@pytest.mark.parametrize("trials", [1, 2, 3])
+@pytest.mark.parametrize("n_trials", [1, 2, 3])
 @pytest.mark.parametrize("protect", [frozenset(), frozenset({0})])
 @pytest.mark.parametrize("name", ALL)
-def test_a_study_of_a_few_trials_ends(name: str, protect: frozenset[int], trials: int) -> None:
-    finished = list(study(name, trials=trials, protect=protect))
-    assert ids(finished) == list(range(trials))
+def test_a_study_of_a_few_trials_ends(name: str, protect: frozenset[int], n_trials: int) -> None:
+    finished = list(study(name, n_trials=n_trials, protect=protect))
+    assert ids(finished) == list(range(n_trials))
     assert any(len(trial.steps) == STEPS for trial in finished)
 
 
@@ -262,7 +262,7 @@ def test_nothing_of_a_trial_stays_in_memory(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["hyperband", "bohb", "pbt"])
 def test_suspended_trials_are_those_of_open_brackets_or_of_the_population(name: str) -> None:
-    def most(trials: int) -> int:
+    def most(n_trials: int) -> int:
         alive: set[int] = set()
         seen = 0
 
@@ -275,7 +275,7 @@ def test_suspended_trials_are_those_of_open_brackets_or_of_the_population(name: 
             finally:
                 alive.discard(number)
 
-        assert len(list(study(name, counted, trials=trials))) == trials
+        assert len(list(study(name, counted, n_trials=n_trials))) == n_trials
         return seen
 
     if name == "pbt":

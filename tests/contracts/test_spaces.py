@@ -72,7 +72,7 @@ def built(variant: str, space: SearchSpace, seed: int = 3, **more: Any) -> Any:
         if "pip install" in str(error):
             pytest.skip(str(error))
         raise
-    return spec.build(space, metric="score", mode=more.pop("mode", "max"), seed=seed, trials=30, **more)
+    return spec.build(space, metric="score", mode=more.pop("mode", "max"), seed=seed, n_trials=30, **more)
 
 
 def trials(variant: str) -> int:
@@ -274,7 +274,7 @@ def test_tpe_beats_random_search() -> None:
 
 def best_of(name: str, seed: int, count: int = 40) -> float:
     space = SearchSpace([Float("x", -5, 5), Float("y", -5, 5)])
-    searcher = algorithms.parse(name).build(space, metric="loss", mode="min", seed=seed, trials=count)
+    searcher = algorithms.parse(name).build(space, metric="loss", mode="min", seed=seed, n_trials=count)
     losses = []
     for number in range(count):
         config = searcher.suggest(str(number))

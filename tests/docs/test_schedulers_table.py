@@ -43,11 +43,11 @@ def test_a_pair_is_refused_or_searches(scheduler: str, algorithm: str) -> None:
     if refusal is not None:
         assert refusal.startswith(f"scheduler {scheduler} cannot be used with algorithm {algorithm}: {spec.why}; use ")
         return
-    trials = 14
+    n_trials = 14
     if scheduler == "pb2":  # a proposal takes some tenths of a second: one of them
-        spec, trials = schedulers.parse({"name": "pb2", "perturbation_interval": 4, "quantile_fraction": 0.1}), 5
+        spec, n_trials = schedulers.parse({"name": "pb2", "perturbation_interval": 4, "quantile_fraction": 0.1}), 5
     try:
-        searcher = chosen.build(SPACE, metric="score", mode="max", seed=0, trials=trials, points=[SPACE.default()])
+        searcher = chosen.build(SPACE, metric="score", mode="max", seed=0, n_trials=n_trials, points=[SPACE.default()])
     except SpaceError:
         if not set(chosen.requires) - {"optuna", "hyperopt"}:
             raise
@@ -57,9 +57,9 @@ def test_a_pair_is_refused_or_searches(scheduler: str, algorithm: str) -> None:
     def scheduler_for(config: Any) -> Any:
         return spec.build(metric="score", mode="max", max_steps=STEPS, seed=0, mutations=found)
 
-    drive = InterleavedLoop(searcher, scheduler_for, train, trials=trials, metric="score", mode="max")
+    drive = InterleavedLoop(searcher, scheduler_for, train, n_trials=n_trials, metric="score", mode="max")
     finished = list(drive)
-    assert sorted(trial.number for trial in finished) == list(range(trials))
+    assert sorted(trial.number for trial in finished) == list(range(n_trials))
     assert finished[0].state == "finished"
     assert dict(finished[0].config) == SPACE.default()
     for trial in finished:

@@ -149,7 +149,7 @@ def load_libraries() -> None:
     space = SearchSpace([Float("x", 0, 1)])
     for arm in ARMS:
         algorithm, _, scheduler = arm.partition("+")
-        algorithms.parse(algorithm).build(space, metric="score", mode="min", seed=0, trials=2).suggest("0")
+        algorithms.parse(algorithm).build(space, metric="score", mode="min", seed=0, n_trials=2).suggest("0")
         mutations = schedulers.Mutations((schedulers.Range(("x",), 0.0, 1.0),))
         schedulers.parse(scheduler).build(metric="score", mode="min", max_steps=2, seed=0, mutations=mutations)
 

@@ -71,7 +71,7 @@ def study(
     searcher = more.pop("searcher", None) or Chance(seed)
     own = more.pop("scheduler_for", None)
     scheduler_for = own or build(name, seed, more.get("mode", "max"), **(options or {}))
-    arguments = {"trials": count(name), "metric": "score", "mode": "max", **more}
+    arguments = {"n_trials": count(name), "metric": "score", "mode": "max", **more}
     loop = InterleavedLoop if own or schedulers.parse(name).pauses else TrialLoop
     return loop(searcher, scheduler_for, start, **arguments)
 

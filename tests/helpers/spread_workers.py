@@ -26,7 +26,11 @@ EASY, HARD = 0.0, 100.0  # the level of a customer's scores
 
 
 def study(
-    name: str, algorithm: str = "optuna", trials: int = 20, scheduler: str = "asha", stop: dict[str, Any] | None = None
+    name: str,
+    algorithm: str = "optuna",
+    n_trials: int = 20,
+    scheduler: str = "asha",
+    stop: dict[str, Any] | None = None,
 ) -> SpreadStudy:
     customer = Customer(name, "")
     spec = Study(
@@ -36,7 +40,7 @@ def study(
         scheduler=schedulers.parse(scheduler),
         seed=len(name),
         space=SPACE,
-        trials=trials,
+        n_trials=n_trials,
         resources=Resources(),
     )
     rules = [rule.build(metric="score", mode="min") for rule in stopping.parse(stop)]

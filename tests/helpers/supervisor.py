@@ -56,7 +56,7 @@ def main() -> None:
     for shard in range(plan.shards):  # load libraries once, for all children
         if studies := read_shard(directory, term, shard).studies:
             context = WorkerContext.open(directory, plan.run, plan.spec)
-            studies[0].algorithm.build(studies[0].space, metric="score", mode="max", seed=0, trials=2).suggest("0")
+            studies[0].algorithm.build(studies[0].space, metric="score", mode="max", seed=0, n_trials=2).suggest("0")
             studies[0].scheduler.build(metric="score", mode="max", max_steps=2, seed=0)
             context.data(studies[0].customer)
             warm_up(context, studies[0])

@@ -154,7 +154,7 @@ def test_an_easy_and_a_hard_customer_on_a_cluster_take_the_decisions_that_their_
             scheduler=schedulers.parse("asha"),
             seed=seed,
             space=SPACE,
-            trials=10,
+            n_trials=10,
             resources=Resources(),
         )
         alone = SpreadStudy("run", spec, "loss", "min", lambda event: None)

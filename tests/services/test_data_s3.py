@@ -106,7 +106,7 @@ def test_a_manifest_and_what_it_names(form: str, bucket: Bucket, tmp_path: Path)
         text = content(table, f"m.{form}")
     bucket.put(f"lists/m.{form}", text)
     made = define({"manifest": bucket.uri(f"lists/m.{form}"), "target": "y", "task": "regression"})
-    assert {study.id: study.trials for study in make_plan(made).studies} == {"a/b": 20, "007": 3}
+    assert {study.id: study.n_trials for study in make_plan(made).studies} == {"a/b": 20, "007": 3}
     assert {name: len(frame) for name, frame in rows_of(made, tmp_path).items()} == {"a/b": 20, "007": 20}
 
 

@@ -44,11 +44,11 @@ def reports_callback(listener: Key[Listener]) -> tune.Callback:
 class Progress:
     """Counts what workers report, and shows one line of it.
 
-    trials, studies: how many there will be. seen: names of parts heard of.
+    n_trials, n_studies: how many there will be. seen: names of parts heard of.
     """
 
-    trials: int
-    studies: int
+    n_trials: int
+    n_studies: int
     shown: bool = True
     done_trials: int = 0
     done_studies: int = 0
@@ -62,12 +62,12 @@ class Progress:
 
             # A log file gets a line every half minute, a terminal or notebook one that moves.
             pause = 0.5 if sys.stderr.isatty() or "ipykernel" in sys.modules else 30.0
-            self._bar = tqdm(total=self.trials, unit="trial", mininterval=pause, dynamic_ncols=True)
+            self._bar = tqdm(total=self.n_trials, unit="trial", mininterval=pause, dynamic_ncols=True)
         return self
 
     def __exit__(self, *exc: object) -> None:
         if self._bar is not None:
-            if self.done_studies == self.studies:
+            if self.done_studies == self.n_studies:
                 self._bar.total = self._bar.n  # customers without usable data had fewer trials than planned
             self._bar.close()
 
@@ -86,5 +86,5 @@ class Progress:
         self.done_trials += result.get("trials", 0)
         self.done_studies += result.get("studies", 0)
         if self._bar is not None:
-            self._bar.set_postfix_str(f"{self.done_studies}/{self.studies} studies", refresh=False)
+            self._bar.set_postfix_str(f"{self.done_studies}/{self.n_studies} studies", refresh=False)
             self._bar.update(result.get("trials", 0))

@@ -151,7 +151,7 @@ class RunSession:
 
     def execute(self, progress: bool, in_process: bool = False) -> RunResult:
         """Work until nothing is left; or until somebody wants it to stop, which is an error of its own."""
-        bar = Progress(self.plan.trials, len(self.plan.studies), shown=progress)
+        bar = Progress(self.plan.n_trials, len(self.plan.studies), shown=progress)
         try:
             with contextlib.ExitStack() as stack:
                 lease = stack.enter_context(self.owned.lease)
@@ -224,7 +224,7 @@ class RunSession:
     def _interrupted(self, number: int, bar: Progress) -> RunInterrupted:
         return RunInterrupted(
             number,
-            f"stopped by {signal_name(number)}; {bar.done_trials} of {self.plan.trials} trials and "
+            f"stopped by {signal_name(number)}; {bar.done_trials} of {self.plan.n_trials} trials and "
             f"{bar.done_studies} of {len(self.plan.studies)} studies are recorded. "
             f"Resume with: tuning resume {self.directory.shown}",
         )

@@ -141,7 +141,7 @@ class _Ending:
             path = f"models/{slug(study.id)}/{uuid4().hex[:8]}"  # never that of another attempt, which it may outlive
             self._saved = (path, self._outcome.model.save(context.background, path))
         if self.ended_by:
-            why = f"{self.ended_by}; {len(self.records)} of {study.trials} trials were run"
+            why = f"{self.ended_by}; {len(self.records)} of {study.n_trials} trials were run"
             self._outcome = replace(self._outcome, notes="; ".join(filter(None, (why, self._outcome.notes))))
         self._status = OK if self._outcome.winner is not None else NO_MODEL
 

@@ -49,9 +49,9 @@ class Plan:
         return make_shards(self.studies, self.slots)
 
     @property
-    def trials(self) -> int:
+    def n_trials(self) -> int:
         """Of all studies together."""
-        return sum(study.trials for study in self.studies)
+        return sum(study.n_trials for study in self.studies)
 
     @property
     def resources(self) -> list[Resources]:
@@ -64,7 +64,7 @@ class Plan:
         total = 0.0
         for study in self.studies:
             rows = study.customer.rows if study.customer.rows is not None else study.customer.size / 80
-            total += study.trials * (0.01 + 20e-6 * rows)
+            total += study.n_trials * (0.01 + 20e-6 * rows)
         return total
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class Plan:
             "name": self.spec.definition.name,
             "customers": len({study.customer.id for study in self.studies}),
             "studies": len(self.studies),
-            "trials": self.trials,
+            "trials": self.n_trials,
             "task": self.spec.task,
             "metric": self.spec.metric,
             "mode": self.spec.mode,
@@ -165,7 +165,7 @@ def _with_placement(plan: Plan) -> Plan:
     """The plan with its placement chosen, or as the definition says; `PlanError` for a scheduler it does not allow."""
     definition = plan.spec.definition
     few = 0 < len(plan.studies) < plan.slots
-    per_trial = plan.core_seconds / max(1, plan.trials)
+    per_trial = plan.core_seconds / max(1, plan.n_trials)
     long = definition.objective is not None or per_trial > LONG_TRIAL_S
     specs = distinct(study.scheduler for study in plan.studies)
     refusal = next(filter(None, map(schedulers.check_spread, specs)), None)

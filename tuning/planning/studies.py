@@ -43,10 +43,10 @@ def _of_customer(spec: RunSpec, customer: Customer, spaces: dict[str, SearchSpac
     customers with one of their own.
     """
     definition, options = spec.definition, customer.options
-    space, trials, resources = spec.space, definition.trials, definition.resources
+    space, n_trials, resources = spec.space, definition.trials, definition.resources
     if options is not None:
         space = space if options.search_space is None else spaces[_space_key(options.search_space)]
-        trials, resources = options.trials or trials, options.resources or resources
+        n_trials, resources = options.trials or n_trials, options.resources or resources
     if definition.compare is None:
         return [
             Study(
@@ -56,7 +56,7 @@ def _of_customer(spec: RunSpec, customer: Customer, spaces: dict[str, SearchSpac
                 scheduler=definition.scheduler,
                 seed=derive(definition.seed, "study", customer.id),
                 space=space,
-                trials=trials,
+                n_trials=n_trials,
                 resources=resources,
             )
         ]
@@ -68,7 +68,7 @@ def _of_customer(spec: RunSpec, customer: Customer, spaces: dict[str, SearchSpac
             scheduler=method.scheduler,
             seed=derive(definition.seed, "study", customer.id, number, *([method.repeat] if method.repeat else [])),
             space=space,
-            trials=trials,
+            n_trials=n_trials,
             resources=resources,
         )
         for number in range(definition.compare.seeds)
@@ -130,15 +130,15 @@ def _losses(algorithms: Sequence[Algorithm], space: SearchSpace) -> Iterator[str
         yield f"{sentence}{f' ({shown}{more})' if names else ''}."
 
 
-def _ends(algorithms: Sequence[Algorithm], space: SearchSpace, trials: int) -> Iterator[str]:
+def _ends(algorithms: Sequence[Algorithm], space: SearchSpace, n_trials: int) -> Iterator[str]:
     """How many configurations there are where an algorithm has an end."""
     for algorithm in algorithms:
         size = algorithm.count(space)
         if size is None:
             continue
         left = (
-            f"{trials} trials leave {size - trials:,} untried"
-            if size > trials
+            f"{n_trials} trials leave {size - n_trials:,} untried"
+            if size > n_trials
             else "a study ends with the last of them"
         )
         yield f"{algorithm.name}: {size:,} configurations, the default one included; {left}."

@@ -285,7 +285,7 @@ def _studies(spec: RunSpec) -> Callable[[Mapping[str, Any]], Study]:
             scheduler=scheduler_of(row["scheduler"]),
             seed=row["seed"],
             space=own.search_space if isinstance(own.search_space, SearchSpace) else spec.space,
-            trials=own.trials or spec.definition.trials,
+            n_trials=own.trials or spec.definition.trials,
             resources=own.resources or spec.definition.resources,
         )
 

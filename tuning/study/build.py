@@ -24,7 +24,7 @@ def build_searcher(study: Study, mode: Mode, warm: Sequence[WarmStart]) -> Searc
         metric=SCORE,
         mode=mode,
         seed=study.seed,
-        trials=study.trials,
+        n_trials=study.n_trials,
         points=points_to_try(study.space, warm),
         evaluated=points_known(warm),
     )

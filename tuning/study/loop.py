@@ -33,7 +33,7 @@ class TrialLoop(Iterator[LocalTrial]):
     scheduler_for: a new scheduler for the race of a configuration; called once per family, since rungs are only
         compared within one. It never pauses a trial; for those that do, see `tuning.study.interleaved`.
     start: (config, number, state) -> generator of `Step`; see `tuning.study.local_trial.Start`.
-    trials: at most this many.
+    n_trials: at most this many.
     metric, mode: key and direction ("max", "min") of the objective towards searcher and schedulers.
     family, shape: of a configuration.
     protect: numbers of trials that are never stopped early.
@@ -52,7 +52,7 @@ class TrialLoop(Iterator[LocalTrial]):
         scheduler_for: Callable[[Configuration], Scheduler],
         start: Start,
         *,
-        trials: int,
+        n_trials: int,
         metric: str,
         mode: str,
         family: Callable[[Configuration], str] = one_family,
@@ -66,7 +66,7 @@ class TrialLoop(Iterator[LocalTrial]):
             searcher,
             scheduler_for,
             LocalTrial,
-            n_trials=trials,
+            n_trials=n_trials,
             metric=metric,
             mode=mode,
             family=family,

@@ -50,7 +50,7 @@ class RecordedStudy:
             build_searcher(study, self.mode, self.warm),
             self._scheduler_for,
             self._start,
-            trials=study.trials,
+            n_trials=study.n_trials,
             metric=SCORE,
             mode=self.mode,
             family=family_of,

@@ -35,7 +35,7 @@ class Study:
         scheduler: decides how long a trial lives.
         seed: of everything random in the study.
         space: the customer's own search space, or the run's.
-        trials: the study's budget.
+        n_trials: the study's budget.
         resources: what a worker takes of the cluster for it.
     """
 
@@ -45,7 +45,7 @@ class Study:
     scheduler: SchedulerSpec
     seed: int
     space: SearchSpace
-    trials: int
+    n_trials: int
     resources: Resources
 
 

@@ -34,7 +34,7 @@ def points_known(entries: Sequence[WarmStart]) -> list[tuple[Configuration, floa
     return [(entry.config, entry.score) for entry in entries if entry.score is not None]
 
 
-def check(entries: Sequence[WarmStart], space: SearchSpace, own: Mapping[str, SearchSpace], trials: int) -> list[str]:
+def check(entries: Sequence[WarmStart], space: SearchSpace, own: Mapping[str, SearchSpace], n_trials: int) -> list[str]:
     """Notes on what cannot come to pass; the default, with which every study begins, is checked too.
 
     space: the run's. own: search spaces by customer, of those who have one.
@@ -56,6 +56,8 @@ def check(entries: Sequence[WarmStart], space: SearchSpace, own: Mapping[str, Se
             except SpaceError as error:
                 raise PlanError(str(error.under(f"warm_start.{number}.config"))) from error
     everybody = sum(entry.score is None and entry.customer is None for entry in entries)
-    if everybody >= trials:
-        return [f"warm_start fills all {trials} trials with given configurations; more trials leave room for a search."]
+    if everybody >= n_trials:
+        return [
+            f"warm_start fills all {n_trials} trials with given configurations; more trials leave room for a search."
+        ]
     return []

@@ -199,10 +199,10 @@ def test_a_mapping_and_its_options(tmp_path: Path) -> None:
     frames = rows_of(made, tmp_path)
     assert {key: len(frame) for key, frame in frames.items()} == {"acme": 20, "beta": 20, "gamma": 30}
     studies = {study.id: study for study in make_plan(made).studies}
-    assert (studies["beta"].trials, studies["beta"].resources.cpus) == (7, 2)
+    assert (studies["beta"].n_trials, studies["beta"].resources.cpus) == (7, 2)
     assert [parameter.name for parameter in studies["beta"].space.parameters] == ["model", "alpha"]
-    assert studies["acme"].trials == 20
-    assert make_plan(made).trials == 20 + 7 + 20
+    assert studies["acme"].n_trials == 20
+    assert make_plan(made).n_trials == 20 + 7 + 20
 
 
 @pytest.mark.parametrize("form", ["yaml", "json", "csv", "parquet"])
@@ -216,7 +216,7 @@ def test_a_manifest_names_customers_and_what_they_want(form: str, tmp_path: Path
         table.to_csv(path, index=False) if form == "csv" else table.to_parquet(path, index=False)
     (tmp_path / "d.yaml").write_text(f"manifest: customers.{form}\ntarget: y\ntask: regression\n")
     made = read_definition(tmp_path / "d.yaml")
-    found = {study.id: study.trials for study in make_plan(made).studies}
+    found = {study.id: study.n_trials for study in make_plan(made).studies}
     assert found == {"a/b": 20, "007": 3}
     assert {key: len(frame) for key, frame in rows_of(made, tmp_path).items()} == {"a/b": 20, "007": 20}
 
@@ -227,9 +227,9 @@ def test_a_manifest_beside_data_gives_options_only(tmp_path: Path) -> None:
     (tmp_path / "m.yaml").write_text(f'"3": {{trials: 50, search_space: {space}}}')
     made = definition(tmp_path / "t.csv", by="zone", manifest=str(tmp_path / "m.yaml"))
     studies = {study.id: study for study in make_plan(made).studies}
-    assert studies["3"].trials == 50
+    assert studies["3"].n_trials == 50
     assert [parameter.name for parameter in studies["3"].space.parameters] == ["model", "alpha"]
-    assert studies["4"].trials == 20
+    assert studies["4"].n_trials == 20
     (tmp_path / "m.yaml").write_text("zone-3: {trials: 50}")
     with pytest.raises(DataError, match="no customer 'zone-3' in the data"):
         find_customers(made)

@@ -24,7 +24,7 @@ RULES: list[dict[str, Any]] = [
 
 
 def run(folder: Path, stop: Mapping[str, Any], slots: int, events: int | None = None) -> tuple[SpreadStudy, Workers]:
-    live = study("acme", "random", trials=30, scheduler="fifo", stop=dict(stop))
+    live = study("acme", "random", n_trials=30, scheduler="fifo", stop=dict(stop))
     studies = together(folder, [live])
     workers = Workers(studies, slots)
     workers.work(events)
@@ -62,7 +62,7 @@ def test_a_trial_on_its_plateau_is_finished_with_its_best_step_and_the_default_i
 
 def test_the_time_of_a_study_counts_over_its_attempts(tmp_path: Path) -> None:
     now = [100.0]
-    live = study("acme", "random", trials=30, scheduler="fifo")
+    live = study("acme", "random", n_trials=30, scheduler="fifo")
     live.core.rules = [stopping.parse({"study_time": 20.0})[0].build(metric="score", mode="min", clock=lambda: now[0])]  # type: ignore[call-arg]
     studies = together(tmp_path, [live])
     workers = Workers(studies, slots=2)
@@ -80,7 +80,7 @@ def test_a_resumed_driver_decides_as_the_first_one_did(tmp_path: Path, stop: dic
     whole, _ = run(tmp_path / "whole", stop, slots=1)
     first, _ = run(tmp_path / "cut", stop, slots=1, events=died_after)
     journal = read_journal(RunDirectory(str(tmp_path / "cut")), Term(1, "0001-a"), lambda name, error: None)
-    second = study("acme", "random", trials=30, scheduler="fifo", stop=stop)
+    second = study("acme", "random", n_trials=30, scheduler="fifo", stop=stop)
     second.replay(journal["acme"], {record.trial: record for record in first.records})
     assert (second.stopped_by, second.closed) == (first.stopped_by, first.closed)
     again = Workers(together(tmp_path / "cut", [second], "0002-b"), slots=1)
@@ -95,7 +95,7 @@ def test_a_resumed_driver_decides_as_the_first_one_did(tmp_path: Path, stop: dic
 
 
 def test_a_study_says_why_it_ended_also_when_all_its_trials_were_under_way(tmp_path: Path) -> None:
-    live = study("acme", "random", trials=2, scheduler="fifo", stop={"target": 1e9})
+    live = study("acme", "random", n_trials=2, scheduler="fifo", stop={"target": 1e9})
     studies = together(tmp_path, [live])
     first, second = studies.next(), studies.next()
     assert first is not None

@@ -34,7 +34,7 @@ def test_what_is_read_is_what_was_planned(tmp_path: Path) -> None:
     assert sorted(recorded.studies, key=lambda study: study.id) == sorted(
         owned.plan.studies, key=lambda study: study.id
     )
-    assert {study.id: study.trials for study in recorded.studies} == {"plain": 3, "few": 2, "ridge": 3}
+    assert {study.id: study.n_trials for study in recorded.studies} == {"plain": 3, "few": 2, "ridge": 3}
     shards = range(recorded.shards)
     assert [study for n in shards for study in read_shard(owned.directory, owned.term, n).studies] == [
         *recorded.studies
@@ -45,7 +45,7 @@ def test_a_resume_with_more_trials_leaves_a_customer_its_own_number(tmp_path: Pa
     owned = started(tmp_path)
     again = resume_run(RunDirectory(owned.directory.uri), owned.plan.spec.definition.model_copy(update={"trials": 5}))
     again.lease.release()
-    assert {study.id: study.trials for study in again.plan.studies} == {"plain": 5, "few": 2, "ridge": 5}
+    assert {study.id: study.n_trials for study in again.plan.studies} == {"plain": 5, "few": 2, "ridge": 5}
     term = newest_term(again.directory)
     assert term is not None
-    assert {study.id: study.trials for study in read_plan(again.directory, term).studies}["plain"] == 5
+    assert {study.id: study.n_trials for study in read_plan(again.directory, term).studies}["plain"] == 5

@@ -69,7 +69,7 @@ def loop() -> Any:
             scheduler=schedulers.parse(scheduler),
             seed=1,
             space=SPACE,
-            trials=14,
+            n_trials=14,
             resources=Resources(),
         )
         return RecordedStudy("run", study, training, "r2", "max")

@@ -165,7 +165,7 @@ def test_a_diverged_model_is_replaced(name: str) -> None:
 @pytest.mark.parametrize("synch", [True, False])
 def test_no_setting_of_pbt_waits_for_ever(synch: bool, interval: int, burn_in_period: int) -> None:
     options = {"synch": synch, "perturbation_interval": interval, "burn_in_period": burn_in_period}
-    trials = list(study("pbt", options=options, trials=8))
+    trials = list(study("pbt", options=options, n_trials=8))
     assert [trial.state for trial in trials] == ["finished"] * 8
     if interval < STEPS and burn_in_period < STEPS and synch:
         assert any(trial.lineage for trial in trials)
@@ -259,7 +259,7 @@ def test_rays_own_schedulers_are_driven_too(kind: str) -> None:
     }[kind]
     if kind != "FIFOScheduler":
         options = {**options, "metric": "score", "mode": "max"}
-    trials = list(study("fifo", scheduler_for=lambda _: getattr(ray.tune.schedulers, kind)(**options), trials=40))
+    trials = list(study("fifo", scheduler_for=lambda _: getattr(ray.tune.schedulers, kind)(**options), n_trials=40))
     assert sorted(trial.number for trial in trials) == list(range(40))
     stopped = [trial for trial in trials if trial.state == "stopped"]
     assert bool(stopped) == (kind != "FIFOScheduler")

@@ -57,7 +57,7 @@ def test_a_reached_target_ends_the_study(name: str) -> None:
 
 
 def test_after_the_target_no_trial_is_proposed() -> None:
-    driving = study("fifo", rules=rules(target=0.5), trials=50)
+    driving = study("fifo", rules=rules(target=0.5), n_trials=50)
     trials = list(driving)
     assert [trial.score >= 0.5 for trial in trials if trial.score is not None] == [False] * (len(trials) - 1) + [True]
 
@@ -66,10 +66,10 @@ def test_a_stopped_trial_does_not_reach_the_target() -> None:
     def falling(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
         yield from (Step(step, 1.0 / step - number) for step in range(1, STEPS + 1))
 
-    driving = study("asha", falling, rules=rules(target=-1.5), protect=frozenset({0}), trials=5)
+    driving = study("asha", falling, rules=rules(target=-1.5), protect=frozenset({0}), n_trials=5)
     trials = list(driving)
     assert [trial.state for trial in trials] == ["finished"]
-    driving = study("asha", falling, rules=rules(target=0.5), trials=5)
+    driving = study("asha", falling, rules=rules(target=0.5), n_trials=5)
     assert [trial.state for trial in driving] == ["finished"] + ["stopped"] * 4
 
 
@@ -132,7 +132,7 @@ def test_the_time_of_an_earlier_attempt_counts() -> None:
     clock = Clock()
     earlier = [
         EarlierTrial(trial.number, dict(trial.config), trial.steps, trial.state, seconds=9.0)
-        for trial in study("fifo", trials=2)
+        for trial in study("fifo", n_trials=2)
     ]
     trials = list(study("fifo", clock.ticking, rules=[time_rule(22.5, clock)], replay=earlier))
     assert [(trial.number, len(trial.steps)) for trial in trials] == [(2, 5)]
@@ -145,7 +145,7 @@ def test_a_trial_on_its_plateau_is_finished_with_its_best_step() -> None:
     def trials(best_prefix: bool) -> list[Any]:
         shape = TrialShape(best_prefix=best_prefix, progress=best_prefix)
         built = rules(trial_plateau=3)
-        return list(study("fifo", flat, rules=built, trials=2, shape=lambda _: shape))
+        return list(study("fifo", flat, rules=built, n_trials=2, shape=lambda _: shape))
 
     protected, ended = trials(best_prefix=True)
     assert len(protected.steps) == 6

@@ -46,12 +46,12 @@ def test_searcher_contract_in_short(name: object) -> None:
     space = presets.load("tabular-regression")
     before = (random.getstate(), np.random.get_state()[1].tolist())
 
-    def run(trials: int) -> list[dict]:
+    def run(n_trials: int) -> list[dict]:
         searcher = algorithms.parse(name).build(
-            space, metric="score", mode="max", seed=5, trials=trials, points=[space.default()]
+            space, metric="score", mode="max", seed=5, n_trials=n_trials, points=[space.default()]
         )
         configs = []
-        for i in range(trials):
+        for i in range(n_trials):
             config = searcher.suggest(str(i))
             configs.append(config)
             score = {3: float("nan"), 4: None}.get(i, -abs(config.get("max_depth", 4) - 4.0))

@@ -56,7 +56,7 @@ def build(name: str = "fifo", steps: int = 9, **options: Any) -> Any:
 
 
 def drive(searcher: Any = None, scheduler: Any = None, start: Any = train, **options: Any) -> TrialLoop:
-    options = {"trials": 10, "metric": "score", "mode": "max", **options}
+    options = {"n_trials": 10, "metric": "score", "mode": "max", **options}
     return TrialLoop(searcher or Hill(), scheduler or build(), start, **options)
 
 
@@ -73,7 +73,7 @@ def test_every_trial_comes_once_with_all_its_steps() -> None:
 
 
 def test_asha_stops_most_trials_and_each_says_why() -> None:
-    finished = list(drive(scheduler=build("asha"), trials=40))
+    finished = list(drive(scheduler=build("asha"), n_trials=40))
     stopped = [trial for trial in finished if trial.state == "stopped"]
     assert len(stopped) > 10
     assert all(trial.reason.startswith(f"asha: rung {trial.steps[-1].step}, score ") for trial in stopped)
@@ -91,7 +91,7 @@ def test_an_early_stop_frees_the_generator() -> None:
         finally:
             alive -= 1
 
-    for trial in drive(scheduler=build("asha"), start=counting, trials=30):
+    for trial in drive(scheduler=build("asha"), start=counting, n_trials=30):
         assert alive == 0, trial
 
 
@@ -102,7 +102,7 @@ def test_protected_trials_run_to_their_end() -> None:
         level = float(next(levels))
         yield from (Step(step, level) for step in range(1, 10))
 
-    finished = list(drive(scheduler=build("asha"), start=sinking, trials=12, protect=frozenset({0, 7})))
+    finished = list(drive(scheduler=build("asha"), start=sinking, n_trials=12, protect=frozenset({0, 7})))
     assert [len(trial.steps) for trial in finished] == [9] + [1] * 6 + [9] + [1] * 4
 
 
@@ -112,7 +112,7 @@ def test_the_best_step_counts_where_every_prefix_is_a_model() -> None:
 
     searcher = Hill()
     last, best = (
-        next(drive(searcher, start=rise_and_fall, trials=1, shape=shape))
+        next(drive(searcher, start=rise_and_fall, n_trials=1, shape=shape))
         for shape in (lambda _: TrialShape(), lambda _: TrialShape(best_prefix=True))
     )
     assert (last.best, last.score) == (2, 0.3)
@@ -132,7 +132,7 @@ def test_an_exception_fails_its_trial_only() -> None:
         yield Step(2, 0.6)
 
     searcher = Hill()
-    finished = list(drive(searcher, build("asha"), failing, trials=6))
+    finished = list(drive(searcher, build("asha"), failing, n_trials=6))
     assert [trial.state for trial in finished] == ["finished"] * 2 + ["failed"] * 3 + ["finished"]
     assert finished[2].reason == "RuntimeError: no such matrix"
     assert "in failing" in (finished[2].error or "")
@@ -148,7 +148,7 @@ def test_a_score_that_is_no_finite_number_fails_its_trial(name: str, score: Any)
         yield Step(2, score if number == 1 else 0.6)
 
     searcher = Hill()
-    finished = list(drive(searcher, build(name), broken, trials=3))
+    finished = list(drive(searcher, build(name), broken, n_trials=3))
     assert [trial.state for trial in finished] == ["finished", "failed", "finished"]
     if isinstance(score, float):
         assert finished[1].reason == f"non_finite_metric: the score is {score} at step 2"
@@ -156,7 +156,7 @@ def test_a_score_that_is_no_finite_number_fails_its_trial(name: str, score: Any)
 
 
 def test_training_without_a_step_is_a_failure_that_says_so() -> None:
-    finished = list(drive(start=lambda *_: iter(()), trials=2))
+    finished = list(drive(start=lambda *_: iter(()), n_trials=2))
     assert {(trial.state, trial.reason) for trial in finished} == {("failed", "training ended without a single step")}
     assert finished[0].score is None
 
@@ -217,7 +217,7 @@ def test_families_are_separate_races() -> None:
     def lengths(families: str, trials: int) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {family: [] for family in families}
         family = lambda config: config["family"]  # noqa: E731
-        options = {"trials": trials, "family": family, "protect": frozenset()}
+        options = {"n_trials": trials, "family": family, "protect": frozenset()}
         for trial in drive(Turns(families), build("asha"), scored, **options):
             found[trial.family].append(len(trial.steps))
         return found
@@ -247,32 +247,32 @@ def earlier(trials: list[LocalTrial]) -> list[EarlierTrial]:
 @pytest.mark.parametrize("name", ["fifo", "asha", "median"])
 def test_a_resumed_study_goes_on_as_if_never_stopped(name: str, done: int) -> None:
     whole_searcher, resumed_searcher = Hill(), Hill()
-    whole = list(drive(whole_searcher, build(name), moody, trials=20))
+    whole = list(drive(whole_searcher, build(name), moody, n_trials=20))
     trained: list[int] = []
 
     def start(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
         trained.append(number)
         return moody(config, number, state)
 
-    resumed = list(drive(resumed_searcher, build(name), start, trials=20, replay=earlier(whole[:done])))
+    resumed = list(drive(resumed_searcher, build(name), start, n_trials=20, replay=earlier(whole[:done])))
     assert summary(resumed) == summary(whole[done:])
     assert trained == list(range(done, 20))
     assert resumed_searcher.log == whole_searcher.log
 
 
 def test_trials_behind_a_lost_one_run_again() -> None:
-    whole = list(drive(scheduler=build("asha"), trials=12))
+    whole = list(drive(scheduler=build("asha"), n_trials=12))
     known = [trial for trial in earlier(whole[:9]) if trial.number != 5]
-    resumed = list(drive(scheduler=build("asha"), trials=12, replay=reversed(known)))
+    resumed = list(drive(scheduler=build("asha"), n_trials=12, replay=reversed(known)))
     assert summary(resumed) == summary(whole[5:])
 
 
 def test_a_replay_that_takes_another_way_is_refused() -> None:
-    done = earlier(list(drive(trials=4)))
+    done = earlier(list(drive(n_trials=4)))
     with pytest.raises(ReplayError, match=r"trial 0 was recorded with .*, now comes with .*run the study anew"):
         next(drive(Hill(seed=1), replay=done))
     with pytest.raises(ReplayError, match="restarts whole"):
-        next(InterleavedLoop(Hill(), build("hyperband"), train, trials=10, metric="score", mode="max", replay=done))
+        next(InterleavedLoop(Hill(), build("hyperband"), train, n_trials=10, metric="score", mode="max", replay=done))
 
 
 def test_a_scheduler_that_pauses_is_refused_where_trials_run_one_after_another() -> None:
@@ -291,15 +291,15 @@ def test_replaying_a_real_searcher_gives_the_same_next_suggestions() -> None:
         sampler = optuna.samplers.TPESampler(seed=3, n_startup_trials=4)
         return OptunaSearch({"x": tune.uniform(0, 1)}, metric="score", mode="max", sampler=sampler)
 
-    whole = list(drive(searcher(), build("asha"), moody, trials=16))
-    resumed = list(drive(searcher(), build("asha"), moody, trials=16, replay=earlier(whole[:9])))
+    whole = list(drive(searcher(), build("asha"), moody, n_trials=16))
+    resumed = list(drive(searcher(), build("asha"), moody, n_trials=16, replay=earlier(whole[:9])))
     assert summary(resumed) == summary(whole[9:])
 
 
 def test_two_studies_in_turns_take_the_decisions_that_they_take_alone() -> None:
-    alone = [list(drive(Hill(seed), build("asha"), trials=15)) for seed in (1, 2)]
+    alone = [list(drive(Hill(seed), build("asha"), n_trials=15)) for seed in (1, 2)]
     together: list[list[LocalTrial]] = [[], []]
-    drives = [drive(Hill(seed), build("asha"), trials=15) for seed in (1, 2)]
+    drives = [drive(Hill(seed), build("asha"), n_trials=15) for seed in (1, 2)]
     for _ in range(15):
         for trials, driving in zip(together, drives, strict=True):
             trials.append(next(driving))

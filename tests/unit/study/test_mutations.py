@@ -116,7 +116,7 @@ def test_trials_longer_than_the_first_one_run_to_their_own_end(scheduler: str) -
         scheduler=schedulers.parse(scheduler),
         seed=1,
         space=space,
-        trials=30,
+        n_trials=30,
         resources=Resources(),
     )
     records = list(RecordedStudy("run", study, training, "score", "max"))

@@ -102,9 +102,9 @@ def compare_on_table(
     return analyse(curves, bounds=bounds, random_search=exact, **options)
 
 
-def exact_random_regret(table: Table, bounds: pd.DataFrame, trials: int, start: str) -> dict[str, np.ndarray]:
+def exact_random_regret(table: Table, bounds: pd.DataFrame, n_trials: int, start: str) -> dict[str, np.ndarray]:
     """Per task the normalised regret of random search's exact expectation after 1, 2, … trials."""
-    counts = np.arange(1, trials + 1)
+    counts = np.arange(1, n_trials + 1)
     first = table.levels.grid.default() if start == DEFAULT_FIRST else None
     limits = zip(bounds["task"], bounds["best"].to_numpy(float), bounds["reference"].to_numpy(float), strict=True)
     found = {}
@@ -115,7 +115,7 @@ def exact_random_regret(table: Table, bounds: pd.DataFrame, trials: int, start: 
 
 
 def _searches(
-    jobs: Sequence[tuple[Method, str, int]], table: Table, trials: int, seconds: float, seed: int, start: str
+    jobs: Sequence[tuple[Method, str, int]], table: Table, n_trials: int, seconds: float, seed: int, start: str
 ) -> list[pd.DataFrame]:
     frames = []
     for method, task, number in jobs:
@@ -123,7 +123,7 @@ def _searches(
         # Paired: the same task and repetition start every method from the same seed; a twin differs on purpose.
         own = derive(seed, "replay", task, number, *([method.repeat] if method.repeat else []))
         problem = _problem(table, replicates[number % len(replicates)], table.modes[task])
-        curve = simulate(problem, method, trials, own, seconds, start)
+        curve = simulate(problem, method, n_trials, own, seconds, start)
         frames.append(curve.assign(method=method.label, task=task, seed=number, mode=table.modes[task]))
     return frames
 

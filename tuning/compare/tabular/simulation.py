@@ -48,7 +48,7 @@ class Problem:
 
 
 def simulate(
-    problem: Problem, method: Method, trials: int, seed: int, seconds: float = math.inf, start: str = DEFAULT_FIRST
+    problem: Problem, method: Method, n_trials: int, seed: int, seconds: float = math.inf, start: str = DEFAULT_FIRST
 ) -> pd.DataFrame:
     """One search: columns trial, score, steps, seconds, state of a curves table.
 
@@ -57,7 +57,7 @@ def simulate(
     Args:
         problem: what is searched.
         method: algorithm and scheduler.
-        trials: at most this many.
+        n_trials: at most this many.
         seed: of everything random.
         seconds: simulated, the measured ones of the searcher included; the trial that crosses the limit still counts.
         start: "default" tries the default configuration first and to its end, as every study does; "none" does not.
@@ -75,10 +75,10 @@ def simulate(
     clock = _Clock()
     with_default = start == DEFAULT_FIRST
     loop = (InterleavedLoop if method.scheduler.pauses else TrialLoop)(
-        _Timed(method, problem, trials, seed, clock, with_default),
+        _Timed(method, problem, n_trials, seed, clock, with_default),
         scheduler_for,
         lambda config, _number, _state: clock.run(problem.evaluate(config)),
-        trials=trials,
+        n_trials=n_trials,
         metric="score",
         mode=problem.mode,
         family=problem.family,
@@ -116,7 +116,7 @@ class _Timed:
     """A searcher whose own time is added to the clock."""
 
     def __init__(
-        self, method: Method, problem: Problem, trials: int, seed: int, clock: _Clock, with_default: bool
+        self, method: Method, problem: Problem, n_trials: int, seed: int, clock: _Clock, with_default: bool
     ) -> None:
         self._clock = clock
         before = time.perf_counter()
@@ -125,7 +125,7 @@ class _Timed:
             metric="score",
             mode=problem.mode,
             seed=seed,
-            trials=trials,
+            n_trials=n_trials,
             points=[problem.space.default()] if with_default else [],
         )
         clock.seconds += time.perf_counter() - before

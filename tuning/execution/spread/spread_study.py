@@ -68,7 +68,7 @@ class SpreadStudy:
             build_searcher(study, mode, warm),
             self._scheduler_for,
             SpreadTrial,
-            n_trials=study.trials,
+            n_trials=study.n_trials,
             metric=SCORE,
             mode=mode,
             family=family_of,
@@ -93,7 +93,7 @@ class SpreadStudy:
     @property
     def closed(self) -> bool:
         """Nothing will be suggested any more."""
-        spent = bool(self.core.closed_by) or self.core.suggested >= self.study.trials
+        spent = bool(self.core.closed_by) or self.core.suggested >= self.study.n_trials
         return (spent or self.failure is not None or self.crashed is not None) and not self.waiting
 
     @property

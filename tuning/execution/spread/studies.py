@@ -60,7 +60,7 @@ class Studies:
 
     @property
     def total(self) -> int:
-        return sum(study.study.trials for study in self.studies)
+        return sum(study.study.n_trials for study in self.studies)
 
     @property
     def closed(self) -> bool:
