@@ -11,7 +11,7 @@ export MLFLOW_DISABLE_TELEMETRY = true
 help:
 	@echo "make demo   install and search the best model for 24 generated customers"
 	@echo "make test   install and run the tests; the slow ones: make chaos"
-	@echo "make unit   the tests of every minute: no Ray, no server, one process, under a minute"
+	@echo "make unit   the tests of every minute: no Ray, no server, under a minute"
 	@echo "make lint types chaos bench clean"
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -29,7 +29,7 @@ test: install
 	$(BIN)/python -m pytest -m "not slow"
 
 unit: install
-	$(BIN)/python -m pytest tests/unit
+	$(BIN)/python -m pytest tests/unit -n 2 --most-seconds 5
 
 lint: install
 	$(BIN)/ruff check .
