@@ -207,7 +207,7 @@ def test_a_deleted_part_is_missed_and_a_resume_brings_its_trials_back(
 
 DRIVER = """
 import sys
-from chaos import definition
+from builders import definition
 from tuning import TuneRunner
 from pathlib import Path
 run, data, in_process = sys.argv[1], Path(sys.argv[2]), sys.argv[3] == "here"
