@@ -91,10 +91,10 @@ copier = Copier(directory, search, Selection(None), lambda: open_store(sys.argv[
 for part in sys.argv[3:]:
     copier.add(part)
 copier.work()
-print([name for name in ("mlflow", "ray", "matplotlib", "alembic") if name in sys.modules])
+print([name for name in ("mlflow", "ray", "pandas", "matplotlib", "alembic") if name in sys.modules])
 copier.finish()
 assert copier.progress.trials == 6 and not copier.pending
-print([name for name in ("mlflow", "ray", "alembic") if name in sys.modules])
+print([name for name in ("mlflow", "ray", "pandas", "alembic") if name in sys.modules])
 """
     directory = RunDirectory(str(tmp_path / "run"))
     board = b"customer,metric,test_score,default_test_score,gain\nacme,r2,0.8,0.7,0.1\n"

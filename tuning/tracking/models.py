@@ -11,7 +11,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuning.models.customer_model import describe_model
 from tuning.records.schema import OK, StudyRecord
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
@@ -55,6 +54,8 @@ class ModelLogger:
         """Log one winner; its study's run must have been written in this session."""
         from mlflow.entities import LoggedModelOutput, LoggedModelStatus, Metric
         from mlflow.models import Model
+
+        from tuning.models.customer_model import describe_model  # with pandas, like MLflow only where models are logged
 
         key = self.search.id(record.study)
         there = self.logged.get(key)
