@@ -14,7 +14,7 @@ from forest_sweep import TARGET, sweep
 from paths import ROOT
 
 from tuning import RunResult
-from tuning.cli.main import main
+from tuning.cli.program import main
 
 pytestmark = pytest.mark.timeout(300)  # each starts workers, which takes a while on a busy machine
 EXAMPLES = ROOT / "examples"

@@ -15,7 +15,7 @@ from paths import ROOT
 
 SEARCHING = {"ray", "mlflow", "sklearn", "optuna", "xgboost", "lightgbm", "hyperopt", "scipy", "torch", "matplotlib"}
 READING = {"numpy", "pandas", "pyarrow", "pydantic", "yaml"}
-RUN_COMMAND = "from click.testing import CliRunner; from tuning.cli.main import main; "
+RUN_COMMAND = "from click.testing import CliRunner; from tuning.cli.program import main; "
 RUN_COMMAND += "answer = CliRunner().invoke(main, sys.argv[1:]); assert answer.exit_code == 0, answer.output"
 
 

@@ -45,7 +45,7 @@ def test_console_blocks_run(folder: Path) -> None:
     ours = [command for command in commands if command.startswith("tuning ")]
     assert len(ours) == 4
     for command in ours:
-        code = "import sys; from tuning.cli.main import main; sys.argv[0] = 'tuning'; main()"
+        code = "import sys; from tuning.cli.program import main; sys.argv[0] = 'tuning'; main()"
         done = subprocess.run(
             [sys.executable, "-c", code, *shlex.split(command)[1:]], capture_output=True, text=True, check=False
         )

@@ -20,5 +20,5 @@ def test_the_wheel_installs_three_packages_and_nothing_else(tmp_path: Path) -> N
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
     assert tops == {"tuning", "search_spaces", "schedulers"}
     assert {f"{top}/py.typed" for top in tops} <= set(names)
-    assert "tuning = tuning.cli.main:main" in entry
+    assert "tuning = tuning.cli:main" in entry
     assert wheel.name.startswith("tuning_service-")

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from compare_curves import curves
 
 from tuning import RunResult
-from tuning.cli.main import main
+from tuning.cli.program import main
 from tuning.compare import Table, compare, comparison_of, replay, tabulate
 from tuning.compare.on_data import MOST_TRIALS
 from tuning.definition.definition import define

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from paths import ROOT
 
-from tuning.cli.main import main
+from tuning.cli.program import main
 from tuning.runs.results import RunResult
 
 

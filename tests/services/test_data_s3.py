@@ -14,7 +14,7 @@ from data_shapes import check, definition, rows_of, trips
 from s3_server import SECRET, Bucket
 
 from tuning import RunResult, TuneRunner
-from tuning.cli.main import main
+from tuning.cli.program import main
 from tuning.data import partition as partition_module
 from tuning.data.customers import find_customers
 from tuning.definition.definition import define

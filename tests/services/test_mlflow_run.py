@@ -15,7 +15,7 @@ from mlflow.tracking import MlflowClient
 from mlflow_records import by_name, runs_in
 
 from tuning import RunResult, TuneRunner
-from tuning.cli.main import main
+from tuning.cli.program import main
 
 CUSTOMERS = ("customer-01", "customer-02", "customer-loyal")
 SEARCH = {"name": "demo", "customers": list(CUSTOMERS), "target": "churned", "trials": 3}

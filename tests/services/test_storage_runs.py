@@ -13,7 +13,7 @@ from lone_worker import lone_workers
 from s3_server import SECRET, Bucket, S3Server, impatient
 
 from tuning import RunResult, TuneRunner
-from tuning.cli.main import main
+from tuning.cli.program import main
 from tuning.errors import RunError, RunOwnedError, StorageError
 from tuning.records.ownership import claim, claim_file, newest_term
 from tuning.records.parts import TRIALS, of_kind

@@ -1,5 +1,5 @@
 """`python -m tuning.cli` is the command `tuning`."""
 
-from tuning.cli.main import main
+from tuning.cli.program import main
 
 main()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from tuning.cli.main import main
+from tuning.cli.program import main
 
 
 @click.command()

@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner, Result
 from make_customers import make_customer
 
-from tuning.cli.main import main
+from tuning.cli.program import main
 from tuning.definition.yaml_file import read_definition
 
 FAST = ("--quiet", "--in-process", "--set", "mlflow=false", "--set", "search_space=logistic", "--set", "trials=2")

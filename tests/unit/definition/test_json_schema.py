@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 import schedulers
 from schedulers import stopping
 from search_spaces import algorithms, json_schema, presets
-from tuning.cli.main import main
+from tuning.cli.program import main
 from tuning.definition.definition import Definition, define
 from tuning.definition.json_schema import definition_schema
 from tuning.definition.yaml_file import load_yaml
