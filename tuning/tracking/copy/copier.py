@@ -17,6 +17,7 @@ from tuning.tracking.identity import Search
 from tuning.tracking.models import ModelLogger, NoModelsError, has_model
 from tuning.tracking.selection import Selection, Waiting
 from tuning.tracking.stores.store import RejectedError, Store
+from tuning.tracking.summary import plots
 from tuning.tracking.summary.summary import SUMMARY_FILE, write_summary
 from tuning.tracking.tracked_runs import (
     BEST_TAG,
@@ -141,6 +142,8 @@ class Copier:
                 chosen = self._best(complete)
             self._ship(store, chosen, studies, parents_of=trials)
             self._plan_models(studies)
+            if any(study.test_score is not None for study in studies):
+                plots.warm_up()
             parts = {*self._batch, *self._waiting.forget(complete)}
             self._batch.clear()
             self.progress.counted.clear()
