@@ -29,12 +29,19 @@ def test_an_easy_and_a_hard_customer_take_the_decisions_they_take_alone(tmp_path
         assert {record.state for record in live.records} == {"finished", "stopped"}
 
 
-@pytest.mark.parametrize("algorithm", ["random", "optuna", "hyperopt"])
-@pytest.mark.parametrize("died_after", [1, 7, 40, 77])
-def test_a_resumed_driver_takes_the_same_decisions(tmp_path: Path, algorithm: str, died_after: int) -> None:
-    undisturbed = study("acme", algorithm)
-    Workers(together(tmp_path / "whole", [undisturbed]), slots=3).work()
+@pytest.fixture(scope="module", params=["random", "optuna", "hyperopt"])
+def undisturbed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Any]]:
+    """An algorithm, and the decisions of its study where no driver dies."""
+    live = study("acme", request.param)
+    Workers(together(tmp_path_factory.mktemp("whole"), [live]), slots=3).work()
+    return request.param, [row[:5] for row in decisions(live)]
 
+
+@pytest.mark.parametrize("died_after", [1, 7, 40, 77])
+def test_a_resumed_driver_takes_the_same_decisions(
+    tmp_path: Path, undisturbed: tuple[str, list[Any]], died_after: int
+) -> None:
+    algorithm, expected = undisturbed
     first = study("acme", algorithm)
     before = together(tmp_path / "cut", [first])
     workers = Workers(before, slots=3)
@@ -56,7 +63,7 @@ def test_a_resumed_driver_takes_the_same_decisions(tmp_path: Path, algorithm: st
         assert found is not None
         again.running.append((*found, len(found[2].steps)))
     again.work()
-    assert [row[:5] for row in decisions(second)] == [row[:5] for row in decisions(undisturbed)]
+    assert [row[:5] for row in decisions(second)] == expected
 
 
 def test_records_that_are_lost_are_made_again_from_the_journal(tmp_path: Path) -> None:

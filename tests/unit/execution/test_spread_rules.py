@@ -74,10 +74,19 @@ def test_the_time_of_a_study_counts_over_its_attempts(tmp_path: Path) -> None:
     assert live.records[0].reason == live.stopped_by
 
 
-@pytest.mark.parametrize("stop", RULES, ids=lambda stop: "+".join(stop))
+@pytest.fixture(scope="module", params=RULES, ids="+".join)
+def undisturbed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Any], SpreadStudy]:
+    """Rules, and their study where no driver dies."""
+    return request.param, run(tmp_path_factory.mktemp("whole"), request.param, slots=1)[0]
+
+
 @pytest.mark.parametrize("died_after", [3, 25, 48])
-def test_a_resumed_driver_decides_as_the_first_one_did(tmp_path: Path, stop: dict[str, Any], died_after: int) -> None:
-    whole, _ = run(tmp_path / "whole", stop, slots=1)
+def test_a_resumed_driver_decides_as_the_first_one_did(
+    tmp_path: Path, undisturbed: tuple[dict[str, Any], SpreadStudy], died_after: int
+) -> None:
+    stop, whole = undisturbed
     first, _ = run(tmp_path / "cut", stop, slots=1, events=died_after)
     journal = read_journal(RunDirectory(str(tmp_path / "cut")), Term(1, "0001-a"), lambda name, error: None)
     second = study("acme", "random", n_trials=30, scheduler="fifo", stop=stop)

@@ -185,8 +185,8 @@ def test_bohb_learns_at_the_largest_budget() -> None:
     space = SearchSpace([Float("x", 0, 1)])
 
     def chosen(good_at_full_budget: float) -> float:
-        searcher = build({"name": "bohb", "random_fraction": 0}, space)
-        for number in range(40):
+        searcher = build({"name": "bohb", "random_fraction": 0, "num_samples": 16}, space)
+        for number in range(25):
             config = searcher.suggest(str(number))
             early = {"loss": abs(config["x"] - 0.1), "training_iteration": 1, "hyperband_info": {"budget": 1}}
             searcher.on_trial_result(str(number), early)
