@@ -16,6 +16,7 @@ from model_cases import CASES, data_of, make_frame
 from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import CustomerModel
 from tuning.models.registry import families
+from tuning.records.schema import STOPPED
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.copier import Copier
 from tuning.tracking.copy.sync import sync
@@ -202,7 +203,7 @@ def test_the_summary_run(mlflow_database: str, tmp_path: Path) -> None:
     first = Summary(
         started=1_795_000_000.0,
         ended=1_795_000_060.0,
-        finished=False,
+        state=STOPPED,
         metrics={"customers": 1, "trials": 1},
         tags={"tuning.version": "0.1.0"},
         note="**interrupted**",

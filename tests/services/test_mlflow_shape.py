@@ -70,6 +70,11 @@ def test_a_trial_with_its_steps(copy: Copy, mlflow_database: str) -> None:
         (2, pytest.approx(0.707)),
         (3, pytest.approx(0.717)),
     ]
+    assert [(step, value) for step, value, _ in history(mlflow_database, run, "log_loss")] == [
+        (1, pytest.approx(0.49)),
+        (2, pytest.approx(0.48)),
+        (3, pytest.approx(0.47)),
+    ]
     assert run.data.metrics["score"] == pytest.approx(0.717)
     assert run.data.metrics["log_loss"] == pytest.approx(0.47)
     assert run.data.metrics["fit_seconds"] == pytest.approx(0.25)

@@ -63,7 +63,7 @@ def sync_command(run_dir: str, patience: float, following: bool, output: str, **
         else:
             report = sync_run(run_dir, patience=patience, progress=show, **changes)
     show.end()
-    _tell(report, output)
+    _tell(report, output, run_dir)
     if following:
         _leave(0 if report.complete else EXIT_INCOMPLETE)
     if not report.complete:
@@ -85,7 +85,7 @@ def _follow(
     return follow(settings, term, ending=ending, patience=patience, progress=show, nice=True)
 
 
-def _tell(report: SyncReport, output: str) -> None:
+def _tell(report: SyncReport, output: str, run_dir: str) -> None:
     status = report.status
     if output == "json":
         click.echo(json.dumps({**asdict(report), "complete": report.complete}))
@@ -94,7 +94,14 @@ def _tell(report: SyncReport, output: str) -> None:
             f"complete: {status.trials} trials, {status.studies} studies and {status.models} models of "
             f"{report.parts} record parts are in {report.where} ({report.seconds:.1f} s)."
         )
-    if not report.complete:
+    if report.abandoned:
+        click.echo(
+            f"incomplete: the process of the run died before the run had ended. {status.trials} trials and "
+            f"{status.studies} studies were copied to {report.where}. `tuning resume {run_dir}` goes on with the run "
+            f"and copies the rest; `tuning mlflow sync {run_dir}` copies what is recorded.",
+            err=True,
+        )
+    elif not report.complete:
         click.echo(
             f"incomplete: {status.missing or 'unknown'} are not in {report.where}. "
             f"{status.error or 'The copy ended without an error.'}\nRun the command again when that is "

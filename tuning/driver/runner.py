@@ -159,10 +159,15 @@ class RunSession:
                 patience = WORKER_DEATHS + self.definition.limits.crashes_before_quarantine
                 halt = StopConditions(lease, self.signals, self._seconds_left(), patience)
                 started = time.time()
-                self._work(halt, stack.enter_context(bar), in_process)
-                result = self._end(halt)
+                try:
+                    self._work(halt, stack.enter_context(bar), in_process)
+                    result = self._end(halt)
+                except (RunInterrupted, RunError) as ended:
+                    if tracking and not isinstance(ended, RunOwnedError | StorageError):
+                        self._sum_up(started, failed=isinstance(ended, RunError))
+                    raise
                 if tracking:
-                    self._sum_up(result, started)
+                    self._sum_up(started, result)
                 return result
         except TuningError:
             raise
@@ -307,10 +312,12 @@ class RunSession:
         stack.callback(self._close_tracking, copy)
         return True
 
-    def _sum_up(self, result: RunResult, started: float) -> None:
+    def _sum_up(self, started: float, result: RunResult | None = None, *, failed: bool = False) -> None:
         """Write what MLflow shows of the run as a whole into the run directory, where the copy finds it."""
         try:
-            save_summary(self.directory, *overview(result, self.plan.to_dict(), started, time.time()))
+            result = result or RunResult(self.directory)
+            shown = overview(result, self.plan.to_dict(), started, time.time(), failed=failed)
+            save_summary(self.directory, *shown)
         except (StorageError, OSError, ValueError, TypeError) as error:  # the run itself is whole without it
             logger.warning("the run's summary for MLflow could not be written: %s", error)
 

@@ -238,8 +238,10 @@ def _trial_metrics(record: TrialRecord, start: int, end: int, changes: list[Chan
     last = record.best_step or (record.steps[-1].step if record.steps else 0)
     if record.score is not None:
         yield "score", record.score, last, end
+    written = next((step.metrics for step in record.steps if step.step == last), {})
     for name, value in record.metrics.items():
-        yield names[name], value, last, end
+        if name not in written:
+            yield names[name], value, last, end
     yield "fit_seconds", record.fit_seconds, 0, end  # the trial's own length is the run's
     for step_number, config in changes:
         for name, setting in mlflow_limits.flatten(config):

@@ -36,17 +36,21 @@ PATIENCE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """parts: how many there were. where: the store, secrets masked. complete: nothing is missing in MLflow."""
+    """parts: how many there were. where: the store, secrets masked. abandoned: the run was followed, and its process
+    died before the run had ended. complete: nothing is missing in MLflow.
+    """
 
     parts: int
     where: str
     status: CopyStatus
     seconds: float
+    abandoned: bool = False
 
     @property
     def complete(self) -> bool:
         status = self.status
-        return status.healthy and not (status.pending or status.models_pending or status.rejected)
+        missing = status.pending or status.models_pending or status.rejected or self.abandoned
+        return status.healthy and not missing
 
 
 def _nothing(_: CopyStatus) -> None:
@@ -152,6 +156,7 @@ def _copy(
         where=mask(settings.tracking_uri),
         status=status,
         seconds=time.monotonic() - started,
+        abandoned=parts.abandoned and not parts.complete,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a finished run shows of itself in MLflow: figures, a text, its leaderboard, plan and definition."""
+"""What a run that has ended shows of itself in MLflow: figures, a text, its leaderboard, plan and definition."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tuning.records.schema import OK
+from tuning.records.schema import FAILED, FINISHED, OK, STOPPED
 from tuning.runs.plan_file import DEFINITION
 from tuning.runs.results import RunResult
 from tuning.storage.names import mask_in
@@ -22,27 +22,29 @@ COLUMNS = ("customer", "model", "cv_score", "test_score", "default_test_score", 
 
 
 def overview(
-    result: RunResult, plan: Mapping[str, object], started: float, ended: float
+    result: RunResult, plan: Mapping[str, object], started: float, ended: float, *, failed: bool = False
 ) -> tuple[Summary, dict[str, bytes]]:
-    """The summary of a run that has come to its end, and the artifacts that are no files of the run yet.
+    """The summary of a run that has ended, and the artifacts that are no files of the run yet.
 
-    plan: the plan's figures (`Plan.to_dict()`). started, ended: seconds since 1970.
+    plan: the plan's figures (`Plan.to_dict()`). started, ended: seconds since 1970. failed: the run could not go on.
     """
     counts = result.summary()
     board = result.leaderboard()
+    unfinished = result.unfinished
     figures = {name: counts[name] for name in ("customers", "succeeded", "without_model", "trials", "seconds")}
     for name in ("cv_score", "test_score", "default_test_score", "gain"):
         values = board.loc[board["status"] == OK, name].dropna()
         if len(values):
             figures[f"median_{name}"] = float(values.median())
     summary = Summary(
+        state=FAILED if failed else STOPPED if unfinished else FINISHED,
         started=started,
         ended=ended,
         metrics={name: float(value) for name, value in figures.items()},
         tags={
             f"{PREFIX}{name}": str(plan[name]) for name in ("algorithm", "scheduler", "metric", "task") if name in plan
         },
-        note=_note(counts, board, result.directory.shown),
+        note=_note(counts, board, unfinished, result.directory.shown),
     )
     contents = {
         LEADERBOARD: board.to_csv(index=False).encode(),
@@ -52,9 +54,11 @@ def overview(
     return summary, contents
 
 
-def _note(counts: Mapping[str, object], board: pd.DataFrame, where: str) -> str:
+def _note(counts: Mapping[str, object], board: pd.DataFrame, unfinished: int, where: str) -> str:
+    unfinished_text = f"; {unfinished} studies have not ended: `tuning resume {where}`" if unfinished else ""
     lines = [
-        f"**{counts['succeeded']} of {counts['customers']} customers have a model**, {counts['trials']} trials.",
+        f"**{counts['succeeded']} of {counts['customers']} customers have a model**, {counts['trials']} trials"
+        f"{unfinished_text}.",
         "",
         f"`tuning leaderboard {where}` shows all of them; so does the artifact `{LEADERBOARD}`.",
         "",

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from tuning.records.schema import FINISHED
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking import mlflow_limits
 from tuning.tracking.identity import Search
@@ -23,6 +24,7 @@ from tuning.tracking.tracked_runs import (
     NOTE_TAG,
     RUN_TAG,
     SEARCH_TAG,
+    STATUS,
     SUMMARY,
     USER_TAG,
     TrackedRun,
@@ -36,14 +38,15 @@ SUMMARY_FILE = f"{FOLDER}/summary.json"
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """started, ended: seconds since 1970. finished: False for a search that was interrupted.
+    """started, ended: seconds since 1970. state: `finished` when all studies have ended; `stopped` when a signal or
+    `run_seconds` ended the run before that; `failed` when the run could not go on.
 
     note: Markdown, shown as the run's description. artifacts: name in MLflow → file in the run directory.
     """
 
     started: float
     ended: float
-    finished: bool = True
+    state: str = FINISHED
     metrics: Mapping[str, float] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
@@ -103,7 +106,7 @@ def _run_of(summary: Summary, search: Search) -> TrackedRun:
         parent=None,
         kind=SUMMARY,
         name=name,
-        status="FINISHED" if summary.finished else "KILLED",
+        status=STATUS[summary.state],
         start=int(summary.started * 1000),
         end=end,
         metrics=tuple((names[metric], float(value), 0, end) for metric, value in summary.metrics.items()),
