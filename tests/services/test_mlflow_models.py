@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import mlflow
 import numpy as np
 import pytest
+from mlflow.exceptions import MlflowException
+from mlflow.models import Model
 from mlflow.tracking import MlflowClient
 from mlflow_records import RUN, by_name, live_copy, open_run, study, trial, write_part
 from model_cases import CASES, data_of, make_frame
 
 from tuning.models.base import SteppedFamily
-from tuning.models.customer_model import CustomerModel
+from tuning.models.customer_model import CustomerModel, describe_model
 from tuning.models.registry import families
 from tuning.records.schema import STOPPED
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.copier import Copier
 from tuning.tracking.copy.sync import sync
 from tuning.tracking.identity import Search
-from tuning.tracking.models import ModelLogger, requirements
+from tuning.tracking.loader import Predictor
+from tuning.tracking.model_folder import requirements, save_mlflow_model
+from tuning.tracking.models import ModelLogger
 from tuning.tracking.selection import Selection, most_models
 from tuning.tracking.settings import settings_for
 from tuning.tracking.stores.opening import open_store
@@ -84,6 +91,9 @@ def test_every_family_predicts_what_ours_predicts(mlflow_database: str, tmp_path
             found = client.search_logged_models(["1"], f"name = '{folder}'")[0]
             theirs = mlflow.pyfunc.load_model(f"models:/{found.model_id}")
             np.testing.assert_array_equal(theirs.predict(frame), ours.predict(frame), err_msg=folder)
+            if ours.task.classification:
+                proba = theirs.predict(frame, params={"method": "predict_proba"})
+                np.testing.assert_array_equal(proba, ours.predict_proba(frame), err_msg=folder)
             assert theirs.metadata.signature is not None
             assert theirs.metadata.signature.inputs.input_names() == [column.name for column in ours.columns]
             example = theirs.input_example
@@ -100,7 +110,8 @@ def test_every_family_predicts_what_ours_predicts(mlflow_database: str, tmp_path
     assert not [name for name in files if name.endswith((".pkl", ".pickle", ".joblib"))]
     pinned = next(Path(directory.path("mlruns")).rglob("requirements.txt")).read_text()
     assert "scikit-learn==" in pinned
-    assert "mlflow==" in pinned
+    assert "mlflow-skinny==" in pinned
+    assert "tuning-service" not in pinned
 
 
 def test_a_model_is_logged_once_and_one_cut_short_is_made_again(mlflow_database: str, tmp_path: Path) -> None:
@@ -190,10 +201,67 @@ def test_which_models_are_logged(mlflow_database: str, tmp_path: Path) -> None:
     assert most_models("auto") == 100
 
 
-def test_requirements_are_pinned() -> None:
-    assert all("==" in line for line in requirements("xgboost"))
-    assert any(line.startswith("xgboost==") for line in requirements("xgboost"))
-    assert not any(line.startswith("xgboost==") for line in requirements("ridge"))
+def test_requirements_are_pinned_and_of_the_family_only() -> None:
+    boosted, linear = requirements("xgboost", "model.ubj"), requirements("ridge", "model.skops")
+    assert all("==" in line for line in (*boosted, *linear))
+    names = [{line.partition("==")[0] for line in lines} for lines in (boosted, linear)]
+    assert names[0] - names[1] <= {"xgboost", "xgboost-cpu"}
+    assert names[1] - names[0] == {"scikit-learn", "skops"}
+    assert not {"tuning-service", "ray", "mlflow", "hpbandster"} & (names[0] | names[1])
+
+
+WITHOUT_US = """
+import json, sys
+from pathlib import Path
+
+import mlflow.pyfunc
+import pandas as pd
+
+sys.path[:] = [place for place in sys.path if not Path(place or ".", "tuning").exists()]
+frame = pd.read_parquet(sys.argv[1])
+answers = {}
+for folder in sys.argv[2:]:
+    model = mlflow.pyfunc.load_model(folder)
+    answers[folder] = [model.predict(frame, params={"method": each}).tolist() for each in ("predict", "predict_proba")]
+from tuning.models import registry
+print(json.dumps({"answers": answers, "code": registry.__file__, "ray": "ray" in sys.modules}))
+"""
+
+
+def test_a_model_brings_the_code_that_loads_it(tmp_path: Path) -> None:
+    """As `mlflow models serve` loads it, where tuning-service is not installed."""
+    directory = RunDirectory(str(tmp_path / "run"))
+    ours, folders = {}, []
+    for name in ("logistic", "xgboost"):
+        model, digest = save_model(directory, name, "binary", name)
+        target = tmp_path / name / "mlflow"
+        target.parent.mkdir()
+        description = describe_model(directory, f"models/{name}", digest)
+        save_mlflow_model(target, Path(directory.path(f"models/{name}")), description, Model())
+        ours[str(target)] = model
+        folders.append(str(target))
+    frame = make_frame("binary")
+    frame.to_parquet(tmp_path / "rows.parquet")
+    command = [sys.executable, "-P", "-c", WITHOUT_US, str(tmp_path / "rows.parquet"), *folders]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert "tuning_service.zip" in said["code"]
+    assert not said["ray"]
+    for folder, model in ours.items():
+        labels, probabilities = said["answers"][folder]
+        assert labels == model.predict(frame).tolist()
+        np.testing.assert_allclose(probabilities, model.predict_proba(frame), rtol=1e-12)
+
+
+def test_what_a_model_cannot_answer_is_said(tmp_path: Path) -> None:
+    model, _ = save_model(RunDirectory(str(tmp_path)), "ridge", "regression", "ridge")
+    frame = make_frame("regression")
+    with pytest.raises(MlflowException, match="ridge model of customer 'ridge' has no probabilities"):
+        Predictor(model).predict(frame, {"method": "predict_proba"})
+    with pytest.raises(MlflowException, match="'score'; it must be 'predict' or 'predict_proba'"):
+        Predictor(model).predict(frame, {"method": "score"})
 
 
 def test_the_summary_run(mlflow_database: str, tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 """What MLflow calls to load one of our models: `mlflow.pyfunc.load_model` and MLflow's model server end up here.
 
+A copy of this file and of what it imports of this program lies in every model (`tuning.tracking.model_folder`), so a
+model is served where tuning-service is not installed; where it is, the installed one is used.
+
 A model is loaded as everywhere else in this program: digests first, then our own list of trusted types. Nothing is
 unpickled, and the list of types that MLflow would keep inside a model is not used. Only a model of the user's own
 that was saved with `allow_pickle: true` needs cloudpickle, and TUNING_ALLOW_PICKLE=true where it is loaded.
@@ -7,7 +10,10 @@ that was saved with `allow_pickle: true` needs cloudpickle, and TUNING_ALLOW_PIC
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,22 +25,50 @@ if TYPE_CHECKING:
 
 
 ALLOW_PICKLE = "TUNING_ALLOW_PICKLE"
+CODE = "tuning_service.zip"  # beside the copy of this file in a model
+METHOD, METHODS = "method", ("predict", "predict_proba")
 
 
 class Predictor:
-    """Predicts for a frame what the customer's model predicts: numbers, or class labels."""
+    """Predicts for a frame what the customer's model predicts.
+
+    `params={"method": "predict"}`, the default: numbers, or class labels. "predict_proba": (n, classes) probabilities,
+    in the order of `classes` in the model's metadata; an error when the model has none.
+    """
 
     def __init__(self, model: CustomerModel) -> None:
         self.model = model
 
-    def predict(self, frame: pd.DataFrame, params: dict[str, object] | None = None) -> np.ndarray:
-        return self.model.predict(frame)
+    def predict(self, frame: pd.DataFrame, params: Mapping[str, object] | None = None) -> np.ndarray:
+        from mlflow.exceptions import MlflowException  # of other errors a model server hides the message
+
+        from tuning.errors import TuningError
+
+        method = (params or {}).get(METHOD, METHODS[0])
+        if method not in METHODS:
+            allowed = " or ".join(map(repr, METHODS))
+            raise MlflowException.invalid_parameter_value(f"{METHOD} is {method!r}; it must be {allowed}.")
+        try:
+            return self.model.predict_proba(frame) if method == "predict_proba" else self.model.predict(frame)
+        except TuningError as error:
+            raise MlflowException.invalid_parameter_value(str(error)) from error
 
 
 def _load_pyfunc(path: str) -> Predictor:
+    _make_importable()
     from tuning.models.customer_model import load_model
     from tuning.storage.run_directory import RunDirectory
 
     folder = Path(path)
     allow_pickle = os.environ.get(ALLOW_PICKLE, "").lower() in ("1", "true")
     return Predictor(load_model(RunDirectory(str(folder.parent)), folder.name, allow_pickle=allow_pickle))
+
+
+def _make_importable() -> None:
+    """Where tuning-service is not installed, import it from the model that this file lies in."""
+    try:
+        installed = importlib.util.find_spec("tuning.models") is not None
+    except ModuleNotFoundError:
+        installed = False
+    if not installed:
+        sys.path.insert(0, str(Path(__file__).with_name(CODE)))

@@ -1,30 +1,23 @@
-"""Winners as MLflow 3 models: signature, five rows as an example, pinned requirements, found on their customer's run.
-
-MLflow is given everything that it would find out by importing the model in a fresh process, which takes 7.5 s each.
-"""
+"""Winners as MLflow 3 models, found on their customer's run: which are there, which are to be made."""
 
 from __future__ import annotations
 
 import tempfile
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tuning.records.schema import OK, StudyRecord
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking import mlflow_limits
 from tuning.tracking.identity import Search
+from tuning.tracking.model_folder import save_mlflow_model
 from tuning.tracking.stores.store import Store
 from tuning.tracking.tracked_runs import CUSTOMER_TAG, KEY_TAG, PREFIX, RUN_TAG, SEARCH_TAG
 
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
-    from mlflow.models import Model
 
-PACKAGES = ("tuning-service", "scikit-learn", "skops", "numpy", "pandas", "pyarrow")
-OF_FAMILY = {"xgboost": "xgboost", "lightgbm": "lightgbm"}
 SCORES = ("cv_score", "test_score", "default_test_score", "gain")
 PAGE = 50
 NOT_FOUND = 404
@@ -77,7 +70,8 @@ class ModelLogger:
         with tempfile.TemporaryDirectory() as folder:
             source, target = Path(folder, "model"), Path(folder, "mlflow")
             self._fetch(record.model_path, source)
-            _save(target, source, description, Model(run_id=run_id, model_id=made.model_id, model_uuid=made.model_id))
+            own = Model(run_id=run_id, model_id=made.model_id, model_uuid=made.model_id)
+            save_mlflow_model(target, source, description, own)
             self.client.log_model_artifacts(made.model_id, str(target))
         when = int((record.started + record.seconds) * 1000)
         metrics = [
@@ -132,45 +126,3 @@ class ModelLogger:
         target.mkdir()
         for name in self.directory.list(source):
             (target / name.rpartition("/")[2]).write_bytes(self.directory.read(name))
-
-
-def _save(target: Path, source: Path, description: dict[str, Any], model: Model) -> None:
-    import mlflow.pyfunc
-    import pandas as pd
-    from mlflow.models import ModelSignature
-    from mlflow.types import ColSpec, DataType, Schema
-    from mlflow.types.schema import AnyType
-
-    # Any: our models take integers, floats, booleans and missing values alike; MLflow's "double" refuses integers.
-    inputs = Schema([ColSpec(AnyType(), name) for name, _ in description["columns"]])
-    classes = description["classes"]
-    answer = DataType.double
-    if classes:
-        kinds = {bool: DataType.boolean, int: DataType.long, float: DataType.double}
-        answer = kinds.get(type(classes[0]), DataType.string)
-    example = description.get("example")
-    if example and not set(inputs.input_names()) <= set(example["columns"]):
-        example = None
-    mlflow.pyfunc.save_model(
-        path=str(target),
-        loader_module="tuning.tracking.loader",
-        data_path=str(source),
-        mlflow_model=model,
-        signature=ModelSignature(inputs, Schema([ColSpec(answer, "prediction")])),
-        input_example=pd.DataFrame(example["data"], columns=example["columns"]) if example else None,
-        pip_requirements=requirements(description["family"]),
-        metadata={"columns": dict(description["columns"]), "classes": classes, "family": description["family"]},
-    )
-
-
-@cache
-def requirements(family: str) -> list[str]:
-    """Pinned packages that a model of a family needs, as they are installed here."""
-    names = [*PACKAGES, *([OF_FAMILY[family]] if family in OF_FAMILY else [])]
-    pinned = []
-    for name in names:
-        try:
-            pinned.append(f"{name}=={version(name)}")
-        except PackageNotFoundError:  # this package run from its sources
-            continue
-    return pinned
