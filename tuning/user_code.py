@@ -33,14 +33,26 @@ def is_file(name: str) -> bool:
 
 def load_function(name: str, directory: RunDirectory | None = None) -> Callable[..., Any]:
     """The function; a file's path is looked for in the run directory when one is given."""
+    return loaded_function(name, source_of(name, directory))
+
+
+def source_of(name: str, directory: RunDirectory | None = None) -> str | None:
+    """The content of the file that a function is in; None for a function of a module."""
     if not is_file(name):
+        return None
+    file = name.partition(":")[0]
+    try:
+        return (directory.read(file) if directory is not None else Path(file).read_bytes()).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DefinitionError(f"{name!r}: the file cannot be read: {error}.") from error
+
+
+def loaded_function(name: str, source: str | None) -> Callable[..., Any]:
+    """The function, of a file with this content, or of a module."""
+    if source is None:
         return user_function(name)
     file, _, attribute = name.partition(":")
-    try:
-        source = directory.read(file) if directory is not None else Path(file).read_bytes()
-    except OSError as error:
-        raise DefinitionError(f"{name!r}: the file cannot be read: {error}.") from error
-    module = _module(source, file)
+    module = _module(source.encode("utf-8"), file)
     if not hasattr(module, attribute):
         raise DefinitionError(f"{name!r}: the file has no {attribute!r}.")
     return getattr(module, attribute)
@@ -54,6 +66,10 @@ def apply_prepare(prepare: Callable[..., Any], frame: pd.DataFrame) -> pd.DataFr
         raise CustomerError(f"prepare failed: {type(error).__name__}: {error}") from error
     if not isinstance(prepared, pd.DataFrame):
         raise CustomerError(f"prepare gave back a {type(prepared).__name__}, a DataFrame is expected.")
+    prepared = prepared.set_axis([str(name) for name in prepared.columns], axis=1)
+    if not prepared.columns.is_unique:
+        doubled = prepared.columns[prepared.columns.duplicated()][0]
+        raise CustomerError(f"prepare gave back the column {doubled!r} twice; a name may occur once.")
     return prepared
 
 

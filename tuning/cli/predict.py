@@ -8,9 +8,9 @@ import click
 import pandas as pd
 
 from tuning.cli import exit_codes
-from tuning.data.reading import write_frame
+from tuning.data.frames import check_writable, write_frame
 from tuning.errors import DataError
-from tuning.runs.prediction import predict_file
+from tuning.runs.prediction import PREDICTION, predict_file
 from tuning.runs.results import RunResult
 from tuning.storage.names import mask
 
@@ -24,14 +24,22 @@ from tuning.storage.names import mask
 def predict(run_dir: str, customer: str | None, data: str, output: str | None, allow_pickle: bool) -> None:
     """Predict the rows of FILE with the models of the run in folder RUN.
 
-    The answer is the rows with a column `prediction`, and one of probabilities per class where the model has them.
+    The answer is the rows with a column `prediction`, and one of probabilities per class where the model has them. A
+    column that the rows have already keeps its values: the new one is then called `prediction_2`.
     """
-    predicted, without = predict_file(RunResult(run_dir), data, customer, allow_pickle=allow_pickle)
-    _write(predicted, output)
-    for name, reason in without.items():
+    if output is not None:
+        try:
+            check_writable(output)
+        except DataError as error:
+            raise DataError(f"--output: {error}") from None
+    answer = predict_file(RunResult(run_dir), data, customer, allow_pickle=allow_pickle)
+    _write(answer.rows, output)
+    if answer.column != PREDICTION:
+        click.echo(f"the predictions are in {answer.column!r}: the rows have a column {PREDICTION!r}", err=True)
+    for name, reason in answer.without.items():
         click.echo(f"no prediction for customer {name!r}: {reason}", err=True)
-    if without:
-        some = predicted["prediction"].notna().any()
+    if answer.without:
+        some = answer.rows[answer.column].notna().any()
         sys.exit(exit_codes.SOME_WITHOUT_MODEL if some else exit_codes.ALL_WITHOUT_MODEL)
 
 
@@ -39,8 +47,6 @@ def _write(frame: pd.DataFrame, output: str | None) -> None:
     if output is None:
         click.echo(frame.to_csv(index=False), nl=False)
         return
-    if output.lower().endswith((".xlsx", ".xls", ".json", ".feather")):
-        raise DataError(f"--output: {output!r} is neither CSV nor Parquet; end it in .csv, .csv.gz or .parquet.")
     try:
         write_frame(frame, output)
     except (OSError, ValueError) as error:

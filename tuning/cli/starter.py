@@ -186,9 +186,10 @@ def _target_lines(values: pd.Series, target: str) -> list[str]:
 
 def _column_lines(frame: pd.DataFrame, target: str, by: Sequence[str]) -> list[str]:
     names = [name for name in frame.columns if name != target and name not in by]
-    columns, raw, left_out = read_columns(frame, names, np.arange(len(frame)))
+    found = read_columns(frame, names, np.arange(len(frame)))
+    columns, left_out = found.columns, found.left_out
     lines = [f"# {len(columns)} columns to predict from; choose with `features: [...]`, leave out with `drop: [...]`:"]
-    texts = iter(raw.categories)
+    texts = iter(found.raw.categories)
     for column in columns[:40]:
         gaps = int(frame[column.name].isna().sum())
         kinds = len([text for text in next(texts) if text != MISSING]) if column.kind == "text" else 0
@@ -203,8 +204,9 @@ def _column_lines(frame: pd.DataFrame, target: str, by: Sequence[str]) -> list[s
 
 
 def _split_lines(frame: pd.DataFrame, target: str) -> list[str]:
-    columns, _, _ = read_columns(frame, [name for name in frame.columns if name != target], np.arange(len(frame)))
-    dates = [column.name for column in columns if column.kind == "date"]
+    names = [name for name in frame.columns if name != target]
+    found = read_columns(frame, names, np.arange(len(frame)))
+    dates = [column.name for column in found.columns if column.kind == "date"]
     if not dates:
         return ["  # group: COLUMN  # rows with the same value stay together, as those of one person"]
     name = _scalar(dates[0])

@@ -1,23 +1,73 @@
-"""Arrow tables of one source that do not fit together: a column that is a number in one file and text in another."""
+"""From Arrow to frames: the types that a customer's rows get, and tables of one source that do not fit together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import pandas as pd
 import pyarrow as pa
 
+from tuning.data.as_written import Options, is_marked, marked, plain_numbers, typed
+from tuning.errors import CustomerError
+
 MISMATCH = (pa.ArrowInvalid, pa.ArrowTypeError)  # what pyarrow raises when columns of one name have types that differ
+REFUSAL = b"tuning.refusal"
+
+
+def to_frame(table: pa.Table, csv: Options | None = None) -> pd.DataFrame:
+    """One customer's rows as a frame: cells as written get their types, decimals are numbers, UTF-8 bytes are text.
+
+    csv: the definition's options of `pandas.read_csv`.
+    """
+    check_refusal(table.schema)
+    columns = [_plain(table.column(number), field, csv or {}) for number, field in enumerate(table.schema)]
+    fields = [
+        field if column.type == field.type else pa.field(field.name, column.type)
+        for column, field in zip(columns, table.schema, strict=True)
+    ]
+    schema = pa.schema(fields, table.schema.metadata)
+    return pa.Table.from_arrays(columns, schema=schema).to_pandas(use_threads=False)
+
+
+def _plain(column: pa.ChunkedArray, field: pa.Field, csv: Options) -> pa.ChunkedArray:
+    kind = field.type
+    if is_marked(field):
+        found = typed(column, csv)
+        return plain_numbers(found, csv) if pa.types.is_string(found.type) else found
+    if pa.types.is_decimal(kind):
+        return column.cast(pa.float64())
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        try:
+            return column.cast(pa.string())
+        except pa.ArrowInvalid:  # no UTF-8: nobody's text
+            return column
+    return column
+
+
+def refusal(reason: str) -> pa.Table:
+    """A table that stands for rows which could not be written, and says why when it is read."""
+    return pa.table({}).replace_schema_metadata({REFUSAL: reason.encode()})
+
+
+def check_refusal(schema: pa.Schema) -> None:
+    """`CustomerError` where the rows could not be written."""
+    reason = (schema.metadata or {}).get(REFUSAL)
+    if reason is not None:
+        raise CustomerError(reason.decode())
 
 
 def cast_to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Values as Arrow writes them."""
-    return column.cast(pa.string())
+    """Values as Arrow writes them, as Python does where Arrow cannot."""
+    try:
+        return column.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.chunked_array([[None if value is None else str(value) for value in column.to_pylist()]], pa.string())
 
 
 def concatenated(
     tables: Sequence[pa.Table], as_text: Callable[[pa.ChunkedArray], pa.ChunkedArray] = cast_to_text
 ) -> pa.Table:
-    """One table of several. Where the types of a column do not go together, it becomes text in all of them.
+    """One table of several. Where the types of a column do not go together, it is taken as written in all of them.
 
     as_text: how.
     """
@@ -31,21 +81,27 @@ def concatenated(
             for field in table.schema:
                 kinds.setdefault(field.name, set()).add(field.type)
         mixed = [name for name, types in kinds.items() if len(types) > 1]
-        return pa.concat_tables([_with_text(table, mixed, as_text) for table in tables], promote_options="permissive")
+        texts = [_with_text(table, mixed, as_text) for table in tables]
+        return marked(pa.concat_tables(texts, promote_options="permissive"), mixed).replace_schema_metadata(None)
 
 
 def runs_of_one_schema(tables: Sequence[pa.Table]) -> list[pa.Table]:
     """As few tables as possible, in their order, with every column's type as it is."""
-    try:
-        return [pa.concat_tables(tables, promote_options="permissive")]
-    except MISMATCH:
-        runs: list[list[pa.Table]] = []
-        for table in tables:
-            if runs and runs[-1][0].schema.equals(table.schema):
-                runs[-1].append(table)
-            else:
-                runs.append([table])
-        return [pa.concat_tables(run) for run in runs]
+    runs: list[list[pa.Table]] = []
+    for table in tables:
+        if runs and _kinds(runs[-1][0].schema) == _kinds(table.schema):
+            runs[-1].append(table)
+        else:
+            runs.append([table])
+    return [pa.concat_tables(run) for run in runs]
+
+
+def _kinds(schema: pa.Schema) -> list[tuple[object, ...]]:
+    """What must agree for two tables to be one, the types of pandas included; not which rows they were."""
+    of_pandas = {
+        column["field_name"]: column["numpy_type"] for column in (schema.pandas_metadata or {}).get("columns", ())
+    }
+    return [(field.name, field.type, is_marked(field), of_pandas.get(field.name)) for field in schema]
 
 
 def _with_text(

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from tuning.data.arrow import concatenated
+from tuning.data.arrow import concatenated, runs_of_one_schema, to_frame
 from tuning.data.customers import Customer
 from tuning.data.keys import Key, hive_values, row_keys
 from tuning.data.partition import with_columns
@@ -30,7 +30,7 @@ class Loader:
     def __init__(self, definition: Definition, customers: Iterable[Customer]) -> None:
         self.definition = definition
         self._shares = _shares(customers)
-        self._read: dict[int, _Share | CustomerError] = {}
+        self._read: dict[int, _Share | None] = {}
 
     def read(self, customer: Customer) -> pd.DataFrame:
         """A customer's rows; `CustomerError` says why they cannot be read."""
@@ -43,22 +43,21 @@ class Loader:
                 max_rows=limits.max_rows,
                 max_columns=limits.max_columns,
             )
-        if customer.id not in self._shares:
-            return _Share(self.definition, [customer]).rows(customer.key)
-        return self._share(self._shares[customer.id]).rows(customer.key)
+        together = self._share(self._shares[customer.id]) if customer.id in self._shares else None
+        return (together or _Share(self.definition, [customer])).rows(customer.key)
 
-    def _share(self, customers: list[Customer]) -> _Share:
-        """The rows of all customers that are read together, read now or earlier."""
+    def _share(self, customers: list[Customer]) -> _Share | None:
+        """The rows of all customers that are read together, read now or earlier; None when that cannot be done.
+
+        Then each is read alone, and only that customer has a reason whose rows are the damaged ones.
+        """
         number = id(customers)
         if number not in self._read:
             try:
                 self._read[number] = _Share(self.definition, customers)
-            except CustomerError as error:
-                self._read[number] = error
-        share = self._read[number]
-        if isinstance(share, CustomerError):
-            raise share
-        return share
+            except Exception:  # said again by whoever is read alone
+                self._read[number] = None
+        return self._read[number]
 
 
 def check_size(customer: Customer, max_rows: int) -> None:
@@ -88,21 +87,36 @@ def _shares(customers: Iterable[Customer]) -> dict[str, list[Customer]]:
 
 
 class _Share:
-    """Rows of several customers, ordered by customer."""
+    """Rows of several customers, ordered by customer. No customer's types depend on what another one's rows hold."""
 
     def __init__(self, definition: Definition, customers: Sequence[Customer]) -> None:
         wanted = [customer for customer in customers if (customer.rows or 0) <= definition.limits.max_rows]
         files = list(dict.fromkeys(file for customer in wanted for file in customer.files))
-        table = concatenated([_of_file(file, definition, wanted) for file in files])
-        codes, keys = row_keys(table, definition.by)
-        order = np.argsort(codes, kind="stable")
-        bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
-        self._frame = table.take(order).to_pandas(use_threads=False)
-        self._ranges = {key: (int(bounds[code]), int(bounds[code + 1])) for code, key in enumerate(keys)}
+        tables = [_of_file(file, definition, wanted) for file in files]
+        self._csv = definition.csv_options
+        self._runs = [_Ordered(table, definition.by) for table in runs_of_one_schema(tables)]
 
     def rows(self, key: Key) -> pd.DataFrame:
+        parts = [rows for run in self._runs if (rows := run.rows(key)).num_rows]
+        frame = to_frame(concatenated(parts or [self._runs[0].rows(key)]), self._csv)
+        for name in frame.columns[[isinstance(dtype, pd.CategoricalDtype) for dtype in frame.dtypes]]:
+            frame[name] = frame[name].cat.remove_unused_categories()
+        return frame
+
+
+class _Ordered:
+    """A table's rows, ordered by customer."""
+
+    def __init__(self, table: pa.Table, by: Sequence[str]) -> None:
+        codes, keys = row_keys(table, by)
+        order = np.argsort(codes, kind="stable")
+        bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
+        self._table = table.take(order)
+        self._ranges = {key: (int(bounds[code]), int(bounds[code + 1])) for code, key in enumerate(keys)}
+
+    def rows(self, key: Key) -> pa.Table:
         start, end = self._ranges.get(key, (0, 0))
-        return self._frame.iloc[start:end]
+        return self._table.slice(start, end - start)
 
 
 def _of_file(path: str, definition: Definition, customers: Sequence[Customer]) -> pa.Table:
@@ -110,7 +124,7 @@ def _of_file(path: str, definition: Definition, customers: Sequence[Customer]) -
     outside = hive_values(path)
     with reading_errors(path, {}):
         dataset = _dataset(path)
-        check_names(dataset.schema.names, file_name(path), definition.limits.max_columns)
+        check_names(dataset.schema.names, f"the file {file_name(path)}", definition.limits.max_columns)
         keys = [customer.key for customer in customers if path in customer.files and customer.key is not None]
         table = dataset.to_table(
             columns=definition.needed_of(dataset.schema.names),

@@ -18,9 +18,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tuning.data.arrow import runs_of_one_schema
+from tuning.data.arrow import refusal, runs_of_one_schema
+from tuning.data.as_written import written_table
 from tuning.data.balancing import balance, shard_count
 from tuning.data.customers import Customer
+from tuning.data.frames import is_mixed, to_arrow
 from tuning.data.keyed_tables import KeyedTable, find_tables
 from tuning.data.keys import hive_values, key_table, row_keys
 from tuning.data.reading import (
@@ -56,7 +58,7 @@ def partition(definition: Definition, customers: Sequence[Customer], directory: 
     if plain:
         for number, customer in enumerate(unpartitioned):
             frame = definition.data[customer.id] if isinstance(definition.data, Mapping) else definition.data
-            placed[customer.id] = (_write(directory, f"{folder}/{number:05d}.parquet", to_arrow(frame)),)
+            placed[customer.id] = (_write(directory, f"{folder}/{number:05d}.parquet", _rows_or_reason(frame)),)
     else:
         for table in find_tables(definition.data, definition.by):
             placed |= _divide(table, definition, unpartitioned, directory, f"{folder}/{table.number:05d}")
@@ -140,7 +142,7 @@ def _pieces(table: KeyedTable, definition: Definition) -> Iterator[tuple[pa.Tabl
     """(rows, their key columns) of a table, piece by piece in its order."""
     by = definition.by
     if table.frame is not None:
-        yield to_arrow(table.frame), key_table(table.frame, by)
+        yield from _frame_pieces(table.frame, by)
         return
     for file in table.files:
         outside = hive_values(file.path)
@@ -149,15 +151,35 @@ def _pieces(table: KeyedTable, definition: Definition) -> Iterator[tuple[pa.Tabl
             yield whole, pa.table([whole.column(name) for name in by], names=list(by))
 
 
+def _frame_pieces(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """A frame as one piece; where a column is not of one type, a piece per customer, whose own rows decide."""
+    keys_of = key_table(frame, by)
+    if not is_mixed(frame):
+        yield to_arrow(frame), keys_of
+        return
+    codes, keys = row_keys(keys_of, by)
+    order = np.argsort(codes, kind="stable")
+    for rows in np.split(order, np.searchsorted(codes[order], np.arange(1, len(keys)))):
+        yield to_arrow(frame.iloc[rows]), keys_of.take(rows)
+
+
+def _rows_or_reason(frame: pd.DataFrame) -> pa.Table:
+    """A customer's own frame; one that cannot be written leaves a reason in its place."""
+    try:
+        return to_arrow(frame)
+    except CustomerError as error:
+        return refusal(str(error))
+
+
 def _file_pieces(path: str, definition: Definition, by: Sequence[str]) -> Iterator[pa.Table]:
     csv = definition.csv_options
     try:
         if not is_parquet(path):
             for frame in read_chunks(path, csv, columns=definition.needed_of(read_schema(path, csv)), text=by):
-                yield to_arrow(frame)
+                yield written_table(frame, by)
             return
         with reading_errors(path, csv), open_parquet(path, streamed=True) as file:
-            check_names(file.schema_arrow.names, file_name(path), definition.limits.max_columns)
+            check_names(file.schema_arrow.names, f"the file {file_name(path)}", definition.limits.max_columns)
             columns = definition.needed_of(file.schema_arrow.names)
             for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=columns):
                 yield pa.Table.from_batches([batch])
@@ -172,22 +194,3 @@ def with_columns(rows: pa.Table, values: Mapping[str, str | None]) -> pa.Table:
         position = rows.schema.get_field_index(name)
         rows = rows.append_column(name, column) if position < 0 else rows.set_column(position, name, column)
     return rows
-
-
-def to_arrow(frame: pd.DataFrame) -> pa.Table:
-    """A frame in Arrow's types; columns of mixed types as text."""
-    frame = frame.rename(columns=str)
-    check_names(list(frame.columns), "the frame", None)
-    try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        fixed = {name: _text_if_mixed(frame[name]) for name in frame.columns}
-        return pa.Table.from_pandas(frame.assign(**fixed), preserve_index=False)
-
-
-def _text_if_mixed(values: pd.Series) -> pd.Series:
-    try:
-        pa.array(values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return values.astype(object).where(values.notna(), None).map(str, na_action="ignore")
-    return values

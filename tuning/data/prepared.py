@@ -6,7 +6,7 @@ Workers, `tuning validate`, the look at the target before a run, and predictions
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +14,12 @@ from tuning.data.customers import Customer
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.metrics import Metric
-from tuning.evaluation.study_data import StudyData, keep_scorable_folds, study_data
+from tuning.evaluation.study_data import EXAMPLE_ROWS, StudyData, keep_scorable_folds, study_data
 from tuning.models.base import Family
 from tuning.models.entries import own_families
+from tuning.models.preparation import Preparation
 from tuning.storage.run_directory import RunDirectory
-from tuning.user_code import apply_prepare, load_function
+from tuning.user_code import apply_prepare, load_function, source_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +62,17 @@ class OwnCode:
         _ = self.prepare, self.metric, self.families
         return self
 
+    @cached_property
+    def _source(self) -> str | None:
+        return None if self.definition.prepare is None else source_of(self.definition.prepare, self.directory)
+
+    def preparation(self, rows: pd.DataFrame) -> Preparation | None:
+        """What a model keeps of `prepare`, for rows like these; None without one."""
+        if self.definition.prepare is None:
+            return None
+        inputs = tuple((name, str(rows[name].dtype)) for name in rows.columns)
+        return Preparation(self.definition.prepare, self._source, inputs, rows[:EXAMPLE_ROWS])
+
     def frame(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Rows as `prepare` gives them back; `CustomerError` when it fails."""
         return rows if self.prepare is None else apply_prepare(self.prepare, rows)
@@ -87,7 +99,12 @@ class CustomerData:
     def prepared(self, customer: Customer) -> StudyData:
         """The customer's rows checked and split for its study; `CustomerError` says why they cannot be used."""
         assert self.spec.task is not None
-        data = study_data(self.frame(customer), self.spec.definition, self.spec.task, customer.id, self.code.families)
+        rows = self.rows(customer)
+        frame = self.code.frame(rows)
+        data = study_data(frame, self.spec.definition, self.spec.task, customer.id, self.code.families)
+        preparation = self.code.preparation(rows)
+        if preparation is not None:
+            data = replace(data, preparation=preparation, example=preparation.example)
         return keep_scorable_folds(data, self.metric(data))
 
     def metric(self, data: StudyData) -> Metric:

@@ -20,6 +20,8 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
+from tuning.data.arrow import check_refusal, to_frame
+from tuning.data.as_written import plain_numbers
 from tuning.errors import CustomerError, StorageError
 from tuning.storage.backend import open_filesystem
 from tuning.storage.names import is_uri
@@ -83,6 +85,7 @@ def read_frame(
     *,
     columns: Sequence[str] | None = None,
     text: Sequence[str] = (),
+    as_written: bool = False,
     max_rows: int | None = None,
     max_columns: int | None = None,
     rows: int | None = None,
@@ -90,7 +93,8 @@ def read_frame(
     """A file as a frame; `CustomerError` says what is wrong with it.
 
     csv: options of `pandas.read_csv`. columns: only these. text: columns of a CSV kept as they are written, whatever
-    they look like. max_rows, max_columns: more is an error. rows: stop after as many.
+    they look like. as_written: the other ones of a CSV are text too, or missing. max_rows, max_columns: more is an
+    error. rows: stop after as many.
     """
     with reading_errors(path, csv):
         if is_parquet(path):
@@ -99,38 +103,27 @@ def read_frame(
         names = _header(data, csv, max_columns, file_name(path))
         limit = rows if rows is not None else None if max_rows is None else max_rows + 1
         with _source(path, data, whole) as source:
-            frame = _parse(source, csv, names, columns, text, nrows=limit)
+            frame = _parse(source, csv, names, columns, text, as_written, nrows=limit)
     if max_rows is not None and len(frame) > max_rows:
         raise CustomerError(f"the file {file_name(path)} has more than limits.max_rows: {max_rows} rows.")
     return frame
 
 
-def write_frame(frame: pd.DataFrame, path: str) -> None:
-    """A frame as a file, on any filesystem: Parquet or CSV, compressed, as the suffix says; `OSError` when it fails."""
-    filesystem, inner = located(path)
-    if is_parquet(path):
-        with filesystem.open_output_stream(inner) as stream:
-            frame.to_parquet(stream, index=False)
-        return
-    with filesystem.open_output_stream(inner, compression=_compression(path)) as stream:
-        stream.write(frame.to_csv(index=False).encode("utf-8"))
-
-
 def read_chunks(
     path: str, csv: CsvOptions, *, columns: Sequence[str] | None = None, text: Sequence[str] = ()
 ) -> Iterator[pd.DataFrame]:
-    """A CSV file piece by piece, each about 64 MiB of text; column types may differ from piece to piece."""
+    """A CSV file piece by piece, each about 64 MiB of text; as `read_frame` with `as_written`."""
     with reading_errors(path, csv):
         data, whole = _content(path)
         names = _header(data, csv, None, file_name(path))
         if whole:
-            yield _parse(io.BytesIO(data), csv, names, columns, text)
+            yield _parse(io.BytesIO(data), csv, names, columns, text, True)
             return
         lines = max(1, data.count(b"\n"))
         per_chunk = max(1000, CHUNK_BYTES * lines // len(data))
         del data
         with _source(path, b"", False) as source:
-            yield from _parse(source, csv, names, columns, text, chunksize=per_chunk)
+            yield from _parse(source, csv, names, columns, text, True, chunksize=per_chunk)
 
 
 def read_schema(path: str, csv: CsvOptions) -> list[str]:
@@ -180,7 +173,7 @@ def reading_errors(path: str, csv: CsvOptions) -> Iterator[None]:
         raise CustomerError(
             f"the file {shown} is not {csv.get('encoding', 'utf-8')} text{where}; set `encoding`."
         ) from error
-    except (ValueError, OSError, EOFError, csv_module.Error) as error:
+    except (ValueError, OSError, EOFError, csv_module.Error, pa.ArrowException) as error:
         text = " ".join(str(error).split())[:200].removeprefix("Error tokenizing data. C error: ").rstrip(".")
         if type(error).__name__ == "EmptyDataError":
             text = "it is empty"
@@ -197,10 +190,11 @@ def _content(path: str, most: int = AT_ONCE) -> tuple[bytes, bool]:
 def _open(path: str) -> pa.NativeFile:
     """A file's bytes, decompressed as its suffix says."""
     filesystem, inner = located(path)
-    return filesystem.open_input_stream(inner, compression=_compression(path))
+    return filesystem.open_input_stream(inner, compression=compression(path))
 
 
-def _compression(path: str) -> str | None:
+def compression(path: str) -> str | None:
+    """How a file is compressed, by its suffix."""
     return COMPRESSED.get(without_query(path).lower().rpartition(".")[2])
 
 
@@ -220,12 +214,12 @@ def _header(data: bytes, csv: CsvOptions, max_columns: int | None, shown: str) -
     sep = csv.get("sep", ",")
     if "skiprows" in csv or "comment" in csv or len(sep) != 1:
         names = list(map(str, pd.read_csv(io.BytesIO(data[:HEADER_BYTES]), nrows=0, **csv).columns))
-        check_names(names, shown, max_columns)
+        check_names(names, f"the file {shown}", max_columns)
         return names
     first = io.TextIOWrapper(io.BytesIO(data), encoding=_without_mark(csv.get("encoding", "utf-8")), newline="")
     lines = csv_module.reader(first, delimiter=sep, quotechar=csv.get("quotechar", '"'))
     names = next((line for line in lines if line), [])
-    check_names([name for name in names if name.strip()], shown, max_columns)
+    check_names([name for name in names if name.strip()], f"the file {shown}", max_columns)
     return names
 
 
@@ -233,16 +227,16 @@ def _without_mark(encoding: str) -> str:
     return "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
 
 
-def check_names(names: Sequence[str], shown: str, max_columns: int | None) -> None:
-    """Refuse too many, doubled and empty column names."""
+def check_names(names: Sequence[str], what: str, max_columns: int | None) -> None:
+    """Refuse too many, doubled and empty column names. what: the file or frame, for the message."""
     if max_columns is not None and len(names) > max_columns:
-        raise CustomerError(f"the file {shown} has {len(names)} columns, more than limits.max_columns: {max_columns}.")
+        raise CustomerError(f"{what} has {len(names)} columns, more than limits.max_columns: {max_columns}.")
     if len(set(names)) < len(names):
         doubled = Counter(names).most_common(1)[0][0]
-        raise CustomerError(f"the file {shown} has the column {doubled!r} twice; rename one.")
+        raise CustomerError(f"{what} has the column {doubled!r} twice; rename one.")
     if any(not name.strip() for name in names):
         number = next(number for number, name in enumerate(names, start=1) if not name.strip())
-        raise CustomerError(f"column {number} of the file {shown} has no name; give it one.")
+        raise CustomerError(f"column {number} of {what} has no name; give it one.")
 
 
 def _parse(
@@ -251,6 +245,7 @@ def _parse(
     names: Sequence[str],
     columns: Sequence[str] | None,
     text: Sequence[str],
+    as_written: bool,
     **options: Any,
 ) -> Any:
     if columns is not None:
@@ -261,23 +256,37 @@ def _parse(
         source,
         low_memory=False,
         usecols=None if columns is None else list(columns),
-        **{"encoding": "utf-8", **csv, **_as_text(names, text, csv.get("na_values", ())), **options},
+        **{"encoding": "utf-8", **csv, **_as_text(names, text, as_written, csv.get("na_values", ())), **options},
     )
     if isinstance(answer, pd.DataFrame):
-        return _as_written(answer, names, columns is None)
-    return (_as_written(chunk, names, columns is None) for chunk in answer)
+        whole = _named(answer, names, columns is None)
+        return whole if as_written else _in_plain_numbers(whole, csv)
+    return (_named(chunk, names, columns is None) for chunk in answer)
 
 
-def _as_text(names: Sequence[str], text: Sequence[str], missing: Sequence[str]) -> CsvOptions:
-    """Options of pandas under which some columns stay as they are written: 007 is not 7, NA is not missing."""
+def _as_text(names: Sequence[str], text: Sequence[str], as_written: bool, missing: Sequence[str]) -> CsvOptions:
+    """Options of pandas under which some columns stay as they are written: 007 is not 7, NA is not missing.
+
+    as_written: the others do too, but for what means a missing value.
+    """
     wanted = [name for name in text if name in names]
+    options: CsvOptions = {"dtype": str} if as_written else {}
     if not wanted:
-        return {}
+        return options
     others = {name: [*MISSING, *missing] for name in names if name not in wanted}
-    return {"dtype": dict.fromkeys(wanted, str), "keep_default_na": False, "na_values": others}
+    return {"dtype": dict.fromkeys(wanted, str), **options, "keep_default_na": False, "na_values": others}
 
 
-def _as_written(frame: pd.DataFrame, names: Sequence[str], all_columns: bool) -> pd.DataFrame:
+def _in_plain_numbers(frame: pd.DataFrame, csv: CsvOptions) -> pd.DataFrame:
+    """The frame with the numbers in columns of text in the usual notation, where nearly all are numbers."""
+    if csv.get("decimal", ".") == "." and csv.get("thousands") is None:
+        return frame
+    texts = [name for name in frame.columns if isinstance(frame[name].dtype, pd.StringDtype)]
+    columns = {name: pa.chunked_array([pa.array(frame[name], pa.string(), from_pandas=True)]) for name in texts}
+    return frame.assign(**{name: plain_numbers(column, csv).to_pandas() for name, column in columns.items()})
+
+
+def _named(frame: pd.DataFrame, names: Sequence[str], all_columns: bool) -> pd.DataFrame:
     """Refuses rows longer than the header; leaves out columns without a name that hold nothing or number the rows."""
     if not isinstance(frame.index, pd.RangeIndex):
         raise CustomerError("its rows have more fields than its header; quote fields that hold the separator.")
@@ -286,7 +295,8 @@ def _as_written(frame: pd.DataFrame, names: Sequence[str], all_columns: bool) ->
     nameless = [position for position, name in enumerate(names) if not name.strip()]
     for position in nameless:
         values = frame.iloc[:, position]
-        numbered = position == 0 and pd.api.types.is_integer_dtype(values) and (values.diff().dropna() == 1).all()
+        numbers = pd.to_numeric(values, errors="coerce")
+        numbered = position == 0 and numbers.notna().all() and (numbers.diff().dropna() == 1).all()
         if not (numbered or values.isna().all()):
             raise CustomerError(f"column {position + 1} has no name but values; give it a name.")
     return frame.iloc[:, [position for position in range(len(names)) if position not in nameless]]
@@ -297,11 +307,12 @@ def _read_parquet(
 ) -> pd.DataFrame:
     shown = file_name(path)
     with open_parquet(path, streamed=rows is not None) as file:
+        check_refusal(file.schema_arrow)
         count = file.metadata.num_rows
         if max_rows is not None and count > max_rows:
             raise CustomerError(f"the file {shown} has {count} rows, more than limits.max_rows: {max_rows}.")
         names = [str(name) for name in file.schema_arrow.names]
-        check_names(names, shown, max_columns)
+        check_names(names, f"the file {shown}", max_columns)
         absent = [name for name in columns or () if name not in names]
         if absent:
             raise CustomerError(f"there is no column {absent[0]!r}; there are {name_list(names)}.")
@@ -310,7 +321,7 @@ def _read_parquet(
             table = file.read(columns=chosen, use_threads=False)
         else:
             table = first_rows(file, rows, chosen)
-    return table.to_pandas(use_threads=False)
+    return to_frame(table)
 
 
 def first_rows(file: pq.ParquetFile, rows: int, columns: list[str] | None) -> pa.Table:

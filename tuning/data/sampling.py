@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from tuning.data.arrow import concatenated, to_frame
+from tuning.data.as_written import written_table
 from tuning.data.customers import Customer
+from tuning.data.frames import to_arrow
 from tuning.data.keyed_tables import find_tables
 from tuning.data.keys import Key, hive_values, key_table, row_keys
 from tuning.data.loading import Loader
 from tuning.data.prepared import OwnCode
-from tuning.data.reading import read_frame
+from tuning.data.reading import is_parquet, read_frame
 from tuning.errors import CustomerError
 from tuning.wording import did_you_mean, name_list
 
@@ -71,38 +76,40 @@ def sample_frames(
 
 def unpartitioned_rows(definition: Definition) -> Callable[[Customer], pd.DataFrame]:
     """A function that gives rows of customers in tables that have no order yet: those among the first of each file."""
-    heads: dict[str, list[tuple[pd.DataFrame, np.ndarray, list[Key]]]] = {}
+    heads: dict[int, list[tuple[pd.DataFrame | pa.Table, np.ndarray, list[Key]]]] = {}
 
     def rows_of(customer: Customer) -> pd.DataFrame:
-        import pandas as pd
-
         if isinstance(definition.data, Mapping):
-            frame: pd.DataFrame = definition.data[customer.id]
-            return frame
+            return to_frame(to_arrow(definition.data[customer.id]))
         if not definition.by:
-            return definition.data
+            return to_frame(to_arrow(definition.data))
         assert customer.key is not None
-        number = str(customer.table)
-        if number not in heads:
-            heads[number] = [_keyed(frame, definition.by) for frame in _heads(definition, customer.table)]
-        parts = [
-            frame[codes == keys.index(customer.key)] for frame, codes, keys in heads[number] if customer.key in keys
+        if customer.table not in heads:
+            heads[customer.table] = list(_heads(definition, customer.table))
+        found = [
+            _own(head, codes == keys.index(customer.key))
+            for head, codes, keys in heads[customer.table]
+            if customer.key in keys
         ]
-        return pd.concat(parts, ignore_index=True) if parts else heads[number][0][0].iloc[:0]
+        head, codes, _ = heads[customer.table][0]
+        return to_frame(concatenated(found or [_own(head, codes < 0)]), definition.csv_options)
 
     return rows_of
 
 
-def _heads(definition: Definition, number: int) -> Iterator[pd.DataFrame]:
-    """The first rows of each file of a keyed table."""
-    table = next(table for table in find_tables(definition.data, definition.by) if table.number == number)
+def _heads(definition: Definition, number: int) -> Iterator[tuple[pd.DataFrame | pa.Table, np.ndarray, list[Key]]]:
+    """The first rows of each file of a keyed table, with the code of each row's key, and the keys."""
+    by = definition.by
+    table = next(table for table in find_tables(definition.data, by) if table.number == number)
     if table.frame is not None:
-        yield table.frame
+        yield (table.frame, *row_keys(key_table(table.frame, by), by))
     for file in table.files[:LOOKED_AT]:
         outside = hive_values(file.path)
-        text = [name for name in definition.by if name not in outside]
-        yield read_frame(file.path, definition.csv_options, text=text, rows=ROWS).assign(**outside)
+        text = [name for name in by if name not in outside]
+        rows = read_frame(file.path, definition.csv_options, text=text, as_written=True, rows=ROWS).assign(**outside)
+        keys = row_keys(key_table(rows, by), by)
+        yield (rows if is_parquet(file.path) else written_table(rows, (*by, *outside)), *keys)
 
 
-def _keyed(frame: pd.DataFrame, by: Sequence[str]) -> tuple[pd.DataFrame, np.ndarray, list[Key]]:
-    return (frame, *row_keys(key_table(frame, by), by))
+def _own(head: pd.DataFrame | pa.Table, rows: np.ndarray) -> pa.Table:
+    return head.filter(rows) if isinstance(head, pa.Table) else to_arrow(head[rows])

@@ -34,6 +34,7 @@ from tuning.definition.options import (
 from tuning.definition.stop_rules import StopRules
 from tuning.errors import DefinitionError
 from tuning.models.entries import ModelEntry, parse_models
+from tuning.preprocessing.dates import DAY_FIRST, MONTH_FIRST
 
 ClassWeight: TypeAlias = Literal["balanced"] | dict[str | int | float | bool, float]
 
@@ -80,6 +81,11 @@ class Definition(Options):
     )
     encoding: str = Field("utf-8", description="Encoding of CSV files.")
     csv: CsvOptions = Field(CsvOptions(), description='How CSV files are read, such as `{sep: ";", decimal: ","}`.')
+    dates: str | None = Field(
+        None,
+        description="How dates in text are written: `day_first`, `month_first`, or a format such as `%d.%m.%Y %H:%M`. "
+        "ISO 8601 is always understood. The default is a guess from all values of a column.",
+    )
     min_rows: int = Field(
         4,
         ge=4,
@@ -205,6 +211,13 @@ class Definition(Options):
             "".encode(value)  # some codecs are not for text, such as rot13
         except LookupError as error:
             raise ValueError(f"{value!r} is not an encoding that Python knows; try utf-8, latin-1 or cp1252") from error
+        return value
+
+    @field_validator("dates")
+    @classmethod
+    def _dates(cls, value: str | None) -> str | None:
+        if value is not None and "%" not in value and value not in (DAY_FIRST, MONTH_FIRST):
+            raise ValueError(f"{value!r} is not {DAY_FIRST}, {MONTH_FIRST} or a format such as %d.%m.%Y")
         return value
 
     @field_validator("class_weight", mode="plain")

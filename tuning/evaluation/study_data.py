@@ -15,11 +15,13 @@ from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
 from tuning.models.base import FRAME, Family, Matrix, SteppedFamily
+from tuning.models.preparation import Preparation
 from tuning.models.registry import family as find_family
 from tuning.preprocessing.columns import Column, RawColumns, all_columns, read_columns
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.roles import (
     ClassWeights,
+    check_plain,
     class_weights,
     encode_target,
     read_groups,
@@ -44,6 +46,7 @@ class StudyData:
     Encodings are fitted inside each fold, once per (fold, preprocessing). weight: of rows, for fitting and scoring.
     class_weight: "balanced" or label to weight, for fitting. notes: what was left out, and why. own: the
     families of the user's own models, by name. example: a few rows as they came, to show with the model what it takes.
+    preparation: what new rows have to go through, None without the user's `prepare`.
     """
 
     task: Task
@@ -56,6 +59,7 @@ class StudyData:
     notes: tuple[str, ...] = ()
     own: Mapping[str, Family] = field(default_factory=dict)
     example: pd.DataFrame | None = None
+    preparation: Preparation | None = None
     _folds: dict[tuple[str, bool], list[tuple[Matrix, Matrix]]] = field(default_factory=dict)
     _whole: dict[tuple[str, bool], tuple[Encoder, Matrix, Matrix]] = field(default_factory=dict)
 
@@ -132,6 +136,7 @@ def study_data(
         weight=definition.weight,
         class_weight=definition.class_weight,
         own=own,
+        dates=definition.dates,
     )
 
 
@@ -151,16 +156,19 @@ def prepare_data(
     weight: str | None = None,
     class_weight: ClassWeights | None = None,
     own: Mapping[str, Family] | None = None,
+    dates: str | None = None,
 ) -> StudyData:
     """Check and split one customer's frame; `CustomerError` says what is wrong with it.
 
     Rows without a target are left out. kind, along: how rows are split, and the column of groups or moments.
-    weight: column of sample weights. class_weight: "balanced" or label to weight.
+    weight: column of sample weights. class_weight: "balanced" or label to weight. dates: how dates in text are
+    written, None to guess.
     """
     for role, name in (("target", target), ("split column", along), ("weight", weight)):
         if name is not None and name not in frame.columns:
             shown = name_list(frame.columns)
             raise CustomerError(f"the {role} {name!r} is not among the columns: {shown}.{_one_column_hint(frame)}")
+    check_plain(frame[target])
     known = frame[target].notna().to_numpy()
     if not known.all():
         frame = frame[known]
@@ -178,9 +186,14 @@ def prepare_data(
         folds=folds,
         seed=seed,
         kind=kind,
-        along=None if along is None else (read_groups if kind == GROUP else read_moments)(frame[along]),
+        along=None
+        if along is None
+        else read_groups(frame[along])
+        if kind == GROUP
+        else read_moments(frame[along], dates),
     )
-    columns, raw, left_out = read_columns(frame, names, split.search, chosen=features is not None)
+    usable = read_columns(frame, names, split.search, chosen=features is not None, dates=dates)
+    columns, raw, left_out = usable.columns, usable.raw, usable.left_out
     if not columns:
         raise CustomerError(f"no usable feature: {'; '.join(left_out[:5]) or 'there is no other column'}.")
     if any(family.encoding == FRAME for family in (own or {}).values()):
@@ -193,7 +206,7 @@ def prepare_data(
         split=split,
         weight=None if weight is None else read_weights(frame[weight]),
         class_weight=class_weight,
-        notes=(f"left out: {', '.join(left_out)}",) if left_out else (),
+        notes=(*((f"left out: {', '.join(left_out)}",) if left_out else ()), *usable.notes),
         own=own or {},
         example=frame[:EXAMPLE_ROWS][[column.name for column in columns]],
     )

@@ -120,7 +120,9 @@ def _refit(
         fitted = family.fit(parameters(record.config), rows, data.task, record.seed, steps=record.best_step)
     own = data.own.get(record.family)
     columns = data.columns_of(family)
-    model = CustomerModel(customer, family.name, data.task, columns, encoder, fitted, own, data.example)
+    model = CustomerModel(
+        customer, family.name, data.task, columns, encoder, fitted, own, data.example, data.preparation
+    )
     score: float | None = None
     note = None
     try:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tuning.definition.run_spec import RunSpec
-from tuning.errors import CustomerError, StorageError
+from tuning.errors import StorageError
 from tuning.execution.context import WorkerContext
 from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, ProgressMarker, counted, crashes
 from tuning.execution.limits import MemoryLimit, TimeLimits, allocated
@@ -118,7 +118,7 @@ class Shard:
         for position in self.left:
             customer = self.studies[position].customer
             if customer.key is not None:
-                with suppress(CustomerError):
+                with suppress(Exception):  # its study says why
                     self.context.loader.read(customer)
 
     def work(self, watcher: WorkerHooks | None = None, memory: MemoryLimit | None = None) -> None:

@@ -19,9 +19,12 @@ import pandas as pd
 from tuning.errors import RunError
 from tuning.models.base import FRAME, Family, Matrix, Model
 from tuning.models.own import OwnFamily
+from tuning.models.preparation import Preparation
 from tuning.models.registry import family as find_family
-from tuning.preprocessing.columns import Column, as_frame, to_raw
+from tuning.preprocessing.columns import as_frame, text_names, to_raw
+from tuning.preprocessing.dates import ISO
 from tuning.preprocessing.encoding import Encoder
+from tuning.preprocessing.kinds import TEXT, Column
 from tuning.preprocessing.task import Prediction, Task
 from tuning.storage.run_directory import RunDirectory
 
@@ -49,6 +52,7 @@ class CustomerModel:
         fitted: the model itself, as the family's `fit` returned it.
         own: the family, where it is one of the user's own models.
         example: a few rows of what it takes; None for a model saved before there were any.
+        preparation: what the user's `prepare` makes of rows before the columns are looked for; None without one.
     """
 
     customer: str
@@ -59,24 +63,42 @@ class CustomerModel:
     fitted: Model
     own: Family | None = None
     example: pd.DataFrame | None = None
+    preparation: Preparation | None = None
+
+    @property
+    def text(self) -> list[str]:
+        """The columns of what it takes that are text, even where new rows hold only digits."""
+        if self.preparation is not None:
+            return self.preparation.text
+        return [column.name for column in self.columns if column.kind == TEXT]
 
     @property
     def _family(self) -> Family:
         return self.own or find_family(self.family)
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
-        """(n,) numbers, or class labels as they stood in the data."""
-        values = self._prediction(frame).values
-        return np.asarray(self.task.classes)[values] if self.task.classification else values
+        """(n,) numbers, or class labels as they stood in the data.
+
+        frame: rows as they were before `prepare`. Columns that only the target is made of may be absent.
+        """
+        return self.labels(self.prediction(frame))
 
     def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
         """(n, classes) probabilities; an error when the model has none."""
-        proba = self._prediction(frame).proba
+        proba = self.prediction(frame).proba
         if proba is None:
             raise RunError(f"the {self.family} model of customer {self.customer!r} has no probabilities.")
         return proba
 
-    def _prediction(self, frame: pd.DataFrame) -> Prediction:
+    def labels(self, prediction: Prediction) -> np.ndarray:
+        """(n,) what `predict` gives back of a prediction."""
+        return np.asarray(self.task.classes)[prediction.values] if self.task.classification else prediction.values
+
+    def prediction(self, frame: pd.DataFrame) -> Prediction:
+        """All that the model says about rows; `CustomerError` says what is wrong with them."""
+        frame = text_names(frame)
+        if self.preparation is not None:
+            frame = self.preparation.rows(frame, [column.name for column in self.columns])
         raw = (as_frame if self.encoder.encoding == FRAME else to_raw)(frame, self.columns)
         X = self.encoder.transform(raw)
         rows = Matrix(X, np.zeros(len(X)), categorical=self.encoder.categorical(raw))
@@ -96,8 +118,10 @@ class CustomerModel:
             "task": self.task.kind,
             "classes": list(self.task.classes),
             "columns": [[column.name, column.kind] for column in self.columns],
+            "dates": {column.name: column.format for column in self.columns if column.format != ISO},
             "encoder": self.encoder.to_dict(),
             "example": _example_json(self.example),
+            "prepare": _preparation_json(self.preparation),
             "model": name,
             "sha256": {file: hashlib.sha256(data).hexdigest() for file, data in files.items()},
         }
@@ -124,6 +148,7 @@ def load_model(
     description = describe_model(directory, folder, sha256)
     digests = description["sha256"]
     name = description["model"]
+    example, dates = _example(description.get("example")), description.get("dates", {})
     own = own_family(description, allow_pickle) if description.get("own") else None
     family = own or find_family(description["family"])
     fitted = family.load(name, _read(directory, f"{folder}/{name}", digests[name]))
@@ -131,12 +156,20 @@ def load_model(
         customer=description["customer"],
         family=description["family"],
         task=Task(description["task"], tuple(description["classes"])),
-        columns=tuple(Column(name, kind) for name, kind in description["columns"]),
+        columns=tuple(Column(name, kind, dates.get(name, ISO)) for name, kind in description["columns"]),
         encoder=Encoder.from_dict(description["encoder"]),
         fitted=fitted,
         own=own,
-        example=_example(description.get("example")),
+        example=example,
+        preparation=_preparation(description.get("prepare"), example),
     )
+
+
+def inputs(description: Description) -> dict[str, bool]:
+    """The columns of what a saved model takes, and whether each must be there."""
+    if description.get("prepare") is None:
+        return {name: True for name, _ in description["columns"]}
+    return {name: False for name, _ in description["prepare"]["inputs"]}  # `Preparation` knows which it needs
 
 
 def own_family(description: Description, allow_pickle: bool) -> Family:
@@ -158,9 +191,26 @@ def _read(directory: RunDirectory, name: str, sha256: str | None) -> bytes:
 def _example_json(frame: pd.DataFrame | None) -> Description | None:
     if frame is None:
         return None
-    text = frame.to_json(orient="split", index=False, date_format="iso", default_handler=str, double_precision=15)
+    plain = frame.assign(**{name: frame[name].map(_readable) for name in frame.columns if frame[name].dtype == object})
+    text = plain.to_json(orient="split", index=False, date_format="iso", default_handler=str, double_precision=15)
     return dict(json.loads(text))
+
+
+def _readable(value: object) -> object:
+    return str(value) if isinstance(value, bytes) else value
 
 
 def _example(rows: Description | None) -> pd.DataFrame | None:
     return None if rows is None else pd.DataFrame(rows["data"], columns=rows["columns"])
+
+
+def _preparation_json(given: Preparation | None) -> Description | None:
+    if given is None:
+        return None
+    return {"name": given.name, "source": given.source, "inputs": [list(pair) for pair in given.inputs]}
+
+
+def _preparation(given: Description | None, example: pd.DataFrame | None) -> Preparation | None:
+    if given is None or example is None:
+        return None
+    return Preparation(given["name"], given["source"], tuple((name, kind) for name, kind in given["inputs"]), example)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tuning.errors import CustomerError
+from tuning.preprocessing.dates import ISO, UNDECIDED, date_format, parse_dates
 from tuning.preprocessing.task import BINARY, Label, Task
 
 MAX_CLASSES = 50  # more are believed only where a class has two rows or more on average
@@ -70,13 +71,17 @@ def read_weights(values: pd.Series) -> np.ndarray:
 
 def read_groups(values: pd.Series) -> np.ndarray:
     """(n,) a code per group; rows without one are a group together."""
+    check_plain(values)
     codes, groups = pd.factorize(values)
     codes[codes < 0] = len(groups)
     return codes
 
 
-def read_moments(values: pd.Series) -> np.ndarray:
-    """(n,) sortable numbers of a column of numbers, dates or ISO 8601 text; a missing one is a `CustomerError`."""
+def read_moments(values: pd.Series, dates: str | None = None) -> np.ndarray:
+    """(n,) sortable numbers of a column of numbers, dates or text; a missing one is a `CustomerError`.
+
+    dates: how dates in text are written, as the definition says it; None to guess from all of them.
+    """
     name = values.name
     missing = int(values.isna().sum())
     if missing:
@@ -86,14 +91,31 @@ def read_moments(values: pd.Series) -> np.ndarray:
         if not np.isfinite(moments).all():
             raise CustomerError(f"the time column {name!r} holds infinite values.")
         return moments
-    try:
-        return pd.to_datetime(values, format="ISO8601", utc=True).astype("int64").to_numpy()
-    except (ValueError, TypeError) as error:
-        parsed = pd.to_datetime(values, format="ISO8601", utc=True, errors="coerce")
-        wrong = values[parsed.isna()].iloc[0] if parsed.isna().any() else values.iloc[0]
+    if getattr(values.dtype, "kind", "") == "m":
+        return values.astype("timedelta64[ns]").astype("int64").to_numpy()
+    check_plain(values)
+    texts = pd.Series(values.unique()).astype(str)
+    format = ISO if values.dtype.kind == "M" else date_format(texts, dates) or ISO
+    if format == UNDECIDED:
+        raise CustomerError(f"the time column {name!r} holds {UNDECIDED}.")
+    parsed = parse_dates(values, format)
+    if parsed.isna().any():
+        wrong = values[parsed.isna()].iloc[0]
         raise CustomerError(
-            f"the time column {name!r} holds {str(wrong)[:40]!r}, which is no ISO 8601 date such as 2024-03-31."
-        ) from error
+            f"the time column {name!r} holds {str(wrong)[:40]!r}, which is no date such as 2024-03-31; set `dates` to "
+            "how its dates are written."
+        )
+    return parsed.astype("datetime64[ns, UTC]").astype("int64").to_numpy()
+
+
+def check_plain(values: pd.Series) -> None:
+    """`CustomerError` for a column with a role that holds lists or the like."""
+    try:
+        pd.factorize(values)
+    except TypeError:
+        raise CustomerError(
+            f"the column {values.name!r} holds lists or the like; numbers or text are needed."
+        ) from None
 
 
 def class_weights(given: ClassWeights, y: np.ndarray, task: Task) -> np.ndarray:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tuning.data.keys import check_columns, customer_id, key_table, row_keys, written_as_floats
-from tuning.data.prepared import OwnCode
-from tuning.data.reading import MISSING, read_frame
+from tuning.data.arrow import to_frame
+from tuning.data.as_written import written_table
+from tuning.data.keys import Key, check_columns, customer_id, key_table, row_keys, written_as_floats
+from tuning.data.reading import is_parquet, read_frame
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError, DefinitionError, RunError
-from tuning.preprocessing.columns import TEXT
 from tuning.runs.plan_file import frozen_definition
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
     from tuning.models.customer_model import CustomerModel
@@ -21,92 +24,118 @@ if TYPE_CHECKING:
 PREDICTION = "prediction"
 
 
-def predict_file(
-    result: RunResult, path: str, customer: str | None = None, *, allow_pickle: bool = False
-) -> tuple[pd.DataFrame, dict[str, str]]:
-    """The rows of a file with predictions, and the customers that got none, with the reason.
+@dataclass(frozen=True)
+class Predicted:
+    """The rows of a file with predictions.
+
+    Attributes:
+        rows: as they came, with columns of predictions and, for classes, probabilities behind.
+        column: name of the predictions, one that the rows do not use.
+        without: the customers that got none, and why.
+    """
+
+    rows: pd.DataFrame
+    column: str
+    without: dict[str, str]
+
+
+def predict_file(result: RunResult, path: str, customer: str | None = None, *, allow_pickle: bool = False) -> Predicted:
+    """The rows of a file with predictions.
 
     customer: whose model; None takes each row's own, by the key columns of the definition.
     """
     definition = frozen_definition(result.directory)
-    by, code = definition.by, OwnCode(definition, result.directory)
-    if customer is None and not by:
+    if customer is None and not definition.by:
         raise DefinitionError("--customer is needed: the run's customers are files, so rows name no customer.")
-    if customer is not None:
-        model = result.model(customer, allow_pickle=allow_pickle)
-        # What was text when the model was fitted stays text, even if these rows look like numbers.
-        text = [column.name for column in model.columns if column.kind == TEXT]
-        frame = _read(path, definition, (*text, *by))
-        return _predicted(model, frame, _prepared(code, frame)), {}
-    frame = _read(path, definition, by)
-    check_columns(by, list(frame.columns))
-    return _by_key(result, code, frame, allow_pickle)
+    model = None if customer is None else result.model(customer, allow_pickle=allow_pickle)
+    rows = _Rows(path, definition)
+    names = list(rows.frame.columns)
+    column = free_name(PREDICTION, names)
+    if model is not None:
+        return Predicted(rows.shown(model.text).join(_answer(model, rows.of(model), names)), column, {})
+    check_columns(definition.by, names)
+    answers, without = _by_key(result, rows, names, allow_pickle)
+    shown = rows.shown(())
+    return Predicted(shown.join(answers) if len(answers) else shown.assign(**{column: None}), column, without)
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """The name, with a number where it is taken."""
+    known = set(taken)
+    number = 1
+    while (found := name if number == 1 else f"{name}_{number}") in known:
+        number += 1
+    return found
+
+
+class _Rows:
+    """The rows of a file; what the cells of a CSV are is decided for each customer, by its model and its own rows."""
+
+    def __init__(self, path: str, definition: Definition) -> None:
+        self._definition = definition
+        self._as_written = not is_parquet(path)
+        try:
+            self.frame = read_frame(path, definition.csv_options, text=definition.by, as_written=True)
+        except CustomerError as error:
+            raise DataError(str(error)) from error
+
+    def keys(self) -> tuple[np.ndarray, list[Key]]:
+        """(code of each row, keys), as of `row_keys`."""
+        return row_keys(key_table(self.frame, self._definition.by), self._definition.by)
+
+    def of(self, model: CustomerModel, rows: np.ndarray | None = None) -> pd.DataFrame:
+        """Some of the rows, all by default, as the model was fitted on such: what was text then is text again."""
+        import pandas as pd
+
+        frame = self.frame if rows is None else self.frame.iloc[rows]
+        if self._as_written:
+            return self._typed(frame, model.text)
+        wrong = {
+            name: frame[name].map(lambda value: None if pd.isna(value) else str(value))
+            for name in model.text
+            if name in frame and pd.api.types.is_integer_dtype(frame[name])
+        }
+        return frame.assign(**wrong)
+
+    def shown(self, text: Sequence[str]) -> pd.DataFrame:
+        """All rows as they are handed back. text: columns that stay as they are written."""
+        return self._typed(self.frame, text) if self._as_written else self.frame
+
+    def _typed(self, frame: pd.DataFrame, text: Sequence[str]) -> pd.DataFrame:
+        table = written_table(frame, (*text, *self._definition.by))
+        return to_frame(table, self._definition.csv_options).set_axis(frame.index)
 
 
 def _by_key(
-    result: RunResult, code: OwnCode, frame: pd.DataFrame, allow_pickle: bool
+    result: RunResult, rows: _Rows, names: Sequence[str], allow_pickle: bool
 ) -> tuple[pd.DataFrame, dict[str, str]]:
     import numpy as np
     import pandas as pd
 
-    by = code.definition.by
-    codes, keys = row_keys(key_table(frame, by), by)
+    codes, keys = rows.keys()
     shorten = written_as_floats(keys)
     parts: list[pd.DataFrame] = []
     without: dict[str, str] = {}
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
     for number, key in enumerate(keys):
-        rows = frame.iloc[order[bounds[number] : bounds[number + 1]]]
         name = customer_id(key, shorten)
         try:
             model = result.model(name, allow_pickle=allow_pickle)
-            parts.append(_predicted(model, rows, _prepared(code, _as_fitted(rows, model))))
+            own = order[bounds[number] : bounds[number + 1]]
+            parts.append(_answer(model, rows.of(model, own), names))
         except (RunError, CustomerError) as error:
             without[name] = str(error)
-            parts.append(rows.assign(**{PREDICTION: None}))
-    return pd.concat(parts).sort_index(kind="stable"), without
+    return pd.concat(parts) if parts else pd.DataFrame(), without
 
 
-def _read(path: str, definition: Definition, text: tuple[str, ...]) -> pd.DataFrame:
-    try:
-        frame = read_frame(path, definition.csv_options, text=text)
-    except CustomerError as error:
-        raise DataError(str(error)) from error
-    for name in text:
-        if name in frame.columns and name not in definition.by:
-            frame[name] = frame[name].where(~frame[name].isin([*MISSING, *definition.csv.na_values]))
-    return frame
-
-
-def _as_fitted(rows: pd.DataFrame, model: CustomerModel) -> pd.DataFrame:
-    """Numbers as text where the model was fitted with text."""
+def _answer(model: CustomerModel, rows: pd.DataFrame, taken: Sequence[str]) -> pd.DataFrame:
+    """The columns that a model adds to rows."""
     import pandas as pd
 
-    wrong = {
-        column.name: rows[column.name].map(lambda value: None if pd.isna(value) else str(value))
-        for column in model.columns
-        if column.kind == TEXT and column.name in rows and pd.api.types.is_integer_dtype(rows[column.name])
-    }
-    return rows.assign(**wrong) if wrong else rows
-
-
-def _prepared(code: OwnCode, frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows as the model was trained on them; each has to stay, since each gets a prediction."""
-    prepared = code.frame(frame)
-    if len(prepared) != len(frame):
-        raise CustomerError(
-            f"prepare returned {len(prepared)} rows for {len(frame)}; to predict, it must keep every row, in order."
-        )
-    return prepared
-
-
-def _predicted(model: CustomerModel, rows: pd.DataFrame, prepared: pd.DataFrame) -> pd.DataFrame:
-    answer = rows.assign(**{PREDICTION: model.predict(prepared)})
-    if not model.task.classification:
-        return answer
-    try:
-        proba = model.predict_proba(prepared)
-    except RunError:
-        return answer
-    return answer.assign(**{f"probability_{label}": proba[:, at] for at, label in enumerate(model.task.classes)})
+    found = model.prediction(rows)
+    columns = {free_name(PREDICTION, taken): model.labels(found)}
+    if model.task.classification and found.proba is not None:
+        for position, label in enumerate(model.task.classes):
+            columns[free_name(f"probability_{label}", taken)] = found.proba[:, position]
+    return pd.DataFrame(columns, index=rows.index)

@@ -114,7 +114,7 @@ def test_time_splits_learn_from_the_past_only_and_grow(moments: int, folds: int)
     [
         ({"split": {"group": "who"}}, {"who": 1}, "1 groups; at least 3"),
         ({"split": {"type": "time", "column": "day"}}, {"day": "2024-01-01"}, "1 different moments"),
-        ({"split": {"type": "time", "column": "day"}}, {"day": "soon"}, "no ISO 8601 date"),
+        ({"split": {"type": "time", "column": "day"}}, {"day": "soon"}, "no date such as 2024-03-31; set `dates`"),
         ({"split": {"type": "time", "column": "day"}}, {"day": None}, "empty in 300 rows"),
         ({"split": {"type": "time", "column": "nope"}}, {}, "the split column 'nope' is not among the columns"),
         ({"weight": "w"}, {"w": -1.0}, r"300 values that are missing, negative or infinite \(first in row 1\)"),

@@ -13,8 +13,9 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from tuning.errors import CustomerError
 from tuning.evaluation.study_data import prepare_data
 from tuning.models.registry import family
-from tuning.preprocessing.columns import DATE, NUMBER, TEXT, Column, read_columns, to_raw
+from tuning.preprocessing.columns import read_columns, to_raw
 from tuning.preprocessing.encoding import MAX_CATEGORIES, Encoder
+from tuning.preprocessing.kinds import DATE, DURATION, NUMBER, TEXT, Column
 
 
 def messy(rows: int = 200, seed: int = 0, texts: int = 5) -> pd.DataFrame:
@@ -35,8 +36,8 @@ def messy(rows: int = 200, seed: int = 0, texts: int = 5) -> pd.DataFrame:
 
 
 def raw_of(frame: pd.DataFrame, names: list[str]) -> tuple[tuple[Column, ...], object]:
-    columns, raw, _ = read_columns(frame, names, np.arange(len(frame)))
-    return columns, raw
+    found = read_columns(frame, names, np.arange(len(frame)))
+    return found.columns, found.raw
 
 
 @pytest.mark.parametrize("scale", [True, False])
@@ -131,33 +132,117 @@ def test_kinds_of_columns() -> None:
             "flat": "same",
         }
     )
-    columns, raw, left_out = read_columns(frame, list(frame.columns), np.arange(rows))
-    assert {column.name: column.kind for column in columns} == {
+    found = read_columns(frame, list(frame.columns), np.arange(rows))
+    assert {column.name: column.kind for column in found.columns} == {
         "int": NUMBER,
         "bool": NUMBER,
         "maybe": NUMBER,
         "category": TEXT,
         "moment": DATE,
         "iso": DATE,
-        "wait": NUMBER,
+        "wait": DURATION,
     }
-    assert [text.split(" ")[0] for text in left_out] == ["name", "lists", "empty", "flat"]
-    assert raw.numbers.shape == (rows, 4 + 2 * 4)
-    assert "name" in {column.name for column in read_columns(frame, ["name"], np.arange(rows), chosen=True)[0]}
+    assert [text.split(" ")[0] for text in found.left_out] == ["name", "lists", "empty", "flat"]
+    assert found.raw.numbers.shape == (rows, 4 + 2 * 4)
+    assert "name" in {column.name for column in read_columns(frame, ["name"], np.arange(rows), chosen=True).columns}
+
+
+MOMENTS = pd.to_datetime(["2024-01-01", "2024-01-02"])
+WAITS = pd.to_timedelta([1, 2], unit="min")
 
 
 @pytest.mark.parametrize(
     ("fitted", "now", "message"),
     [
-        ([1.0, 2.0], ["one", "two"], "'c' held numbers when the model was fitted, now it does not"),
+        ([1.0, 2.0], ["one", "two"], "'c' held numbers when the model was fitted, now it holds text .'one'."),
+        ([1.0, 2.0], MOMENTS, "'c' held numbers when the model was fitted, now it holds dates"),
+        ([1.0, 2.0], WAITS, "'c' held numbers when the model was fitted, now it holds durations"),
         (["a", "b"], [1, 2], "'c' held text when the model was fitted, now it holds numbers"),
-        (["2024-01-01", "2024-01-02"], ["soon", "later"], "'c' held dates when the model was fitted, now it does not"),
+        (["a", "b"], MOMENTS, "'c' held text when the model was fitted, now it holds dates"),
+        (["2024-01-01", "2024-01-02"], ["soon", "later"], "'c' held dates when the model was fitted, now it holds 'so"),
+        (MOMENTS, [1_700_000_000, 1_800_000_000], "'c' held dates when the model was fitted, now it holds numbers"),
+        (WAITS, [60.0, 120.0], "'c' held durations when the model was fitted, now it holds numbers"),
+        (WAITS, MOMENTS, "'c' held durations when the model was fitted, now it holds dates"),
+        (WAITS, ["soon", "later"], "'c' held durations when the model was fitted, now it holds text"),
     ],
 )
-def test_a_column_of_another_type_than_at_the_fit_is_refused(fitted: list, now: list, message: str) -> None:
+def test_a_column_of_another_kind_than_at_the_fit_is_refused(fitted: list, now: list, message: str) -> None:
     columns, _ = raw_of(pd.DataFrame({"c": fitted}), ["c"])
     with pytest.raises(CustomerError, match=message):
         to_raw(pd.DataFrame({"c": now}), columns)
     with pytest.raises(CustomerError, match="columns are missing: 'c'"):
         to_raw(pd.DataFrame({"d": now}), columns)
-    assert len(to_raw(pd.DataFrame({"c": [None, None]}), columns)) == 2  # nothing known is not another type
+    assert len(to_raw(pd.DataFrame({"c": [None, None]}), columns)) == 2  # nothing known is not another kind
+
+
+def test_durations_are_seconds_whether_they_come_as_such_or_as_text() -> None:
+    columns, raw = raw_of(pd.DataFrame({"c": WAITS}), ["c"])
+    assert raw.numbers[:, 0].tolist() == [60.0, 120.0]
+    again = to_raw(pd.DataFrame({"c": ["0 days 00:03:00", None]}), columns)
+    np.testing.assert_array_equal(again.numbers[:, 0], [180.0, np.nan])
+
+
+DAYS = pd.date_range("2024-01-28", periods=30, freq="D")
+
+
+@pytest.mark.parametrize(
+    ("written", "dates"),
+    [
+        ("%d.%m.%Y", None),
+        ("%d.%m.%y", None),
+        ("%m/%d/%Y", None),
+        ("%d/%m/%Y", None),
+        ("%d-%m-%Y %H:%M", None),
+        ("%m/%d/%Y %I:%M:%S %p", None),
+        ("%Y/%m/%d %H:%M:%S", None),
+        ("%d %b %Y", None),
+        ("%B %d, %Y", None),
+        ("%Y-%m-%dT%H:%M:%S", None),
+        ("%Y-%m-%d", "%d.%m.%Y"),
+        ("%H.%M on %d %m %Y", "%H.%M on %d %m %Y"),
+    ],
+)
+def test_dates_are_understood_as_they_are_written(written: str, dates: str | None) -> None:
+    frame = pd.DataFrame({"c": DAYS.strftime(written).astype(object)})
+    found = read_columns(frame, ["c"], np.arange(len(frame)), dates=dates)
+    expected, _ = raw_of(pd.DataFrame({"c": DAYS}), ["c"])
+    assert [column.kind for column in found.columns] == [DATE]
+    np.testing.assert_array_equal(found.raw.numbers, to_raw(pd.DataFrame({"c": DAYS}), expected).numbers)
+    np.testing.assert_array_equal(to_raw(frame[:3], found.columns).numbers, found.raw.numbers[:3])
+
+
+def test_a_single_value_decides_which_comes_first_and_without_one_nobody_guesses() -> None:
+    early = [f"{1 + day % 12:02d}/{1 + day % 11:02d}/2024" for day in range(30)]
+    for last, order in (("31/12/2024", "%d/%m/%Y"), ("12/31/2024", "%m/%d/%Y")):
+        found = read_columns(pd.DataFrame({"c": [*early, last]}), ["c"], np.arange(31))
+        assert [column.format for column in found.columns] == [order]
+    undecided = read_columns(pd.DataFrame({"c": early}), ["c"], np.arange(30))
+    assert undecided.left_out[0].startswith("c (dates whose day and month cannot be told apart; set `dates: day_first`")
+    said = read_columns(pd.DataFrame({"c": early}), ["c"], np.arange(30), dates="month_first")
+    assert [column.format for column in said.columns] == ["%m/%d/%Y"]
+    dotted = read_columns(pd.DataFrame({"c": [text.replace("/", ".") for text in early]}), ["c"], np.arange(30))
+    assert [column.format for column in dotted.columns] == ["%d.%m.%Y"]
+
+
+def test_a_bad_cell_is_missing_and_noted_and_many_make_text() -> None:
+    numbers = [str(number / 7) for number in range(40)]
+    days = list(DAYS.strftime("%Y-%m-%d")) + ["2024-05-01"] * 10
+    frame = pd.DataFrame({"n": [*numbers[:-1], "n.a.?"], "d": ["soon", *days[1:]], "t": [*numbers[:30], *"abcdefghij"]})
+    found = read_columns(frame, ["n", "d", "t"], np.arange(40), chosen=True)
+    assert [column.kind for column in found.columns] == [NUMBER, DATE, TEXT]
+    assert np.isnan(found.raw.numbers[-1, 0])
+    assert np.isnan(found.raw.numbers[0, 1:]).all()
+    assert found.notes == (
+        "n: 1 values are no numbers and are missing ('n.a.?')",
+        "d: 1 values are no dates and are missing ('soon')",
+    )
+    assert np.isnan(to_raw(frame[-11:].assign(t="a"), found.columns).numbers[-1, 0])
+    codes = pd.DataFrame({"n": [*(f"{number:03d}" for number in range(39)), "A12"]})
+    assert [column.kind for column in read_columns(codes, ["n"], np.arange(40), chosen=True).columns] == [TEXT]
+
+
+def test_bytes_that_are_no_text_cost_their_column_only() -> None:
+    frame = pd.DataFrame({"b": [b"\xff\xfe", b"\x00"] * 20, "x": np.arange(40.0)})
+    found = read_columns(frame, ["b", "x"], np.arange(40))
+    assert found.left_out == ("b (holds bytes that are no text)",)
+    assert [column.name for column in found.columns] == ["x"]

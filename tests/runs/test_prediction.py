@@ -1,0 +1,206 @@
+"""New rows through a run's models: the same answer from the command, from Python and from MLflow's loader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from builders import make_frame
+from click.testing import CliRunner, Result
+from paths import ROOT
+
+from tuning import RunResult, TuneRunner
+from tuning.cli.program import main
+from tuning.errors import CustomerError
+from tuning.runs.prediction import predict_file
+from tuning.tracking.loader import _load_pyfunc
+
+QUICK = {
+    "algorithm": "random", "scheduler": "fifo", "trials": 2, "mlflow": False, "slots": 1, "search_space": "ridge",
+    "task": "regression", "target": "y",
+}  # fmt: skip
+
+
+def run(folder: Path, **fields: Any) -> RunResult:
+    return TuneRunner(**{**QUICK, **fields}).run(str(folder / "run"), in_process=True, progress=False)
+
+
+def predict(result: RunResult, *arguments: str | Path) -> Result:
+    answer = CliRunner().invoke(main, ["predict", result.directory.root, *map(str, arguments)])
+    assert answer.exception is None or isinstance(answer.exception, SystemExit), answer.exception
+    return answer
+
+
+# --- prepare --------------------------------------------------------------------------------------
+
+
+def trips(rows: int = 60, seed: int = 0) -> pd.DataFrame:
+    """Trips with the TLC's column names."""
+    rng = np.random.default_rng(seed)
+    pickup = pd.Timestamp(2019, 3, 1) + pd.to_timedelta(rng.integers(0, 86400 * 9, rows), unit="s")
+    distance = rng.lognormal(size=rows).round(2)
+    seconds = pd.to_timedelta((60 + 300 * distance).round(), unit="s")
+    return pd.DataFrame(
+        {
+            "tpep_pickup_datetime": pickup,
+            "tpep_dropoff_datetime": pickup + seconds,
+            "passenger_count": rng.integers(1, 5, rows),
+            "trip_distance": distance,
+            "PULocationID": np.resize([7, 41, 79], rows),
+            "DOLocationID": rng.integers(1, 200, rows),
+        }
+    )
+
+
+def test_the_shipped_example_predicts_trips_that_have_not_ended(tmp_path: Path) -> None:
+    trips().to_csv(tmp_path / "trips.csv", index=False)
+    quick = {name: value for name, value in QUICK.items() if name not in ("task", "target")}
+    runner = TuneRunner.from_yaml(ROOT / "examples" / "nyc_taxi.yaml", data=str(tmp_path / "trips.csv"), **quick)
+    result = runner.run(str(tmp_path / "run"), in_process=True, progress=False)
+    new = trips(seed=1).drop(columns="tpep_dropoff_datetime")
+    new.to_csv(tmp_path / "new.csv", index=False)
+    answer = predict(result, "--data", tmp_path / "new.csv", "--output", tmp_path / "out.csv")
+    assert answer.exit_code == 0, answer.stderr
+    out = pd.read_csv(tmp_path / "out.csv")
+    assert list(out.columns) == [*new.columns, "prediction"]
+    for zone, rows in new.groupby("PULocationID"):
+        model = result.model(str(zone))
+        expected = out.loc[rows.index, "prediction"]
+        np.testing.assert_allclose(model.predict(rows), expected)
+        np.testing.assert_allclose(model.predict(rows.drop(columns="PULocationID")), expected)
+        path = result.leaderboard().set_index("customer").loc[str(zone), "model_path"]
+        np.testing.assert_allclose(_load_pyfunc(result.directory.path(path)).predict(rows), expected)
+        one = predict(result, "--customer", zone, "--data", tmp_path / "new.csv", "--output", tmp_path / "one.csv")
+        assert one.exit_code == 0, one.stderr
+        np.testing.assert_allclose(pd.read_csv(tmp_path / "one.csv").loc[rows.index, "prediction"], expected)
+    absent = predict(result, "--customer", 41, "--data", _without(tmp_path, new, "trip_distance"))
+    assert absent.exit_code == 2
+    assert "columns are missing: 'trip_distance'" in absent.stderr
+
+
+def _without(folder: Path, rows: pd.DataFrame, name: str) -> Path:
+    rows.drop(columns=name).to_csv(folder / "less.csv", index=False)
+    return folder / "less.csv"
+
+
+PREPARE = """
+import numpy as np
+
+def twice(frame):
+    return frame.assign(y=frame["raw"] * 2, double=frame["x"] * 2, late=frame["x"].shift(1)).sort_values("x")
+
+def known(frame):
+    return frame.assign(y=frame["raw"], known=frame["hint"].notna().astype(float) * frame["x"])
+
+def positive(frame):
+    return frame.assign(y=frame["raw"]).query("y > 0")
+
+def named(frame):
+    return frame.assign(y=frame["raw"], **{"x": frame["x"]}).set_axis(["0", *range(1, len(frame.columns) + 1)], axis=1)
+"""
+
+
+def prepared(folder: Path, function: str) -> RunResult:
+    (folder / "prepare.py").write_text(PREPARE)
+    frame = make_frame().drop(columns="empty").rename(columns={"y": "raw"}).assign(hint=1.0)
+    return run(folder, data={"acme": frame}, prepare=f"{folder}/prepare.py:{function}", drop="raw")
+
+
+def test_every_row_keeps_its_place_however_prepare_sorts_them(tmp_path: Path) -> None:
+    model = prepared(tmp_path, "twice").model("acme")
+    new = make_frame(20, seed=4)[["x", "shop"]].assign(hint=1.0)
+    told = model.predict(new)
+    assert np.corrcoef(told, 2 * 3 * new["x"])[0, 1] > 0.9
+    np.testing.assert_allclose(model.predict(new.set_index(np.arange(20)[::-1])), told)
+
+
+def test_a_column_of_which_prepare_makes_features_is_missed_by_name(tmp_path: Path) -> None:
+    """Empty, it would make other features and say nothing."""
+    model = prepared(tmp_path, "known").model("acme")
+    new = make_frame(5)[["x", "shop"]]
+    assert len(model.predict(new.assign(hint=2.0))) == 5
+    with pytest.raises(CustomerError, match="columns are missing: 'hint'; without them prepare does not make 'kn"):
+        model.predict(new)
+
+
+def test_prepare_that_drops_rows_is_told_what_to_do(tmp_path: Path) -> None:
+    model = prepared(tmp_path, "positive").model("acme")
+    with pytest.raises(CustomerError, match=r"prepare returned 0 rows for 5; .* Let it empty the target of rows"):
+        model.predict(make_frame(5)[["x", "shop"]].assign(hint=1.0))
+
+
+def test_names_that_prepare_gives_are_text(tmp_path: Path) -> None:
+    (tmp_path / "prepare.py").write_text(PREPARE)
+    frame = make_frame().drop(columns="empty").rename(columns={"y": "raw"})
+    result = run(tmp_path, data={"acme": frame}, prepare=f"{tmp_path}/prepare.py:named", target="3", drop="2")
+    assert result.leaderboard()["status"].tolist() == ["ok"]
+    assert len(result.model("acme").predict(frame[["x", "shop"]])) == 60
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", [None, "2"])
+def test_frames_with_whole_numbers_for_names_predict(by: str | None, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(np.column_stack([rng.normal(size=(60, 2)), np.ones(60)])).assign(y=rng.normal(size=60))
+    result = run(tmp_path, data=frame, **({} if by is None else {"by": by}))
+    (customer,) = result.leaderboard()["customer"]
+    model = result.model(customer)
+    assert [column.name for column in model.columns] == ["0", "1"]
+    np.testing.assert_array_equal(model.predict(frame), model.predict(frame.rename(columns=str)))
+
+
+def test_no_column_of_the_rows_is_overwritten(tmp_path: Path) -> None:
+    frame = make_frame().assign(prediction=1.0, y=lambda rows: np.where(rows["x"] > 0, "a", "b"))
+    result = run(tmp_path, data={"acme": frame}, task="binary", search_space="logistic")
+    rows = frame.assign(prediction=np.arange(60.0), probability_a="mine")
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    answer = predict(result, "--customer", "acme", "--data", tmp_path / "new.csv", "--output", tmp_path / "out.parquet")
+    assert answer.exit_code == 0
+    assert "the predictions are in 'prediction_2': the rows have a column 'prediction'" in answer.stderr
+    out = pd.read_parquet(tmp_path / "out.parquet")
+    assert out["prediction"].tolist() == list(range(60))
+    assert set(out["probability_a"]) == {"mine"}
+    assert set(out["prediction_2"]) <= {"a", "b"}
+    np.testing.assert_allclose(out["probability_a_2"] + out["probability_b"], 1)
+
+
+@pytest.mark.parametrize("name", ["p.xyz", "p", "p.csv.zip", "p.json"])
+def test_an_output_that_is_neither_csv_nor_parquet_is_refused_before_work(name: str, tmp_path: Path) -> None:
+    answer = CliRunner().invoke(main, ["predict", "nowhere", "--data", "nothing.csv", "--output", name])
+    assert answer.exit_code == 2
+    assert f"--output: '{name}' is neither CSV nor Parquet; end it in .csv, .csv.gz or .parquet." in answer.stderr
+
+
+# --- kinds ----------------------------------------------------------------------------------------
+
+
+def test_one_customers_bad_cells_cost_nobody_else_the_prediction(tmp_path: Path) -> None:
+    table = pd.concat([make_frame(40, seed).assign(id=name) for seed, name in enumerate("abc")])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    result = run(tmp_path, data=str(tmp_path / "t.csv"), by="id")
+    new = table.groupby("id").head(20).astype({"x": object}).reset_index(drop=True)
+    new.loc[3, "x"] = "n.a.?"
+    new.loc[new["id"] == "c", "x"] = "lost"
+    new.to_csv(tmp_path / "new.csv", index=False)
+    found = predict_file(result, str(tmp_path / "new.csv"))
+    assert found.without == {"c": "column 'x' held numbers when the model was fitted, now it holds text ('lost')."}
+    assert found.rows["prediction"].notna().tolist() == [*[True] * 40, *[False] * 20]
+    clean = table[table["id"] == "b"].head(20)
+    np.testing.assert_array_equal(found.rows["prediction"][20:40], result.model("b").predict(clean))
+
+
+def test_dates_are_read_at_predict_time_as_they_were_fitted(tmp_path: Path) -> None:
+    days = pd.date_range("2024-01-03", periods=60)
+    frame = make_frame().assign(day=days.strftime("%d.%m.%Y"), y=np.arange(60.0))
+    frame.to_csv(tmp_path / "acme.csv", index=False)
+    result = run(tmp_path, data=str(tmp_path / "acme.csv"))
+    model = result.model("acme")
+    assert [(column.kind, column.format) for column in model.columns if column.name == "day"] == [("date", "%d.%m.%Y")]
+    early = frame[:3]  # of which no value shows by itself which comes first
+    np.testing.assert_array_equal(model.predict(early), model.predict(frame)[:3])
+    np.testing.assert_array_equal(model.predict(frame.assign(day=days)), model.predict(frame))

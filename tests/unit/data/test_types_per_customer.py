@@ -1,0 +1,180 @@
+"""What a column is, is decided from one customer's own rows, whatever other customers' cells hold."""
+
+from __future__ import annotations
+
+import decimal
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from data_shapes import definition, rows_of, trips
+
+from tuning.data.as_written import typed
+from tuning.data.customers import find_customers
+from tuning.data.prepared import OwnCode
+from tuning.data.reading import read_frame
+from tuning.data.sampling import sample_frames
+from tuning.errors import CustomerError
+from tuning.planning.plan import make_plan
+from tuning.planning.validation import check_customers
+
+COLUMNS = [
+    ["1", "2", "-3"],
+    ["1", "", "3"],
+    ["1.5", "2", "1e-3"],
+    [".5", "5.", "+2"],
+    ["9223372036854775808", "1", "2"],
+    ["True", "False", "true"],
+    ["TRUE", "", "false"],
+    ["", "", ""],
+    ["a", "1", "2"],
+    ["007", "7", "70"],
+    ["inf", "-inf", "1"],
+    ["1 ", "2", "3"],
+    ["True", "1", "0"],
+    ["0x10", "1", "2"],
+    ["1_000", "2", "3"],
+    ["NA", "1", "null"],
+    ["-999", "1.5", "2"],
+    ["0.1", "0.30000000000000004", "1e22"],
+]
+
+
+@pytest.mark.parametrize("cells", COLUMNS, ids=",".join)
+@pytest.mark.parametrize(
+    ("options", "change"),
+    [
+        ({}, lambda text: text),
+        ({"decimal": ",", "sep": ";"}, lambda text: text.replace(".", ",")),
+        ({"decimal": ",", "thousands": ".", "sep": ";"}, lambda text: text.replace(".", ",")),
+        ({"na_values": ("-999",)}, lambda text: text),
+    ],
+    ids=["plain", "comma", "thousands", "missing"],
+)
+def test_a_customers_column_is_what_pandas_makes_of_it_alone(
+    cells: list[str], options: dict[str, Any], change: Callable[[str], str]
+) -> None:
+    cells = [change(text) for text in cells]
+    text = "x\n" + "\n".join(f'"{cell}"' for cell in cells) + "\n"
+    alone = pd.read_csv(io.StringIO(text), **options)["x"]
+    missing = pd.read_csv(io.StringIO(text), dtype=str, **options)["x"]
+    ours = typed(pa.chunked_array([pa.array(missing, pa.string(), from_pandas=True)]), options).to_pandas()
+    if alone.dtype.kind == "f":  # pandas reads numbers of many digits to about the last one
+        np.testing.assert_allclose(ours.to_numpy(dtype=float), alone.to_numpy(), rtol=1e-15)
+        assert ours.dtype == alone.dtype
+    else:
+        pd.testing.assert_series_equal(ours.where(ours.notna()), alone.where(alone.notna()), check_names=False)
+
+
+def with_bad_cell(table: pd.DataFrame) -> pd.DataFrame:
+    """Whole numbers, truth values and a target, with cells of zone 3 that fit none of them."""
+    table = table.assign(n=np.arange(len(table)), b=np.arange(len(table)) % 2 == 0).astype(object)
+    for name in ("x", "y", "n", "b"):
+        table.loc[table.index[table["zone"] == 3][0], name] = "n.a.?"
+    return table
+
+
+@pytest.mark.parametrize("kind", ["csv", "frame", "folder of parquet"])
+def test_one_customers_cells_change_nobody_elses_types(kind: str, tmp_path: Path) -> None:
+    dirty = with_bad_cell(trips())
+    if kind == "frame":
+        data: Any = dirty
+    elif kind == "csv":
+        data = tmp_path / "t.csv"
+        dirty.to_csv(data, index=False)
+    else:
+        data = tmp_path / "data"
+        data.mkdir()
+        clean = dirty[dirty["zone"] != 3].infer_objects()
+        clean.to_parquet(data / "0.parquet", index=False)
+        dirty[dirty["zone"] == 3].astype(str).to_parquet(data / "1.parquet", index=False)
+    frames = rows_of(definition(data, by="zone"), tmp_path)
+    for zone, frame in frames.items():
+        kinds = {name: frame[name].dtype.kind for name in ("x", "y", "n", "b")}
+        assert kinds == (dict.fromkeys("xynb", "O") if zone == "3" else {"x": "f", "y": "f", "n": "i", "b": "b"})
+    expected = trips()
+    for zone in ("0", "5"):
+        assert frames[zone]["x"].tolist() == expected[expected["zone"] == int(zone)]["x"].tolist()
+
+
+def test_a_gap_in_one_customers_whole_numbers_leaves_them_whole_for_the_others(tmp_path: Path) -> None:
+    table = pa.table({"zone": ["a"] * 4 + ["b"] * 4, "y": [1, 2, None, 4, 1, 2, 3, 4], "x": range(8)})
+    pq.write_table(table, tmp_path / "t.parquet")
+    frames = rows_of(definition(tmp_path / "t.parquet", by="zone"), tmp_path)
+    assert [frames[zone]["y"].dtype.kind for zone in "ab"] == ["f", "i"]
+
+
+ODD: dict[str, Any] = {
+    "interval": pd.cut(np.arange(40.0), 5),
+    "intervals": pd.arrays.IntervalArray.from_breaks(np.arange(41.0)),
+    "period": pd.period_range("2024-01", periods=40, freq="M"),
+    "sparse": pd.arrays.SparseArray(np.arange(40) % 3),
+    "large": [2**63 + number for number in range(40)],
+    "huge": [2**70 + number for number in range(40)],
+    "complex": np.arange(40) * 1j,
+    "longdouble": np.arange(40, dtype=np.longdouble),
+    "lists": [[number] for number in range(40)],
+    "empty dicts": [{} for _ in range(40)],
+    "ragged": [[1], "a", None, 3] * 10,
+    "surrogates": pd.Series(["\ud800", "ok"] * 20, dtype=object),
+    "objects": [object() for _ in range(40)],
+    "sets": [{1, 2}, set()] * 20,
+    "decimals": [decimal.Decimal(f"{number}.5") for number in range(40)],
+    "moments": [pd.Timestamp("2024-01-01"), "soon"] * 20,
+    "times": [pd.Timestamp("2024-01-01").time()] * 40,
+    "bytes": [b"\xff", b"\xfe"] * 20,
+}
+
+
+def odd_frame(values: Any) -> pd.DataFrame:
+    return pd.DataFrame({"x": np.arange(40.0), "y": np.arange(40.0) ** 2}).assign(odd=values)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_whatever_a_frames_column_holds_its_customer_goes_on(name: str, tmp_path: Path) -> None:
+    made = definition({"odd": odd_frame(ODD[name]), "plain": trips(40)})
+    frames = rows_of(made, tmp_path)
+    assert frames["odd"]["x"].tolist() == list(range(40))
+    kinds = {"sparse": "i", "large": "u", "huge": "f", "longdouble": "f", "decimals": "f"}
+    if name in kinds:
+        assert frames["odd"]["odd"].dtype.kind == kinds[name]
+    pd.testing.assert_frame_equal(frames["plain"], trips(40))
+    assert check_customers(make_plan(made), find_customers(made)).keys() <= {"plain"}
+
+
+def test_a_frame_that_cannot_be_written_is_its_customers_reason(tmp_path: Path) -> None:
+    doubled = pd.DataFrame([[1.0, 2.0, 3.0]] * 9, columns=["x", "x", "y"])
+    made = definition({"doubled": doubled, "plain": trips(40)})
+    with pytest.raises(CustomerError, match="the frame has the column 'x' twice; rename one"):
+        rows_of(made, tmp_path)
+    refused = check_customers(make_plan(made), find_customers(made))
+    assert refused["doubled"] == "the frame has the column 'x' twice; rename one."
+    sampled = {customer.id: rows for customer, rows in sample_frames(made, find_customers(made), OwnCode(made))}
+    assert isinstance(sampled["doubled"], CustomerError)
+    assert len(sampled["plain"]) == 40
+
+
+def test_decimals_and_bytes_of_parquet_are_numbers_and_text(tmp_path: Path) -> None:
+    amounts = pa.array([decimal.Decimal("1.25"), None], pa.decimal128(10, 2))
+    pq.write_table(
+        pa.table({"d": amounts, "b": pa.array(["é".encode(), None], pa.binary()), "c": [b"\xff", b"a"]}),
+        tmp_path / "t.parquet",
+    )
+    frame = read_frame(str(tmp_path / "t.parquet"), {})
+    assert frame["d"].tolist()[0] == 1.25
+    assert frame["d"].dtype == np.float64
+    assert frame["b"].tolist()[0] == "é"
+    assert frame["c"].tolist() == [b"\xff", b"a"]
+
+
+def test_numbers_of_another_notation_keep_their_column_beside_a_bad_cell(tmp_path: Path) -> None:
+    cells = [f"1.234,{number:02d}" for number in range(20)] + ["n.a.?"]
+    (tmp_path / "t.csv").write_text("x;y\n" + "".join(f"{cell};1\n" for cell in cells))
+    frame = read_frame(str(tmp_path / "t.csv"), {"sep": ";", "decimal": ",", "thousands": "."})
+    assert frame["x"].tolist() == [*(f"1234.{number:02d}" for number in range(20)), "n.a.?"]

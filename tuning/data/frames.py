@@ -1,0 +1,100 @@
+"""Frames in memory as Arrow tables and as files, whatever is in their columns."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tuning.data.reading import SUFFIXES, check_names, compression, is_parquet, located, without_query
+from tuning.errors import CustomerError, DataError
+from tuning.preprocessing.columns import text_names
+from tuning.storage.names import mask
+
+SAFE = "biumM"  # kinds of numpy's types that Arrow always has
+
+
+def to_arrow(frame: pd.DataFrame) -> pa.Table:
+    """A frame in Arrow's types; what Arrow cannot hold, as numbers or text. `CustomerError` says what is wrong."""
+    frame = text_names(frame)
+    check_names(list(frame.columns), "the frame", None)
+    frame = frame.copy(deep=False)
+    frame.attrs = {}  # would have to be JSON
+    try:
+        fixed = {name: _storable(frame[name]) for name in frame.columns if not _is_safe(frame[name])}
+        return pa.Table.from_pandas(frame.assign(**fixed), preserve_index=False)
+    except Exception as error:  # of a type that somebody else has made
+        raise CustomerError(f"the frame cannot be written: {type(error).__name__}: {error}.") from error
+
+
+def check_writable(path: str) -> None:
+    """`DataError` unless the suffix says what kind of file it is to be."""
+    if not without_query(path).lower().endswith(SUFFIXES):
+        raise DataError(f"{mask(path)!r} is neither CSV nor Parquet; end it in .csv, .csv.gz or .parquet.")
+
+
+def write_frame(frame: pd.DataFrame, path: str) -> None:
+    """A frame as a file, on any filesystem: Parquet or CSV, compressed, as the suffix says; `OSError` when it fails."""
+    filesystem, inner = located(path)
+    if is_parquet(path):
+        table = to_arrow(frame)
+        with filesystem.open_output_stream(inner) as stream:
+            pq.write_table(table, stream)
+        return
+    with filesystem.open_output_stream(inner, compression=compression(path)) as stream:
+        stream.write(frame.to_csv(index=False).encode("utf-8"))
+
+
+def is_mixed(frame: pd.DataFrame) -> bool:
+    """Whether a column holds Python objects of several types, so that it is not the same for all customers."""
+    return any(
+        values.dtype == object and (pd.api.types.infer_dtype(values).startswith("mixed") or _arrow_type(values) is None)
+        for _, values in frame.items()
+    )
+
+
+def _is_safe(values: pd.Series) -> bool:
+    return getattr(values.dtype, "kind", "O") in SAFE and not isinstance(values.dtype, pd.api.extensions.ExtensionDtype)
+
+
+def _storable(values: pd.Series) -> pd.Series:
+    if isinstance(values.dtype, pd.SparseDtype):
+        values = values.sparse.to_dense()
+    kind = _arrow_type(values)
+    if kind is not None and _in_parquet(kind):
+        return values
+    if pd.api.types.infer_dtype(values) in ("integer", "floating", "mixed-integer-float"):
+        try:
+            return values.astype("float64")  # whole numbers from 2^63 on
+        except (TypeError, ValueError, OverflowError):
+            pass
+    return values.astype(object).map(_text, na_action="ignore")
+
+
+def _arrow_type(values: pd.Series) -> pa.DataType | None:
+    """What Arrow makes of a column; None when it cannot."""
+    try:
+        return pa.array(values, from_pandas=True).type
+    except Exception:  # pyarrow has an exception for each way in which values do not fit
+        return None
+
+
+def _in_parquet(kind: pa.DataType) -> bool:
+    """Whether Parquet holds the type so that pandas gets it back."""
+    if pa.types.is_dictionary(kind):
+        return _in_parquet(kind.value_type)
+    if isinstance(kind, pa.BaseExtensionType):  # intervals and periods
+        return False
+    if pa.types.is_nested(kind):
+        try:
+            pq.write_table(pa.table({"": pa.nulls(0, kind)}), pa.BufferOutputStream())
+        except pa.ArrowException:
+            return False
+    return True
+
+
+def _text(value: object) -> str | None:
+    try:
+        return str(value).encode("utf-8", "backslashreplace").decode("utf-8")
+    except Exception:  # an object that cannot even say what it is
+        return None

@@ -1,0 +1,116 @@
+"""The user's `prepare` as a model keeps it: new rows become what the rows of the search were when they were fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from tuning.errors import CustomerError
+from tuning.user_code import apply_prepare, loaded_function
+
+Function: TypeAlias = Callable[..., object]
+TEXT_TYPES = ("str", "string", "object", "category")
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What new rows go through before a model looks at them.
+
+    Attributes:
+        name: of the function, `file.py:function` or `package.module:function`.
+        source: the file's content; None for a function of a module.
+        inputs: name and pandas' type of each column that rows had before.
+        example: a few of these rows.
+    """
+
+    name: str
+    source: str | None
+    inputs: tuple[tuple[str, str], ...]
+    example: pd.DataFrame = field(compare=False)
+
+    @cached_property
+    def function(self) -> Function:
+        return loaded_function(self.name, self.source)
+
+    @property
+    def text(self) -> list[str]:
+        """The columns that held text."""
+        return [name for name, kind in self.inputs if kind in TEXT_TYPES]
+
+    def rows(self, frame: pd.DataFrame, features: Sequence[str]) -> pd.DataFrame:
+        """The rows as `prepare` gives them back, each of them, in order; else a `CustomerError`.
+
+        Columns that only the target needs may be absent: `prepare` then gets them empty. It is tried on the example
+        whether the features are the same without them.
+        """
+        absent = [name for name, _ in self.inputs if name not in frame.columns]
+        if absent:
+            self._check_spare(absent, features)
+        given = self._with_empty(frame, absent).reset_index(drop=True)
+        prepared = apply_prepare(self.function, given)
+        if len(prepared) != len(frame):
+            raise CustomerError(
+                f"prepare returned {len(prepared)} rows for {len(frame)}; to predict, it must keep every row. Let it "
+                "empty the target of rows that are of no use: the search leaves these out."
+            )
+        if not prepared.index.equals(given.index) and set(prepared.index) == set(given.index):
+            prepared = prepared.loc[given.index]  # it has sorted them
+        return prepared.set_axis(frame.index)
+
+    def _check_spare(self, absent: Sequence[str], features: Sequence[str]) -> None:
+        """`CustomerError` when `prepare` makes features of columns that are not there."""
+        if not self._needed(absent, features):
+            return
+        needed = {name: found for name in absent if (found := self._needed([name], features))}
+        names = ", ".join(map(repr, needed or absent))
+        reason = next(iter(needed.values()), None) or self._needed(absent, features)
+        raise CustomerError(f"columns are missing: {names}; without them {reason}")
+
+    def _needed(self, absent: Sequence[str], features: Sequence[str]) -> str:
+        """What goes wrong with the example when some columns are empty; nothing when features are as with them."""
+        whole = apply_prepare(self.function, self._example)
+        try:
+            without = apply_prepare(self.function, self._with_empty(self._example, absent))
+        except CustomerError as error:
+            return str(error)
+        if len(without) != len(whole):
+            return ""  # `rows` counts them
+        changed = [
+            name
+            for name in features
+            if name in whole and (name not in without or not whole[name].equals(without[name]))
+        ]
+        return f"prepare does not make {', '.join(map(repr, changed))} as it did." if changed else ""
+
+    @cached_property
+    def _example(self) -> pd.DataFrame:
+        """The example with the types that its columns had; JSON knows fewer."""
+        columns = {name: _as_type(self.example[name], kind) for name, kind in self.inputs if name in self.example}
+        return pd.DataFrame(columns)
+
+    def _with_empty(self, frame: pd.DataFrame, absent: Sequence[str]) -> pd.DataFrame:
+        kinds: Mapping[str, str] = dict(self.inputs)
+        return frame.assign(**{name: _empty(kinds[name], frame.index) for name in absent})
+
+
+def _empty(kind: str, index: pd.Index) -> pd.Series:
+    """A column without values; of a type that has missing ones, so numbers with a decimal point for whole ones."""
+    dtype = {"i": np.dtype("float64"), "u": np.dtype("float64"), "b": np.dtype(object)}
+    try:
+        plain = pd.api.types.pandas_dtype(kind)
+    except TypeError:
+        plain = np.dtype(object)
+    wanted = dtype.get(plain.kind, plain) if isinstance(plain, np.dtype) else plain
+    return pd.Series([None] * len(index), index=index, dtype=wanted)
+
+
+def _as_type(values: pd.Series, kind: str) -> pd.Series:
+    try:
+        return values.astype(kind)
+    except (TypeError, ValueError):
+        return values

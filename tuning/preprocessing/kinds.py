@@ -1,0 +1,189 @@
+"""What a column's values are: numbers, dates, durations or text; decided from all values that may be looked at."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from tuning.errors import CustomerError
+from tuning.preprocessing.dates import ISO, NEARLY_ALL, UNDECIDED, date_format, parse_dates
+
+NUMBER, DATE, DURATION, TEXT = "number", "date", "duration", "text"
+KINDS = (NUMBER, DATE, DURATION, TEXT)
+SAID = {NUMBER: "numbers", DATE: "dates", DURATION: "durations", TEXT: "text"}
+MISSING = "(missing)"
+IS_NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*"
+IS_CODE = r"\s*[+-]?0\d"  # 007 is no number
+
+
+@dataclass(frozen=True)
+class Column:
+    """A feature: its name in the frame and its kind.
+
+    format: of dates that came as text, in the notation of `strptime`; ISO 8601 by default.
+    """
+
+    name: str
+    kind: str
+    format: str = ISO
+
+
+def nearly_numbers(texts: pd.Series, counts: np.ndarray | None = None) -> bool:
+    """Whether so many of some texts are numbers that the others are mistakes; codes such as 007 are no numbers.
+
+    counts: how often each text occurs, once by default.
+    """
+    numbers = texts.str.fullmatch(IS_NUMBER).to_numpy(dtype=bool)
+    if not numbers.any() or texts.str.match(IS_CODE).any():
+        return False
+    return bool(np.average(numbers, weights=counts) >= NEARLY_ALL)
+
+
+class Values:
+    """One column's values, looked at as numbers, dates or text; its different values are found once."""
+
+    def __init__(self, values: pd.Series, dates: str | None = None) -> None:
+        self.values = values.infer_objects() if values.dtype == object else values
+        self.name = values.name
+        self.dtype = self.values.dtype
+        self.format = ISO
+        self._dates = dates
+
+    @cached_property
+    def _factorized(self) -> tuple[np.ndarray, pd.Index]:
+        """(code of each row, -1 where missing; the different values)."""
+        return pd.factorize(self.values)
+
+    def kind(self, search: np.ndarray | None) -> str:
+        """One of KINDS, or why the column cannot be used; only rows of the search are looked at."""
+        if (typed := self._typed()) is not None:
+            return typed
+        try:
+            codes, found = self._factorized
+        except TypeError:
+            return "holds lists or the like"
+        codes = codes if search is None else codes[search]
+        present, counts = np.unique(codes[codes >= 0], return_counts=True)
+        seen = found[present]
+        if not len(seen):
+            return "empty or constant"
+        if any(isinstance(value, bytes) for value in seen):
+            return "holds bytes that are no text"
+        if isinstance(seen[0], str):
+            return self._kind_of_text(pd.Series(seen).astype(str), counts)
+        if isinstance(seen[0], decimal.Decimal):
+            return NUMBER
+        return DATE if isinstance(seen[0], datetime.date) else TEXT
+
+    def _typed(self) -> str | None:
+        """What the column's type says; None where only the values can."""
+        if isinstance(self.dtype, pd.CategoricalDtype):
+            return TEXT
+        by_kind = {"m": DURATION, "M": DATE, "c": "complex numbers", **dict.fromkeys("biuf", NUMBER)}
+        if getattr(self.dtype, "kind", "") in by_kind:
+            return by_kind[self.dtype.kind]
+        if not isinstance(self.dtype, pd.StringDtype) and self.dtype != np.dtype(object):
+            return NUMBER if pd.api.types.is_numeric_dtype(self.dtype) else TEXT
+        return None
+
+    def _kind_of_text(self, seen: pd.Series, counts: np.ndarray) -> str:
+        """NUMBER, DATE or TEXT, or why dates cannot be read. seen: the different texts, each found `counts` times."""
+        if (format := date_format(seen, self._dates)) is not None:
+            self.format = format
+            return UNDECIDED if format == UNDECIDED else DATE
+        if seen.str.fullmatch(IS_NUMBER).all():
+            return TEXT  # numbers that somebody has made text on purpose
+        return NUMBER if nearly_numbers(seen, counts) else TEXT
+
+    def check(self, column: Column) -> None:
+        """`CustomerError` where a fitted column comes back as another kind; nothing known is not another kind."""
+        typed = self._typed()
+        if typed is None:
+            found = self._factorized[1]
+            numbers = (
+                len(found) and isinstance(found[0], int | float | decimal.Decimal) and not isinstance(found[0], bool)
+            )
+            typed = NUMBER if numbers else None
+        if typed in (None, column.kind) or isinstance(self.dtype, pd.CategoricalDtype) or not self.values.notna().any():
+            return
+        if column.kind == TEXT and pd.api.types.is_bool_dtype(self.dtype):
+            return  # truth values with gaps, which are text, without the gaps
+        if typed not in KINDS:
+            raise self._changed(column.kind, typed)
+        hint = "; convert it, for example with .astype(str)" if column.kind == TEXT else ""
+        raise self._changed(column.kind, f"{SAID[typed]} ({self.dtype}){hint}")
+
+    def arrays(self, column: Column) -> list[np.ndarray]:
+        """The column as float64: one array of numbers (seconds, for a duration), or the four parts of dates."""
+        if column.kind == DATE:
+            return self._date_parts(column.format)
+        return [self._seconds() if column.kind == DURATION else self._numbers()]
+
+    def no_such_values(self, found: np.ndarray, kind: str) -> list[str]:
+        """A note where single values of a column are not of its kind, and so are missing."""
+        wrong = self.values.notna().to_numpy() & np.isnan(found)
+        if self._typed() is not None or not wrong.any():
+            return []
+        example = str(self.values[wrong].iloc[0])[:40]
+        return [f"{self.name}: {int(wrong.sum())} values are no {SAID[kind]} and are missing ({example!r})"]
+
+    def _numbers(self) -> np.ndarray:
+        if isinstance(self.dtype, np.dtype) and self.dtype.kind in "biuf":
+            return self.values.to_numpy(dtype=np.float64)
+        texts = self.values.dropna() if self._typed() is None else self.values[:0]
+        if len(texts) and isinstance(texts.iloc[0], str):
+            if not nearly_numbers(texts.astype(str)):
+                wrong = texts[~texts.astype(str).str.fullmatch(IS_NUMBER)]
+                raise self._changed(NUMBER, f"text ({str((wrong if len(wrong) else texts).iloc[0])[:40]!r})")
+            return pd.to_numeric(self.values, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        try:
+            return pd.to_numeric(self.values).to_numpy(dtype=np.float64, na_value=np.nan)
+        except (ValueError, TypeError) as error:
+            raise self._changed(NUMBER, str(error)) from error
+
+    def _seconds(self) -> np.ndarray:
+        values = self.values
+        if self.dtype.kind != "m":
+            values = pd.to_timedelta(values.astype(object).where(values.notna(), None), errors="coerce")
+            if values.isna().all() and self.values.notna().any():
+                raise self._changed(DURATION, f"text ({str(self.values.dropna().iloc[0])[:40]!r})")
+        return values.dt.total_seconds().to_numpy(dtype=np.float64)
+
+    def _date_parts(self, format: str) -> list[np.ndarray]:
+        """Days since 1970 with their fraction, month, weekday (Monday 0), hour; a value that is no date is missing."""
+        if self.dtype.kind == "M":
+            return _parts(pd.to_datetime(self.values, utc=True))
+        codes, found = self._factorized
+        texts = pd.Series(found)
+        parsed = parse_dates(texts, format if len(found) and isinstance(found[0], str) else ISO)
+        if format != ISO and parsed.isna().all():
+            parsed = parse_dates(texts, ISO)
+        if len(found) and parsed.isna().all():
+            raise self._changed(DATE, f"{str(found[0])[:50]!r}")
+        return [np.append(part, np.nan)[codes] for part in _parts(parsed)]
+
+    def texts(self) -> tuple[np.ndarray, tuple[str, ...]]:
+        """(position of each row's text, the texts sorted); missing values are a text of their own."""
+        codes, found = self._factorized
+        texts = [str(text) for text in found]
+        if (codes < 0).any():
+            texts.append(MISSING)  # code -1 is the last one
+        ordered = sorted(set(texts))
+        place = {text: position for position, text in enumerate(ordered)}
+        table = np.array([place[text] for text in texts] or [0], dtype=np.int64)
+        return table[codes], tuple(ordered)
+
+    def _changed(self, kind: str, now: str) -> CustomerError:
+        return CustomerError(f"column {self.name!r} held {SAID[kind]} when the model was fitted, now it holds {now}.")
+
+
+def _parts(moments: pd.Series) -> list[np.ndarray]:
+    moments = moments.dt.as_unit("us")  # whatever the source's unit, so that the same moment is the same number
+    days = (moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    fields: list[pd.Series] = [days, moments.dt.month, moments.dt.day_of_week, moments.dt.hour]
+    return [field.to_numpy(dtype=np.float64, na_value=np.nan) for field in fields]
