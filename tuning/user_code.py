@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -24,6 +24,7 @@ from tuning.errors import CustomerError, DefinitionError
 from tuning.storage.run_directory import RunDirectory
 
 FOLDER = "code"
+Function: TypeAlias = Callable[..., Any]
 
 
 def is_file(name: str) -> bool:
@@ -31,7 +32,7 @@ def is_file(name: str) -> bool:
     return name.partition(":")[0].endswith(".py")
 
 
-def load_function(name: str, directory: RunDirectory | None = None) -> Callable[..., Any]:
+def load_function(name: str, directory: RunDirectory | None = None) -> Function:
     """The function; a file's path is looked for in the run directory when one is given."""
     return loaded_function(name, source_of(name, directory))
 
@@ -47,7 +48,7 @@ def source_of(name: str, directory: RunDirectory | None = None) -> str | None:
         raise DefinitionError(f"{name!r}: the file cannot be read: {error}.") from error
 
 
-def loaded_function(name: str, source: str | None) -> Callable[..., Any]:
+def loaded_function(name: str, source: str | None) -> Function:
     """The function, of a file with this content, or of a module."""
     if source is None:
         return user_function(name)
@@ -58,7 +59,7 @@ def loaded_function(name: str, source: str | None) -> Callable[..., Any]:
     return getattr(module, attribute)
 
 
-def apply_prepare(prepare: Callable[..., Any], frame: pd.DataFrame) -> pd.DataFrame:
+def apply_prepare(prepare: Function, frame: pd.DataFrame) -> pd.DataFrame:
     """The frame as the user's `prepare` gives it back; whatever it raises is that customer's reason."""
     try:
         prepared = prepare(frame)
@@ -119,7 +120,7 @@ def _module(source: bytes, file: str) -> ModuleType:
 
 
 @cache
-def user_function(name: str) -> Callable[..., Any]:
+def user_function(name: str) -> Function:
     """The object named by `package.module:attribute`."""
     module, _, attribute = name.partition(":")
     try:
