@@ -11,7 +11,7 @@ from pydantic import Field
 from schedulers.mutation import NO_MUTATIONS, Mutations
 from schedulers.protocols import Controller, Result, Scheduler, Trial
 from schedulers.ray_classes import in_front_of_ray
-from schedulers.spec import Mode, SchedulerSpec
+from schedulers.spec import Mode, ReductionFactor, SchedulerSpec, Steps
 from schedulers.study_scheduler import STEP, StudyScheduler
 
 
@@ -29,8 +29,8 @@ class AshaSpec(SchedulerSpec):
     name = "asha"
     summary = "stops a trial at a rung unless it is in the best 1/reduction_factor seen there"
 
-    grace_period: int = Field(default=1, ge=1)
-    reduction_factor: float = Field(default=3.0, gt=1.0)
+    grace_period: Steps = 1
+    reduction_factor: ReductionFactor = 3.0
     brackets: int = Field(default=1, ge=1, le=10)
 
     def build(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
 from schedulers.hyperband import HyperbandScheduler
 from schedulers.mutation import NO_MUTATIONS, Mutations
 from schedulers.protocols import Controller, Result, Scheduler, Trial
 from schedulers.ray_classes import in_front_of_ray
-from schedulers.spec import Mode, SchedulerSpec
+from schedulers.spec import Mode, ReductionFactor, SchedulerSpec
 
 
 class BohbSpec(SchedulerSpec):
@@ -24,7 +22,7 @@ class BohbSpec(SchedulerSpec):
     algorithms = frozenset({"bohb"})
     why = "it is HyperBand with what only the algorithm bohb makes use of"
 
-    reduction_factor: float = Field(default=3.0, gt=1.0)
+    reduction_factor: ReductionFactor = 3.0
 
     def build(
         self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS

@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from schedulers.mutation import NO_MUTATIONS, Mutations
 from schedulers.protocols import Controller, Result, Scheduler, Trial
 from schedulers.ray_classes import in_front_of_ray
-from schedulers.spec import Mode, SchedulerSpec
+from schedulers.spec import Mode, ReductionFactor, SchedulerSpec
 from schedulers.study_scheduler import STEP, StudyScheduler
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ class HyperbandSpec(SchedulerSpec):
     summary = "halves brackets of paused trials, from many short ones to few full ones"
     pauses = True
 
-    reduction_factor: float = Field(default=3.0, gt=1.0)
+    reduction_factor: ReductionFactor = 3.0
 
     def build(
         self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS

@@ -9,7 +9,7 @@ from pydantic import Field
 from schedulers.mutation import NO_MUTATIONS, Mutations
 from schedulers.protocols import Controller, Result, Scheduler, Trial
 from schedulers.ray_classes import in_front_of_ray
-from schedulers.spec import Mode, SchedulerSpec
+from schedulers.spec import Mode, SchedulerSpec, Steps
 from schedulers.study_scheduler import STEP, StudyScheduler
 
 
@@ -24,8 +24,8 @@ class MedianSpec(SchedulerSpec):
     name = "median"
     summary = "stops a trial whose best score is worse than the median of the others' running averages"
 
-    grace_period: int = Field(default=1, ge=1)
-    min_samples_required: int = Field(default=3, ge=1)
+    grace_period: Steps = 1
+    min_samples_required: int = Field(default=3, ge=1, le=1_000_000)
 
     def build(
         self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS

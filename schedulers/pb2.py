@@ -17,7 +17,7 @@ from schedulers.mutation import NO_MUTATIONS, Mutations, Range, parameter_place
 from schedulers.pbt import POPULATION_ALGORITHMS, POPULATION_WHY, Population
 from schedulers.protocols import Configuration, Controller, Scheduler, Trial
 from schedulers.ray_classes import in_front_of_ray
-from schedulers.spec import Mode, SchedulerSpec
+from schedulers.spec import Mode, SchedulerSpec, Steps
 from schedulers.study_scheduler import STEP
 
 
@@ -41,7 +41,7 @@ class Pb2Spec(SchedulerSpec):
     algorithms = POPULATION_ALGORITHMS
     why = POPULATION_WHY
 
-    perturbation_interval: int | None = Field(default=None, ge=1)
+    perturbation_interval: Steps | None = None
     quantile_fraction: float = Field(default=0.25, gt=0.0, le=0.5)
     synch: bool = True
 

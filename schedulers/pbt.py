@@ -8,13 +8,13 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pydantic import Field, PositiveFloat
+from pydantic import Field, PositiveFloat, field_validator
 
 from schedulers.errors import SchedulerError
 from schedulers.mutation import NO_MUTATIONS, Mutations
 from schedulers.protocols import Configuration, Controller, Result, Scheduler, Trial
 from schedulers.ray_classes import in_front_of_ray
-from schedulers.spec import Mode, SchedulerSpec
+from schedulers.spec import MOST_STEPS, Mode, SchedulerSpec, Steps
 from schedulers.study_scheduler import STEP, StudyScheduler
 
 # Algorithms that do not learn from scores: a trial's score says nothing about its first configuration once
@@ -45,12 +45,19 @@ class PbtSpec(SchedulerSpec):
     algorithms = POPULATION_ALGORITHMS
     why = POPULATION_WHY
 
-    perturbation_interval: int | None = Field(default=None, ge=1)
-    burn_in_period: int = Field(default=0, ge=0)
+    perturbation_interval: Steps | None = None
+    burn_in_period: int = Field(default=0, ge=0, le=MOST_STEPS)
     quantile_fraction: float = Field(default=0.25, gt=0.0, le=0.5)
     resample_probability: float = Field(default=0.25, ge=0.0, le=1.0)
-    perturbation_factors: tuple[PositiveFloat, ...] = Field(default=(1.2, 0.8), min_length=1)
+    perturbation_factors: tuple[PositiveFloat, ...] = (1.2, 0.8)
     synch: bool = True
+
+    @field_validator("perturbation_factors")
+    @classmethod
+    def _both_ways(cls, factors: tuple[float, ...]) -> tuple[float, ...]:
+        if not factors or not min(factors) < 1 < max(factors):
+            raise ValueError("needs one below 1 and one above 1, such as [1.2, 0.8]; else numbers drift one way only")
+        return factors
 
     def usable(self, mutations: Mutations) -> bool:
         return bool(mutations.parameters)

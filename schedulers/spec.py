@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from schedulers.errors import SchedulerError, complaints, did_you_mean
 from schedulers.mutation import NO_MUTATIONS, Mutations
 from schedulers.protocols import Scheduler
 
 Mode = Literal["max", "min"]
+MOST_STEPS = 1_000_000_000
+Steps = Annotated[int, Field(ge=1, le=MOST_STEPS)]
+# Below the first, a ladder has a rung at nearly every step; above the second, nothing but the best is ever kept.
+ReductionFactor = Annotated[float, Field(ge=1.1, le=1000.0)]
 
 
 class SchedulerSpec(BaseModel, ABC):
@@ -56,9 +60,8 @@ class SchedulerSpec(BaseModel, ABC):
         """The spec with these options; raises `SchedulerError` naming the option, its value and the rule."""
         for option in options:
             if option not in cls.model_fields:
-                raise SchedulerError(
-                    f"scheduler {cls.name}: unknown option {option!r}; {did_you_mean(option, cls.model_fields)}"
-                )
+                hint = did_you_mean(str(option), cls.model_fields)
+                raise SchedulerError(f"scheduler {cls.name}: unknown option {option!r}; {hint}")
         try:
             return cls.model_validate(options)
         except ValidationError as error:

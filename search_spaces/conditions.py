@@ -7,6 +7,7 @@ exist does not exist either.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -45,9 +46,9 @@ def branches(labelled: Mapping[str, Parameter]) -> list[Branch]:
 
 def labels(parameters: Sequence[Parameter]) -> dict[str, Parameter]:
     """A unique label for every parameter: its name, with the condition where branches share the name."""
-    names = [parameter.name for parameter in parameters]
+    count = Counter(parameter.name for parameter in parameters)
     return {
-        parameter.name if names.count(parameter.name) == 1 else f"{parameter.name}[{text(parameter.when)}]": parameter
+        parameter.name if count[parameter.name] == 1 else f"{parameter.name}[{text(parameter.when)}]": parameter
         for parameter in parameters
     }
 

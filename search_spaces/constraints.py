@@ -49,8 +49,9 @@ def load_constraint(text: object, path: str) -> Constraint:
     module, _, name = text.partition(":")
     try:
         found = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError, TypeError) as error:  # TypeError: a relative name
-        raise SpaceError(f"{text!r} cannot be imported ({error}); check the name and PYTHONPATH", path=path) from error
+    except (Exception, SystemExit) as error:  # also what the module's own code raises
+        said = f"{type(error).__name__}: {error}"
+        raise SpaceError(f"{text!r} cannot be imported ({said}); check the name and PYTHONPATH", path=path) from error
     if not callable(found):
         raise SpaceError(f"{text!r} is not a function", path=path)
     result: Constraint = found

@@ -56,11 +56,18 @@ _RULES = {
     "model": "must be a mapping",
     "mapping": "must be a mapping",
     "literal": "must be {expected}",
-    "greater_than_equal": "must be at least {ge:g}",
-    "greater_than": "must be above {gt:g}",
-    "less_than_equal": "must be at most {le:g}",
-    "less_than": "must be below {lt:g}",
+    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be above {gt}",
+    "less_than_equal": "must be at most {le}",
+    "less_than": "must be below {lt}",
 }
+
+
+def _figure(value: object) -> object:
+    """A bound as people write it: 1,000,000 and 0.01."""
+    if not isinstance(value, int | float):
+        return value
+    return f"{int(value):,}" if value == int(value) else f"{value:g}"
 
 
 def rule(complaint: Mapping[str, object]) -> str:
@@ -69,6 +76,8 @@ def rule(complaint: Mapping[str, object]) -> str:
     for name in sorted(_RULES, key=len, reverse=True):
         if kind == name or kind.startswith(f"{name}_"):
             places = complaint.get("ctx")
-            return _RULES[name].format(**places) if isinstance(places, Mapping) else _RULES[name]
+            if not isinstance(places, Mapping):
+                return _RULES[name]
+            return _RULES[name].format(**{place: _figure(value) for place, value in places.items()})
     message = str(complaint["msg"]).removeprefix("Value error, ")
     return message.replace("Input should be", "must be")

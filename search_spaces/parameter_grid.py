@@ -12,6 +12,9 @@ from search_spaces.values import Configuration, Plain, Point
 # Values, as far as they decide what exists, of parameters that conditions name.
 State = tuple[tuple[str, Plain], ...]
 
+MOST_LEVELS = 10_000  # per parameter
+MOST_STATES = 200_000
+
 
 class ParameterGrid:
     """The last parameter varies fastest, each from its first or lowest value to its last or highest.
@@ -26,7 +29,7 @@ class ParameterGrid:
         levels: values per float or int, for all or by name (names left out get 5).
 
     Raises:
-        SpaceError: levels below 1, or for a parameter that does not exist.
+        SpaceError: levels below 1 or above 10,000, or for a parameter that does not exist.
     """
 
     def __init__(
@@ -42,6 +45,8 @@ class ParameterGrid:
                 raise SpaceError(f"there is no parameter {name!r}{did_you_mean(name, sorted(names))}", path="levels")
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:
                 raise SpaceError(f"{count!r} must be a whole number of at least 1", path=f"levels.{name}")
+            if count > MOST_LEVELS:
+                raise SpaceError(f"{count!r} must be at most {MOST_LEVELS:,}", path=f"levels.{name}")
         self._allows = allows
         self._columns = [
             (parameter.name, parameter.levels(by_name.get(parameter.name, 5)), dict(parameter.when))
@@ -64,6 +69,12 @@ class ParameterGrid:
                     for value in values:
                         key = (*state, (name, value))
                         following[key] = following.get(key, 0) + count
+            if len(following) > MOST_STATES:
+                raise SpaceError(
+                    f"the parameters that conditions name have more than {MOST_STATES:,} combinations; lower levels, "
+                    "or use sobol or random",
+                    path="levels",
+                )
             states = following
         return sum(states.values())
 

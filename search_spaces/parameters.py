@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
@@ -18,6 +18,9 @@ from search_spaces.numeric import Float, Int
 from search_spaces.shared import Shared
 from search_spaces.values import UNSET, Plain, plain, same
 
+MOST_VALUES = 10_000  # of a choice; an algorithm that has tried a few hundred knows nothing of more
+SHOWN = 50  # of them in a message
+
 
 @dataclass(frozen=True)
 class Choice(Shared):
@@ -25,7 +28,7 @@ class Choice(Shared):
 
     Args:
         name: the key in a configuration.
-        values: at least one, no two equal (1, 1.0 and true count as equal: YAML and Python mix them up).
+        values: 1 to 10,000, no two equal (1, 1.0 and true count as equal: YAML and Python mix them up).
         default: one of the values; the first if left out.
         when, why, source: as in `Float`.
     """
@@ -34,22 +37,31 @@ class Choice(Shared):
     name: str
     values: Sequence[Plain]
     default: Plain = field(default=UNSET, kw_only=True)
+    _places: Mapping[Hashable, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._start(self.name)
         if isinstance(self.values, str | Mapping) or not isinstance(self.values, Sequence) or not self.values:
             raise SpaceError(f"{self.values!r} must be a list of at least one value", path=f"{self.name}.values")
+        if len(self.values) > MOST_VALUES:
+            raise SpaceError(
+                f"{len(self.values):,} values are more than {MOST_VALUES:,}; use an int or a float with a range, or "
+                "leave values out",
+                path=f"{self.name}.values",
+            )
         values = tuple(plain(value, f"{self.name}.values") for value in self.values)
+        places: dict[Hashable, int] = {}
         for index, value in enumerate(values):
-            if value in values[:index]:
+            if (before := places.setdefault(_key(value), index)) != index:
                 raise SpaceError(
-                    f"{value!r} equals {values[values.index(value)]!r}, listed before; remove one of them",
+                    f"{value!r} equals {values[before]!r}, listed before; remove one of them",
                     path=f"{self.name}.values.{index}",
                 )
         object.__setattr__(self, "values", values)
+        object.__setattr__(self, "_places", places)
         default = values[0] if self.default is UNSET else plain(self.default, f"{self.name}.default")
-        if not any(same(default, value) for value in values):
-            shown = ", ".join(map(repr, values))
+        if not self.contains(default):
+            shown = ", ".join(map(repr, values[:SHOWN])) + (", …" if len(values) > SHOWN else "")
             raise SpaceError(f"{default!r} is not one of {shown}", path=f"{self.name}.default")
         object.__setattr__(self, "default", default)
 
@@ -76,12 +88,21 @@ class Choice(Shared):
         return copy.deepcopy(value) if isinstance(value, list | dict) else value
 
     def index(self, value: object) -> int:
-        """The position of a value in the list."""
-        return next(index for index, known in enumerate(self.values) if same(known, value))
+        """The position of a value in the list, which must have it."""
+        found = self._place(value)
+        assert found is not None
+        return found
 
     def contains(self, value: object) -> bool:
         """Whether a value is listed."""
-        return any(same(known, value) for known in self.values)
+        return self._place(value) is not None
+
+    def _place(self, value: object) -> int | None:
+        try:
+            found = self._places.get(_key(value))
+        except TypeError:  # no value that could be listed
+            return None
+        return found if found is not None and same(self.values[found], value) else None
 
     def levels(self, count: int) -> list[Plain]:
         """All values."""
@@ -89,7 +110,9 @@ class Choice(Shared):
 
     def describe(self) -> str:
         """One line without the name: the values and the default."""
-        return f"one of {', '.join(_text(value) for value in self.values)}, default {_text(self.default)}"
+        shown = ", ".join(map(_text, self.values[:SHOWN]))
+        more = f", … ({len(self.values):,} values)" if len(self.values) > SHOWN else ""
+        return f"one of {shown}{more}, default {_text(self.default)}"
 
 
 @dataclass(frozen=True)
@@ -133,6 +156,16 @@ class Constant(Shared):
 
 
 Parameter: TypeAlias = Float | Int | Choice | Constant
+
+
+def _key(value: object) -> Hashable:
+    """The same for values that are equal, and other ones otherwise; `TypeError` for what no list of values holds."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_key, value))
+    if isinstance(value, Mapping):
+        return frozenset((name, _key(item)) for name, item in value.items())
+    hash(value)
+    return value
 
 
 def _text(value: object) -> str:

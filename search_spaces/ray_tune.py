@@ -30,8 +30,8 @@ def convert(param_space: object) -> list[Parameter]:
     """The parameters of a Ray Tune space.
 
     Raises:
-        SpaceError: a normal distribution, `sample_from`, `eval`, a domain inside a list, a key that is not
-            text.
+        SpaceError: a normal distribution, `sample_from`, `eval`, a domain inside a list, a pair of numbers, a key
+            that is not text.
     """
     if not isinstance(param_space, Mapping):
         raise SpaceError(f"{param_space!r} is not a Ray Tune space; give a dict of name to tune.uniform(…) and such")
@@ -64,6 +64,14 @@ def _entry(path: tuple[str, ...], entry: Entry, when: When) -> Iterator[Paramete
         yield from _domain(path, entry, when)
     elif isinstance(entry, list | tuple) and any(map(has_domain, entry)):
         raise SpaceError("a list that holds domains has no names for them; give each its own key", path=name)
+    elif isinstance(entry, list | tuple) and len(entry) == 2 and all(map(_is_number, entry)):
+        low, high = entry
+        raise SpaceError(
+            f"{entry!r} may be a range or a constant; for a range write tune.uniform({low!r}, {high!r}) or "
+            f"{{type: float, low: {low!r}, high: {high!r}}}, for a constant tune.choice([{list(entry)!r}]) or "
+            f"{{type: constant, value: {list(entry)!r}}}",
+            path=name,
+        )
     else:
         yield Constant(name, entry, when=when, nested=_place(path))
 
@@ -130,6 +138,10 @@ def _telling_key(categories: Sequence[Mapping[str, Entry]]) -> str | None:
         if all(isinstance(v, str | int | float) for v in values) and len(set(values)) == len(values):
             return str(key)
     return None
+
+
+def _is_number(entry: Entry) -> bool:
+    return isinstance(entry, int | float) and not isinstance(entry, bool)
 
 
 def _is_domain(entry: Entry) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from search_spaces.documents import KINDS
+from search_spaces.parameters import MOST_VALUES
 
 # A JSON Schema, or a part of one.
 Schema = dict[str, Any]
@@ -23,7 +24,7 @@ _FIELDS: dict[str, Schema] = {
     "log": {"type": "boolean", "description": "Spread evenly in the logarithm; needs low > 0."},
     "step": {"exclusiveMinimum": 0, "description": "Must divide the range."},
     "default": {"description": "Value in the default configuration. If left out: the middle, or the first value."},
-    "values": {"type": "array", "minItems": 1, "uniqueItems": True},
+    "values": {"type": "array", "minItems": 1, "maxItems": MOST_VALUES, "uniqueItems": True},
     "value": {},
     "when": {
         "type": "object",

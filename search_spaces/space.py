@@ -15,6 +15,7 @@ from search_spaces.parameters import Constant, Parameter
 from search_spaces.ray_tune import convert, has_domain
 from search_spaces.values import Configuration, Plain, Point
 
+MOST_PARAMETERS = 1000
 # Chance of not finding a point when one in a hundred is allowed: 0.99 ** 2000, below 1e-8.
 ATTEMPTS = 2000
 
@@ -40,8 +41,8 @@ class SearchSpace:
             functions to be able to write the space to YAML.
 
     Raises:
-        SpaceError: no parameter, a condition on an unknown or later parameter, conditions in a circle, two
-            parameters of one name that can exist together.
+        SpaceError: no parameter or more than 1,000, a condition on an unknown or later parameter, conditions in a
+            circle, two parameters of one name that can exist together.
     """
 
     def __init__(self, parameters: Iterable[Parameter], constraints: Sequence[Constraint] = ()) -> None:
@@ -50,6 +51,11 @@ class SearchSpace:
         if not self.parameters:
             raise SpaceError(
                 "the search space has no parameter; add one, as in alpha: {type: float, low: 0.1, high: 10}",
+                path="parameters",
+            )
+        if len(self.parameters) > MOST_PARAMETERS:
+            raise SpaceError(
+                f"{len(self.parameters):,} parameters are more than {MOST_PARAMETERS:,}; keep those that matter",
                 path="parameters",
             )
         for index, parameter in enumerate(self.parameters):
@@ -114,7 +120,7 @@ class SearchSpace:
             try:
                 if not constraint(config):
                     return False
-            except Exception as error:
+            except (Exception, SystemExit) as error:  # a sys.exit() must not pass for success
                 raise SpaceError(
                     f"the constraint raised {type(error).__name__}: {error} for {config}; it must return true "
                     "or false for every configuration (conditional parameters may be absent: use config.get)",

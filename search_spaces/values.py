@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -112,6 +113,8 @@ def number(value: object, path: str) -> float | int:
         plain(value, path)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise SpaceError(f"{value!r} is not a number", path=path)
+    if abs(value) > sys.float_info.max:
+        raise SpaceError("has more than 308 digits, which is farther than a float goes; narrow the range", path=path)
     return value
 
 

@@ -61,7 +61,7 @@ def parse(definition: str | Mapping[str, object] | Algorithm) -> Algorithm:
             f"there is no algorithm {name!r}{did_you_mean(name, names())}; it is one of {', '.join(names())}"
         )
     try:
-        return kind(**given)
+        return kind(**{str(option): value for option, value in given.items()})
     except ValidationError as error:
         raise _first(error, kind, name) from None
 

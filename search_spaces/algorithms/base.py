@@ -6,10 +6,10 @@ import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from packaging.version import Version
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from search_spaces.errors import SpaceError
 from search_spaces.proposer import Mode, Proposer
@@ -19,6 +19,12 @@ from search_spaces.values import Configuration, Plain, Point
 
 if TYPE_CHECKING:
     from search_spaces.searcher import StudySearcher
+
+
+# Numbers of trials and of candidates that an option may name: a study has a million trials at most, and what is drawn
+# for each suggestion has to fit into memory.
+Trials = Annotated[int, Field(ge=1, le=1_000_000)]
+Candidates = Annotated[int, Field(ge=1, le=100_000)]
 
 
 class Algorithm(BaseModel, ABC):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from search_spaces.algorithms.base import Algorithm
+from search_spaces.algorithms.base import Algorithm, Candidates
 from search_spaces.conditions import holds
 from search_spaces.outcome import Outcome, Result
 from search_spaces.parameters import Choice, Parameter
@@ -48,9 +48,9 @@ class Bohb(Algorithm):
     """
 
     name: Literal["bohb"] = "bohb"
-    min_points_in_model: int | None = Field(default=None, ge=2)
+    min_points_in_model: int | None = Field(default=None, ge=2, le=1_000_000)
     top_n_percent: int = Field(default=15, ge=1, le=99)
-    num_samples: int = Field(default=64, ge=1)
+    num_samples: Candidates = 64
     random_fraction: float = Field(default=1 / 3, ge=0, le=1)
     bandwidth_factor: float = Field(default=3.0, gt=0)
     min_bandwidth: float = Field(default=1e-3, gt=0)

@@ -11,11 +11,12 @@ from pydantic import Field
 from search_spaces.algorithms.base import Algorithm
 from search_spaces.errors import SpaceError
 from search_spaces.outcome import Outcome
+from search_spaces.parameter_grid import MOST_LEVELS
 from search_spaces.proposer import Mode, Proposer
 from search_spaces.space import SearchSpace
 from search_spaces.values import Configuration, Point
 
-Levels = Annotated[int, Field(ge=1)]
+Levels = Annotated[int, Field(ge=1, le=MOST_LEVELS)]
 
 
 class Grid(Algorithm):
@@ -29,7 +30,7 @@ class Grid(Algorithm):
 
     name: Literal["grid"] = "grid"
     levels: Levels | dict[str, Levels] = 5
-    limit: int = Field(default=10_000, ge=1)
+    limit: int = Field(default=10_000, ge=1, le=1_000_000)
 
     title: ClassVar[str] = "every combination of levels, in order"
     paper: ClassVar[str] = "-"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from search_spaces.algorithms.base import Algorithm
+from search_spaces.algorithms.base import Algorithm, Candidates, Trials
 from search_spaces.conditions import holds
 from search_spaces.outcome import Outcome
 from search_spaces.parameters import Choice, Constant, Parameter
@@ -41,8 +41,8 @@ class HyperOpt(Algorithm):
     """
 
     name: Literal["hyperopt"] = "hyperopt"
-    n_startup_trials: int = Field(default=20, ge=1)
-    n_ei_candidates: int = Field(default=24, ge=1)
+    n_startup_trials: Trials = 20
+    n_ei_candidates: Candidates = 24
     gamma: float = Field(default=0.25, gt=0, le=1)
     prior_weight: float = Field(default=1.0, gt=0)
 

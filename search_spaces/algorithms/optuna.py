@@ -22,9 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import Field
-
-from search_spaces.algorithms.base import Algorithm
+from search_spaces.algorithms.base import Algorithm, Candidates, Trials
 from search_spaces.conditions import holds
 from search_spaces.errors import SpaceError
 from search_spaces.outcome import Outcome
@@ -57,8 +55,8 @@ class Optuna(Algorithm):
     name: Literal["optuna"] = "optuna"
     sampler: Literal["tpe", "gp", "cmaes"] = "tpe"
     profile: Literal["v5", "v4"] = "v5"
-    n_startup_trials: int = Field(default=10, ge=1)
-    n_ei_candidates: int = Field(default=24, ge=1)
+    n_startup_trials: Trials = 10
+    n_ei_candidates: Candidates = 24
     multivariate: bool | None = None
     constant_liar: bool | None = None
     group: bool | None = None

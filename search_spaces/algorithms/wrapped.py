@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from search_spaces.algorithms.base import Algorithm
+from search_spaces.algorithms.base import Algorithm, Trials
 from search_spaces.algorithms.random import RandomDraws
 from search_spaces.parameters import Choice
 from search_spaces.proposer import Mode, Proposer
@@ -122,7 +122,7 @@ class BayesOpt(_Wrapped):
     """
 
     name: Literal["bayesopt"] = "bayesopt"
-    random_search_steps: int = Field(default=10, ge=1)
+    random_search_steps: Trials = 10
     kappa: float = Field(default=2.576, ge=0)
 
     title: ClassVar[str] = "Gaussian process (scikit-learn) through Ray's BayesOptSearch"
@@ -229,7 +229,7 @@ class ZOOpt(_Wrapped):
 
     name: Literal["zoopt"] = "zoopt"
     algo: Literal["asracos", "sracos"] = "asracos"
-    budget: int | None = Field(default=None, ge=2)
+    budget: int | None = Field(default=None, ge=2, le=1_000_000)
 
     title: ClassVar[str] = "classification-based search through Ray's ZOOptSearch"
     paper: ClassVar[str] = "Hu, Qian & Yu 2017 (AAAI), SRacos"

@@ -39,7 +39,7 @@ def test_unknown_option_names_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ({"name": "asha", "reduction_factor": 1}, "reduction_factor = 1.*above 1"),
+        ({"name": "asha", "reduction_factor": 1}, "reduction_factor = 1: must be at least 1.1"),
         ({"name": "asha", "grace_period": 0}, "grace_period = 0.*at least 1"),
         ({"name": "asha", "grace_period": "soon"}, "grace_period = 'soon'"),
         ({"name": "asha", "reduction_factor": float("nan")}, "reduction_factor"),

@@ -137,6 +137,41 @@ def test_mistakes_in_python() -> None:
         SearchSpace([Int("n", 1, 3), Float("y", 0, 1, when={"n": 9})])
 
 
+@pytest.mark.parametrize("pair", [(0, 1), [64, 64], (1e-4, 1e-1)])
+def test_a_pair_of_numbers_is_refused_with_both_readings(pair: Any) -> None:
+    low, high = pair
+    with pytest.raises(SpaceError) as caught:
+        SearchSpace.parse({"x": pair, "y": 3})
+    assert str(caught.value).startswith(
+        f"x: {pair!r} may be a range or a constant; for a range write tune.uniform({low}"
+    )
+    assert f"for a constant tune.choice([{[low, high]}])" in str(caught.value)
+    assert SearchSpace.parse({"layers": [64, 64, 64]}).default() == {"layers": [64, 64, 64]}
+
+
+def test_what_is_too_much_is_refused_with_its_bound() -> None:
+    """Each of these took minutes, or more memory than there is."""
+    with pytest.raises(SpaceError, match=r"x\.values: 100,000 values are more than 10,000; use an int or a float"):
+        Choice("x", list(range(100_000)))
+    with pytest.raises(SpaceError, match=r"parameters: 1,001 parameters are more than 1,000"):
+        SearchSpace([Constant(f"x{number}", 0) for number in range(1001)])
+    with pytest.raises(SpaceError, match=r"levels\.x: 100000000000000000000 must be at most 10,000"):
+        SearchSpace([Float("x", 0, 1)]).grid(10**20)
+    with pytest.raises(SpaceError, match=r"x\.high: has more than 308 digits"):
+        Float("x", 0, 10**400)
+
+
+def test_a_choice_of_thousands_finds_its_values() -> None:
+    values = [*range(9_000), *([number, "a"] for number in range(900))]
+    choice = Choice("x", values, default=[899, "a"])
+    space = SearchSpace([choice, Float("y", 0, 1, when={"x": list(range(9_000))})])
+    assert all(space.labelled["x"].contains(value) for value in values)
+    assert (choice.index(8_999), choice.index([899, "a"])) == (8_999, 9_899)
+    assert not any(choice.contains(value) for value in (True, "0", [900, "a"], {"a": 1}, object(), {1}))
+    with pytest.raises(SpaceError, match=r"x\.values\.2: \[1, 2\] equals \[1, 2\], listed before"):
+        Choice("x", [[1, 2], [2, 1], (1, 2)])
+
+
 def test_a_billion_points_are_refused_with_their_number() -> None:
     space = SearchSpace([Float(f"x{i}", 0, 1) for i in range(9)])
     with pytest.raises(SpaceError, match=r"levels: the grid has 1,000,000,000 combinations, more than .* 10,000"):
