@@ -17,6 +17,7 @@ from tuning.definition.options import Options
 from tuning.errors import PlanError
 
 WITHOUT_SCHEDULER = "fifo"
+MOST_REPEATS = 1000
 _OWN_KEYS = ("label", "algorithm", "scheduler")
 
 
@@ -145,7 +146,12 @@ def _parts(given: str | Mapping[str, Any]) -> tuple[str, Any, Any, int]:
         name, _, scheduler = given.partition("+")
         return given, name.strip(), scheduler.strip() or None, 0
     own = {key: given[key] for key in _OWN_KEYS if key in given}
-    options = {key: value for key, value in given.items() if key not in (*_OWN_KEYS, "repeat")}
+    options = {str(key): value for key, value in given.items() if key not in (*_OWN_KEYS, "repeat")}
+    repeat = given.get("repeat", 0)
+    if type(repeat) is not int or not 0 <= repeat <= MOST_REPEATS:
+        raise PlanError(
+            f"The algorithm {dict(given)!r} has repeat {repeat!r}; a whole number up to {MOST_REPEATS} is expected."
+        )
     algorithm = own.get("algorithm", options)
     if "algorithm" in own and options:
         raise PlanError(f"The algorithm {dict(given)!r} has {', '.join(options)} beside `algorithm`; put them inside.")
@@ -153,7 +159,7 @@ def _parts(given: str | Mapping[str, Any]) -> tuple[str, Any, Any, int]:
         str(own.get("label") or _label(algorithm, own.get("scheduler"))),
         algorithm,
         own.get("scheduler"),
-        int(given.get("repeat", 0)),
+        repeat,
     )
 
 

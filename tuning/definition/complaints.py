@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from search_spaces.errors import rule
 from tuning.storage.names import mask_in
-from tuning.wording import did_you_mean
+from tuning.wording import did_you_mean, shorten
 
 
 def complaints(error: ValidationError, kind: type[BaseModel]) -> list[str]:
@@ -28,7 +28,7 @@ def _sentence(found: Mapping[str, Any], kind: type[BaseModel]) -> str:
         return f"{path}: unknown key.{hint} Allowed: {', '.join(sorted(known))}."
     given = found.get("input")
     silent = found["type"] in ("value_error", "missing") or isinstance(given, Mapping)
-    said = rule(found) if silent else f"{rule(found)} (got {given!r})"
+    said = rule(found) if silent else f"{rule(found)} (got {shorten(repr(given), 200)})"
     return mask_in(f"{path}: {said}" if path else said)
 
 

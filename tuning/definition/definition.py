@@ -9,13 +9,16 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, PlainValidator, ValidationError, field_validator, model_validator
+from pydantic import Field, PlainValidator, ValidationError, ValidationInfo, field_validator, model_validator
 
 import schedulers
 from schedulers import SchedulerSpec
+from schedulers.spec import MOST_STEPS
 from search_spaces import algorithms
 from search_spaces.algorithms import Algorithm
 from tuning.definition.compared_methods import CompareOptions
@@ -31,12 +34,18 @@ from tuning.definition.options import (
     SplitOptions,
     WarmStart,
 )
+from tuning.definition.plain_values import IN_MEMORY
 from tuning.definition.stop_rules import StopRules
 from tuning.errors import DefinitionError
 from tuning.models.entries import ModelEntry, parse_models
 from tuning.preprocessing.dates import DAY_FIRST, MONTH_FIRST
+from tuning.user_code import check_form
 
 ClassWeight: TypeAlias = Literal["balanced"] | dict[str | int | float | bool, float]
+
+
+# Codecs that Python has for text, and no file is written in.
+NOT_OF_FILES = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape", "unicode_escape")
 
 
 class Definition(Options):
@@ -152,10 +161,10 @@ class Definition(Options):
     seed: int = Field(0, ge=0, lt=2**32, description="Seed of everything random.")
     objective: Callable[..., object] | str | None = Field(
         None,
-        description="Function or generator to tune instead of models, or its import path `package.module:function` "
-        "(docs/objectives.md).",
+        description="Function or generator to tune instead of models, or where it is: `file.py:function` or "
+        "`package.module:function` (docs/objectives.md).",
     )
-    steps: int = Field(1, ge=1, description="Number of steps of a full trial of the `objective`.")
+    steps: int = Field(1, ge=1, le=MOST_STEPS, description="Number of steps of a full trial of the `objective`.")
     placement: Literal["auto", "packed", "spread"] = Field(
         "auto",
         description="Where trials run. `packed`: many studies per worker. `spread`: every trial is a Ray Tune "
@@ -168,7 +177,10 @@ class Definition(Options):
     )
     limits: Limits = Field(Limits(), description="Limits of time, memory and size (docs/reliability.md).")
     slots: int | None = Field(
-        None, ge=1, description="Number of trials that run at the same time. The default is the number of CPUs."
+        None,
+        ge=1,
+        le=100_000,
+        description="Number of trials that run at the same time. The default is the number of CPUs.",
     )
     resources: Resources = Field(
         Resources(), description="What one slot reserves of the cluster, such as `{cpus: 2, memory_gb: 4}`."
@@ -178,7 +190,7 @@ class Definition(Options):
         None, description="Algorithms and seeds to compare, in place of `algorithm` and `scheduler` (docs/compare.md)."
     )
 
-    @field_validator("by", "customers", "features", "drop", mode="before")
+    @field_validator("by", "features", "drop", mode="before")
     @classmethod
     def _one_or_many(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
@@ -187,15 +199,18 @@ class Definition(Options):
     @classmethod
     def _ids_are_text(cls, value: Any) -> Any:
         """141 in YAML is the customer "141", as it is in a column of numbers."""
-        ids = (value,) if isinstance(value, int | float) else value
-        return [str(int(one) if one == int(one) else one) if type(one) in (int, float) else one for one in ids or ()]
+        ids = value if isinstance(value, list | tuple) else () if value is None else (value,)
+        return tuple(_id_text(one) for one in ids)
 
-    @field_validator("by")
+    @field_validator("by", "features", "drop")
     @classmethod
-    def _by(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        doubled = [name for position, name in enumerate(value) if name in value[:position]]
+    def _columns(cls, value: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
+        if info.field_name == "features" and value == ():
+            raise ValueError("the list is empty; leave `features` out to use all columns")
+        doubled = [name for name, count in Counter(value or ()).items() if count > 1]
         if doubled:
-            raise ValueError(f"the key column {doubled[0]!r} is named twice; once is enough")
+            what = "key column" if info.field_name == "by" else "column"
+            raise ValueError(f"the {what} {doubled[0]!r} is named twice; once is enough")
         return value
 
     @field_validator("split", mode="before")
@@ -207,10 +222,19 @@ class Definition(Options):
     @classmethod
     def _encoding(cls, value: str) -> str:
         try:
-            codecs.lookup(value)
+            found = codecs.lookup(value).name
             "".encode(value)  # some codecs are not for text, such as rot13
-        except LookupError as error:
+        except (LookupError, ValueError) as error:  # ValueError: a NUL in the name
             raise ValueError(f"{value!r} is not an encoding that Python knows; try utf-8, latin-1 or cp1252") from error
+        if found in NOT_OF_FILES:
+            raise ValueError(f"{value!r} is not an encoding of files; try utf-8, latin-1 or cp1252")
+        return value
+
+    @field_validator("prepare")
+    @classmethod
+    def _prepare(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_form(value)
         return value
 
     @field_validator("dates")
@@ -237,6 +261,8 @@ class Definition(Options):
     def _objective(cls, value: Any) -> Any:
         if value is not None and not isinstance(value, str) and not callable(value):
             raise ValueError(f"{value!r} is not a function, nor an import path such as package.module:function")
+        if isinstance(value, str) and value != IN_MEMORY:
+            check_form(value)
         return value
 
     @field_validator("mlflow", mode="before")
@@ -277,18 +303,36 @@ class Definition(Options):
         if self.objective is None:
             if self.target is None:
                 raise ValueError("target: the column to predict is missing")
-            for field, names in (("by", self.by), ("features", self.features or ()), ("weight", (self.weight,))):
-                if self.target in names:
-                    raise ValueError(
-                        f"target: {self.target!r} is the column to predict, so it cannot be under `{field}` too"
-                    )
             if self.data is None and self.manifest is None:
                 raise ValueError("data: a glob, file, mapping or DataFrame is missing")
+            if self.by and isinstance(self.data, Mapping):
+                raise ValueError("by: `data` is a mapping, which names the customers already; remove one of them")
+            self._one_role_each()
+            if self.own_metric and self.metric is not None:
+                try:
+                    check_form(self.metric)
+                except ValueError as error:
+                    raise ValueError(f"metric: {error}") from error
         elif self.search_space is None:
             raise ValueError("search_space: an objective needs one, there is no preset for it")
         elif isinstance(self.search_space, str):
             raise ValueError(f"search_space: {self.search_space!r} is a preset for models; an objective needs its own")
         return self
+
+    def _one_role_each(self) -> None:
+        """A column that is named under two keys does nothing under one of them."""
+        left_out = {"by": self.by, "drop": self.drop, "weight": (self.weight,), "split.group": (self.split.group,)}
+        for field, names in {**left_out, "features": self.features or (), "split.column": (self.split.column,)}.items():
+            if self.target in names:
+                raise ValueError(
+                    f"target: {self.target!r} is the column to predict, so it cannot be under `{field}` too"
+                )
+        for field, names in left_out.items():
+            both = [name for name in self.features or () if name in names]
+            if both:
+                raise ValueError(
+                    f"features: {both[0]!r} is also under `{field}`, and such a column is not predicted from; keep one"
+                )
 
     @property
     def own_metric(self) -> bool:
@@ -317,6 +361,13 @@ class Definition(Options):
         """Sixteen hex digits; equal for definitions that search the same thing."""
         text = json.dumps(self.to_dict(), sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _id_text(value: Any) -> Any:
+    """A number as the text of an id; anything else as it is."""
+    if type(value) is float and value.is_integer():
+        return str(int(value))
+    return str(value) if type(value) is int or (type(value) is float and math.isfinite(value)) else value
 
 
 def define(values: Mapping[str, Any]) -> Definition:

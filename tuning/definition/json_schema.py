@@ -73,7 +73,7 @@ def _forms(split_types: list[str]) -> dict[str, Schema]:
         "data": _any_of(TEXT, TEXTS, _mapping(_any_of(TEXT, _ref("CustomerOptions"))), NOTHING),
         "by": ONE_OR_MANY,
         "customers": _any_of(IDS, {"type": "array", "items": IDS}, NOTHING),
-        "features": _any_of(TEXT, TEXTS, NOTHING),
+        "features": _any_of(TEXT, {**TEXTS, "minItems": 1}, NOTHING),
         "drop": ONE_OR_MANY,
         "class_weight": _any_of(
             {"const": "balanced"}, {**_mapping({"type": "number", "exclusiveMinimum": 0}), "minProperties": 1}, NOTHING

@@ -19,6 +19,9 @@ from tuning.errors import DefinitionError
 from tuning.storage.names import mask
 from tuning.wording import did_you_mean
 
+MOST_SECONDS = 1e8  # three years
+MOST_GB = 1e6
+SMALLEST_SHARE = 0.01  # of a CPU or GPU
 SERVERS = ("http", "https", "databricks", "databricks-uc", "uc")  # of MLflow's tracking URIs
 DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 EXAMPLE = "sqlite:///mlflow.db"
@@ -31,7 +34,7 @@ class Options(BaseModel):
     descriptions of the fields.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False)
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
@@ -115,7 +118,7 @@ class CsvOptions(Options):
         max_length=1,
         description="Sign after which the rest of a line is ignored. By default nothing is.",
     )
-    skiprows: int = Field(0, ge=0, description="Number of lines to skip before the header.")
+    skiprows: int = Field(0, ge=0, le=1_000_000, description="Number of lines to skip before the header.")
     na_values: tuple[str, ...] = Field(
         (),
         description="Texts that mean a missing value, in addition to those of pandas (`NA`, `null`, an empty "
@@ -131,9 +134,20 @@ class CsvOptions(Options):
 class Resources(Options):
     """What one slot reserves of the cluster."""
 
-    cpus: float = Field(1.0, gt=0, description="Number of CPUs.")
-    gpus: float = Field(0.0, ge=0, description="Number of GPUs; a fraction shares one.")
-    memory_gb: float | None = Field(None, gt=0, description="Memory in GB (10^9 bytes). By default none is reserved.")
+    cpus: float = Field(1.0, ge=SMALLEST_SHARE, le=100_000, description="Number of CPUs; a fraction shares one.")
+    gpus: float = Field(0.0, ge=0, le=10_000, description="Number of GPUs; a fraction shares one.")
+    memory_gb: float | None = Field(
+        None, ge=0.001, le=MOST_GB, description="Memory in GB (10^9 bytes). By default none is reserved."
+    )
+
+    @field_validator("gpus")
+    @classmethod
+    def _gpus(cls, value: float) -> float:
+        if value > 1 and not value.is_integer():
+            raise ValueError(f"{value!r} is neither a whole number nor a share of one GPU, which is all that Ray gives")
+        if 0 < value < SMALLEST_SHARE:
+            raise ValueError(f"{value!r} is less than {SMALLEST_SHARE} of a GPU; 0 takes none")
+        return value
 
     def to_ray(self) -> dict[str, float]:
         """As `ray.tune.with_resources` takes it; memory in bytes."""
@@ -260,30 +274,34 @@ class Limits(Options):
     trial_seconds: float | None = Field(
         None,
         gt=0,
+        le=MOST_SECONDS,
         description="Wall time of a trial in seconds, in packed placement; spread trials have no limit. A trial that "
         "takes longer fails. By default there is no limit.",
     )
     study_seconds: float | None = Field(
         None,
         gt=0,
+        le=MOST_SECONDS,
         description="Wall time of a customer's study in seconds, in packed placement; spread studies have no limit. A "
         "study that takes longer is ended. By default there is no limit.",
     )
     run_seconds: float | None = Field(
         None,
         gt=0,
+        le=MOST_SECONDS,
         description="Wall time of the whole run in seconds. What is left then can be resumed. By default there is "
         "no limit.",
     )
     memory_gb: float | None = Field(
         None,
-        gt=0,
+        ge=0.001,
+        le=MOST_GB,
         description="Memory of one worker in GB (2^30 bytes), beyond what it holds at its start, in packed placement; "
         "spread trials have no limit. A trial that needs more fails. By default it is a worker's share of 80 % of the "
         "free memory.",
     )
     crashes_before_quarantine: int = Field(
-        2, ge=1, description="After how many crashes of a worker in the same trial its study is given up."
+        2, ge=1, le=1000, description="After how many crashes of a worker in the same trial its study is given up."
     )
     max_rows: int = Field(
         5_000_000, ge=1, description="Most rows of one customer. A customer with more gets a reason instead of a model."

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+IN_MEMORY = "(in memory)"  # in place of a function or a frame, which no text can hold
+
 
 def plain_value(value: Any) -> Any:
     """A value as the user would write it: text, numbers, lists and mappings.

@@ -11,8 +11,11 @@ from search_spaces import SpaceError
 from search_spaces.yaml_text import parse_yaml
 from tuning.definition.definition import Definition, define
 from tuning.errors import DefinitionError
+from tuning.user_code import is_file
+from tuning.wording import shorten
 
 MAX_YAML_BYTES = 4_000_000
+EXAMPLE = "`trials: 20`"
 
 
 def load_yaml(text: str, where: str = "the definition") -> dict[str, Any]:
@@ -24,7 +27,8 @@ def load_yaml(text: str, where: str = "the definition") -> dict[str, Any]:
     except SpaceError as error:
         raise DefinitionError(f"{error}.") from error
     if not isinstance(values, dict):
-        raise DefinitionError(f"{where} must be a mapping of keys to values, it is {type(values).__name__}.")
+        said = "is empty" if values is None else f"holds {shorten(repr(values), 60)}"
+        raise DefinitionError(f"{where} {said}; keys and values are expected, such as {EXAMPLE}.")
     return values
 
 
@@ -45,13 +49,19 @@ def read_definition(path: str | Path, overrides: Mapping[str, Any] | None = None
 
 # The key that a plain value is short for: `algorithm: optuna`, `split: time`.
 SHORT_FOR = {"algorithm": "name", "scheduler": "name", "split": "type"}
+DEFAULTS = {key: Definition.model_fields[key].default for key in ("algorithm", "scheduler")}
 
 
 def merged(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The values with overrides in their place; mappings are merged key by key, lists and all else are replaced."""
+    """The values with overrides in their place; mappings are merged key by key, lists and all else are replaced.
+
+    Options alone, without a name, are those of what the values name, or of the default.
+    """
     result = dict(values)
     for key, value in overrides.items():
         before = result.get(key)
+        if before is None and key in DEFAULTS and isinstance(value, Mapping) and SHORT_FOR[key] not in value:
+            before = DEFAULTS[key]
         if isinstance(before, str) and isinstance(value, Mapping) and key in SHORT_FOR:
             before = {SHORT_FOR[key]: before}
         # Another name means other options.
@@ -75,7 +85,7 @@ def _from_folder(key: str, value: Any, folder: Path) -> Any:
         return {name: _entry_from(item, folder) for name, item in value.items()}
     if key == "models":
         return _models_from(value, folder)
-    if key in ("prepare", "metric") and isinstance(value, str) and value.partition(":")[0].endswith(".py"):
+    if key in ("prepare", "metric", "objective") and isinstance(value, str) and is_file(value):
         file, _, function = value.partition(":")
         return f"{_absolute(file, folder)}:{function}"
     return value

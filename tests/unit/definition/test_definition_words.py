@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any
 
 import pytest
@@ -35,7 +37,42 @@ BOTH = ["random", "optuna"]
         ({"algorithm": {"name": "optuna", "group": "x"}}, "algorithm: group: 'x' must be true or false"),
         ({"algorithm": {"name": "grid", "levels": {"C": 0}}}, "algorithm: levels.C: 0 must be at least 1"),
         ({"scheduler": {"name": "asha", "grace_period": 0}}, "grace_period = 0: must be at least 1"),
+        ({"customers": math.inf}, "customers.0: must be text (got inf)"),
+        ({"customers": {"a": 1}}, "customers.0: must be text"),
+        ({"features": []}, "features: the list is empty; leave `features` out to use all columns"),
+        ({"features": ["a", "b", "a"]}, "features: the column 'a' is named twice"),
+        ({"drop": ["a", "a"]}, "drop: the column 'a' is named twice"),
+        ({"drop": "y"}, "target: 'y' is the column to predict, so it cannot be under `drop` too"),
+        ({"features": "w", "weight": "w"}, "features: 'w' is also under `weight`, and such a column is not predicted"),
+        ({"features": ["a", "g"], "split": {"group": "g"}}, "features: 'g' is also under `split.group`"),
+        ({"encoding": "idna"}, "encoding: 'idna' is not an encoding of files; try utf-8"),
+        ({"encoding": "utf\0"}, "is not an encoding that Python knows"),
+        ({"prepare": "../../etc"}, "prepare: '../../etc' is neither package.module:function nor file.py:function"),
+        ({"metric": "./m:f"}, "metric: './m:f' is neither package.module:function nor file.py:function"),
+        ({"models": ["a b:c"]}, "models: entry 1: 'a b:c' is neither package.module:function nor file.py:function"),
+        ({"csv": {"skiprows": 1e28}}, "csv.skiprows: must be a whole number (got 1e+28)"),
+        ({"csv": {"skiprows": 10**7}}, "csv.skiprows: must be at most 1,000,000 (got 10000000)"),
+        ({"slots": 10**20}, "slots: must be at most 100,000"),
+        ({"resources": {"cpus": 1e-9}}, "resources.cpus: must be at least 0.01 (got 1e-09)"),
+        ({"resources": {"gpus": 1.5}}, "resources.gpus: 1.5 is neither a whole number nor a share of one GPU"),
+        ({"limits": {"run_seconds": math.inf}}, "limits.run_seconds: must be a finite number (got inf)"),
+        ({"algorithm": {"name": "grid", "levels": 10**20}}, "algorithm: levels: 100000000000000000000 must be at most"),
+        ({"algorithm": {"name": "optuna", "n_startup_trials": 10**20}}, "must be at most 1,000,000"),
+        ({"algorithm": {"name": "optuna", 1: 2}}, "algorithm: 1: optuna has no option '1'"),
+        ({"scheduler": {"name": "asha", 1: 2}}, "unknown option 1; valid: brackets"),
+        (
+            {"scheduler": {"name": "asha", "reduction_factor": 1.0000001}},
+            "reduction_factor = 1.0000001: must be at least",
+        ),
+        ({"scheduler": {"name": "asha", "reduction_factor": 1e308}}, "reduction_factor = 1e+308: must be at most 1000"),
+        ({"scheduler": {"name": "pbt", "perturbation_factors": [1.2]}}, "needs one below 1 and one above 1"),
         ({"compare": {"seeds": 3}}, "compare.algorithms: is missing"),
+        ({"compare": {"algorithms": None}}, "compare.algorithms: The algorithms None are not a list"),
+        ({"compare": {"algorithms": [1]}}, "compare.algorithms: The algorithms [1] cannot be read: 1 is neither"),
+        (
+            {"compare": {"algorithms": [{"algorithm": "random", "repeat": [1]}, "optuna"]}},
+            "has repeat [1]; a whole number",
+        ),
         ({"compare": {"algorithms": BOTH, "seds": 3}}, "compare.seds: unknown key. Did you mean 'seeds'?"),
         ({"compare": {"algorithms": BOTH, "baseline": "x"}}, "the baseline 'x' is not among the algorithms"),
     ],
@@ -53,3 +90,11 @@ def test_words_of_yaml_stay_words() -> None:
     assert made.customers == ("no", "141", "007", "12:30")
     assert made.class_weight == {"no": 1, "yes": 3}
     assert not made.mlflow.enabled
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("", "is empty"), ("churn", "holds 'churn'"), ("- a\n- b", "holds ['a', 'b']")]
+)
+def test_a_file_without_keys_is_named_as_what_it_is(text: str, said: str) -> None:
+    with pytest.raises(DefinitionError, match=re.escape(f"week.yaml {said}; keys and values are expected")):
+        load_yaml(text, "week.yaml")
