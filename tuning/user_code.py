@@ -32,6 +32,14 @@ def is_file(name: str) -> bool:
     return name.partition(":")[0].endswith(".py")
 
 
+def check_form(name: str) -> None:
+    """`ValueError` where a text can be neither `package.module:function` nor `file.py:function`; nothing is loaded."""
+    module, _, attribute = name.partition(":")
+    parts = attribute.split(".") if is_file(name) else [*module.split("."), *attribute.split(".")]
+    if not all(part.isidentifier() for part in parts):
+        raise ValueError(f"{name!r} is neither package.module:function nor file.py:function")
+
+
 def load_function(name: str, directory: RunDirectory | None = None) -> Function:
     """The function; a file's path is looked for in the run directory when one is given."""
     return loaded_function(name, source_of(name, directory))
@@ -44,7 +52,7 @@ def source_of(name: str, directory: RunDirectory | None = None) -> str | None:
     file = name.partition(":")[0]
     try:
         return (directory.read(file) if directory is not None else Path(file).read_bytes()).decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a NUL in its name
         raise DefinitionError(f"{name!r}: the file cannot be read: {error}.") from error
 
 
@@ -95,7 +103,7 @@ def name_inside(name: str) -> str:
 def _source(name: str) -> bytes:
     try:
         return Path(name.partition(":")[0]).read_bytes()
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise DefinitionError(f"{name!r}: the file cannot be read: {error}.") from error
 
 
@@ -113,7 +121,7 @@ def _module(source: bytes, file: str) -> ModuleType:
         sys.modules[name] = module
         try:
             spec.loader.exec_module(module)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             del sys.modules[name]
             raise DefinitionError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
     return module
@@ -124,11 +132,14 @@ def user_function(name: str) -> Function:
     """The object named by `package.module:attribute`."""
     module, _, attribute = name.partition(":")
     try:
+        check_form(name)
         found: Any = importlib.import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, ValueError) as error:
         raise DefinitionError(
             f"{name!r} cannot be imported: {error}. Write it as package.module:function, importable on every worker."
         ) from error
+    except (Exception, SystemExit) as error:  # the module's own code
+        raise DefinitionError(f"{name!r} cannot be imported: {type(error).__name__}: {error}.") from error
     return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuning.cli.options import definition_options, read
+from tuning.cli.options import check_target, definition_options, read
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison
@@ -89,6 +89,8 @@ def compare(
         },
         {**overrides, "slots": None, "run_dir": run_dir, "resume": resume, "in_process": in_process},
     )
+    if html is not None:
+        check_target(html, "--html")
     analysis = {"baseline": baseline, "axis": axis, "unequal": unequal, "alpha": alpha, "margin": margin}
     analysis = {name: value for name, value in analysis.items() if value is not None}
     if from_curves is not None:
@@ -191,8 +193,11 @@ def tabulate(
     **overrides: Any,
 ) -> None:
     """Evaluate a complete grid of every customer, so that searches can be replayed (compare --from-table)."""
+    from tuning.compare.tabular.table import Table
     from tuning.compare.tabular.tabulate import tabulate as run
 
+    Table.target(target)
+    check_target(target, "--to")
     made = run(
         read(definition, **overrides),
         levels=levels,

@@ -47,6 +47,18 @@ output_option = click.option(
 )
 
 
+def check_target(path: str, option: str) -> None:
+    """Make the folder of a file that is to be written after hours of work; `DefinitionError` where that cannot be."""
+    folder = os.path.dirname(os.path.abspath(path))
+    try:
+        os.makedirs(folder, exist_ok=True)
+        refused = "" if os.access(folder, os.W_OK) else "permission denied"
+    except OSError as error:
+        refused = str(error.strerror)
+    if refused:
+        raise DefinitionError(f"{option}: {path!r} cannot be written: {refused}.")
+
+
 class Overrides(TypedDict):
     """What `definition_options` ask for beside the definition's file."""
 

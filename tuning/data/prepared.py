@@ -14,6 +14,7 @@ from tuning.data.customers import Customer
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.metrics import Metric
+from tuning.evaluation.objective import Objective, resolve_objective
 from tuning.evaluation.study_data import EXAMPLE_ROWS, StudyData, keep_scorable_folds, study_data
 from tuning.models.base import Family
 from tuning.models.entries import own_families
@@ -53,13 +54,19 @@ class OwnCode:
         return load_function(self.definition.metric, self.directory)
 
     @cached_property
+    def objective(self) -> Objective | None:
+        """The function that is tuned instead of models; None for models."""
+        named = self.definition.objective
+        return None if named is None else resolve_objective(named, self.directory)
+
+    @cached_property
     def families(self) -> Mapping[str, Family]:
         """The families of the user's own models, by name."""
         return own_families(self.definition.models, self.directory, self.definition.allow_pickle)
 
     def loaded(self) -> OwnCode:
         """Itself, after everything has been loaded."""
-        _ = self.prepare, self.metric, self.families
+        _ = self.prepare, self.metric, self.objective, self.families
         return self
 
     @cached_property

@@ -16,14 +16,14 @@ from tuning.driver.halt import StopConditions, stopper, workers_callback
 from tuning.driver.progress import Listener, Progress, Report, hand_on, reports_callback
 from tuning.driver.signals import Signals
 from tuning.driver.tuner import build_tuner, check_room, in_memory, restart_ray, start_ray, tune_settings
-from tuning.errors import RunError, RunInterrupted, RunOwnedError, StorageError, TuningError, signal_name
+from tuning.errors import PlanError, RunError, RunInterrupted, RunOwnedError, StorageError, TuningError, signal_name
 from tuning.execution.callback_keys import registered
 from tuning.execution.lost_nodes import NodeWatch, any_alive
 from tuning.execution.packed import work_shard
 from tuning.execution.spread.running import SpreadRun
 from tuning.planning.plan import PACKED, Plan, make_plan
 from tuning.records.ownership import newest_term
-from tuning.runs.begin import OwnedRun, begin, resume_run
+from tuning.runs.begin import OwnedRun, abandon, begin, resume_run
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import USED_UP, RunResult
 from tuning.storage.run_directory import RunDirectory
@@ -124,7 +124,11 @@ def _run(start: Callable[[], OwnedRun], run_dir: str | None, progress: bool, in_
             # A module of C that was just being loaded makes an ImportError of it.
             raise RunInterrupted(signals.last, _too_early(signals.last, run_dir)) from None
         signals.at_once = False
-        return RunSession(owned, signals).execute(progress, in_process)
+        try:
+            return RunSession(owned, signals).execute(progress, in_process)
+        except PlanError:  # no machine has what a worker takes
+            abandon(owned.directory, owned.term)
+            raise
 
 
 def _too_early(number: int, run_dir: str | None) -> str:

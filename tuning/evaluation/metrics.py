@@ -33,6 +33,8 @@ ALIASES = {
     "log_loss": "neg_log_loss",
     "auc": "roc_auc",
 }
+BETWEEN_0_AND_1 = ("accuracy", "top_k_accuracy", "average_precision", "f1", "precision", "recall", "jaccard", "roc_auc")
+UP_TO_1 = ("r2", "explained_variance", "d2_", "balanced_accuracy")
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,17 @@ def _check_labels(name: str, y: np.ndarray, example: Prediction, task: Task) -> 
             if task.classification
             else "it is a metric of labels, and the target holds numbers"
         )
+
+
+def score_range(name: str) -> tuple[float, float]:
+    """The worst and the best score that one of scikit-learn's scorers can give, as far as its name tells."""
+    if name.startswith("neg_"):
+        return -math.inf, 0.0
+    if name.startswith(BETWEEN_0_AND_1):
+        return 0.0, 1.0
+    if name == "matthews_corrcoef":
+        return -1.0, 1.0
+    return -math.inf, 1.0 if name.startswith(UP_TO_1) else math.inf
 
 
 def needs_probabilities(name: str, task: str) -> bool:

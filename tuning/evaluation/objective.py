@@ -20,16 +20,20 @@ import pandas as pd
 from tuning.errors import DefinitionError, StudyError
 from tuning.records.schema import Config
 from tuning.steps import Step
-from tuning.user_code import user_function
+from tuning.storage.run_directory import RunDirectory
+from tuning.user_code import load_function
 
 Objective: TypeAlias = Callable[..., object]  # what it reports is looked at by `_step`
 
 OFFERED = ("config", "data", "seed", "state")
 
 
-def resolve_objective(objective: str | Objective) -> Objective:
-    """The callable itself, or the one named by `package.module:function`."""
-    found = user_function(objective) if isinstance(objective, str) else objective
+def resolve_objective(objective: str | Objective, directory: RunDirectory | None = None) -> Objective:
+    """The callable itself, or the one that a name says, see `tuning.user_code`.
+
+    directory: of the run that has a copy of its file; None before there is one.
+    """
+    found = load_function(objective, directory) if isinstance(objective, str) else objective
     if not callable(found):
         raise DefinitionError(f"objective: {objective!r} is not a function.")
     return found
@@ -71,13 +75,12 @@ def _arrived(content: bytes, places: list[str]) -> PortableFunction:
     return PortableFunction(found)  # Tune's registry unpacks and packs it once more on the way
 
 
-def takes_state(objective: str | Objective) -> bool:
-    """Whether its trials can go on from another one's state; True also where that cannot be seen from here."""
+def takes_state(objective: Objective) -> bool:
+    """Whether its trials can go on from another one's state; True also where its signature does not say."""
     try:
-        parameters = inspect.signature(resolve_objective(objective)).parameters
-    except Exception:  # the user's module may be on the workers only
+        return "state" in inspect.signature(objective).parameters
+    except (TypeError, ValueError):
         return True
-    return "state" in parameters
 
 
 def steps_of(

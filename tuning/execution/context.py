@@ -11,7 +11,7 @@ from tuning.data.loading import Loader
 from tuning.data.prepared import CustomerData, OwnCode
 from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.metrics import Metric
-from tuning.evaluation.objective import resolve_objective, steps_of
+from tuning.evaluation.objective import steps_of
 from tuning.evaluation.study_data import MODEL, StudyData, full_steps, train
 from tuning.models.base import SteppedFamily
 from tuning.planning.model_space import parameters_by_model
@@ -64,7 +64,6 @@ class WorkerContext:
         """
         code = OwnCode(spec.definition, directory).loaded()
         loader = Loader(spec.definition, [study.customer for study in studies])
-        objective = spec.definition.objective
         return cls(
             directory=directory,
             run=run,
@@ -72,7 +71,7 @@ class WorkerContext:
             loader=loader,
             customers=CustomerData(spec, code, loader.read),
             background=BackgroundWriter(directory),
-            objective=None if objective is None else resolve_objective(objective),
+            objective=code.objective,
             kept_bytes=kept_bytes,
         )
 

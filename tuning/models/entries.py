@@ -32,7 +32,7 @@ from tuning.models.registry import families as built_in
 from tuning.models.skops_format import dump_skops, load_skops
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
-from tuning.user_code import copy_into, is_file, load_function, name_inside
+from tuning.user_code import check_form, copy_into, is_file, load_function, name_inside
 from tuning.wording import did_you_mean
 
 FOLDER = "estimators"
@@ -145,7 +145,7 @@ def _entry(item: object, position: int) -> ModelEntry:
         raise ValueError(f"{where}: there is no `estimator`: a family's name, an import path or an object.")
     estimator, params = item["estimator"], item.get("params") or {}
     if isinstance(estimator, Mapping):
-        if set(estimator) != {"file", "sha256"}:
+        if set(map(str, estimator)) != {"file", "sha256"}:
             raise ValueError(f"{where}, estimator: {dict(estimator)!r} is not an estimator.")
         estimator = Stored(str(estimator["file"]), str(estimator["sha256"]))
     _check_estimator(estimator, where)
@@ -171,6 +171,10 @@ def _entry(item: object, position: int) -> ModelEntry:
 def _check_estimator(estimator: object, where: str) -> None:
     if isinstance(estimator, str):
         if ":" in estimator:
+            try:
+                check_form(estimator)
+            except ValueError as error:
+                raise ValueError(f"{where}: {error}") from error
             return
         if estimator not in built_in():
             hint = did_you_mean(estimator, built_in())
@@ -314,5 +318,10 @@ def own_families(
             source = load_function(source, directory)
         elif isinstance(source, Stored):
             source = source.read(directory)
-        found[entry.name] = OwnFamily(entry.name, source, entry.params, entry.input, allow_pickle)
+        try:
+            found[entry.name] = OwnFamily(entry.name, source, entry.params, entry.input, allow_pickle)
+        except DefinitionError:
+            raise
+        except Exception as error:
+            raise DefinitionError(f"models: {entry.name!r} cannot be built: {type(error).__name__}: {error}") from error
     return found

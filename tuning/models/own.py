@@ -19,7 +19,7 @@ from tuning.models.base import ANY_TASK, CLASSIFICATION, FRAME, Configuration, E
 from tuning.models.estimators import constant, one_thread, single_class, sklearn_seed
 from tuning.models.skops_format import dump_skops
 from tuning.preprocessing.task import REGRESSION, Prediction, Task
-from tuning.wording import did_you_mean
+from tuning.wording import did_you_mean, shorten
 
 BY_COLUMN_NAME = ("ColumnTransformer", "TableVectorizer")
 THREADS = ("n_jobs", "nthread", "num_threads", "thread_count")
@@ -60,11 +60,19 @@ class OwnFamily(Family):
         params = {**self.params, **config}
         if is_factory(self.source):
             taken = {name: params.pop(name) for name in list(params) if _takes(self.source, name)}
-            estimator = self.source(**taken)
+            try:
+                estimator = self.source(**taken)
+            except SystemExit as error:  # else a command would end with the code that it names
+                raise DefinitionError(f"models: {self.name!r} cannot be built: SystemExit: {error}") from error
         else:
             from sklearn.base import clone
 
             estimator = clone(self.source)
+        if not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
+            raise DefinitionError(
+                f"models: {self.name!r} makes {shorten(repr(estimator), 40)}, which is no estimator: it has no fit and "
+                "predict. Name a scikit-learn estimator, or a function that returns one."
+            )
         if hasattr(estimator, "get_params"):
             _configure(estimator, params, seed)
         elif params:

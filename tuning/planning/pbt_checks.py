@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from schedulers import SchedulerSpec
 from search_spaces import SearchSpace
-from tuning.definition.definition import Definition
+from tuning.data.prepared import OwnCode
 from tuning.errors import PlanError
 from tuning.evaluation.objective import takes_state
-from tuning.models.base import Family, SteppedFamily
+from tuning.models.base import SteppedFamily
 from tuning.models.registry import family as find_family
 from tuning.planning.model_space import MODEL, parameters_by_model
 from tuning.study.mutations import mutations
 
 
-def check_population(
-    definition: Definition, specs: Sequence[SchedulerSpec], space: SearchSpace, own: Mapping[str, Family]
-) -> None:
+def check_population(specs: Sequence[SchedulerSpec], space: SearchSpace, code: OwnCode) -> None:
     """Refuse with a `PlanError` a scheduler whose trials take over models where none can, or nothing can change.
 
-    specs: of the studies, each once. own: the families of the user's own models.
+    specs: of the studies, each once.
     """
     for spec in specs:
         if not spec.needs_state:
             continue
-        if definition.objective is not None and not takes_state(definition.objective):
+        if code.objective is not None and not takes_state(code.objective):
             raise PlanError(
                 f"scheduler {spec.name!r} copies models between trials, and the objective cannot continue from a "
                 "copy: it has no parameter `state` (docs/objectives.md). Add it, or use another scheduler, such as "
@@ -34,8 +32,8 @@ def check_population(
             )
         names = parameters_by_model(space)
         races: list[tuple[dict[str, Any], Collection[str]]] = [({MODEL: name}, ()) for name in names] or [({}, ())]
-        if definition.objective is None:
-            found = {name: own.get(name) or find_family(name) for name in names}
+        if code.objective is None:
+            found = {name: code.families.get(name) or find_family(name) for name in names}
             stepped = {name: family for name, family in found.items() if isinstance(family, SteppedFamily)}
             races = [({MODEL: name}, family.frozen | {family.length}) for name, family in stepped.items()]
         if not any(spec.usable(mutations(space, config, frozen, MODEL)) for config, frozen in races):

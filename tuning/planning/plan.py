@@ -15,10 +15,13 @@ from tuning.definition.definition import Definition
 from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
+from tuning.planning.column_names import check_columns
+from tuning.planning.no_effect import idle_settings, idle_when_spread
 from tuning.planning.resolution import resolve
 from tuning.planning.shards import make_shards
 from tuning.planning.studies import check_studies, distinct, make_studies
 from tuning.storage.run_directory import RunDirectory
+from tuning.study import warm_start
 from tuning.study.study import Study
 
 PACKED, SPREAD = "packed", "spread"
@@ -135,10 +138,14 @@ def make_plan(definition: Definition, customers: Sequence[Customer] | None = Non
     if refusal := definition.mlflow.refusal():
         raise PlanError(refusal)
     found = list(customers) if customers is not None else find_customers(definition)
-    code = OwnCode(definition)
+    code = OwnCode(definition).loaded()
+    columns = check_columns(definition, found, code)
     spec, chosen = resolve(definition, found, code)
     studies = make_studies(spec, found, code)
-    notes = (*_reading(definition, found), *chosen, *check_studies(spec, studies, code))
+    if not definition.customers:
+        warm_start.check_customers(definition.warm_start, {customer.id for customer in found})
+    idle = idle_settings(spec, distinct(study.scheduler for study in studies), code)
+    notes = (*_reading(definition, found), *columns, *chosen, *check_studies(spec, studies, code), *idle)
     return _with_placement(Plan(spec=spec, studies=studies, slots=_slots(definition), notes=notes))
 
 
@@ -172,11 +179,11 @@ def _with_placement(plan: Plan) -> Plan:
     if definition.placement == SPREAD and refusal:
         raise PlanError(f"{refusal}.")
     if definition.placement == SPREAD:
-        return replace(plan, placement=SPREAD)
+        return replace(plan, placement=SPREAD, notes=(*plan.notes, *idle_when_spread(definition)))
     plain = refusal is None and definition.compare is None
     if definition.placement == "auto" and few and long and plain:
         note = "spread, because there are fewer studies than slots and trials are long or of unknown length."
-        return replace(plan, placement=SPREAD, notes=(*plan.notes, note))
+        return replace(plan, placement=SPREAD, notes=(*plan.notes, note, *idle_when_spread(definition)))
     return plan
 
 

@@ -12,7 +12,7 @@ from tuning.data.customers import Customer
 from tuning.data.prepared import OwnCode
 from tuning.definition.compared_methods import Method
 from tuning.definition.run_spec import RunSpec
-from tuning.errors import PlanError
+from tuning.errors import DefinitionError, PlanError
 from tuning.planning.model_space import check_configurations, check_installed, check_savable
 from tuning.planning.pbt_checks import check_population
 from tuning.planning.resolution import resolve_space
@@ -88,26 +88,48 @@ def _space_key(space: SearchSpace | str) -> str:
 def check_studies(spec: RunSpec, studies: Sequence[Study], code: OwnCode) -> list[str]:
     """Notes on what the studies cannot do; `PlanError` when something cannot work at all."""
     definition, space = spec.definition, spec.space
-    if spec.task is not None:
-        check_installed(space)
-        written = (definition.search_space, *(entry.search_space for entry in definition.models))
-        if any(each is not None and not isinstance(each, str) for each in written):
-            check_configurations(space, code.families, spec.task)
-        if definition.save_models:
-            check_savable(code.families)
-    check_population(definition, distinct(study.scheduler for study in studies), space, code.families)
+    if spec.task is not None and definition.save_models:
+        check_savable(code.families)
+    schedulers = distinct(study.scheduler for study in studies)
     algorithms = distinct(study.algorithm for study in studies)
-    for algorithm in algorithms:
+    first_with = {id(study.space): study for study in reversed(studies)}  # thousands of customers share a few spaces
+    for study in first_with.values():
         try:
-            algorithm.check(space, definition.trials)
-        except SpaceError as error:
-            raise PlanError(f"algorithm {algorithm.name!r}: {error}") from error
+            _check_space(spec, study, algorithms, schedulers, code)
+        except (PlanError, DefinitionError) as error:
+            if study.space is space:
+                raise
+            raise type(error)(f"customer {study.customer.id!r}: {error}") from error
     own = {study.customer.id: study.space for study in studies if study.space is not space}
     return [
         *_losses(algorithms, space),
         *_ends(algorithms, space, definition.trials),
         *warm_start.check(definition.warm_start, space, own, definition.trials),
     ]
+
+
+def _check_space(
+    spec: RunSpec,
+    study: Study,
+    algorithms: Sequence[Algorithm],
+    schedulers: Sequence[SchedulerSpec],
+    code: OwnCode,
+) -> None:
+    """`PlanError` when a study's search space does not go with its models, the algorithms or the schedulers."""
+    space = study.space
+    if spec.task is not None:
+        check_installed(space)
+        options = study.customer.options
+        own = None if options is None else options.search_space
+        written = (own, spec.definition.search_space, *(entry.search_space for entry in spec.definition.models))
+        if any(each is not None and not isinstance(each, str) for each in written):
+            check_configurations(space, code.families, spec.task)
+    check_population(schedulers, space, code)
+    for algorithm in algorithms:
+        try:
+            algorithm.check(space, study.n_trials)
+        except SpaceError as error:
+            raise PlanError(f"algorithm {algorithm.name!r}: {error}") from error
 
 
 def distinct(specs: Iterable[Spec]) -> list[Spec]:

@@ -12,12 +12,13 @@ from typing import Any
 from tuning.data.customers import Customer, find_customers
 from tuning.data.partition import partition
 from tuning.definition.definition import Definition
+from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import RunError
 from tuning.models.entries import freeze_models
 from tuning.planning.plan import Plan, make_plan, resumed_plan, with_places
 from tuning.records.lease import Lease, last_heartbeat, wait_until_dead
 from tuning.records.ownership import Term, claim, newest_claimed, newest_term, written_by_0_1
-from tuning.runs.plan_file import IN_MEMORY, freeze, read_plan, read_spec, write_plan
+from tuning.runs.plan_file import freeze, read_plan, read_spec, write_plan
 from tuning.runs.resume import hand_over, merge, read_state, same_customers, with_customers
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
@@ -48,7 +49,9 @@ class OwnedRun:
 
 
 def begin(definition: Definition, run_dir: str | None = None, timing: Timing = USUAL) -> OwnedRun:
-    """Start a new run; `RunError` when the folder holds one already.
+    """Start a new run; `RunError` when the folder holds one already, or something else.
+
+    A definition that is refused on the way leaves nothing behind.
 
     run_dir: default `<storage>/<name>-<time>`.
     """
@@ -60,10 +63,12 @@ def begin(definition: Definition, run_dir: str | None = None, timing: Timing = U
             f"{directory.shown} already holds a run. Resume it by `tuning resume "
             f"{directory.shown}` (or `run --resume`), or choose another folder."
         )
+    before = newest_claimed(directory)
+    if before is None and not directory.is_empty():
+        raise RunError(f"{directory.shown} holds files that are of no run. Choose an empty folder, or a new one.")
     customers = find_customers(definition)
     plan = make_plan(definition, customers)
     directory.create()
-    before = newest_claimed(directory)
     if before is not None:
         wait_until_dead(directory, before, timing)  # somebody began here and did not get as far as a plan
     term = claim(directory, before.number + 1 if before else 1, (), definition.trials, 0.0)
@@ -75,10 +80,19 @@ def begin(definition: Definition, run_dir: str | None = None, timing: Timing = U
         freeze(directory, kept, term)
         run = slug(Path(directory.root).name)
         write_plan(directory, plan, term, run)
-    except BaseException:
+    except BaseException as error:
         lease.release()
+        if isinstance(error, Exception):
+            abandon(directory, term)
         raise
     return OwnedRun(directory, plan, run, term, lease, timing)
+
+
+def abandon(directory: RunDirectory, term: Term) -> None:
+    """Leave nothing of a run whose first owner could not begin, so that its folder can be used again."""
+    newest = newest_claimed(directory)
+    if term.number == 1 and newest is not None and newest.folder == term.folder:
+        directory.discard()
 
 
 def _with_code_inside(definition: Definition, directory: RunDirectory) -> Definition:
@@ -86,6 +100,8 @@ def _with_code_inside(definition: Definition, directory: RunDirectory) -> Defini
     inside: dict[str, Any] = {}
     if definition.prepare:
         inside["prepare"] = copy_into(definition.prepare, directory)
+    if isinstance(definition.objective, str):
+        inside["objective"] = copy_into(definition.objective, directory)
     if definition.own_metric and definition.metric is not None:
         inside["metric"] = copy_into(definition.metric, directory)
     if definition.models:

@@ -18,6 +18,7 @@ from search_spaces.yaml_text import dump_yaml
 from tuning.data.customers import Customer
 from tuning.definition.definition import Definition, define
 from tuning.definition.options import CustomerOptions, Resources
+from tuning.definition.plain_values import IN_MEMORY
 from tuning.definition.run_spec import RunSpec
 from tuning.definition.yaml_file import load_yaml
 from tuning.errors import RunError, StorageError
@@ -27,7 +28,6 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
 
 DEFINITION = "definition.yaml"
-IN_MEMORY = "(in memory)"
 HEADER = b"tuning.settings"  # the key in the Parquet file under which version 0.1 wrote it, too
 # Of `space`, `trials` and `resources` only what a customer has of its own is written; the rest is the run's.
 _COLUMNS = {

@@ -24,6 +24,7 @@ from tuning.wording import shorten
 READERS, READ_AHEAD = 8, 64
 # Say how a run is worked through, not what it searches; a resume may change them.
 MAY_CHANGE = ("slots", "storage", "limits", "mlflow", "save_models", "allow_pickle")
+MAY_BE_IN_FILES = ("prepare", "metric", "objective")  # functions; the run has a copy of each file
 SHOWN = 5
 
 
@@ -149,11 +150,11 @@ def merge(directory: RunDirectory, before: Definition, now: Definition) -> Defin
     there, here = plain(before), plain(now)
     differences = [
         f"{key}: {_short(there.get(key))} there, {_short(here.get(key))} here"
-        for key in sorted({*there, *here} - {*MAY_CHANGE, "trials", "data", "customers", "prepare", "metric", "models"})
+        for key in sorted({*there, *here} - {*MAY_CHANGE, "trials", "data", "customers", "models", *MAY_BE_IN_FILES})
         if there.get(key) != here.get(key)
     ]
-    for key in ("prepare", "metric"):  # each may name a function in a file, which the run has a copy of
-        old, new = getattr(before, key), getattr(now, key)
+    for key in MAY_BE_IN_FILES:
+        old, new = there.get(key), here.get(key)
         if old != new and (new is None or old != name_inside(new)):
             differences.append(f"{key}: {_short(old)} there, {_short(new)} here, or its file changed")
     if not same_models(before.models, now.models, directory):
@@ -167,7 +168,8 @@ def merge(directory: RunDirectory, before: Definition, now: Definition) -> Defin
         )
     if differences:
         raise RunError(_refusal(directory, differences))
-    added = {"trials": now.trials, "data": now.data, "customers": now.customers, "objective": now.objective}
+    objective = now.objective if callable(now.objective) else before.objective
+    added = {"trials": now.trials, "data": now.data, "customers": now.customers, "objective": objective}
     return before.model_copy(update={**added, **{key: getattr(now, key) for key in MAY_CHANGE}})
 
 

@@ -73,6 +73,15 @@ class RunDirectory:
         """Make the folder, for its owner only."""
         self._attempt("", "made", self.storage.create)
 
+    def is_empty(self) -> bool:
+        """Whether nothing is in the folder; also when it is not there."""
+        selector = pyarrow.fs.FileSelector(self.root, allow_not_found=True)
+        return not self._attempt("", "listed", lambda: self.filesystem.get_file_info(selector))
+
+    def discard(self) -> None:
+        """Delete the folder with all that is in it: of a run that could not begin."""
+        self.storage.remove_folder(self.root)
+
     def write(self, name: str, data: bytes) -> None:
         """Place a file atomically: afterwards it is there whole, or not at all."""
         target = self.path(name)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from search_spaces import SearchSpace, SpaceError
 from tuning.definition.options import WarmStart
 from tuning.errors import PlanError
 from tuning.study.interfaces import Configuration
+from tuning.wording import did_you_mean
 
 
 def of_customer(entries: Iterable[WarmStart], customer: str) -> tuple[WarmStart, ...]:
@@ -32,6 +33,16 @@ def points_to_try(space: SearchSpace, entries: Sequence[WarmStart]) -> list[Conf
 def points_known(entries: Sequence[WarmStart]) -> list[tuple[Configuration, float]]:
     """The configurations whose score is known already: the searcher learns from them, none of them is a trial."""
     return [(entry.config, entry.score) for entry in entries if entry.score is not None]
+
+
+def check_customers(entries: Sequence[WarmStart], known: Collection[str]) -> None:
+    """`PlanError` for an entry for a customer that is not there: known are the ids of all of them."""
+    for number, entry in enumerate(entries):
+        if entry.customer is not None and entry.customer not in known:
+            raise PlanError(
+                f"warm_start.{number}.customer: there is no customer {entry.customer!r} among {len(known)}."
+                f"{did_you_mean(entry.customer, known)}"
+            )
 
 
 def check(entries: Sequence[WarmStart], space: SearchSpace, own: Mapping[str, SearchSpace], n_trials: int) -> list[str]:

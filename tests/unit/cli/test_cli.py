@@ -148,12 +148,16 @@ def test_validate_names_the_customers_that_would_get_no_model(definition: Path) 
         ("data: customers\n", 2, "target: the column to predict is missing"),
         ("target: y\n", 2, "data: a glob, file, mapping or DataFrame is missing"),
         ("data: customers\ntarget: [a\n", 2, "d.yaml, line 3, column 1 is not YAML"),
-        ("- data\n", 2, "must be a mapping"),
+        ("- data\n", 2, "holds ['data']; keys and values are expected"),
         ("data: customers\ntarget: a\ntarget: b\n", 2, "d.yaml, line 3: the key 'target' occurs twice"),
         ("data: &x customers\ntarget: *x\n", 2, "line 2: *x is an alias; write the value out"),
         ("data: !!python/object:os.system x\ntarget: y\n", 2, "python/object:os.system is not allowed"),
         ("data: nowhere/*.csv\ntarget: y\n", 2, "no file matches"),
-        ("data: customers\ntarget: churn\n", 2, "has no column 'churn'. Did you mean 'churned'? There are 'plan'"),
+        (
+            "data: customers\ntarget: churn\n",
+            2,
+            "target: no customer has a column 'churn'. Did you mean 'churned'? There are 'plan'",
+        ),
         ("data: customers\ntarget: churned\nmetric: r2_score\n", 2, "'r2_score' is not a scikit-learn scorer"),
         ("data: customers\ntarget: churned\nmetric: neg_mean_absolute_error\n", 2, "does not fit binary"),
         ("data: customers\ntarget: churned\nprepare: nowhere.py:f\n", 2, "nowhere.py"),
@@ -187,6 +191,63 @@ def test_set_overrides_parts_and_keeps_the_rest(definition: Path) -> None:
     nested = tuning("plan", definition, "--set", "trials=3", "--set", "trials.more=2")
     assert nested.exit_code == 2
     assert "is not a mapping" in nested.stderr
+
+
+def test_options_without_a_name_are_those_of_the_default(customers: Path, tmp_path: Path) -> None:
+    """The example of docs/commands.md, on a definition that names neither."""
+    (tmp_path / "d.yaml").write_text(f"data: {customers}\ntarget: churned\n")
+    given = ("--set", "scheduler.grace_period=2", "--set", "algorithm.n_startup_trials=5")
+    facts = json.loads(tuning("plan", tmp_path / "d.yaml", "--output", "json", *given).stdout)
+    assert (facts["scheduler"], facts["algorithm"]) == ("asha", "optuna")
+    made = read_definition(tmp_path / "d.yaml", {"scheduler": {"grace_period": 2}})
+    assert made.scheduler.to_dict()["grace_period"] == 2
+    wrong = tuning("plan", tmp_path / "d.yaml", "--set", "scheduler.burn_in_period=2")
+    assert (wrong.exit_code, "scheduler asha: unknown option 'burn_in_period'" in wrong.stderr) == (2, True)
+
+
+def test_an_objective_may_be_in_a_file_beside_the_definition(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def loss(config):\n    return config['x'] ** 2\n")
+    space = "search_space: {x: {type: float, low: -1, high: 1}}"
+    (tmp_path / "d.yaml").write_text(
+        f"objective: mine.py:loss\n{space}\nmetric: loss\nmode: min\ntrials: 3\nmlflow: off\n"
+    )
+    answer = tuning("run", tmp_path / "d.yaml", "--run-dir", tmp_path / "run", "--in-process", "--quiet")
+    assert answer.exit_code == 0, answer.output
+    (tmp_path / "mine.py").unlink()
+    assert tuning("leaderboard", tmp_path / "run").exit_code == 0
+    gone = tuning("plan", tmp_path / "d.yaml")
+    assert (gone.exit_code, "mine.py:loss': the file cannot be read" in gone.stderr) == (2, True)
+
+
+def test_users_code_that_exits_does_not_pass_for_success(customers: Path, tmp_path: Path) -> None:
+    (tmp_path / "d.yaml").write_text(f"data: {customers}\ntarget: churned\nmodels: ['sys:exit']\n")
+    for command in ("plan", "validate", "run"):
+        answer = tuning(command, tmp_path / "d.yaml")
+        assert answer.exit_code == 2
+        assert "models: 'exit' cannot be built: SystemExit" in answer.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("tabulate", "--to", "grid.csv"), "'grid.csv': a table is written as .parquet"),
+        (("tabulate", "--to", "."), "a table is written as .parquet"),
+        (("tabulate", "--to", "d.yaml/grid.parquet"), "--to: 'd.yaml/grid.parquet' cannot be written"),
+        (
+            ("compare", "--algorithms", "random,sobol", "--html", "d.yaml/page.html"),
+            "--html: 'd.yaml/page.html' cannot be written",
+        ),
+    ],
+)
+def test_where_results_go_is_asked_before_hours_of_work(
+    command: tuple[str, ...], message: str, definition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d.yaml").write_text(definition.read_text())
+    answer = tuning(command[0], definition, *command[1:], "--run-dir", tmp_path / "run", "--quiet", "--in-process")
+    assert (answer.exit_code, message in answer.stderr) == (2, True), answer.stderr
+    assert not (tmp_path / "run").exists()
 
 
 # --- run, leaderboard, predict ------------------------------------------------------------------

@@ -178,11 +178,19 @@ class Table:
                 parts.append(pd.DataFrame(part))
         return pd.concat(parts, ignore_index=True)
 
-    def write(self, path: str | Path) -> Path:
-        """Write a Parquet file that carries its search space."""
+    @staticmethod
+    def target(path: str | Path) -> Path:
+        """Where a table is to be written; `DataError` for a name that a table cannot have."""
         target = Path(path)
         if target.suffix != ".parquet":
             raise DataError(f"{str(path)!r}: a table is written as .parquet, which keeps its search space.")
+        if target.is_dir():
+            raise DataError(f"{str(path)!r} is a folder; name a file in it, such as {str(target / 'grid.parquet')!r}.")
+        return target
+
+    def write(self, path: str | Path) -> Path:
+        """Write a Parquet file that carries its search space."""
+        target = self.target(path)
         arrow = pa.Table.from_pandas(self.frame(), preserve_index=False)
         metadata = {**(arrow.schema.metadata or {}), SPACE_KEY: json.dumps(self.space.to_dict()).encode()}
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,206 @@
+"""What the plan refuses or says, so that nobody finds it out after hours of work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tuning.definition.definition import define
+from tuning.errors import DefinitionError, PlanError
+from tuning.planning.plan import make_plan
+
+SPACE = {"x": {"type": "float", "low": 0.0, "high": 1.0}}
+
+
+def frame(**columns: Any) -> pd.DataFrame:
+    numbers = np.random.default_rng(0).normal(size=(12, 3))
+    return pd.DataFrame(numbers, columns=["a", "b", "y"]).assign(**columns)
+
+
+def notes(**fields: Any) -> str:
+    given = {"target": "y", "task": "regression", "search_space": "ridge", "trials": 3, "mlflow": False, "slots": 1}
+    return "\n".join(make_plan(define({**given, **fields})).notes)
+
+
+def notes_of_objective(**fields: Any) -> str:
+    given = {"objective": grows, "search_space": SPACE, "metric": "loss", "mode": "min", "trials": 3, "slots": 1}
+    return "\n".join(make_plan(define({**given, **fields})).notes)
+
+
+def grows(config: dict[str, float]) -> Iterator[float]:
+    yield config["x"]
+
+
+# --- columns ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"target": "yy"}, "target: no customer has a column 'yy'. Did you mean 'y'? There are 'a', 'b', 'y'"),
+        ({"features": ["a", "bb"]}, "features: no customer has a column 'bb'. Did you mean 'b'?"),
+        ({"drop": "leak"}, "drop: no customer has a column 'leak'. There are 'a', 'b', 'y'"),
+        ({"weight": "w"}, "weight: no customer has a column 'w'."),
+        ({"split": {"group": "aa"}}, "split.group: no customer has a column 'aa'."),
+        ({"split": {"column": "when"}}, "split.column: no customer has a column 'when'."),
+    ],
+)
+@pytest.mark.parametrize("form", ["files", "frames", "table", "keyed files"])
+def test_a_column_that_nobody_has_is_one_refusal(
+    form: str, fields: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    data: Any = {"one": frame(), "two": frame()}
+    if form == "files":
+        frame().to_csv(tmp_path / "one.csv", index=False)
+        frame().to_parquet(tmp_path / "two.parquet")
+        (tmp_path / "broken.csv").write_bytes(b"\xff\xfe\x00,\x01")  # another customer's file is not to be blamed
+        data = str(tmp_path)
+    if "e" in form and form != "files" and form != "frames":
+        table = frame(who=["u", "v"] * 6)
+        table.to_csv(tmp_path / "table.csv", index=False)
+        data = {"data": table if form == "table" else str(tmp_path / "table.csv"), "by": "who"}
+        message = message.replace("no customer has a", "the table has no").partition(" There are")[0]
+    else:
+        data = {"data": data}
+    with pytest.raises(PlanError, match=re.escape(message)):
+        notes(**data, **fields)
+
+
+def test_a_column_that_some_have_is_a_note() -> None:
+    data = {"one": frame(old=1), "two": frame(), "three": frame()}
+    assert "drop: 2 of the 3 customers looked at have no column 'old'." in notes(data=data, drop="old")
+    assert "have no column" not in notes(data=data, drop="a", features="b")
+
+
+def test_columns_are_looked_for_after_prepare(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def derive(frame):\n    return frame.assign(c=1)\n")
+    prepare = f"{tmp_path / 'mine.py'}:derive"
+    assert "column" not in notes(data={"one": frame()}, prepare=prepare, drop="c")
+    with pytest.raises(PlanError, match="drop: no customer has a column 'd'"):
+        notes(data={"one": frame()}, prepare=prepare, drop="d")
+
+
+# --- the user's own code ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("models", "message"),
+    [
+        ("sys:exit", "models: 'exit' cannot be built: SystemExit"),
+        ("os:system", "models: 'system' cannot be built: TypeError: system() missing required argument"),
+        ("os:getcwd", "which is no estimator: it has no fit and predict"),
+        ("math:pi", "models: 'pi' cannot be built: TypeError"),
+    ],
+)
+def test_what_is_no_model_is_refused(models: str, message: str) -> None:
+    with pytest.raises(DefinitionError, match=re.escape(message)):
+        notes(data=frame(), models=[models], search_space=None)
+
+
+@pytest.mark.parametrize("key", ["prepare", "metric", "objective"])
+@pytest.mark.parametrize("form", ["file", "module"])
+def test_code_that_ends_the_program_when_it_is_loaded(
+    key: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"ends_{key}.py").write_text("import sys\nsys.exit()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    named = f"{tmp_path / f'ends_{key}.py'}:f" if form == "file" else f"ends_{key}:f"
+    with pytest.raises(DefinitionError, match=f"ends_{key}.* cannot be (loaded|imported): SystemExit"):
+        notes_of_objective(objective=named) if key == "objective" else notes(data=frame(), **{key: named})
+
+
+def test_an_objective_that_cannot_be_found_is_refused_by_the_plan(tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError, match="'nowhere:loss' cannot be imported"):
+        notes_of_objective(objective="nowhere:loss")
+    (tmp_path / "mine.py").write_text("def loss(config):\n    return 1.0\n")
+    assert notes_of_objective(objective=f"{tmp_path / 'mine.py'}:loss", scheduler="fifo") == ""
+    with pytest.raises(DefinitionError, match="the file has no 'los'"):
+        notes_of_objective(objective=f"{tmp_path / 'mine.py'}:los")
+
+
+# --- what cannot come to pass -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "note"),
+    [
+        (
+            {"scheduler": {"name": "asha", "grace_period": 3}},
+            "asha: grace_period 3 is not below the 3 steps of a full trial, so none of these is ever stopped early.",
+        ),
+        (
+            {"search_space": "tabular-regression", "scheduler": {"name": "median", "grace_period": 4}},
+            "grace_period 4 is not below the 3 steps of a full trial of 'ridge', 'elastic_net', 'knn'",
+        ),
+        ({"steps": 9}, "steps: no effect"),
+        ({"stop": {"study_plateau": 3}}, "stop.study_plateau: no effect, since a study has only 3 trials."),
+        ({"stop": {"trial_plateau": 3}}, "stop.trial_plateau: no effect, since no trial grows for more than 0"),
+        (
+            {"placement": "spread", "limits": {"trial_seconds": 9}},
+            "limits.trial_seconds: no effect in spread placement",
+        ),
+        ({"slots": 5000}, "slots: 5000 trials at once on the"),
+    ],
+)
+def test_what_has_no_effect_is_said(fields: dict[str, Any], note: str) -> None:
+    assert note in notes(data=frame(), **fields)
+
+
+def test_what_has_no_effect_beside_an_objective_is_said() -> None:
+    assert "drop, weight: no effect, since an objective is tuned" in notes_of_objective(drop="a", weight="b")
+    constant = {"x": {"type": "constant", "value": 1}}
+    assert "holds one configuration, which each of the 3 trials" in notes_of_objective(search_space=constant)
+    long = notes_of_objective(steps=20, scheduler={"name": "asha", "grace_period": 20})
+    assert "grace_period 20 is not below the 20 steps" in long
+    assert notes_of_objective() == notes_of_objective(steps=20, scheduler={"name": "asha", "grace_period": 19}) == ""
+
+
+def test_a_population_that_never_changes_is_refused() -> None:
+    pbt = {"name": "pbt", "perturbation_interval": 30}
+    given = {"data": frame(), "search_space": "hist_gradient_boosting", "algorithm": "random"}
+    with pytest.raises(PlanError, match=r"perturbation_interval 30 is not below the \d+ steps.* ever changed"):
+        notes(**given, scheduler=pbt)
+    assert "perturbation_interval" not in notes(**given, scheduler={"name": "pbt", "perturbation_interval": 2})
+
+
+@pytest.mark.parametrize(
+    ("metric", "target", "message"),
+    [
+        ("r2", 95, "stop.target: 95 is above 1, the best that r2 can be."),
+        ("rmse", 0.5, "the best that neg_root_mean_squared_error can be, and its scores are negative."),
+        ("r2", -1e308, "stop.target: -1e+308 is what every score of r2 reaches"),
+    ],
+)
+def test_a_target_beyond_the_metric_is_refused(metric: str, target: float, message: str) -> None:
+    with pytest.raises(PlanError, match=re.escape(message)):
+        notes(data=frame(), metric=metric, stop={"target": target})
+
+
+def test_a_warm_start_for_nobody_is_a_typo() -> None:
+    entry = {"config": {}, "customer": "acm"}
+    with pytest.raises(
+        PlanError, match=re.escape("warm_start.0.customer: there is no customer 'acm' among 2. Did you")
+    ):
+        notes(data={"acme": frame(), "beta": frame()}, warm_start=[entry])
+    # Of chosen customers nobody knows whether the others are there.
+    notes(data={"acme": frame(), "beta": frame()}, customers="beta", warm_start=[{"config": {}, "customer": "acme"}])
+
+
+def test_a_customers_own_space_is_checked_against_the_algorithm(tmp_path: Path) -> None:
+    frame().to_csv(tmp_path / "a.csv", index=False)
+    path = str(tmp_path / "a.csv")
+    own = {"path": path, "search_space": {"model": {"type": "constant", "value": "ridge"}, **_floats(9)}}
+    with pytest.raises(DefinitionError, match="customer 'beta': search_space: 'ridge' does not take"):
+        notes(data={"acme": path, "beta": own})
+    with pytest.raises(PlanError, match=r"customer 'beta': algorithm 'grid': levels: the grid has 1,953,125"):
+        notes_of_objective(data={"acme": path, "beta": {"path": path, "search_space": _floats(9)}}, algorithm="grid")
+
+
+def _floats(count: int) -> dict[str, object]:
+    return {f"x{number}": {"type": "float", "low": 0.0, "high": 1.0} for number in range(count)}

@@ -1,0 +1,98 @@
+"""Whether the columns that a definition names are there: asked of headers, before anything is paid for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from tuning.data.customers import Customer
+from tuning.data.keyed_tables import find_tables
+from tuning.data.keys import hive_values
+from tuning.data.prepared import OwnCode
+from tuning.data.reading import read_schema
+from tuning.data.sampling import LOOKED_AT, sample_frames
+from tuning.definition.definition import Definition
+from tuning.errors import CustomerError, PlanError
+from tuning.wording import did_you_mean, name_list
+
+MOST_LOOKED_AT = 200  # customers, when the first ones do not have a column
+
+
+def check_columns(definition: Definition, customers: Sequence[Customer], code: OwnCode) -> list[str]:
+    """Notes on columns that only some customers have; `PlanError` names one that none has.
+
+    Looks at the headers of the largest customers; with `prepare`, at what it gives back for them, since it may make a
+    column. Where none can be read, each customer will say so itself.
+    """
+    named = _named(definition)
+    if definition.objective is not None or not named:
+        return []
+    found: Counter[str] = Counter()
+    looked = 0
+    for names in _headers(definition, customers, code):
+        found.update(dict.fromkeys(names, 1))
+        looked += 1
+        all_seen = all(name in found for name in named)
+        if looked >= MOST_LOOKED_AT or (all_seen and (looked >= LOOKED_AT or code.prepare is not None)):
+            break
+    if not looked:
+        return []
+    for name, key in named.items():
+        if name not in found:
+            whose = "the table has no" if definition.by and looked == 1 else "no customer has a"
+            hint = did_you_mean(name, found)
+            raise PlanError(f"{key}: {whose} column {name!r}.{hint} There are {name_list(found)}.")
+    return [
+        f"{key}: {looked - found[name]} of the {looked} customers looked at have no column {name!r}."
+        for name, key in named.items()
+        if found[name] < looked
+    ]
+
+
+def _named(definition: Definition) -> dict[str, str]:
+    """Column -> the key that names it."""
+    split = definition.split
+    keys: dict[str, Sequence[str | None]] = {
+        "target": (definition.target,),
+        "features": definition.features or (),
+        "drop": definition.drop,
+        "weight": (definition.weight,),
+        "split.group": (split.group,),
+        "split.column": (split.column,),
+    }
+    return {name: key for key, names in keys.items() for name in names if name is not None}
+
+
+def _headers(definition: Definition, customers: Sequence[Customer], code: OwnCode) -> Iterator[list[str]]:
+    """The columns of one customer after the other, the largest first; those that cannot be read are left out."""
+    if code.prepare is not None:
+        for _, frame in sample_frames(definition, customers, code):
+            if not isinstance(frame, CustomerError):
+                yield [str(name) for name in frame.columns]
+        return
+    for source in _sources(definition, customers):
+        if not isinstance(source, str):
+            yield source
+            continue
+        try:
+            yield [*read_schema(source, definition.csv_options), *hive_values(source)]
+        except CustomerError:
+            continue
+
+
+def _sources(definition: Definition, customers: Sequence[Customer]) -> Iterator[str | list[str]]:
+    """Files, or the columns of frames: one for each customer, or for each file of a keyed table."""
+    data = definition.data
+    if definition.by or hasattr(data, "columns"):
+        for table in find_tables(data, definition.by):
+            if table.frame is not None:
+                yield [str(name) for name in table.frame.columns]
+            yield from (file.path for file in table.files)
+        return
+    frames = data if isinstance(data, Mapping) else {}
+    for customer in sorted(customers, key=lambda customer: (-customer.size, customer.id)):
+        columns = getattr(frames.get(customer.id), "columns", None)
+        if columns is not None:
+            yield [str(name) for name in columns]
+        elif customer.files:
+            yield customer.files[0]

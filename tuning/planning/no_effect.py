@@ -1,0 +1,148 @@
+"""What a definition asks for that cannot come to pass: refused or said before anything is paid for."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+
+from schedulers import SchedulerSpec
+from schedulers.stopping.study_plateau import StudyPlateauSpec
+from schedulers.stopping.target import TargetSpec
+from schedulers.stopping.trial_plateau import TrialPlateauSpec
+from search_spaces import SearchSpace
+from search_spaces.parameters import Choice, Constant, Parameter
+from tuning.data.prepared import OwnCode
+from tuning.definition.definition import Definition
+from tuning.definition.run_spec import RunSpec
+from tuning.errors import PlanError
+from tuning.evaluation.metrics import score_range
+from tuning.models.base import SteppedFamily
+from tuning.models.registry import family as find_family
+from tuning.planning.model_space import parameters_by_model
+from tuning.wording import name_list
+
+# Of models; an objective is tuned without them.
+OF_MODELS = ("features", "drop", "weight", "class_weight", "min_rows", "task", "split", "winner", "allow_pickle")
+HUGE = 1e300  # a score that no metric comes to
+# Limits that no spread trial has.
+PACKED_ONLY = ("trial_seconds", "study_seconds", "memory_gb")
+
+
+def idle_settings(spec: RunSpec, schedulers: Sequence[SchedulerSpec], code: OwnCode) -> list[str]:
+    """Notes on settings that change nothing; `PlanError` where a search with them makes no sense.
+
+    schedulers: of the studies, each once.
+    """
+    definition = spec.definition
+    _check_target(spec)
+    return [
+        *_of_the_other_kind(definition),
+        *_slots(definition),
+        *_nothing_varies(spec.space, definition),
+        *_plateaus(spec, code),
+        *(note for each in schedulers for note in _never_due(each, longest_trials(spec, code, each.mutates))),
+    ]
+
+
+def idle_when_spread(definition: Definition) -> list[str]:
+    """A note on limits that hold in packed placement only."""
+    given = [f"limits.{name}" for name in PACKED_ONLY if getattr(definition.limits, name) is not None]
+    return [f"{', '.join(given)}: no effect in spread placement; `placement: packed` keeps it."] if given else []
+
+
+def longest_trials(spec: RunSpec, code: OwnCode, growing: bool = False) -> dict[str, int]:
+    """The most steps that a full trial can have, by model; under "the objective" where one is tuned.
+
+    growing: only of models whose steps are rounds, trees or epochs, not folds.
+    """
+    if spec.task is None:
+        return {"the objective": spec.definition.steps}
+    found: dict[str, int] = {}
+    for name, parameters in parameters_by_model(spec.space).items():
+        family = code.families.get(name) or find_family(name)
+        if not isinstance(family, SteppedFamily):
+            if not growing:
+                found[name] = spec.definition.split.folds
+            continue
+        lengths = [parameter for parameter in parameters if parameter.name == family.length]
+        longest = max((_highest(parameter) for parameter in lengths), default=family.units({}))
+        found[name] = math.ceil(longest / family.step_length)
+    return found
+
+
+def _highest(parameter: Parameter) -> float:
+    if isinstance(parameter, Choice | Constant):
+        values = parameter.values if isinstance(parameter, Choice) else (parameter.value,)
+        return max((float(value) for value in values if isinstance(value, int | float)), default=0.0)
+    return parameter.high
+
+
+def _never_due(scheduler: SchedulerSpec, steps: dict[str, int]) -> Iterator[str]:
+    """The options of a scheduler that begin to count only after a trial has ended."""
+    for option, then in (
+        ("grace_period", "stopped early"),
+        ("perturbation_interval", "changed while it trains"),
+        ("burn_in_period", "changed while it trains"),
+    ):
+        value = getattr(scheduler, option, None)
+        too_short = {name: most for name, most in steps.items() if value is not None and value >= most}
+        # One step and a grace period of one are the defaults: a plain function has nothing to stop.
+        if not too_short or (value == 1 and max(steps.values()) == 1):
+            continue
+        most = max(too_short.values())
+        said = f"scheduler {scheduler.name}: {option} {value} is not below the {most} steps of a full trial"
+        if len(too_short) == len(steps) and scheduler.mutates:
+            raise PlanError(f"{said}, so that none of them is ever {then}. Make it smaller, or the trials longer.")
+        whose = "" if len(too_short) == len(steps) else f" of {name_list(too_short)}"
+        yield f"{said}{whose}, so none of these is ever {then}."
+
+
+def _plateaus(spec: RunSpec, code: OwnCode) -> Iterator[str]:
+    """Stopping rules that wait for longer than there is anything to wait for."""
+    longest = max(longest_trials(spec, code, growing=True).values(), default=0)
+    for rule in spec.stop:
+        if isinstance(rule, StudyPlateauSpec) and rule.trials >= spec.definition.trials:
+            yield f"stop.study_plateau: no effect, since a study has only {spec.definition.trials} trials."
+        if isinstance(rule, TrialPlateauSpec) and rule.steps >= longest:
+            yield f"stop.trial_plateau: no effect, since no trial grows for more than {longest} steps."
+
+
+def _of_the_other_kind(definition: Definition) -> Iterator[str]:
+    """Keys of models beside an objective, and of objectives beside models."""
+    fields = type(definition).model_fields
+    keys = OF_MODELS if definition.objective is not None else ("steps",)
+    given = [key for key in keys if getattr(definition, key) != fields[key].default]
+    if given and definition.objective is not None:
+        yield f"{', '.join(given)}: no effect, since an objective is tuned instead of models."
+    elif given:
+        yield "steps: no effect, since it is the length of an objective's trials, and models are tuned."
+
+
+def _slots(definition: Definition) -> Iterator[str]:
+    cpus = len(os.sched_getaffinity(0))
+    if definition.slots is not None and definition.slots > cpus and not os.environ.get("RAY_ADDRESS"):
+        yield f"slots: {definition.slots} trials at once on the {cpus} CPUs of this machine slow each other down."
+
+
+def _nothing_varies(space: SearchSpace, definition: Definition) -> Iterator[str]:
+    if space.searched == 0 and definition.trials > 1 and definition.algorithm.name != "grid":
+        yield f"the search space holds one configuration, which each of the {definition.trials} trials tries again."
+
+
+def _check_target(spec: RunSpec) -> None:
+    """A target that every score reaches, or none."""
+    for score in (rule.score for rule in spec.stop if isinstance(rule, TargetSpec)):
+        known = spec.task is not None and not spec.definition.own_metric
+        worst, best = score_range(spec.metric) if known else (-math.inf, math.inf)
+        if score > best:
+            sign = ", and its scores are negative" if best == 0 else ""
+            raise PlanError(
+                f"stop.target: {score:g} is above {best:g}, the best that {spec.metric} can be{sign}. No study would "
+                "ever reach it; write it in the metric's own units."
+            )
+        if score <= worst or abs(score) >= HUGE:
+            raise PlanError(
+                f"stop.target: {score:g} is what every score of {spec.metric} reaches, or none does: a study would end "
+                "at its first full trial, or never by it. Name a score that is worth stopping at."
+            )
