@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 def name_list(names: Iterable[object], most: int = 10) -> str:
@@ -17,6 +17,13 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
     """The known name nearest to a misspelt one, as `` Did you mean 'x'?``; nothing when none is near."""
     near = difflib.get_close_matches(str(name), [str(other) for other in known], n=1)
     return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def separator_hint(columns: Collection[object]) -> str:
+    """What to set where a file with another separator was read as one column; nothing otherwise."""
+    first = str(next(iter(columns), ""))
+    found = [sep for sep in (";", "\t", "|", ",") if sep in first] if len(columns) == 1 else []
+    return f" The fields seem to be separated by {found[0]!r}: set `csv: {{sep: {found[0]!r}}}`." if found else ""
 
 
 def shorten(text: str, most: int = 80) -> str:

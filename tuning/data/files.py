@@ -16,6 +16,8 @@ from tuning.errors import DataError, StorageError
 from tuning.storage.names import is_uri, mask
 
 WILDCARDS = "*?["
+# Folders, and files that are no data, that are gone through in search of data: else `data: /` takes minutes.
+MOST_OTHERS, OTHERS_PER_FILE = 50_000, 10
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ def _local(pattern: str) -> list[File]:
         return [File(path, _size(path))]
     if os.path.isdir(path):
         return _below(path)
+    if "**" in path:
+        _refuse_a_disk(path)
     matches = sorted(globbing.iglob(path, recursive=True))
     files = [File(match, _size(match)) for match in matches if not os.path.isdir(match)]
     # Folders that a glob such as months/* matches stand for the files in them.
@@ -88,14 +92,29 @@ def _local(pattern: str) -> list[File]:
 
 
 def _below(folder: str) -> list[File]:
-    found = []
+    found: list[File] = []
+    others = 0
     for where, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
-        for name in names:
-            if _counts(name):
-                path = os.path.join(where, name)
-                found.append(File(path, _size(path)))
+        data = [name for name in names if _counts(name)]
+        others += 1 + len(names) - len(data)
+        if others > MOST_OTHERS + OTHERS_PER_FILE * len(found):
+            raise DataError(
+                f"data: below {folder!r} are more than {MOST_OTHERS:,} folders and files without data. Name the folder "
+                "of the data itself, or a pattern such as 'customers/*.csv'."
+            )
+        for name in data:
+            path = os.path.join(where, name)
+            found.append(File(path, _size(path)))
     return found
+
+
+def _refuse_a_disk(pattern: str) -> None:
+    """`DataError` where a pattern with `**` would go through a whole disk."""
+    fixed = pattern
+    for sign in WILDCARDS:
+        fixed = fixed.split(sign)[0]
+    _below(os.path.dirname(fixed))
 
 
 def _size(path: str) -> int:

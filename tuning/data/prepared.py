@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tuning.data.customers import Customer
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
+from tuning.errors import DefinitionError
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.objective import Objective, resolve_objective
 from tuning.evaluation.study_data import EXAMPLE_ROWS, StudyData, keep_scorable_folds, study_data
@@ -44,14 +45,14 @@ class OwnCode:
     def prepare(self) -> Function | None:
         """The function that every customer's rows go through; None without one."""
         name = self.definition.prepare
-        return None if name is None else load_function(name, self.directory)
+        return None if name is None else self._function("prepare", name)
 
     @cached_property
     def metric(self) -> Function | None:
         """The metric's function; None where it is a scorer of scikit-learn or a figure that an objective reports."""
         if not self.definition.own_metric or self.definition.metric is None:
             return None
-        return load_function(self.definition.metric, self.directory)
+        return self._function("metric", self.definition.metric)
 
     @cached_property
     def objective(self) -> Objective | None:
@@ -63,6 +64,12 @@ class OwnCode:
     def families(self) -> Mapping[str, Family]:
         """The families of the user's own models, by name."""
         return own_families(self.definition.models, self.directory, self.definition.allow_pickle)
+
+    def _function(self, key: str, name: str) -> Function:
+        try:
+            return load_function(name, self.directory)
+        except DefinitionError as error:
+            raise DefinitionError(f"{key}: {error}") from error
 
     def loaded(self) -> OwnCode:
         """Itself, after everything has been loaded."""

@@ -130,6 +130,16 @@ class CsvOptions(Options):
         "leave them out.",
     )
 
+    @model_validator(mode="after")
+    def _signs(self) -> CsvOptions:
+        signs: dict[str, str] = {}
+        for name in ("sep", "decimal", "thousands", "quotechar", "comment"):
+            sign = getattr(self, name)
+            other = None if sign is None else signs.setdefault(sign, name)
+            if other not in (None, name):
+                raise ValueError(f"{other} and {name} are both {sign!r}; no file could be read like that")
+        return self
+
 
 class Resources(Options):
     """What one slot reserves of the cluster."""
@@ -199,7 +209,7 @@ class CustomerOptions(Options):
 def customer_options(values: Mapping[str, Any]) -> CustomerOptions:
     """The checked options of one customer; `DefinitionError` lists everything that is wrong at once."""
     try:
-        return CustomerOptions(**values)
+        return CustomerOptions(**{str(key): value for key, value in values.items()})
     except ValidationError as error:
         raise DefinitionError("; ".join(complaints(error, CustomerOptions))) from None
 

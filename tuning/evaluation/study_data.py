@@ -33,7 +33,7 @@ from tuning.preprocessing.task import Task
 from tuning.records.schema import Config
 from tuning.seeds import derive
 from tuning.steps import Step
-from tuning.wording import name_list
+from tuning.wording import name_list, separator_hint
 
 MODEL = "model"  # the parameter of a search space that names the family
 EXAMPLE_ROWS = 5
@@ -167,7 +167,9 @@ def prepare_data(
     for role, name in (("target", target), ("split column", along), ("weight", weight)):
         if name is not None and name not in frame.columns:
             shown = name_list(frame.columns)
-            raise CustomerError(f"the {role} {name!r} is not among the columns: {shown}.{_one_column_hint(frame)}")
+            raise CustomerError(
+                f"the {role} {name!r} is not among the columns: {shown}.{separator_hint(frame.columns)}"
+            )
     check_plain(frame[target])
     known = frame[target].notna().to_numpy()
     if not known.all():
@@ -228,14 +230,6 @@ def keep_scorable_folds(data: StudyData, metric: Metric) -> StudyData:
         )
     note = f"{metric.name} is not defined in {len(folds) - len(kept)} of {len(folds)} folds, which are left out"
     return replace(data, split=replace(data.split, folds=kept), notes=(*data.notes, note))
-
-
-def _one_column_hint(frame: pd.DataFrame) -> str:
-    """A file with another separator is read as one column."""
-    if len(frame.columns) != 1:
-        return ""
-    found = [sep for sep in (";", "\t", "|") if sep in str(frame.columns[0])]
-    return f" The fields seem to be separated by {found[0]!r}: set `csv: {{sep: {found[0]!r}}}`." if found else ""
 
 
 def train(

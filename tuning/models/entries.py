@@ -314,9 +314,11 @@ def own_families(
         if entry.built_in:
             continue
         source = entry.estimator
-        if isinstance(source, str):
-            source = load_function(source, directory)
-        elif isinstance(source, Stored):
+        try:
+            source = load_function(source, directory) if isinstance(source, str) else source
+        except DefinitionError as error:
+            raise DefinitionError(f"models: {error}") from error
+        if isinstance(source, Stored):
             source = source.read(directory)
         try:
             found[entry.name] = OwnFamily(entry.name, source, entry.params, entry.input, allow_pickle)

@@ -13,7 +13,7 @@ from tuning.data.reading import read_schema
 from tuning.data.sampling import LOOKED_AT, sample_frames
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, PlanError
-from tuning.wording import did_you_mean, name_list
+from tuning.wording import did_you_mean, name_list, separator_hint
 
 MOST_LOOKED_AT = 200  # customers, when the first ones do not have a column
 
@@ -41,7 +41,9 @@ def check_columns(definition: Definition, customers: Sequence[Customer], code: O
         if name not in found:
             whose = "the table has no" if definition.by and looked == 1 else "no customer has a"
             hint = did_you_mean(name, found)
-            raise PlanError(f"{key}: {whose} column {name!r}.{hint} There are {name_list(found)}.")
+            raise PlanError(
+                f"{key}: {whose} column {name!r}.{hint} There are {name_list(found)}.{separator_hint(found)}"
+            )
     return [
         f"{key}: {looked - found[name]} of the {looked} customers looked at have no column {name!r}."
         for name, key in named.items()

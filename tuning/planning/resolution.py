@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from schedulers import stopping
 from schedulers.stopping import RuleSpec
-from search_spaces import SearchSpace
+from search_spaces import SearchSpace, SpaceError
 from tuning.data.customers import Customer
 from tuning.data.prepared import OwnCode
 from tuning.data.sampling import sample_target
@@ -51,7 +51,11 @@ def resolve_space(
     if task is None:
         assert isinstance(definition.search_space, SearchSpace)  # an objective has no preset
         return definition.search_space, ()
-    return check_models(space_of(definition.search_space, definition.models, task), own, task, metric)
+    try:
+        space = space_of(definition.search_space, definition.models, task)
+    except SpaceError as error:
+        raise PlanError(f"search_space: {error}") from error
+    return check_models(space, own, task, metric)
 
 
 def _stopping_rules(definition: Definition) -> tuple[RuleSpec, ...]:

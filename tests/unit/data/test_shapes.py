@@ -277,6 +277,22 @@ def test_data_that_is_not_there_is_refused(
         find_customers(define({"target": "y", **fields}))
 
 
+@pytest.mark.parametrize("pattern", ["", "/", "/**/*.csv", "/a/**"])
+def test_a_whole_disk_is_not_gone_through(pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuning.data.files.MOST_OTHERS", 30)
+    for number in range(40):
+        (tmp_path / "a" / str(number)).mkdir(parents=True)
+        (tmp_path / "a" / str(number) / "notes.txt").touch()
+    with pytest.raises(
+        DataError, match=r"are more than 30 folders and files without data\. Name the folder of the data"
+    ):
+        find_customers(define({"target": "y", "data": f"{tmp_path}{pattern}"}))
+    for number in range(40):
+        trips(2).to_csv(tmp_path / "a" / str(number) / "t.csv", index=False)
+    assert len(find_customers(define({"target": "y", "data": f"{tmp_path}/**/*.csv"}))) == 40
+    assert len(find_customers(define({"target": "y", "data": str(tmp_path)}))) == 40
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
 def test_a_keyed_table_without_rows_is_refused(kind: str, tmp_path: Path) -> None:
     table = trips(20).iloc[:0]
