@@ -337,7 +337,7 @@ def test_wrong_commands_end_with_a_sentence(definition: Path, tmp_path: Path) ->
         (["compare", "--from-curves", tmp_path / "one.csv", "--trials", "9"], 2, "--trials has no effect"),
         (["compare", "--from-table", tmp_path / "one.csv", "--resume"], 2, "--resume has no effect"),
         (["compare", "--from-run", tmp_path], 1, "not a run directory"),
-        (["tabulate", definition, "--to", tmp_path / "x.parquet", "--levels", "20000"], 2, "more than the limit"),
+        (["tabulate", definition, "--to", tmp_path / "x.parquet", "--limit", "3"], 2, "more than the limit"),
     ):
         answer = invoke(*arguments)
         assert answer.exit_code == code, (arguments, answer.output)
