@@ -23,7 +23,18 @@ from tuning.planning.model_space import parameters_by_model
 from tuning.wording import name_list
 
 # Of models; an objective is tuned without them.
-OF_MODELS = ("features", "drop", "weight", "class_weight", "min_rows", "task", "split", "winner", "allow_pickle")
+OF_MODELS = (
+    "features",
+    "drop",
+    "weight",
+    "class_weight",
+    "dates",
+    "min_rows",
+    "task",
+    "split",
+    "winner",
+    "allow_pickle",
+)
 HUGE = 1e300  # a score that no metric comes to
 # Limits that no spread trial has.
 PACKED_ONLY = ("trial_seconds", "study_seconds", "memory_gb")
