@@ -22,23 +22,25 @@ def curves(
     cost: seconds and steps per trial (default 1).
     """
     rng = np.random.default_rng(seed)
-    frames = []
-    for method, skill in skills.items():
-        price = (cost or {}).get(method, 1.0)
-        for task in range(tasks):
-            for number in range(seeds):
-                curve = {
-                    "method": method,
-                    "task": f"c{task}",
-                    "seed": number,
-                    "trial": np.arange(1, trials + 1),
-                    "score": (1 - skill) * rng.random(trials) * (1 + task),
-                    "steps": np.arange(1, trials + 1) * 10 * price,
-                    "seconds": np.cumsum(rng.gamma(50, 0.02, trials)) * price * (1 + task),
-                    "mode": "min",
-                }
-                frames.append(pd.DataFrame(curve))
-    return pd.concat(frames, ignore_index=True)
+    keys = list(itertools.product(skills, range(tasks), range(seeds)))
+    scores, seconds = [], []
+    for method, task, _ in keys:
+        scores.append((1 - skills[method]) * rng.random(trials) * (1 + task))
+        seconds.append(np.cumsum(rng.gamma(50, 0.02, trials)) * (cost or {}).get(method, 1.0) * (1 + task))
+    methods, numbers, repetitions = (np.repeat(np.array(column), trials) for column in zip(*keys, strict=True))
+    number = np.tile(np.arange(1, trials + 1), len(keys))
+    return pd.DataFrame(
+        {
+            "method": methods,
+            "task": [f"c{task}" for task in numbers],
+            "seed": repetitions,
+            "trial": number,
+            "score": np.concatenate(scores),
+            "steps": number * 10 * np.array([(cost or {}).get(method, 1.0) for method in methods]),
+            "seconds": np.concatenate(seconds),
+            "mode": "min",
+        }
+    )
 
 
 def grid(tasks: int = 6, steps: int = 1, seed: int = 0) -> pd.DataFrame:

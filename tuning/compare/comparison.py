@@ -20,7 +20,7 @@ from tuning.compare.analysis.hold_out import hold_out
 from tuning.compare.analysis.notes import notes
 from tuning.compare.analysis.pairs import Pairs
 from tuning.compare.analysis.recommendation import Recommendation, recommend
-from tuning.compare.analysis.result import ComparisonResult, Failures
+from tuning.compare.analysis.result import ComparisonResult, Failures, Unfinished
 from tuning.compare.analysis.statistics import friedman, smallest_p
 from tuning.compare.report.tables import summary, text
 from tuning.errors import DataError, PlanError
@@ -29,7 +29,7 @@ from tuning.records.schema import FAILED
 if TYPE_CHECKING:
     from tuning.compare.report.plots import Plots
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # Two per cent of the way from a typical random configuration to the best.
 MARGIN = 0.02
 
@@ -83,9 +83,10 @@ class Comparison(ComparisonResult):
             "adjusted_p": pd.DataFrame(
                 self.pairs.adjusted, index=list(self.methods), columns=list(self.methods)
             ).to_dict(),
-            "null_check": None if check is None else {**asdict(check), "rate": check.rate, "passed": check.passed},
+            "null_check": None if check is None else {**asdict(check), "passed": check.passed},
             "hold_out": self._hold_out(),
             "failures": asdict(self.failures),
+            "unfinished": None if self.unfinished is None else asdict(self.unfinished),
             "notes": list(self.notes),
         }
         return {name: _plain(value) for name, value in document.items()}
@@ -135,6 +136,7 @@ def analyse(
     random_search: Mapping[str, np.ndarray] | None = None,
     source: str = "",
     hold_out_scores: pd.DataFrame | None = None,
+    unfinished: Unfinished | None = None,
 ) -> Comparison:
     """Compare methods from their curves.
 
@@ -154,6 +156,7 @@ def analyse(
         source: where the curves come from, for the page.
         hold_out_scores: optional, columns method, task, seed, score and mode: the score of every search's winner on
             rows that no search has seen.
+        unfinished: what is missing of a run that has not ended.
 
     Raises:
         PlanError: fewer than two methods, an unknown baseline.
@@ -188,6 +191,7 @@ def analyse(
         dict(random_search or {}),
         source,
         None if hold_out_scores is None else hold_out(hold_out_scores, final),
+        unfinished,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 from compare_curves import curves
 
 from tuning.compare import analyse
+from tuning.compare.analysis.anytime import Anytime
 from tuning.compare.analysis.null_check import null_check
 from tuning.errors import DataError, PlanError
 
@@ -153,24 +155,53 @@ def test_five_tasks_can_conclude_nothing() -> None:
     assert any("smallest possible p is 0.0625" in note and "at least 6 customers" in note for note in found.notes)
 
 
-def test_a_method_against_itself_rejects_at_the_nominal_rate() -> None:
-    # 30 tasks x 4 seeds of one method, 400 random splits; a correct test leaves 2 % to 9 % (R13: 3 to 7 %) with
-    # probability 0.999, and the splits are drawn from a fixed seed.
-    found = analyse(curves({"random": 0.0, "optuna": 0.3}, tasks=30, seeds=4))
-    check = null_check(found.final, "random", repeats=400)
+def test_repetitions_of_one_method_differ_at_the_nominal_rate() -> None:
+    # 400 tables of 20 tasks x 5 repetitions of the same; the seed is fixed, and a correct test leaves 2 % to 9 %
+    # with probability 0.99, and rejects at 0.001 more than 3 times with probability 0.001.
+    rng = np.random.default_rng(0)
+    checks = [null_check(_repetitions(rng.random((20, 5))), "random") for _ in range(400)]
+    p = np.array([check.p for check in checks if check is not None])
+    assert 0.02 <= (p <= 0.05).mean() <= 0.09
+    assert (p <= 0.001).sum() <= 3
+
+
+def _repetitions(finals: np.ndarray) -> Anytime:
+    """Final regrets, task x repetition, of one method."""
+    tasks = tuple(f"c{task}" for task in range(len(finals)))
+    seeds = tuple(values[:, None] for values in finals)
+    return Anytime("trials", ("random",), tasks, np.ones(len(tasks)), np.ones(1), (seeds,), np.ones(len(tasks)))
+
+
+@pytest.mark.parametrize("tasks", [3, 12, 40])
+def test_repetitions_that_were_not_run_alike_are_found(tasks: int) -> None:
+    frame = curves({"random": 0.0, "optuna": 0.3}, tasks=tasks, seeds=10)
+    fair = analyse(frame, noun="customer")
+    assert fair.null_check is not None
+    assert fair.null_check.passed
+    assert fair.notes[-1].startswith("A/A check: the 10 repetitions of random")
+    frame.loc[frame["seed"] < 5, "score"] /= 100
+    found = analyse(frame, noun="customer")
+    assert found.null_check is not None
+    assert not found.null_check.passed
+    assert found.notes[0].startswith("A/A check FAILED, do not trust the p-values: the 10 repetitions of random")
+    assert found.to_dict()["null_check"] == {**asdict(found.null_check), "passed": False}
+
+
+def test_customers_that_are_copies_of_each_other_are_found() -> None:
+    three = curves({"random": 0.0, "optuna": 0.3}, tasks=3, seeds=10)
+    copies = [three.assign(task=three["task"] + f" copy {number}") for number in range(20)]
+    check = analyse(pd.concat(copies)).null_check
     assert check is not None
-    assert 0.02 <= check.rate <= 0.09
-    assert check.passed
-    assert "as it should be" in check.sentence()
+    assert not check.passed
+    assert check.tasks == 60
 
 
-def test_a_procedure_that_finds_luck_is_caught() -> None:
-    # Seeds that differ systematically, counted as if trials were tasks, are what a broken set-up looks like.
-    from tuning.compare.analysis.null_check import NullCheck
-
-    broken = NullCheck("random", 200, 31, 0.05, 1e-7)
-    assert not broken.passed
-    assert "do not trust" in broken.sentence()
+def test_two_repetitions_are_checked_too() -> None:
+    fair = np.random.default_rng(0).random((20, 2))
+    assert null_check(_repetitions(fair), "random").passed
+    assert not null_check(_repetitions(fair + np.array([0.0, 1.0])), "random").passed
+    assert null_check(_repetitions(fair[:1]), "random") is None
+    assert null_check(_repetitions(fair[:, :1]), "random") is None
 
 
 def test_different_verdicts_by_rank_and_by_regret_are_both_shown() -> None:
@@ -188,7 +219,7 @@ def test_json_holds_ranks_p_values_power_and_the_recommendation() -> None:
     frame = curves({"random": 0.0, "optuna": 0.7, "other": 0.65})
     frame.loc[(frame["method"] == "other") & (frame["task"] == "c3"), "score"] = np.nan
     plain = json.loads(json.dumps(analyse(frame).to_dict(), allow_nan=False))
-    assert plain["schema_version"] == 1
+    assert plain["schema_version"] == 2
     assert plain["recommendation"]["algorithm"] == "optuna"
     assert plain["methods"][0]["method"] == "optuna"
     assert plain["methods"][0]["rank"] < plain["methods"][-1]["rank"]

@@ -8,6 +8,7 @@ keeps its incumbent. Where a method has no finished trial yet, or none at all, i
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -146,7 +147,7 @@ def default_bounds(curves: Curves) -> pd.DataFrame:
     """
     done = curves.frame[curves.frame["loss"].notna()]
     best = done.groupby("task")["loss"].min()
-    named = done["method"].str.split(r"[+#@ ]", regex=True).str[0].str.lower() == "random"
+    named = done["method"].isin([name for name in curves.methods if re.split(r"[+#@ ]", name)[0].lower() == "random"])
     pool = done[named] if named.any() else done[done["trial"] <= 10]
     rises = done.groupby([*CURVE], sort=False)["loss"].diff() > 0
     only_incumbents = ~rises.groupby(done["task"]).any()

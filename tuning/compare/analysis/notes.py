@@ -14,12 +14,17 @@ SHOWN = 5
 
 def notes(comparison: ComparisonResult) -> tuple[str, ...]:
     """Sentences, the most important first."""
+    check = comparison.null_check
+    said = () if check is None else (check.sentence(comparison.noun),)
+    alarm = check is not None and not check.passed
     return (
+        *(said if alarm else ()),
         *_size(comparison),
         *_failures(comparison),
         *_identical(comparison),
         *comparison.final.notes,
-        *_checks(comparison),
+        *_hold_out(comparison),
+        *(() if alarm else said),
     )
 
 
@@ -84,9 +89,9 @@ def _identical(comparison: ComparisonResult) -> list[str]:
     ]
 
 
-def _checks(comparison: ComparisonResult) -> list[str]:
-    found = [] if comparison.hold_out is None else [comparison.hold_out.sentence(comparison.reference, comparison.noun)]
-    return found if comparison.null_check is None else [*found, comparison.null_check.sentence()]
+def _hold_out(comparison: ComparisonResult) -> list[str]:
+    found = comparison.hold_out
+    return [] if found is None else [found.sentence(comparison.reference, comparison.noun)]
 
 
 def _some(names: tuple[str, ...]) -> str:

@@ -1,7 +1,8 @@
-"""The A/A check: a method compared with itself must look different at the nominal rate and no more often.
+"""The A/A check: repetitions of one method, compared as if each were a method, must not differ.
 
-Two searches by the same method, that is two halves of its seeds, are compared by the very test that the
-comparison uses, many times over. A procedure that finds differences there finds luck.
+They are the same method, so what Friedman's test finds among them is no difference between methods. It finds what
+would also make the p-values of the comparison too small: customers that are no independent evidence (copies of each
+other, or the same luck in all of them), and repetitions that were not run alike.
 """
 
 from __future__ import annotations
@@ -9,59 +10,51 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from tuning.compare.analysis.anytime import Anytime
-from tuning.compare.analysis.statistics import wilcoxon
+from tuning.compare.analysis.statistics import TIE_DECIMALS, friedman, wilcoxon
 
-REPEATS = 200
-# A correct test is called broken once in a thousand comparisons.
+# A correct comparison is suspected once in a thousand times.
 SUSPICION = 0.001
 
 
 @dataclass(frozen=True)
 class NullCheck:
-    """method against itself, `repeats` times: `rejected` of them at level `alpha`; p of so many or more by chance."""
+    """p of the test that the repetitions of a method differ, on so many tasks."""
 
     method: str
-    repeats: int
-    rejected: int
-    alpha: float
+    repetitions: int
+    tasks: int
     p: float
 
     @property
-    def rate(self) -> float:
-        return self.rejected / self.repeats
-
-    @property
     def passed(self) -> bool:
-        """False when a correct test would reject this often less than once in a thousand comparisons."""
+        """False when repetitions of one method differ this much less than once in a thousand comparisons."""
         return self.p > SUSPICION
 
-    def sentence(self) -> str:
-        verdict = "as it should be" if self.passed else "MORE than its nominal rate: do not trust the p-values"
+    def sentence(self, noun: str = "task") -> str:
+        if self.passed:
+            return (
+                f"A/A check: the {self.repetitions} repetitions of {self.method}, compared as if each were an "
+                f"algorithm, differ no more than by luck (p = {self.p:.2g})."
+            )
         return (
-            f"A/A check: {self.method} against itself differs in {self.rate:.1%} of {self.repeats} splits of its seeds "
-            f"(nominal: at most {self.alpha:.0%}), {verdict}."
+            f"A/A check FAILED, do not trust the p-values: the {self.repetitions} repetitions of {self.method}, "
+            f"compared as if each were an algorithm, differ (p = {self.p:.2g}). Either {noun}s depend on each other, "
+            "such as copies, or the repetitions were not run alike."
         )
 
 
-def null_check(result: Anytime, method: str, alpha: float = 0.05, repeats: int = REPEATS) -> NullCheck | None:
-    """Split the method's seeds in two at random on every task and test the halves, again and again.
+def null_check(result: Anytime, method: str) -> NullCheck | None:
+    """Whether the method's repetitions differ at the end of the budget.
 
-    None when no task has two seeds: there is nothing to compare it with.
+    Tasks with fewer repetitions than usual are left out. None with one task or one repetition.
     """
-    finals = [seeds[:, -1] for seeds in result.seeds[result.methods.index(method)] if len(seeds) >= 2]
-    if not finals:
+    finals = [seeds[:, -1] for seeds in result.seeds[result.methods.index(method)]]
+    repetitions = int(np.median([len(values) for values in finals]))
+    table = np.array([values[:repetitions] for values in finals if len(values) >= repetitions])
+    if repetitions < 2 or len(table) < 2:
         return None
-    rng = np.random.default_rng(0)
-    rejected = 0
-    for _ in range(repeats):
-        differences = [_halves(rng.permutation(values)) for values in finals]
-        rejected += wilcoxon(np.array(differences)).p <= alpha
-    return NullCheck(method, repeats, rejected, alpha, float(stats.binom.sf(rejected - 1, repeats, alpha)))
-
-
-def _halves(values: np.ndarray) -> float:
-    half = len(values) // 2
-    return float(values[:half].mean() - values[half : 2 * half].mean())
+    table = np.round(table, TIE_DECIMALS)
+    p = wilcoxon(table[:, 0] - table[:, 1]).p if repetitions == 2 else friedman(table).p
+    return NullCheck(method, repetitions, len(table), p)

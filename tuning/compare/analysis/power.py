@@ -8,13 +8,11 @@ from fractions import Fraction
 import numpy as np
 from scipy import stats
 
-from tuning.compare.analysis.statistics import smallest_p
+from tuning.compare.analysis.statistics import EXACT_TASKS, smallest_p
 
 # Fewer observed tasks say next to nothing about how differences spread.
 FEWEST_TASKS = 5
 MOST_TASKS = 400
-# scipy's exact distribution costs more with every task and changes nothing beyond.
-EXACT_TASKS = 50
 
 
 @dataclass(frozen=True)

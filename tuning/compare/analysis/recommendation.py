@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tuning.compare.analysis.blocks import SEED
 from tuning.compare.analysis.pairs import BETTER, SAME, WORSE, Pair
@@ -36,6 +36,11 @@ def recommend(comparison: ComparisonResult) -> Recommendation:
     is clearly cheaper. With a baseline, only a method that is significantly better replaces it. When nothing is
     significant and nothing is the same, no algorithm is named, and the power says what would settle it.
     """
+    found = _recommend(comparison)
+    return replace(found, sentence=_within_its_limits(comparison, found.sentence))
+
+
+def _recommend(comparison: ComparisonResult) -> Recommendation:
     best = _best(comparison)
     against_best = [comparison.pairs.pair(name, best) for name in comparison.order if name != best]
     cheaper = [pair for pair in against_best if pair.verdict == SAME and _saves(pair)]
@@ -49,18 +54,18 @@ def recommend(comparison: ComparisonResult) -> Recommendation:
         rest = [comparison.pairs.pair(name, pick) for name in others if name not in beaten]
         ratio = saved[0].cost.value if saved and saved[0].cost else None
         clauses = [*_savings(saved), *_rest(comparison, rest)]
-        return Recommendation(pick, True, _only_here(comparison, f"Use {pick}: {'; '.join(clauses)}."), ratio)
+        return Recommendation(pick, True, f"Use {pick}: {'; '.join(clauses)}.", ratio)
     if comparison.baseline is not None and comparison.baseline == best:
         rival = min(against_best, key=lambda pair: pair.difference.value)
         sentence = f"Stay with {best}: nothing is proven better{_power(comparison, rival, ' (', ')')}."
-        return Recommendation(best, False, _only_here(comparison, sentence))
+        return Recommendation(best, False, sentence)
     if all(pair.verdict == SAME for pair in against_best):
         names = _names([best, *(pair.method for pair in against_best)])
         sentence = f"It does not matter: {names} reach the same score, none at a clearly lower cost."
-        return Recommendation(best, True, _only_here(comparison, sentence))
+        return Recommendation(best, True, sentence)
     runner_up = against_best[0]
     sentence = f"The data cannot tell which is best{_power(comparison, runner_up)}."
-    return Recommendation(None, False, _only_here(comparison, sentence))
+    return Recommendation(None, False, sentence)
 
 
 def _best(comparison: ComparisonResult) -> str:
@@ -108,10 +113,11 @@ def _power(comparison: ComparisonResult, pair: Pair, before: str = ": ", after: 
     return f"{before}{pair.power.sentence(_noun(comparison, pair.power.tasks))}{after}"
 
 
-def _only_here(comparison: ComparisonResult, sentence: str) -> str:
-    if comparison.blocks.unit != SEED:
-        return sentence
-    return f"On this one {comparison.noun} only: {sentence[0].lower()}{sentence[1:]}"
+def _within_its_limits(comparison: ComparisonResult, sentence: str) -> str:
+    """The sentence, after what it does not hold for."""
+    if comparison.blocks.unit == SEED:
+        sentence = f"On this one {comparison.noun} only: {sentence[0].lower()}{sentence[1:]}"
+    return sentence if comparison.unfinished is None else f"{comparison.unfinished.sentence()} {sentence}"
 
 
 def _noun(comparison: ComparisonResult, count: int) -> str:

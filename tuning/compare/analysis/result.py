@@ -37,6 +37,25 @@ class Failures:
 
 
 @dataclass(frozen=True)
+class Unfinished:
+    """Searches of a run that are not compared, since it has not ended.
+
+    Attributes:
+        searches: how many have not finished.
+        planned: of how many.
+        unpaired: finished ones that are left out, since another algorithm has not finished the same repetition.
+    """
+
+    searches: int
+    planned: int
+    unpaired: int
+
+    def sentence(self) -> str:
+        also = f", and {self.unpaired} finished ones that they would be compared with" if self.unpaired else ""
+        return f"NOT FINAL: {self.searches} of {self.planned} searches have not finished; they are left out{also}."
+
+
+@dataclass(frozen=True)
 class ComparisonResult:
     """The figures of a comparison.
 
@@ -53,6 +72,7 @@ class ComparisonResult:
         random_search: per task, the exact expected regret of random search after 1, 2, … trials.
         source: where the curves come from.
         hold_out: the same on rows that no search has seen, where they are known.
+        unfinished: what is missing of a run that has not ended; None of a complete one.
     """
 
     curves: Curves
@@ -67,6 +87,7 @@ class ComparisonResult:
     random_search: Mapping[str, np.ndarray] = field(default_factory=dict)
     source: str = ""
     hold_out: HoldOut | None = None
+    unfinished: Unfinished | None = None
 
     @property
     def final(self) -> Anytime:
@@ -108,7 +129,7 @@ class ComparisonResult:
         if self.blocks.unit != TASK:
             return None
         method = next((name for name in self.methods if name.startswith("random")), self.reference)
-        return null_check(self.final, method, self.pairs.alpha)
+        return null_check(self.final, method)
 
     @cached_property
     def seeds(self) -> int:
