@@ -16,6 +16,7 @@ class Step:
     metrics: further named figures to record.
     get_state: returns what a later generator needs to continue from here; only called when it is needed
         (PBT's exploit, a checkpoint), so that building it costs nothing otherwise.
+    seconds: what the step took, where that was measured before (a replay); by default it is measured when it comes.
     """
 
     step: int
@@ -23,3 +24,4 @@ class Step:
     fold_scores: tuple[float, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
     get_state: Callable[[], object] | None = None
+    seconds: float | None = None

@@ -30,7 +30,7 @@ from tuning.study.trial import TrialShape
 
 STEPS, TRIALS = 9, 24
 #: What a clock or the place of work decides, and not the study.
-CLOCK = {"started", "seconds", "fit_seconds", "suggest_seconds", "worker"}
+CLOCK = {"started", "seconds", "fit_seconds", "suggest_seconds", "spent_seconds", "worker"}
 
 SCHEDULERS: list[dict[str, Any]] = [
     *({"name": name} for name in schedulers.names() if schedulers.check_spread(schedulers.parse(name)) is None),

@@ -7,6 +7,7 @@ import math
 import random
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,27 @@ def test_every_trial_ends_once_in_full_or_with_a_reason(name: str) -> None:
             assert trial.reason.startswith(f"{name}: ")
     positions = [position for trial in trials for position in (trial.suggested, trial.told)]
     assert sorted(positions) == list(range(2 * count(name)))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_studys_clock_holds_every_step_that_was_trained(name: str) -> None:
+    """Also those of trials that are paused, and those that were given up for another trial's model."""
+    trained, when = 0, {}
+
+    def counted(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
+        nonlocal trained
+        for step in climb(config, number, state):
+            trained += 1
+            yield replace(step, seconds=1000.0)  # beside them, the searcher's own are nothing
+
+    class Watching(Chance):
+        def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
+            when[int(trial_id)] = trained
+
+    trials = list(study(name, counted, searcher=Watching()))
+    assert {trial.number: trial.spent_steps for trial in trials} == when
+    assert {trial.number: round(trial.spent_seconds / 1000) for trial in trials} == when
+    assert max(when.values()) == trained
 
 
 @pytest.mark.parametrize("name", ["asha", "median", "hyperband", "bohb"])

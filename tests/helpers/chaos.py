@@ -26,6 +26,7 @@ TIMES = {
     "seconds",
     "fit_seconds",
     "suggest_seconds",
+    "spent_seconds",
     "worker",
     "attempt",
     "model_path",

@@ -100,6 +100,8 @@ class TrialRecord:
     error: str | None = None
     lineage: str | None = None
     schedule: str | None = None
+    spent_steps: int | None = None
+    spent_seconds: float | None = None
 
     @property
     def key(self) -> tuple[str, int]:

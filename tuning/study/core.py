@@ -41,6 +41,10 @@ class StudyCore(Generic[TrialT]):
     metric, mode: key and direction ("max", "min") of the objective towards searcher and schedulers.
     rules: built stopping rules. protect: numbers of trials that are never stopped early.
 
+    The study has one clock, on which comparisons put what a trial found (`Trial.spent_steps`, `Trial.spent_seconds`):
+    every step that was trained, also of a trial that is paused or has since taken over another one's model, and the
+    seconds of training and of the searcher.
+
     Raises `StudyError` when the searcher or a scheduler raises; the study cannot go on then.
     """
 
@@ -70,6 +74,9 @@ class StudyCore(Generic[TrialT]):
         self.suggested = 0
         #: The next position in the sequence of suggestions and ends.
         self.position = 0
+        #: The clock. A trial that fails before its first step counts one step.
+        self.spent_steps = 0
+        self.spent_seconds = 0.0
         self._listens = _listens(searcher)
 
     @property
@@ -101,7 +108,6 @@ class StudyCore(Generic[TrialT]):
             config = self.searcher.suggest(trial_id)
         except Exception as error:
             self._fail("algorithm", f"proposing trial {number}", error)
-        seconds = time.perf_counter() - before
         if config is None:
             return None
         if not isinstance(config, dict):
@@ -109,7 +115,8 @@ class StudyCore(Generic[TrialT]):
             return None
         self.suggested += 1
         trial = self.new_trial(number, trial_id, config, self.family(config))
-        trial.suggest_seconds, trial.suggested = seconds, self._next_position()
+        trial.suggested = self._next_position()
+        self._searched(trial, before)
         return trial
 
     def exhaust(self) -> None:
@@ -171,6 +178,8 @@ class StudyCore(Generic[TrialT]):
 
     def judge(self, trial: TrialT, step: AnyStep) -> str:
         """What the scheduler says of a step; the searcher hears of the step unless it is the end."""
+        self.spent_steps += 1
+        self._charge(trial)
         race = self.races[trial.family] if trial.racing else None
         if not math.isfinite(step.score) and (race is None or not race.rescues_diverged):
             trial.verdict = Verdict(FAILED, not_finite(step))
@@ -184,10 +193,12 @@ class StudyCore(Generic[TrialT]):
             self._fail("scheduler", f"judging trial {trial.number} at step {step.step}", error)
         trial.last_result = result
         if self._listens and decision != STOP:
+            before = time.perf_counter()
             try:
                 self.searcher.on_trial_result(trial.trial_id, result)
             except Exception as error:
                 self._fail("algorithm", f"hearing step {step.step} of trial {trial.number}", error)
+            self._searched(trial, before)
         if trial.number in self.protect:
             return CONTINUE
         if decision == STOP:
@@ -237,6 +248,10 @@ class StudyCore(Generic[TrialT]):
         if not trial.lineage:
             trial.schedule = ()
         trial.told = self._next_position()
+        if not trial.steps:
+            self.spent_steps += 1
+        self._charge(trial)
+        trial.spent_steps, trial.spent_seconds = self.spent_steps, self.spent_seconds
         self.outbox.append(trial)
 
     def _end_waiting(self, trial: TrialT) -> None:
@@ -280,10 +295,23 @@ class StudyCore(Generic[TrialT]):
                 self.searcher.on_trial_complete(trial.trial_id, result=result)
         except Exception as error:
             self._fail("algorithm", f"hearing the end of trial {trial.number}", error)
-        trial.suggest_seconds += time.perf_counter() - before
+        self._searched(trial, before)
 
     def _as_result(self, trial: TrialT, step: int, score: float) -> Result:
         return {STEP: step, self.metric: score, "trial_id": trial.trial_id, "config": trial.config}
+
+    # The clock.
+
+    def _charge(self, trial: TrialT) -> None:
+        """Put on the clock what a trial has trained since it was last asked; a trial that began anew has paid twice."""
+        self.spent_seconds += max(0.0, trial.seconds - trial.charged)
+        trial.charged = trial.seconds
+
+    def _searched(self, trial: TrialT, before: float) -> None:
+        """The searcher has worked for a trial since `before`."""
+        seconds = time.perf_counter() - before
+        trial.suggest_seconds += seconds
+        self.spent_seconds += seconds
 
     def _next_position(self) -> int:
         self.position += 1

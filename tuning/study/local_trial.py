@@ -93,6 +93,7 @@ class LocalTrial(Trial):
     def pull(self, start: Start) -> Step | None:
         """The next step of training; None at the end, and after an exception (then the trial has failed)."""
         wall, cpu = time.perf_counter(), time.process_time()
+        known: float | None = None
         try:
             if self._generator is None:
                 inherited, self._inherited = self._inherited, None
@@ -101,6 +102,7 @@ class LocalTrial(Trial):
             if step is END:
                 return None
             float(step.score)  # raises where it is no number
+            known = step.seconds
             self.get_state = step.get_state
             if step.get_state is not None:  # it may hold a whole model; only the last one is ever asked for
                 step = Step(step.step, step.score, step.fold_scores, step.metrics)
@@ -113,7 +115,7 @@ class LocalTrial(Trial):
             return None
         finally:
             self.fit_seconds += time.process_time() - cpu
-            self.seconds += time.perf_counter() - wall
+            self.seconds += time.perf_counter() - wall if known is None else known
         self.steps_run += 1
         self.steps.append(step)
         self.step_seconds.append(self.seconds)

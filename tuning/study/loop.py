@@ -142,6 +142,8 @@ class TrialLoop(Iterator[LocalTrial]):
                 self._differs(trial, f"went on after step {step.step}, now its scheduler stops it there")
         trial.verdict = Verdict(earlier.state)
         self.core.end(trial)
+        if earlier.spent_seconds is not None:
+            self.core.spent_seconds = earlier.spent_seconds
         self.core.outbox.clear()
 
     def _differs(self, trial: LocalTrial, how: str) -> NoReturn:

@@ -56,6 +56,8 @@ def trial_record(trial: Trial, study: Study, run: str, metric: str, mode: str) -
         error=trial.error,
         lineage=json.dumps([asdict(exploit) for exploit in trial.lineage]) if trial.lineage else None,
         schedule=json.dumps(trial.schedule) if trial.lineage else None,
+        spent_steps=trial.spent_steps,
+        spent_seconds=trial.spent_seconds,
     )
 
 

@@ -76,4 +76,4 @@ class RecordedStudy:
 
 
 def _earlier(record: TrialRecord) -> EarlierTrial:
-    return EarlierTrial(record.trial, record.config, record.steps, record.state, record.seconds)
+    return EarlierTrial(record.trial, record.config, record.steps, record.state, record.seconds, record.spent_seconds)

@@ -66,6 +66,7 @@ class EarlierTrial:
     steps: Sequence[AnyStep]
     state: str
     seconds: float = 0.0
+    spent_seconds: float | None = None
 
 
 class Trial:
@@ -90,6 +91,8 @@ class Trial:
     reason: why it was stopped or failed; of a finished one, the rule that ended it, else empty.
     best: position in `steps` of the step that counts, None without steps. score: of that step.
     suggested, told: positions in the study's sequence of suggestions and ends.
+    spent_steps, spent_seconds: by the whole study until then, trials that go on included; see `StudyCore`. charged: how
+        many of the trial's own seconds the study's clock holds.
 
     Hashable by identity.
     """
@@ -97,6 +100,7 @@ class Trial:
     __slots__ = (
         "attempt",
         "best",
+        "charged",
         "config",
         "error",
         "evaluated_params",
@@ -113,6 +117,8 @@ class Trial:
         "score",
         "seconds",
         "shape",
+        "spent_seconds",
+        "spent_steps",
         "started",
         "state",
         "status",
@@ -147,7 +153,8 @@ class Trial:
         self.state = self.reason = ""
         self.best: int | None = None
         self.score: float | None = None
-        self.suggested = self.told = 0
+        self.suggested = self.told = self.spent_steps = 0
+        self.spent_seconds = self.charged = 0.0
 
     def __str__(self) -> str:
         return self.trial_id

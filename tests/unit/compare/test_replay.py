@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,16 @@ from compare_curves import grid
 from search_spaces import Choice, Float, Int, SearchSpace
 from tuning.compare import analyse
 from tuning.compare.tabular.replay import replay
-from tuning.compare.tabular.simulation import NO_START
+from tuning.compare.tabular.simulation import NO_START, Problem, simulate
 from tuning.compare.tabular.table import Table
+from tuning.data.customers import Customer
 from tuning.definition.compared_methods import Method, parse_method, parse_methods
+from tuning.definition.options import Resources
 from tuning.errors import DataError, PlanError
+from tuning.steps import Step
+from tuning.study.recorded_study import RecordedStudy
+from tuning.study.study import Study, Training
+from tuning.study.trial import TrialShape
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +61,31 @@ def test_a_scheduler_stops_trials_and_saves_steps() -> None:
     assert steps["random+asha"] < 0.7 * steps["random"]
     assert (found.loc[found["method"] == "random", "state"] == "finished").all()
     assert "stopped" in set(found.loc[found["method"] == "random+asha", "state"])
+
+
+@pytest.mark.parametrize("scheduler", ["fifo", "asha", "median", "hyperband"])
+def test_a_run_and_its_replay_have_the_same_curve(scheduler: str) -> None:
+    """Of a scheduler that pauses trials, too: when one ends, the others have spent steps as well."""
+    space = SearchSpace([Float("x", 0.0, 1.0, default=0.3)])
+    method = parse_method(f"random+{scheduler}")
+
+    def steps(config: Any) -> Iterator[tuple[float, float]]:
+        return ((-((config["x"] - 0.6) ** 2) - 0.1 / step, 1000.0) for step in range(1, 10))
+
+    def start(config: Any, _seed: int, _state: object) -> Iterator[Step]:
+        return (Step(number, score, seconds=spent) for number, (score, spent) in enumerate(steps(config), 1))
+
+    shape = TrialShape(9, progress=True)
+    problem = Problem(space, steps, "max", lambda _: 9, lambda _: "objective", lambda _: shape)
+    replayed = simulate(problem, method, n_trials=20, seed=3)
+    study = Study("c", Customer("c"), method.algorithm, method.scheduler, 3, space, 20, Resources())
+    records = sorted(RecordedStudy("run", study, Training(start, lambda _: shape), "m", "max"), key=lambda r: r.told)
+    assert [record.score for record in records] == replayed["score"].tolist()
+    assert [record.state for record in records] == replayed["state"].tolist()
+    assert [record.spent_steps for record in records] == replayed["steps"].tolist()
+    # Beside a thousand seconds per step the searcher's own are nothing.
+    assert [round((record.spent_seconds or 0) / 1000) for record in records] == replayed["steps"].tolist()
+    assert (replayed["seconds"] / 1000).round().tolist() == replayed["steps"].tolist()
 
 
 def test_a_table_survives_its_file(table: Table, tmp_path: Path) -> None:

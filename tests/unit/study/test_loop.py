@@ -6,6 +6,7 @@ import asyncio
 import math
 import random
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -226,10 +227,7 @@ def test_families_are_separate_races() -> None:
 
 
 def summary(trials: list[LocalTrial]) -> list[Any]:
-    return [
-        (trial.number, trial.config, trial.state, trial.reason, trial.steps, trial.suggested, trial.told)
-        for trial in trials
-    ]
+    return [(t.number, t.config, t.state, t.reason, t.steps, t.suggested, t.told, t.spent_steps) for t in trials]
 
 
 def moody(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
@@ -258,6 +256,14 @@ def test_a_resumed_study_goes_on_as_if_never_stopped(name: str, done: int) -> No
     assert summary(resumed) == summary(whole[done:])
     assert trained == list(range(done, 20))
     assert resumed_searcher.log == whole_searcher.log
+
+
+def test_a_resumed_study_goes_on_with_the_seconds_that_it_had_spent() -> None:
+    whole = list(drive(n_trials=6))
+    known = [replace(trial, spent_seconds=1000.0 * (trial.number + 1)) for trial in earlier(whole[:3])]
+    resumed = list(drive(n_trials=6, replay=known))
+    assert [round(trial.spent_seconds / 1000) for trial in resumed] == [3, 3, 3]
+    assert resumed[0].spent_seconds < resumed[1].spent_seconds < resumed[2].spent_seconds
 
 
 def test_trials_behind_a_lost_one_run_again() -> None:

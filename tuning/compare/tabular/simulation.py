@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -12,7 +11,6 @@ import pandas as pd
 from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
 from search_spaces import SearchSpace
-from search_spaces.outcome import Result
 from search_spaces.values import Point
 from tuning.definition.compared_methods import Method
 from tuning.errors import StudyError
@@ -72,12 +70,20 @@ def simulate(
             seed=derive(seed, "scheduler", family),
         )
 
-    clock = _Clock()
     with_default = start == DEFAULT_FIRST
     loop = (InterleavedLoop if method.scheduler.pauses else TrialLoop)(
-        _Timed(method, problem, n_trials, seed, clock, with_default),
+        method.algorithm.build(
+            problem.space,
+            metric="score",
+            mode=problem.mode,
+            seed=seed,
+            n_trials=n_trials,
+            points=[problem.space.default()] if with_default else [],
+        ),
         scheduler_for,
-        lambda config, _number, _state: clock.run(problem.evaluate(config)),
+        lambda config, _number, _state: (
+            Step(number, score, seconds=spent) for number, (score, spent) in enumerate(problem.evaluate(config), 1)
+        ),
         n_trials=n_trials,
         metric="score",
         mode=problem.mode,
@@ -89,59 +95,11 @@ def simulate(
     try:
         for trial in loop:
             score = math.nan if trial.score is None else trial.score
-            rows.append((len(rows) + 1, score, clock.steps, clock.seconds, trial.state))
-            if clock.seconds >= seconds:
+            rows.append((len(rows) + 1, score, trial.spent_steps, trial.spent_seconds, trial.state))
+            if trial.spent_seconds >= seconds:
                 break
     except StudyError:
-        rows.append((len(rows) + 1, math.nan, clock.steps, clock.seconds, FAILED))
+        rows.append((len(rows) + 1, math.nan, loop.core.spent_steps, loop.core.spent_seconds, FAILED))
     finally:
         loop.close()
     return pd.DataFrame(rows, columns=["trial", "score", "steps", "seconds", "state"])
-
-
-class _Clock:
-    """What the search has cost so far."""
-
-    def __init__(self) -> None:
-        self.steps, self.seconds = 0, 0.0
-
-    def run(self, steps: Iterable[tuple[float, float]]) -> Iterator[Step]:
-        for number, (score, seconds) in enumerate(steps, 1):
-            self.steps += 1
-            self.seconds += seconds
-            yield Step(number, score)
-
-
-class _Timed:
-    """A searcher whose own time is added to the clock."""
-
-    def __init__(
-        self, method: Method, problem: Problem, n_trials: int, seed: int, clock: _Clock, with_default: bool
-    ) -> None:
-        self._clock = clock
-        before = time.perf_counter()
-        self._searcher = method.algorithm.build(
-            problem.space,
-            metric="score",
-            mode=problem.mode,
-            seed=seed,
-            n_trials=n_trials,
-            points=[problem.space.default()] if with_default else [],
-        )
-        clock.seconds += time.perf_counter() - before
-
-    def suggest(self, trial_id: str) -> object:
-        before = time.perf_counter()
-        found = self._searcher.suggest(trial_id)
-        self._clock.seconds += time.perf_counter() - before
-        return found
-
-    def on_trial_result(self, trial_id: str, result: Result) -> None:
-        before = time.perf_counter()
-        self._searcher.on_trial_result(trial_id, result)
-        self._clock.seconds += time.perf_counter() - before
-
-    def on_trial_complete(self, trial_id: str, result: Result | None = None, error: bool = False) -> None:
-        before = time.perf_counter()
-        self._searcher.on_trial_complete(trial_id, result=result, error=error)
-        self._clock.seconds += time.perf_counter() - before

@@ -225,6 +225,8 @@ class SpreadStudy:
             self.records.append(record or made)
             if record is None:
                 self.remade.append(made)
+            else:
+                self.core.spent_seconds = max(self.core.spent_seconds, record.spent_seconds or 0.0)
             if detail.get("crashed"):
                 self.crashed = tuple(detail["crashed"])
                 self.live.clear()
