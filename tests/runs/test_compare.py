@@ -16,6 +16,7 @@ from compare_curves import curves
 from tuning import RunResult
 from tuning.cli.program import main
 from tuning.compare import Table, compare, comparison_of, replay, tabulate
+from tuning.compare.analysis.result import Unfinished
 from tuning.compare.on_data import MOST_TRIALS
 from tuning.definition.definition import define
 from tuning.errors import DefinitionError, PlanError, RunError
@@ -133,6 +134,46 @@ def test_an_interrupted_comparison_goes_on_and_ends_the_same(folder: Path, tmp_p
     columns = ["method", "task", "seed", "trial", "score", "steps", "state"]
     one, two = (pd.read_parquet(path / "run" / "curves.parquet")[columns] for path in (folder, tmp_path))
     pd.testing.assert_frame_equal(one, two)
+
+
+def stopped_in_the_middle(tmp_path: Path, calls: int) -> Path:
+    """A comparison that was interrupted when so many trials had run; studies take six each."""
+    left = iter(range(calls))
+
+    def interrupted(config: dict[str, float], data: pd.DataFrame) -> Iterator[float]:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        yield from bowl(config, data)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, objective=interrupted)
+    return tmp_path / "run"
+
+
+def test_of_an_unfinished_comparison_whole_repetitions_count_and_nothing_is_a_failure(tmp_path: Path) -> None:
+    # Eight searches are done: both repetitions of c0, and two algorithms of the first repetition of c1.
+    folder = stopped_in_the_middle(tmp_path, 50)
+    found = comparison_of(str(folder))
+    assert found.unfinished == Unfinished(searches=10, planned=18, unpaired=2)
+    assert found.final.tasks == ("c0",)
+    assert found.curves.frame.groupby("method")["seed"].nunique().tolist() == [2, 2, 2]
+    assert (found.failures.tasks, found.failures.seeds, found.failures.trials) == ({}, {}, {})
+    answer = invoke("compare", "--from-run", folder)
+    assert answer.exit_code == 3
+    assert answer.stdout.startswith(
+        "NOT FINAL: 10 of 18 searches have not finished; they are left out, and 2 finished ones that they would be "
+        "compared with. "
+    )
+    plain = json.loads(invoke("compare", "--from-run", folder, "--output", "json").stdout)
+    assert plain["unfinished"] == {"searches": 10, "planned": 18, "unpaired": 2}
+    assert plain["recommendation"]["sentence"] == found.sentence
+
+
+def test_a_comparison_without_a_whole_repetition_says_how_to_go_on(tmp_path: Path) -> None:
+    folder = stopped_in_the_middle(tmp_path, 13)
+    answer = invoke("compare", "--from-run", folder)
+    assert answer.exit_code == 1
+    assert f"Go on with: tuning resume {folder}" in answer.output
 
 
 def test_another_comparison_cannot_go_on_in_the_same_folder(folder: Path) -> None:
@@ -297,6 +338,35 @@ def test_the_command_compares_models_on_the_cluster(ray_cluster: None, definitio
     assert json.loads(again.stdout)["methods"] == sorted(
         json.loads(again.stdout)["methods"], key=lambda row: row["rank"]
     )
+
+
+def test_running_and_resuming_a_comparison_print_its_report(definition: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    compared = ("--set", "compare.algorithms=[random, optuna]", "--set", "compare.seeds=2")
+    first = invoke("run", definition, *compared, "--run-dir", folder, "--in-process", "--quiet")
+    (folder / "comparison.html").unlink()
+    again = invoke("resume", folder, "--quiet")
+    for answer in (first, again):
+        assert answer.exit_code == 0, answer.output
+        assert answer.stdout.splitlines()[0] == comparison_of(str(folder)).sentence
+        named = [line.split()[-1] for line in answer.stderr.splitlines() if str(folder) in line]
+        assert {Path(path).name for path in named} == {"comparison.html", "curves.parquet", "records"}
+    assert all(Path(path).exists() for path in named)
+    assert not (folder / "leaderboard.csv").exists()
+    plain = json.loads(invoke("resume", folder, "--quiet", "--output", "json").stdout)
+    assert {row["method"] for row in plain["methods"]} == {"random", "optuna"}
+    board = invoke("leaderboard", folder)
+    assert board.exit_code == 2
+    assert f"tuning compare --from-run {folder}" in board.output
+
+
+def test_a_run_that_keeps_no_models_names_no_folder_for_them(definition: Path, tmp_path: Path) -> None:
+    answer = invoke(
+        *("run", definition, "--set", "save_models=false", "--run-dir", tmp_path / "run", "--in-process", "--quiet")
+    )
+    assert answer.exit_code == 0, answer.output
+    assert f"records      {tmp_path / 'run' / 'records'}" in answer.stderr
+    assert "models  " not in answer.stderr
 
 
 def test_the_command_tabulates_and_compares_on_the_table(definition: Path, tmp_path: Path) -> None:

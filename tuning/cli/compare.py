@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -74,6 +74,7 @@ def compare(
 
     Or, without a definition, from finished curves, recorded evaluations or an earlier run; see docs/compare.md.
     """
+    from tuning.cli.output import show_comparison
     from tuning.compare.on_data import comparing, comparison_of, keep
     from tuning.driver.runner import TuneRunner
 
@@ -93,6 +94,7 @@ def compare(
         check_target(html, "--html")
     analysis = {"baseline": baseline, "axis": axis, "unequal": unequal, "alpha": alpha, "margin": margin}
     analysis = {name: value for name, value in analysis.items() if value is not None}
+    result = None
     if from_curves is not None:
         found = _from_curves(from_curves, mode, analysis)
     elif from_table is not None:
@@ -107,9 +109,11 @@ def compare(
         made = comparing(read(definition, **overrides), asked, trials, {})
         runner = TuneRunner(made)
         result = runner.run(run_dir, progress=not quiet, in_process=in_process, resume=resume)
-        keep(result)
-        found = comparison_of(result, **analysis)
-    _show(found, output, html)
+        found = keep(result, **analysis)
+    if html is not None:
+        found.save(html)
+        click.echo(f"report       {html}", err=True)
+    sys.exit(show_comparison(found, output, result))
 
 
 def _one_source(definition: str | None, *others: str | None) -> None:
@@ -157,19 +161,6 @@ def _from_table(
         raise DefinitionError("There are no algorithms to compare; give --algorithms, such as random,optuna.")
     table = Table.read(path, mode)
     return compare_on_table(table, algorithms, seeds or 10, trials, seconds, workers=workers, source=path, **analysis)
-
-
-def _show(found: Comparison, output: str, html: str | None) -> None:
-    if html is not None:
-        found.save(html)
-    if output == "json":
-        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
-    elif output == "csv":
-        click.echo(found.table().to_csv(), nl=False)
-    else:
-        click.echo(found.text())
-    if html is not None:
-        click.echo(f"report       {html}", err=True)
 
 
 @click.command()

@@ -6,7 +6,7 @@ from tuning.errors import DataError, DefinitionError, NoModelError, PlanError, U
 
 ERROR = 1  # the storage or the run failed
 USAGE = 2  # the command line, the definition or the data has to change
-SOME_WITHOUT_MODEL = 3
+SOME_WITHOUT_MODEL = 3  # or some searches of a comparison have not finished
 ALL_WITHOUT_MODEL = 4
 INTERRUPTED = 130  # by Ctrl-C; 143 by SIGTERM. The run can be resumed
 
@@ -23,3 +23,8 @@ def of_models(customers: int, with_model: int) -> int:
     if with_model == customers:
         return 0
     return SOME_WITHOUT_MODEL if with_model else ALL_WITHOUT_MODEL
+
+
+def of_searches(unfinished: int) -> int:
+    """Some searches of a comparison have not finished."""
+    return SOME_WITHOUT_MODEL if unfinished else 0

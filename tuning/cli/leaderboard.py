@@ -6,6 +6,8 @@ import click
 
 from tuning.cli.options import output_option
 from tuning.cli.output import show_leaderboard
+from tuning.errors import PlanError
+from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 
 
@@ -14,4 +16,10 @@ from tuning.runs.results import RunResult
 @output_option
 def leaderboard(run_dir: str, output: str) -> None:
     """Print the leaderboard of the run in folder RUN: one row per customer."""
-    show_leaderboard(RunResult(run_dir), output)
+    result = RunResult(run_dir)
+    if frozen_definition(result.directory).compare is not None:
+        raise PlanError(
+            f"{result.directory.shown} compares algorithms, so it has no leaderboard of models. "
+            f"Its report: tuning compare --from-run {result.directory.shown}"
+        )
+    show_leaderboard(result, output)

@@ -3,25 +3,50 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 import pandas as pd
 
+from tuning.cli import exit_codes
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 from tuning.tracking.settings import how_to_look, tracking_uri_of
 from tuning.wording import shorten
 
+if TYPE_CHECKING:
+    from tuning.compare.comparison import Comparison
 
-def show_finished(result: RunResult, counts: Mapping[str, Any], output: str) -> None:
-    """Print what came of a run: its counts (`RunResult.summary`) as JSON, or its leaderboard and where all is."""
+
+def show_finished(result: RunResult, output: str) -> int:
+    """Print what came of a run: the report of a comparison, else its leaderboard or counts; the exit code."""
+    if frozen_definition(result.directory).compare is not None:
+        from tuning.compare.on_data import keep
+
+        return show_comparison(keep(result), output, result)
+    counts = result.summary()
     if output == "json":
         click.echo(json.dumps(counts))
     else:
         show_leaderboard(result, output)
-        click.echo(_where(result, counts), err=True)
+        click.echo("\n".join(["", *_outcome(counts), *_where(result, ("records", "models"))]), err=True)
+    return exit_codes.of_models(counts["customers"], counts["succeeded"])
+
+
+def show_comparison(found: Comparison, output: str, result: RunResult | None = None) -> int:
+    """Print a comparison and, if it was just run, where all is; the exit code."""
+    if output == "json":
+        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
+    elif output == "csv":
+        click.echo(found.table().to_csv(), nl=False)
+    else:
+        click.echo(found.text())
+        if result is not None:
+            from tuning.compare.on_data import CURVES, PAGE
+
+            click.echo("\n".join(["", *_where(result, (PAGE, CURVES, "records"))]), err=True)
+    return exit_codes.of_searches(0 if found.unfinished is None else found.unfinished.searches)
 
 
 def explain(result: RunResult) -> None:
@@ -83,18 +108,25 @@ def _against_default(counts: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _where(result: RunResult, counts: Mapping[str, Any]) -> str:
+def _outcome(counts: Mapping[str, Any]) -> list[str]:
     without = f", {counts['without_model']} without (the reason is in their row)" if counts["without_model"] else ""
-    lines = [
-        "",
+    return [
         f"{counts['succeeded']} of {counts['customers']} customers have a model{without}; {counts['trials']} trials.",
         *_against_default(counts),
-        f"records      {result.directory.display('records')}",
-        f"models       {result.directory.display('models')}",
-        f"leaderboard  tuning leaderboard {result.directory.shown}",
+    ]
+
+
+def _where(result: RunResult, names: Iterable[str]) -> list[str]:
+    """Where these files and folders of a run are, if they are there, and how to look at it otherwise."""
+    lines = [
+        f"{name.partition('.')[0]:<11}  {result.directory.display(name)}"
+        for name in names
+        if result.directory.exists(name)
     ]
     definition = frozen_definition(result.directory)
+    if definition.compare is None:
+        lines.append(f"leaderboard  tuning leaderboard {result.directory.shown}")
     if definition.mlflow.enabled:
         uri = tracking_uri_of(result.directory, definition.mlflow.tracking_uri)
         lines.append(f"mlflow       {how_to_look(uri, definition.mlflow.experiment or definition.name)}")
-    return "\n".join(lines)
+    return lines

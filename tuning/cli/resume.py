@@ -6,7 +6,6 @@ import sys
 
 import click
 
-from tuning.cli import exit_codes
 from tuning.cli.options import changes_option, output_option, read_changes
 from tuning.cli.output import show_finished
 from tuning.driver.runner import TuneRunner
@@ -20,6 +19,4 @@ from tuning.driver.runner import TuneRunner
 def resume(run_dir: str, changes: tuple[str, ...], quiet: bool, output: str) -> None:
     """Resume the run in folder RUN from its records."""
     result = TuneRunner.resume(run_dir, progress=not quiet, **read_changes(changes))
-    counts = result.summary()
-    show_finished(result, counts, output)
-    sys.exit(exit_codes.of_models(counts["customers"], counts["succeeded"]))
+    sys.exit(show_finished(result, output))

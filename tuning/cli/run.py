@@ -7,7 +7,6 @@ from typing import Unpack
 
 import click
 
-from tuning.cli import exit_codes
 from tuning.cli.options import Overrides, definition_options, output_option, read
 from tuning.cli.output import explain, show_finished
 from tuning.driver.runner import TuneRunner
@@ -37,6 +36,4 @@ def run(
     result = runner.run(run_dir, progress=not quiet, in_process=in_process, resume=again)
     if in_process and options["customer"]:
         explain(result)
-    counts = result.summary()
-    show_finished(result, counts, output)
-    sys.exit(exit_codes.of_models(counts["customers"], counts["succeeded"]))
+    sys.exit(show_finished(result, output))

@@ -9,7 +9,7 @@ from typing import Any
 
 from tuning.compare.analysis.curves import Curves
 from tuning.compare.comparison import Comparison, analyse
-from tuning.compare.studies import curves_of, hold_out_of, options_of
+from tuning.compare.studies import curves_of, hold_out_of, options_of, unfinished_of
 from tuning.definition.compared_methods import Method
 from tuning.definition.definition import Definition, define
 from tuning.definition.yaml_file import read_definition
@@ -102,24 +102,27 @@ def _given(definition: Definition) -> dict[str, object]:
 
 
 def comparison_of(run_dir: str | RunDirectory | RunResult, **options: Any) -> Comparison:
-    """The comparison of a run, also of one that is not finished: of its finished studies.
+    """The comparison of a run; of one that has not ended, of the repetitions that every algorithm has finished.
 
     Args:
         run_dir: the run.
         **options: those of `analyse`; default: the run's own baseline and axis.
+
+    Raises:
+        RunError: it is no comparison, or no repetition is finished yet.
     """
     result = run_dir if isinstance(run_dir, RunResult) else RunResult(run_dir)
     compared = options_of(result)
     options = {"noun": CUSTOMER, "axis": compared.axis, "baseline": compared.baseline, **options}
-    curves = Curves.from_frame(curves_of(result))
-    return analyse(curves, source=result.directory.shown, hold_out_scores=hold_out_of(result), **options)
+    known = {"hold_out_scores": hold_out_of(result), "unfinished": unfinished_of(result)}
+    return analyse(Curves.from_frame(curves_of(result)), source=result.directory.shown, **known, **options)
 
 
-def keep(result: RunResult) -> Comparison:
-    """The comparison of a run, its curves and its page kept in the run directory."""
+def keep(result: RunResult, **options: Any) -> Comparison:
+    """The comparison of a run, its curves and its page kept in the run directory. options: as in `comparison_of`."""
     from tuning.compare.report.page import page
 
-    found = comparison_of(result)
+    found = comparison_of(result, **options)
     sink = io.BytesIO()
     curves_of(result).to_parquet(sink)
     result.directory.write(CURVES, sink.getvalue())

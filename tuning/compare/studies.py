@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import pandas as pd
 
+from tuning.compare.analysis.result import Unfinished
 from tuning.definition.compared_methods import CompareOptions, Method
 from tuning.errors import RunError
 from tuning.planning.studies import compared_id
@@ -27,7 +28,7 @@ def options_of(result: RunResult) -> CompareOptions:
 
 
 def curves_of(result: RunResult) -> pd.DataFrame:
-    """The curves table of a run's finished studies.
+    """The curves table of a run, of the repetitions that every algorithm has finished.
 
     A study that ended without a model failed, whatever its trials: the user has nothing from it.
     """
@@ -39,12 +40,15 @@ def curves_of(result: RunResult) -> pd.DataFrame:
         for method, number, study in _studies(result)
     ]
     if not frames:
-        raise RunError(f"{result.directory.shown} has no finished study yet: resume the run.")
+        raise RunError(
+            f"{result.directory.shown} has no repetition yet that every algorithm has finished. "
+            f"Go on with: tuning resume {result.directory.shown}"
+        )
     return pd.concat(frames, ignore_index=True)
 
 
 def hold_out_of(result: RunResult) -> pd.DataFrame:
-    """The hold-out score of every finished study's winner: columns method, task, seed, score, mode."""
+    """The hold-out score of each of these studies' winners: columns method, task, seed, score, mode."""
     rows = [
         (method.label, study.customer, number, study.test_score, study.mode)
         for method, number, study in _studies(result)
@@ -53,29 +57,38 @@ def hold_out_of(result: RunResult) -> pd.DataFrame:
     return frame.astype({"score": float})
 
 
+def unfinished_of(result: RunResult) -> Unfinished | None:
+    """How much of a comparison is still to run; None when it is complete."""
+    left, planned = len(result.unfinished_studies), len(result.planned)
+    return Unfinished(left, planned, planned - left - sum(1 for _ in _studies(result))) if left else None
+
+
 def _studies(result: RunResult) -> Iterator[tuple[Method, int, StudyRecord]]:
-    """The finished studies of a comparison: method, repetition, record."""
+    """The studies that are compared: method, repetition, record.
+
+    Algorithms are paired by customer and repetition, so one of them that has not finished leaves out the others.
+    """
     options = options_of(result)
-    ended = {record.study: record for record in result.study_records}
-    customers = dict.fromkeys(record.customer for record in ended.values())
+    ended = {record.study: record for record in result.study_records if record.study not in result.unfinished_studies}
+    repetitions = [
+        (customer, number)
+        for customer in dict.fromkeys(sorted(result.planned.values()))
+        for number in range(options.seeds)
+        if all(compared_id(customer, method, number) in ended for method in options.algorithms)
+    ]
     for method in options.algorithms:
-        for customer in customers:
-            for number in range(options.seeds):
-                study = ended.get(compared_id(customer, method, number))
-                if study is not None:
-                    yield method, number, study
+        for customer, number in repetitions:
+            yield method, number, ended[compared_id(customer, method, number)]
 
 
 def _curve(study: StudyRecord, trials: Iterable[TrialRecord]) -> pd.DataFrame:
     """One study's rows of a curves table, in the order in which its trials ended."""
-    rows: list[tuple[object, ...]] = []
-    steps, seconds = 0, 0.0
-    for number, record in enumerate(sorted(trials, key=lambda record: record.told), 1):
-        steps += max(1, sum(step.seconds > 0 for step in record.steps))  # a donor's steps cost this trial nothing
-        seconds += record.seconds + record.suggest_seconds
-        score = math.nan if record.score is None else record.score
-        rows.append((number, score, steps, seconds, record.state))
+    rows: list[tuple[object, ...]] = [
+        (number, record.score, record.spent_steps, record.spent_seconds, record.state)
+        for number, record in enumerate(sorted(trials, key=lambda record: record.told), 1)
+    ]
     if study.status != OK:
-        rows = [(max(1, len(rows)), math.nan, steps, seconds, FAILED)]
+        number, _, *spent, _ = rows[-1] if rows else (1, None, 0, 0.0, FAILED)
+        rows = [(number, math.nan, *spent, FAILED)]
     frame = pd.DataFrame(rows, columns=["trial", "score", "steps", "seconds", "state"])
-    return frame.assign(mode=study.mode)
+    return frame.astype({"score": float}).assign(mode=study.mode)

@@ -212,7 +212,8 @@ class RunSession:
         result = RunResult(self.directory)
         if halt.used_up:
             result.pending = USED_UP.format(limit=self.definition.limits.run_seconds)
-        self.directory.write("leaderboard.csv", result.leaderboard().to_csv(index=False).encode())
+        if self.definition.compare is None:
+            self.directory.write("leaderboard.csv", result.leaderboard().to_csv(index=False).encode())
         if halt.interrupted:
             self._closing_seconds = self.timing.mlflow_interrupted_s
             raise RunInterrupted(halt.interrupted)

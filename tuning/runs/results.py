@@ -144,7 +144,7 @@ class RunResult:
     @cached_property
     def _by_customer(self) -> dict[str, list[StudyRecord]]:
         by_customer: dict[str, list[StudyRecord]] = {}
-        for customer in sorted({*self._plan.studies.values(), *self._plan.ended.values()}):
+        for customer in sorted({*self.planned.values()}):
             by_customer[customer] = []
         for record in self.study_records:
             by_customer.setdefault(record.customer, []).append(record)
@@ -197,11 +197,21 @@ class RunResult:
             "seconds": round(sum(record.seconds for record in self.study_records), 3),
         }
 
+    @cached_property
+    def planned(self) -> dict[str, str]:
+        """Customers by the id of every study of the plan."""
+        return {**self._plan.ended, **self._plan.studies}
+
+    @cached_property
+    def unfinished_studies(self) -> set[str]:
+        """Ids of the studies of the newest owner's plan that have no record of its time yet."""
+        now = read_studies(self.directory, self.directory.list(self.term.records), self._damaged)
+        return set(self._plan.studies) - {record.study for record in now}
+
     @property
     def unfinished(self) -> int:
-        """How many studies of the newest owner's plan have no record of its time yet."""
-        now = read_studies(self.directory, self.directory.list(self.term.records), self._damaged)
-        return len(set(self._plan.studies) - {record.study for record in now})
+        """How many of them there are."""
+        return len(self.unfinished_studies)
 
     def model(self, customer: str, *, allow_pickle: bool = False) -> CustomerModel:
         """A customer's best model, checked against the recorded digest.
