@@ -13,7 +13,6 @@ import numpy as np
 from tuning.errors import DefinitionError
 from tuning.evaluation.fast_scores import quick_score
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
-from tuning.user_code import user_function
 from tuning.wording import did_you_mean
 
 DEFAULT_METRIC = {
@@ -189,11 +188,10 @@ def score_range(name: str) -> tuple[float, float]:
     return -math.inf, 1.0 if name.startswith(UP_TO_1) else math.inf
 
 
-def needs_probabilities(name: str, task: str) -> bool:
-    """Whether a classifier without probabilities cannot be scored by a metric."""
-    if ":" in name:
-        in_file = name.partition(":")[0].endswith(".py")
-        return not in_file and bool(getattr(user_function(name), "needs_proba", False))
+def needs_probabilities(name: str, task: str, function: Callable[..., float] | None = None) -> bool:
+    """Whether a classifier without probabilities cannot be scored by a metric; function: where it is the user's own."""
+    if function is not None:
+        return bool(getattr(function, "needs_proba", False))
     classes = 2 if task == BINARY else 3
     y = np.arange(6) % classes
     decision = y - 0.5 if classes == 2 else np.eye(3)[y]

@@ -36,7 +36,27 @@ def resolve_objective(objective: str | Objective, directory: RunDirectory | None
     found = load_function(objective, directory) if isinstance(objective, str) else objective
     if not callable(found):
         raise DefinitionError(f"objective: {objective!r} is not a function.")
+    _check_signature(found)
     return found
+
+
+def _check_signature(objective: Objective) -> None:
+    """`DefinitionError` where a trial could only end in a `TypeError`."""
+    try:
+        wanted = inspect.signature(objective).parameters.values()
+    except (TypeError, ValueError):  # it does not say
+        return
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [each.name for each in wanted if each.default is inspect.Parameter.empty and each.kind not in several]
+    name = getattr(objective, "__name__", repr(objective))
+    if not wanted:
+        raise DefinitionError(f"objective: {name} takes no argument; it is given the configuration.")
+    strange = [each for each in needed if each not in OFFERED]
+    if strange and len(wanted) > 1:
+        raise DefinitionError(
+            f"objective: {name} wants {strange[0]!r}, which a trial does not have; it is given {', '.join(OFFERED)}. "
+            "Give it a default, or another name."
+        )
 
 
 class PortableFunction:

@@ -117,7 +117,8 @@ class _Ending:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, Exception) or isinstance(error, StorageError):
+        # A sys.exit() of the user's model or metric is its study's end, and not the program's.
+        if not isinstance(error, Exception | SystemExit) or isinstance(error, StorageError):
             return False
         known = isinstance(error, CustomerError | StudyError)
         reason = str(error) if known else f"{type(error).__name__}: {error}"[:500]

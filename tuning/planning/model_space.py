@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -104,12 +104,19 @@ def _composed(models: Members) -> SearchSpace:
 
 
 def check_models(
-    space: SearchSpace, own: Mapping[str, Family], task: str, metric: str
+    space: SearchSpace,
+    own: Mapping[str, Family],
+    task: str,
+    metric: str,
+    function: Callable[..., float] | None = None,
 ) -> tuple[SearchSpace, tuple[str, ...]]:
-    """The space with the models that can do it, and what was left out and why; `PlanError` when none is left."""
+    """The space with the models that can do it, and what was left out and why; `PlanError` when none is left.
+
+    own: the families of the user's own models. function: the metric, where it is the user's own.
+    """
     refused: dict[str, str] = {}
     chosen = parameters_by_model(space)
-    probabilities = task != REGRESSION and needs_probabilities(metric, task)
+    probabilities = task != REGRESSION and needs_probabilities(metric, task, function)
     for name in chosen:
         family = own.get(name) or find_family(name)
         reason = _refusal(family, space, name, task, metric, probabilities)
@@ -145,7 +152,7 @@ def check_configurations(space: SearchSpace, own: Mapping[str, Family], task: st
                 family.fit(config, _few_rows(task), Task(task, CLASSES[task]), 0, 1)
             except DefinitionError:
                 raise
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 # An unknown name is a TypeError, and what scikit-learn says of a wrong value is one and a ValueError.
                 # Nothing else is proved by these rows: real ones may do.
                 if isinstance(error, TypeError) and (name not in own or isinstance(error, ValueError)):

@@ -52,6 +52,7 @@ def idle_settings(spec: RunSpec, schedulers: Sequence[SchedulerSpec], code: OwnC
         *_slots(definition),
         *_nothing_varies(spec.space, definition),
         *_plateaus(spec, code),
+        *_known_scores(definition),
         *(note for each in schedulers for note in _never_due(each, longest_trials(spec, code, each.mutates))),
     ]
 
@@ -109,8 +110,20 @@ def _never_due(scheduler: SchedulerSpec, steps: dict[str, int]) -> Iterator[str]
         yield f"{said}{whose}, so none of these is ever {then}."
 
 
+def _known_scores(definition: Definition) -> Iterator[str]:
+    """Scores of a warm start that an algorithm cannot learn from."""
+    compared = definition.compare
+    methods = [definition.algorithm] if compared is None else [method.algorithm for method in compared.algorithms]
+    deaf = [method.name for method in methods if "evaluated" not in method.learns]
+    if deaf and any(entry.score is not None for entry in definition.warm_start):
+        yield f"warm_start: {', '.join(dict.fromkeys(deaf))} learns nothing from known scores."
+
+
 def _plateaus(spec: RunSpec, code: OwnCode) -> Iterator[str]:
     """Stopping rules that wait for longer than there is anything to wait for."""
+    compared = spec.definition.compare
+    if compared is not None and compared.seconds is not None and "study_time" in (spec.definition.stop or {}):
+        yield "stop.study_time: no effect, since `compare.seconds` is the time of a study."
     longest = max(longest_trials(spec, code, growing=True).values(), default=0)
     for rule in spec.stop:
         if isinstance(rule, StudyPlateauSpec) and rule.trials >= spec.definition.trials:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from schedulers import stopping
 from schedulers.stopping import RuleSpec
@@ -15,7 +15,6 @@ from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
 from tuning.evaluation.metrics import resolve_metric
-from tuning.models.base import Family
 from tuning.planning.model_space import check_models, space_of
 from tuning.preprocessing.splitting import STRATIFIED
 from tuning.preprocessing.task import REGRESSION, guess_task
@@ -32,7 +31,7 @@ def resolve(definition: Definition, customers: Sequence[Customer], code: OwnCode
         _check_task(definition, task)
         if definition.metric is None:
             notes.append(f"metric {metric!r} is the default for {task}; set `metric` to choose.")
-    space, left_out = resolve_space(definition, task, metric, code.families)
+    space, left_out = resolve_space(definition, task, metric, code)
     spec = RunSpec(
         definition=definition,
         task=task,
@@ -45,7 +44,7 @@ def resolve(definition: Definition, customers: Sequence[Customer], code: OwnCode
 
 
 def resolve_space(
-    definition: Definition, task: str | None, metric: str, own: Mapping[str, Family]
+    definition: Definition, task: str | None, metric: str, code: OwnCode
 ) -> tuple[SearchSpace, tuple[str, ...]]:
     """The search space, and notes on models that were left out of it because they cannot do what is asked."""
     if task is None:
@@ -55,7 +54,7 @@ def resolve_space(
         space = space_of(definition.search_space, definition.models, task)
     except SpaceError as error:
         raise PlanError(f"search_space: {error}") from error
-    return check_models(space, own, task, metric)
+    return check_models(space, code.families, task, metric, code.metric)
 
 
 def _stopping_rules(definition: Definition) -> tuple[RuleSpec, ...]:

@@ -31,7 +31,7 @@ def make_studies(spec: RunSpec, customers: Sequence[Customer], code: OwnCode) ->
         if options is None or options.search_space is None or (key := _space_key(options.search_space)) in spaces:
             continue
         other = spec.definition.model_copy(update={"search_space": options.search_space})
-        spaces[key] = resolve_space(other, spec.task, spec.metric, code.families)[0]
+        spaces[key] = resolve_space(other, spec.task, spec.metric, code)[0]
     return tuple(study for customer in customers for study in _of_customer(spec, customer, spaces))
 
 

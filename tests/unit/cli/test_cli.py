@@ -228,6 +228,22 @@ def test_users_code_that_exits_does_not_pass_for_success(customers: Path, tmp_pa
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_model_that_exits_in_its_last_fit_ends_its_study_only(customers: Path, tmp_path: Path) -> None:
+    """Trials fit two thirds of the rows that the winner is fitted on."""
+    (tmp_path / "mine.py").write_text(
+        "import sys\nfrom sklearn.dummy import DummyClassifier\n\nclass Ends(DummyClassifier):\n"
+        "    def fit(self, X, y, sample_weight=None):\n"
+        "        return sys.exit() if len(X) > 80 else super().fit(X, y, sample_weight)\n"
+    )
+    (tmp_path / "d.yaml").write_text(
+        f"data: {customers}\ntarget: churned\nmodels: [mine.py:Ends]\nsave_models: false\nmlflow: off\n"
+    )
+    answer = tuning("run", tmp_path / "d.yaml", "--run-dir", tmp_path / "run", "--quiet", "--in-process")
+    assert answer.exit_code == 4, answer.output
+    rows = json.loads(tuning("leaderboard", tmp_path / "run", "--output", "json").stdout.splitlines()[-1])
+    assert "SystemExit" in json.dumps(rows)
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [

@@ -124,6 +124,33 @@ def test_an_objective_that_cannot_be_found_is_refused_by_the_plan(tmp_path: Path
         notes_of_objective(objective=f"{tmp_path / 'mine.py'}:los")
 
 
+def alone() -> float:
+    return 0.0
+
+
+def misnamed(config: dict[str, float], model: object) -> float:
+    return 0.0
+
+
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        (alone, "objective: alone takes no argument; it is given the configuration."),
+        (misnamed, "objective: misnamed wants 'model', which a trial does not have; it is given config, data, seed"),
+    ],
+)
+def test_an_objective_that_cannot_be_called_is_refused(objective: Any, message: str) -> None:
+    with pytest.raises(DefinitionError, match=re.escape(message)):
+        notes_of_objective(objective=objective)
+
+
+def test_a_metric_of_probabilities_leaves_out_models_without_them(tmp_path: Path) -> None:
+    (tmp_path / "cost.py").write_text("def cost(y, proba):\n    return 1.0\ncost.needs_proba = True\n")
+    fields = {"data": frame(y=["a", "b"] * 6), "task": "binary", "metric": f"{tmp_path / 'cost.py'}:cost"}
+    with pytest.raises(PlanError, match=r"'svm' has no probabilities, which 'cost\.py:cost' needs"):
+        notes(**fields, search_space="svm")
+
+
 # --- what cannot come to pass -------------------------------------------------------------------
 
 
@@ -144,6 +171,10 @@ def test_an_objective_that_cannot_be_found_is_refused_by_the_plan(tmp_path: Path
         (
             {"placement": "spread", "limits": {"trial_seconds": 9}},
             "limits.trial_seconds: no effect in spread placement",
+        ),
+        (
+            {"warm_start": [{"config": {}, "score": 1.0}], "algorithm": "sobol"},
+            "warm_start: sobol learns nothing from known scores.",
         ),
         ({"slots": 5000}, "slots: 5000 trials at once on the"),
     ],
