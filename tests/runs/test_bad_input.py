@@ -173,7 +173,7 @@ def test_classes_that_cannot_be_learned(tmp_path: Path) -> None:
     )
     assert len(board) == len(targets)
     assert set(board[board["status"] == "ok"].index) == {"good", "true and false"}
-    assert board.loc["three", "reason"] == "the target 'y' holds 3 classes, the task is binary."
+    assert board.loc["three", "reason"] == "the target 'y' holds 3 classes ('x', 'y', 'z'), the task is binary."
     assert "holds a single class ('no')" in board.loc["single", "reason"]
     assert "single class" in board.loc["one yes", "reason"] or "1 row" in board.loc["one yes", "reason"]
     assert "0 rows with a target" in board.loc["missing", "reason"]

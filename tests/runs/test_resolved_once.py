@@ -22,7 +22,7 @@ def test_workers_resolve_nothing_again(tmp_path: Path, monkeypatch: pytest.Monke
         str(tmp_path / "run"),
     )
     owned.lease.release()
-    for name in ("space_of", "check_models", "resolve_metric", "guess_task"):
+    for name in ("space_of", "check_models", "resolve_metric", "agreed_task"):
         monkeypatch.delattr(f"tuning.planning.resolution.{name}")
     for shard in range(len(owned.plan.shards)):
         work_shard(owned.directory, owned.term, shard, lambda _: None)

@@ -102,10 +102,28 @@ def _against_default(counts: Mapping[str, Any]) -> list[str]:
     compared, worse = counts["compared_with_default"], counts["worse_than_default"]
     if not compared:
         return []
+    if not worse:
+        return [f"None of the {compared} winners that beat the default in the search scores below it on the hold-out rows."]
     return [
         f"{worse} of the {compared} winners that beat the default in the search ({100 * worse / compared:.0f} %) score "
         "below it on the hold-out rows. More rows, more folds or `winner: one_standard_error` reduce this."
     ]
+
+
+def _too_good(counts: Mapping[str, Any]) -> list[str]:
+    found = counts["too_good"]
+    if not found:
+        return []
+    models = "1 model is" if found == 1 else f"{found} models are"
+    return [f"{models} perfect on every fold. A column may tell the target: find it, and leave it out with `drop`."]
+
+
+def _positive(counts: Mapping[str, Any]) -> list[str]:
+    if counts["positive"] is None:
+        return []
+    others = counts["other_positive"]
+    more = f"; another one for {others} customers (column `positive`)" if others else ""
+    return [f"positive     {counts['positive']!r}, the class that probability, precision and recall are about{more}"]
 
 
 def _outcome(counts: Mapping[str, Any]) -> list[str]:
@@ -113,6 +131,8 @@ def _outcome(counts: Mapping[str, Any]) -> list[str]:
     return [
         f"{counts['succeeded']} of {counts['customers']} customers have a model{without}; {counts['trials']} trials.",
         *_against_default(counts),
+        *_too_good(counts),
+        *_positive(counts),
     ]
 
 

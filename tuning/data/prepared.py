@@ -112,10 +112,11 @@ class CustomerData:
 
     def prepared(self, customer: Customer) -> StudyData:
         """The customer's rows checked and split for its study; `CustomerError` says why they cannot be used."""
-        assert self.spec.task is not None
+        spec = self.spec
+        assert spec.task is not None
         rows = self.rows(customer)
         frame = self.code.frame(rows)
-        data = study_data(frame, self.spec.definition, self.spec.task, customer.id, self.code.families)
+        data = study_data(frame, spec.definition, spec.task, customer.id, self.code.families, spec.positive)
         preparation = self.code.preparation(rows)
         if preparation is not None:
             data = replace(data, preparation=preparation, example=preparation.example)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from tuning.data.loading import Loader
 from tuning.data.prepared import OwnCode
 from tuning.data.reading import is_parquet, read_frame
 from tuning.errors import CustomerError
+from tuning.evaluation.study_data import one_column_hint
 from tuning.wording import did_you_mean, name_list
 
 if TYPE_CHECKING:
@@ -30,29 +32,69 @@ LOOKED_AT = 20  # customers at most
 ROWS = 100_000  # of a file
 
 
-def sample_target(definition: Definition, customers: Sequence[Customer], code: OwnCode) -> tuple[pd.Series | None, str]:
-    """The targets of some of the largest customers, and whose they are; (None, why not) when none can be had."""
-    import pandas as pd
+@dataclass(frozen=True)
+class TargetSample:
+    """The targets of some of the largest customers.
 
+    Attributes:
+        targets: by customer, where it has enough rows with a target.
+        reason: why the others have none, with an example; empty when there are no others.
+        absent: that no table which was read has the column, as a sentence; empty when one has it, or none was read.
+        whole: whether these are all customers that have a usable target, with all of their rows.
+    """
+
+    targets: Mapping[str, pd.Series]
+    reason: str = ""
+    absent: str = ""
+    whole: bool = False
+
+    @property
+    def names(self) -> str:
+        """Whose targets they are, as in `customers 'a', 'b'`."""
+        return f"customer{'s' if len(self.targets) > 1 else ''} {', '.join(map(repr, self.targets))}"
+
+
+def sample_target(
+    definition: Definition, customers: Sequence[Customer], code: OwnCode, enough: int = ENOUGH
+) -> TargetSample:
+    """A look at the target of the largest customers, until enough of them have a usable one."""
     target = definition.target
     found: dict[str, pd.Series] = {}
-    reason = "there is no customer"
-    for customer, frame in sample_frames(definition, customers, code):
+    reason, absent, read, lacking = "there is no customer", "", 0, 0
+    whole = len(customers) <= LOOKED_AT and definition.prepare is None
+    for number, (customer, frame) in enumerate(sample_frames(definition, customers, code), start=1):
         if isinstance(frame, CustomerError):
             reason = f"customer {customer.id!r}: {frame}"
-        elif target not in frame.columns:
-            hint = did_you_mean(target, frame.columns)
+            continue
+        read += 1
+        whole = whole and (len(frame) < ROWS if customer.rows is None else len(frame) == customer.rows)
+        if target not in frame.columns:
+            lacking += 1
+            hint = did_you_mean(target, frame.columns) + separator_hint(frame.columns)
             reason = f"customer {customer.id!r} has no column {target!r}.{hint} There are {name_list(frame.columns)}"
+            absent = absent or f"{reason}."
         elif frame[target].notna().sum() < definition.min_rows:
             reason = f"customer {customer.id!r} has fewer than {definition.min_rows} rows with a target {target!r}"
+        elif not _comparable(frame[target]):
+            reason = f"customer {customer.id!r} has lists or the like in its target {target!r}"
         else:
             found[customer.id] = frame[target]
-            if len(found) == ENOUGH:
+            if len(found) == enough:
+                whole = whole and number == len(customers)
                 break
-    if not found:
-        return None, reason
-    names = ", ".join(map(repr, found))
-    return pd.concat(list(found.values()), ignore_index=True), f"customer{'s' if len(found) > 1 else ''} {names}"
+    if lacking < read:
+        absent = ""
+    elif lacking > 1:
+        absent = f"none of the {lacking} customers looked at has the column; {absent}"
+    return TargetSample(found, reason, absent, whole)
+
+
+def _comparable(values: pd.Series) -> bool:
+    try:
+        values.nunique()
+    except TypeError:
+        return False
+    return True
 
 
 def sample_frames(

@@ -103,6 +103,11 @@ class Definition(Options):
     task: Literal["auto", "regression", "binary", "multiclass"] = Field(
         "auto", description="What is predicted. `auto` guesses it from the target."
     )
+    positive: str | int | float | bool | None = Field(
+        None,
+        description="Positive class of a `binary` task, whose probability, precision and recall are meant. By default "
+        "the one called true, yes or 1, else the rarer one.",
+    )
     metric: str | None = Field(
         None,
         description="What a model is scored by: a scikit-learn scorer or `package.module:function`. The default "
@@ -255,6 +260,13 @@ class Definition(Options):
             if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < float("inf"):
                 raise ValueError(f"the weight of class {label!r} is {weight!r}; a number above 0 is expected")
         return dict(value)
+
+    @field_validator("positive", mode="before")
+    @classmethod
+    def _positive(cls, value: Any) -> Any:
+        if value is not None and not isinstance(value, str | int | float | bool):
+            raise ValueError(f"{value!r} is not a class; a text, a number, true or false is expected")
+        return value
 
     @field_validator("objective", mode="plain")
     @classmethod

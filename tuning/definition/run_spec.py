@@ -27,6 +27,7 @@ class RunSpec:
         mode: the metric's better direction, "max" or "min".
         space: the run's search space, without models that cannot do the task. A customer may have another one.
         stop: the stopping rules of every study, the seconds of a comparison among them.
+        positive: the positive class of a binary task; None where no customer looked at has two classes.
     """
 
     definition: Definition
@@ -35,6 +36,7 @@ class RunSpec:
     mode: Mode
     space: SearchSpace
     stop: tuple[RuleSpec, ...]
+    positive: str | int | float | bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the definition as plain values."""
@@ -44,6 +46,7 @@ class RunSpec:
             "mode": self.mode,
             "space": self.space.to_dict(),
             "stop": {rule.name: rule.to_dict() for rule in self.stop},
+            "positive": self.positive,
         }
 
     @classmethod
@@ -56,4 +59,5 @@ class RunSpec:
             mode=values["mode"],
             space=SearchSpace.from_dict(values["space"]),
             stop=stopping.parse(values["stop"]),
+            positive=values.get("positive"),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,12 @@ class Progress:
             if self.done_studies == self.n_studies:
                 self._bar.total = self._bar.n  # customers without usable data had fewer trials than planned
             self._bar.close()
+
+    def tell(self, sentences: Iterable[str]) -> None:
+        """Show what should be read before the first result, a line each."""
+        if self.shown:
+            for sentence in sentences:
+                print(sentence, file=sys.stderr)
 
     def says(self, what: str) -> None:
         """Show what takes its time before the first result."""

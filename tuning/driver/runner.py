@@ -156,6 +156,7 @@ class RunSession:
     def execute(self, progress: bool, in_process: bool = False) -> RunResult:
         """Work until nothing is left; or until somebody wants it to stop, which is an error of its own."""
         bar = Progress(self.plan.n_trials, len(self.plan.studies), shown=progress)
+        bar.tell(f"note: {note}" for note in self.plan.notes)
         try:
             with contextlib.ExitStack() as stack:
                 lease = stack.enter_context(self.owned.lease)

@@ -73,7 +73,11 @@ class Metric:
             labels = np.asarray(self.task.classes)
             truth, values = labels[y], labels[values]
         if wanted[:1] == ("estimator",):
-            shim = _shim_classes()[self.task.classification](prediction, len(self.task.classes), self.task.classes)
+            if self.task.classification:
+                prediction, labels = _sorted_by_label(prediction, labels)
+                shim = _shim_classes()[True](prediction, len(labels), labels)
+            else:
+                shim = _shim_classes()[False](prediction, 0)
             return float(function(shim, _Rows(len(y)), truth, **extra))
         if getattr(function, "needs_proba", False):
             if prediction.proba is None:
@@ -94,6 +98,18 @@ class Metric:
             return math.isfinite(self.score(y, Prediction(values=y, proba=proba)))
         except ValueError:
             return False
+
+
+def _sorted_by_label(prediction: Prediction, labels: np.ndarray) -> tuple[Prediction, np.ndarray]:
+    """A prediction with its classes in the order that a classifier of scikit-learn gives them, and the labels so."""
+    ordered, order = np.unique(labels, return_index=True)
+    if (order == np.arange(len(order))).all():
+        return prediction, labels
+    proba = None if prediction.proba is None else prediction.proba[:, order]
+    decision = prediction.decision
+    if decision is not None:
+        decision = -decision if decision.ndim == 1 else decision[:, order]
+    return Prediction(np.argsort(order)[prediction.values], proba, decision), ordered
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -17,15 +17,15 @@ from tuning.evaluation.metrics import Metric
 from tuning.models.base import FRAME, Family, Matrix, SteppedFamily
 from tuning.models.preparation import Preparation
 from tuning.models.registry import family as find_family
+from tuning.preprocessing.classes import ClassWeights, Label, class_weights, find_label
 from tuning.preprocessing.columns import Column, RawColumns, all_columns, read_columns
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.roles import (
-    ClassWeights,
     check_plain,
-    class_weights,
     encode_target,
     read_groups,
     read_moments,
+    read_target,
     read_weights,
 )
 from tuning.preprocessing.splitting import AUTO, GROUP, Split, split_rows
@@ -111,14 +111,22 @@ class StudyData:
         weight = None if self.weight is None else self.weight[rows]
         if self.class_weight is None or not self.task.classification:
             return weight
-        by_class = class_weights(self.class_weight, self.y[rows], self.task)[self.y[rows]]
+        by_class = class_weights(self.class_weight, self.y[rows], self.task.classes)[self.y[rows]]
         return by_class if weight is None else weight * by_class
 
 
 def study_data(
-    frame: pd.DataFrame, definition: Definition, task: str, customer: str, own: Mapping[str, Family] | None = None
+    frame: pd.DataFrame,
+    definition: Definition,
+    task: str,
+    customer: str,
+    own: Mapping[str, Family] | None = None,
+    positive: Label | None = None,
 ) -> StudyData:
-    """One customer's rows as the definition wants them; `CustomerError` says why they cannot be used."""
+    """One customer's rows as the definition wants them; `CustomerError` says why they cannot be used.
+
+    positive: the run's positive class, which a customer must have only when the definition names it.
+    """
     assert definition.target is not None
     split = definition.split
     return prepare_data(
@@ -137,6 +145,8 @@ def study_data(
         class_weight=definition.class_weight,
         own=own,
         dates=definition.dates,
+        positive=positive if definition.positive is None else definition.positive,
+        positive_required=definition.positive is not None,
     )
 
 
@@ -157,12 +167,14 @@ def prepare_data(
     class_weight: ClassWeights | None = None,
     own: Mapping[str, Family] | None = None,
     dates: str | None = None,
+    positive: Label | None = None,
+    positive_required: bool = False,
 ) -> StudyData:
     """Check and split one customer's frame; `CustomerError` says what is wrong with it.
 
     Rows without a target are left out. kind, along: how rows are split, and the column of groups or moments.
     weight: column of sample weights. class_weight: "balanced" or label to weight. dates: how dates in text are
-    written, None to guess.
+    written, None to guess. positive, positive_required: as in `encode_target`.
     """
     for role, name in (("target", target), ("split column", along), ("weight", weight)):
         if name is not None and name not in frame.columns:
@@ -171,12 +183,13 @@ def prepare_data(
                 f"the {role} {name!r} is not among the columns: {shown}.{separator_hint(frame.columns)}"
             )
     check_plain(frame[target])
-    known = frame[target].notna().to_numpy()
+    values, note = read_target(frame[target], task)
+    known = values.notna().to_numpy()
     if not known.all():
-        frame = frame[known]
+        frame, values = frame[known], values[known]
     if len(frame) < min_rows:
         raise CustomerError(f"{len(frame)} rows with a target, fewer than min_rows: {min_rows}.")
-    y, found = encode_target(frame[target], task)
+    y, found = encode_target(values, task, positive, required=positive_required)
     names = [name for name in (features or frame.columns) if name != target and name not in drop]
     absent = [name for name in names if name not in frame.columns]
     if absent:
@@ -208,10 +221,26 @@ def prepare_data(
         split=split,
         weight=None if weight is None else read_weights(frame[weight]),
         class_weight=class_weight,
-        notes=(*((f"left out: {', '.join(left_out)}",) if left_out else ()), *usable.notes),
+        notes=tuple(
+            filter(None, (note, *_label_notes(found, positive, class_weight), _left_out(left_out), *usable.notes))
+        ),
         own=own or {},
         example=frame[:EXAMPLE_ROWS][[column.name for column in columns]],
     )
+
+
+def _left_out(columns: Sequence[str]) -> str:
+    return f"left out: {', '.join(columns)}" if columns else ""
+
+
+def _label_notes(task: Task, positive: Label | None, weights: ClassWeights | None) -> Iterator[str]:
+    """What was said about classes that this customer does not have."""
+    if task.positive is not None and positive is not None and find_label(positive, task.classes) is None:
+        yield f"the positive class is {task.positive!r} here, as there is no {positive!r}"
+    if isinstance(weights, Mapping) and task.classification:
+        absent = [label for label in weights if find_label(label, task.classes) is None]
+        if absent:
+            yield f"class_weight names {name_list(absent)}, which this customer does not have"
 
 
 def keep_scorable_folds(data: StudyData, metric: Metric) -> StudyData:

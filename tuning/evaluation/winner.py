@@ -21,6 +21,9 @@ from tuning.records.schema import FAILED, FINISHED, STOPPED, Config, TrialRecord
 from tuning.seeds import trial_seed
 
 
+BELIEVABLE_ROWS = 50  # with fewer rows, folds without a single error are no surprise
+
+
 @dataclass(frozen=True)
 class StudyOutcome:
     """A study's winner, or the reason why there is none; scores in the metric's own direction."""
@@ -99,13 +102,14 @@ def conclude(
     if outcome.default is not None:
         same = outcome.default.trial == outcome.winner.trial
         default_score = test_score if same else _refit(outcome.default, data, metric, customer)[1]
+    notes = (note, _refit_note(outcome.winner), _leak_note(outcome, data, metric), *data.notes)
     return StudyOutcome(
         outcome.winner,
         outcome.default,
         test_score=test_score,
         default_test_score=default_score,
         model=model,
-        notes="; ".join(filter(None, (note, _refit_note(outcome.winner), *data.notes))) or None,
+        notes="; ".join(filter(None, notes)) or None,
     )
 
 
@@ -156,6 +160,21 @@ def stages_of(record: TrialRecord) -> list[Stage]:
 def _refit_note(record: TrialRecord) -> str:
     stages = stages_of(record)
     return f"the winner was refitted along the {len(stages)} stages of its schedule" if len(stages) > 1 else ""
+
+
+def is_too_good(metric: str, score: float | None, error: float | None, rows: int) -> bool:
+    """Whether a model is perfect on every fold, which of real rows only a column can be that tells the target.
+
+    metric: a scorer's name; nothing is known of a user's own function. score, error: `cv_score` and `cv_error`.
+    """
+    perfect = 0.0 if metric.startswith("neg_") else 1.0
+    return ":" not in metric and rows >= BELIEVABLE_ROWS and score == perfect and error == 0.0
+
+
+def _leak_note(outcome: StudyOutcome, data: StudyData, metric: Metric) -> str:
+    score = None if outcome.winner is None else outcome.winner.score
+    too_good = is_too_good(metric.name, score, outcome.cv_error, len(data.y))
+    return f"{metric.name} is exactly {score:g} on every fold: a column may tell the target" if too_good else ""
 
 
 def parameters(config: Config) -> dict[str, Any]:

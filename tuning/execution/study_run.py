@@ -215,7 +215,13 @@ def study_record(
         versions=versions(),
         error=error,
         notes=outcome.notes,
+        positive=_positive(data),
     )
+
+
+def _positive(data: TrialData) -> str | None:
+    label = data.task.positive if isinstance(data, StudyData) else None
+    return None if label is None else str(label)
 
 
 def unblock_sigterm() -> None:

@@ -78,6 +78,7 @@ class Plan:
             "studies": len(self.studies),
             "trials": self.n_trials,
             "task": self.spec.task,
+            "positive": self.spec.positive,
             "metric": self.spec.metric,
             "mode": self.spec.mode,
             "algorithm": self._names("algorithm"),
@@ -88,6 +89,10 @@ class Plan:
             "core_seconds": round(self.core_seconds, 1),
             "notes": list(self.notes),
         }
+
+    @property
+    def _positive(self) -> str:
+        return "" if self.spec.positive is None else f" (positive class {self.spec.positive!r})"
 
     def _placed(self) -> str:
         if self.placement == SPREAD:
@@ -119,7 +124,7 @@ class Plan:
             f"customers   {facts['customers']}",
             f"studies     {facts['studies']} ({self._each})",
             f"trials      {facts['trials']} ({self.spec.definition.trials} per study)",
-            f"task        {facts['task'] or 'objective'}",
+            f"task        {facts['task'] or 'objective'}{self._positive}",
             f"metric      {facts['metric']} ({facts['mode']})",
             f"placement   {self._placed()}",
             f"cost        about {_duration(self.core_seconds)} of one core, {_duration(wall)} here (a rough guess)",

@@ -10,25 +10,27 @@ from schedulers.stopping import RuleSpec
 from search_spaces import SearchSpace, SpaceError
 from tuning.data.customers import Customer
 from tuning.data.prepared import OwnCode
-from tuning.data.sampling import sample_target
+from tuning.data.sampling import ENOUGH, TargetSample, sample_target
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
 from tuning.evaluation.metrics import resolve_metric
 from tuning.planning.model_space import check_models, space_of
+from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
+from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.splitting import STRATIFIED
-from tuning.preprocessing.task import REGRESSION, guess_task
+from tuning.preprocessing.task import BINARY, REGRESSION, agreed_task
 from tuning.user_code import is_file
+from tuning.wording import did_you_mean, name_list
 
 
 def resolve(definition: Definition, customers: Sequence[Customer], code: OwnCode) -> tuple[RunSpec, list[str]]:
     """The spec of a definition, and notes on what was chosen for the user; `PlanError` says what cannot work."""
     notes: list[str] = []
-    task, metric = None, definition.metric or "objective"
+    task, metric, positive = None, definition.metric or "objective", None
     if definition.objective is None:
-        task = definition.task if definition.task != "auto" else _guess(definition, customers, code, notes)
+        task, positive = _predicted(definition, customers, code, notes)
         metric = _metric(definition, task, code)
-        _check_task(definition, task)
         if definition.metric is None:
             notes.append(f"metric {metric!r} is the default for {task}; set `metric` to choose.")
     space, left_out = resolve_space(definition, task, metric, code)
@@ -39,6 +41,7 @@ def resolve(definition: Definition, customers: Sequence[Customer], code: OwnCode
         mode=definition.mode if definition.objective is not None or definition.own_metric else "max",
         space=space,
         stop=_stopping_rules(definition),
+        positive=positive,
     )
     return spec, [*notes, *left_out]
 
@@ -66,16 +69,52 @@ def _stopping_rules(definition: Definition) -> tuple[RuleSpec, ...]:
     return (*(rule for rule in rules if rule.name != limit.name), limit)
 
 
-def _guess(definition: Definition, customers: Sequence[Customer], code: OwnCode, notes: list[str]) -> str:
-    values, where = sample_target(definition, customers, code)
-    if values is None:
-        raise PlanError(
-            f"no usable target {definition.target!r} to look at: {where.rstrip('.')}. "
-            "Correct `target` or `data`, or set `task`."
-        )
-    task, why = guess_task(values)
-    notes.append(f"task {task!r} is guessed from the target of {where}: {why}; set `task` to choose.")
-    return task
+def _predicted(
+    definition: Definition, customers: Sequence[Customer], code: OwnCode, notes: list[str]
+) -> tuple[str, Label | None]:
+    """The task and its positive class, each given or guessed from some of the largest customers, and notes on that."""
+    named = (definition.positive, definition.class_weight) != (None, None)
+    look = definition.task in ("auto", BINARY) or named  # else one customer shows whether the column is there
+    sample = sample_target(definition, customers, code, ENOUGH if look else 1)
+    if sample.absent:
+        raise PlanError(f"target: {sample.absent} Correct `target` or `data`.")
+    task: str = definition.task
+    if task == "auto":
+        if not sample.targets:
+            raise PlanError(
+                f"no usable target {definition.target!r} to look at: {sample.reason.rstrip('.')}. "
+                "Correct `target` or `data`, or set `task`."
+            )
+        task, why = agreed_task(sample.targets)
+        notes.append(f"task {task!r} is guessed from the target of {sample.names}: {why}; set `task` to choose.")
+    _check_task(definition, task)
+    return task, _positive(definition, task, sample, notes)
+
+
+def _positive(definition: Definition, task: str, sample: TargetSample, notes: list[str]) -> Label | None:
+    """The positive class as the data has it; what is said about classes that no customer has is refused."""
+    if task == REGRESSION:
+        return None
+    targets = [read_target(values, task)[0] for values in sample.targets.values()]
+    labels = dict.fromkeys(label for values in targets for label in read_classes(values.dropna())[1])
+    weights = definition.class_weight if isinstance(definition.class_weight, Mapping) else {}
+    for key, wanted in [("positive", definition.positive), *(("class_weight", label) for label in weights)]:
+        if wanted is None or not labels or find_label(wanted, labels) is not None:
+            continue
+        said = f"{key}: no class {wanted!r} in the target of {sample.names}"
+        if sample.whole:
+            raise PlanError(f"{said}.{did_you_mean(wanted, labels)} There are {name_list(labels)}.")
+        notes.append(f"{said}, which were looked at; there are {name_list(labels)}.")
+    if task != BINARY:
+        return None
+    if definition.positive is not None:
+        found = find_label(definition.positive, labels)
+        return definition.positive if found is None else found
+    guess = guess_positive(targets)
+    if guess is None:
+        return None
+    notes.append(f"positive class {guess[0]!r} is guessed: {guess[1]}; set `positive` to choose.")
+    return guess[0]
 
 
 def _metric(definition: Definition, task: str, code: OwnCode) -> str:
@@ -91,6 +130,8 @@ def _metric(definition: Definition, task: str, code: OwnCode) -> str:
 
 
 def _check_task(definition: Definition, task: str) -> None:
+    if definition.positive is not None and task != BINARY:
+        raise PlanError(f"positive: the task is {task}, only a binary one has a positive class; remove it.")
     if task != REGRESSION:
         return
     if definition.split.kind == STRATIFIED:

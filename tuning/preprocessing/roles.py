@@ -2,29 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, TypeAlias
-
 import numpy as np
 import pandas as pd
 
 from tuning.errors import CustomerError
+from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
 from tuning.preprocessing.dates import ISO, UNDECIDED, date_format, parse_dates
-from tuning.preprocessing.task import BINARY, Label, Task
+from tuning.preprocessing.task import BINARY, NO_NUMBERS, REGRESSION, Task, numbers_among
+from tuning.wording import name_list
 
 MAX_CLASSES = 50  # more are believed only where a class has two rows or more on average
 
-ClassWeights: TypeAlias = Mapping[Label, float] | Literal["balanced"]  # a weight per class label
+
+def read_target(values: pd.Series, task: str) -> tuple[pd.Series, str]:
+    """The target with cells that are no numbers made missing where numbers are needed, and a note on them.
+
+    Those are numbers to predict, and the two numbers of a binary task. A `CustomerError` says that more than
+    `NO_NUMBERS` of the values are none.
+    """
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        return values, ""
+    if task != REGRESSION and not (task == BINARY and _distinct(values) > 2):
+        return values, ""
+    numbers, wrong = numbers_among(values)
+    if not wrong.any():
+        return (numbers, "") if task == REGRESSION else (values, "")
+    count, total = int(wrong.sum()), int(values.notna().sum())
+    first = f"the first is {str(values[wrong].iloc[0])[:40]!r} in row {int(wrong.argmax()) + 1}"
+    if task == BINARY and (count > NO_NUMBERS * total or _distinct(numbers) > 2):
+        return values, ""
+    if count > NO_NUMBERS * total:
+        raise CustomerError(
+            f"the target {values.name!r} holds text, regression needs numbers: {count} of its {total} values are none, "
+            f"{first}; up to {NO_NUMBERS:.0%} would be left out as missing."
+        )
+    return numbers, f"{count} of {total} rows are left out, whose target is no number: {first}"
 
 
-def encode_target(values: pd.Series, task: str) -> tuple[np.ndarray, Task]:
-    """Numbers for regression, class codes otherwise; an unusable target is a `CustomerError`."""
+def _distinct(values: pd.Series) -> int:
+    try:
+        return int(values.nunique())
+    except TypeError:  # lists or the like
+        return 0
+
+
+def encode_target(
+    values: pd.Series, task: str, positive: Label | None = None, *, required: bool = False
+) -> tuple[np.ndarray, Task]:
+    """Numbers for regression, class codes otherwise; an unusable target is a `CustomerError`.
+
+    positive: the positive class of a binary task. A customer without it gets one by `guess_positive`, or, when it is
+    required, an error.
+    """
     name = values.name
-    if task == "regression":
-        try:
-            y = pd.to_numeric(values).to_numpy(dtype=np.float64)
-        except (ValueError, TypeError) as error:
-            raise CustomerError(f"the target {name!r} holds text, regression needs numbers: {error}.") from error
+    if task == REGRESSION:
+        y = values.to_numpy(dtype=np.float64)
         if not np.isfinite(y).all():
             raise CustomerError(f"the target {name!r} holds {int((~np.isfinite(y)).sum())} infinite values.")
         if (y == y[0]).all():
@@ -32,24 +64,34 @@ def encode_target(values: pd.Series, task: str) -> tuple[np.ndarray, Task]:
         return y, Task(task)
     if pd.api.types.is_float_dtype(values.dtype) and np.isinf(values.to_numpy(dtype=np.float64)).any():
         raise CustomerError(f"the target {name!r} holds infinite values.")
-    codes, labels = pd.factorize(values, sort=True)
-    classes = tuple(map(_label, labels))
+    codes, classes = read_classes(values)
     if len(classes) < 2:
         raise CustomerError(f"the target {name!r} holds a single class ({classes[0]!r}): at least two are needed.")
     if task == BINARY and len(classes) > 2:
-        raise CustomerError(f"the target {name!r} holds {len(classes)} classes, the task is binary.")
+        raise CustomerError(
+            f"the target {name!r} holds {len(classes)} classes ({name_list(classes, 4)}), the task is binary."
+        )
     if len(classes) > MAX_CLASSES and 2 * len(classes) > len(values):
         raise CustomerError(
             f"the target {name!r} holds {len(classes)} classes in {len(values)} rows: is it a number to predict "
             "(task: regression), or an id?"
         )
-    return codes.astype(np.int64), Task(task, classes)
+    if task == BINARY and _positive(values, classes, positive, required) == classes[0]:
+        return 1 - codes, Task(task, classes[::-1])
+    return codes, Task(task, classes)
 
 
-def _label(value: object) -> Label:
-    """A class label as a plain value that a model file can hold; dates and the like as text."""
-    plain = value.item() if hasattr(value, "item") else value
-    return plain if isinstance(plain, str | int | float | bool) else str(value)
+def _positive(values: pd.Series, classes: tuple[Label, ...], wanted: Label | None, required: bool) -> Label:
+    found = None if wanted is None else find_label(wanted, classes)
+    if found is not None:
+        return found
+    if required:
+        raise CustomerError(
+            f"the positive class {wanted!r} is not among the classes of the target {values.name!r}: "
+            f"{name_list(classes)}."
+        )
+    guess = guess_positive([values])
+    return classes[1] if guess is None else guess[0]
 
 
 def read_weights(values: pd.Series) -> np.ndarray:
@@ -116,12 +158,3 @@ def check_plain(values: pd.Series) -> None:
         raise CustomerError(
             f"the column {values.name!r} holds lists or the like; numbers or text are needed."
         ) from None
-
-
-def class_weights(given: ClassWeights, y: np.ndarray, task: Task) -> np.ndarray:
-    """(classes,) a weight per class: as given by label (1 for a class not named), or n / (classes * rows of it)."""
-    if given == "balanced":
-        counts = np.bincount(y, minlength=len(task.classes))
-        return np.where(counts > 0, len(y) / (np.count_nonzero(counts) * np.maximum(counts, 1)), 1.0)
-    named = {str(label): float(weight) for label, weight in given.items()}
-    return np.array([named.get(str(label), 1.0) for label in task.classes])

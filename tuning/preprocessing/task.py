@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from tuning.errors import CustomerError
+from tuning.preprocessing.classes import Label
+
 REGRESSION, BINARY, MULTICLASS = "regression", "binary", "multiclass"
 TASKS = (REGRESSION, BINARY, MULTICLASS)
-
-Label: TypeAlias = str | int | float | bool  # of a class
+NO_NUMBERS = 0.1  # a larger share of other things among a target's numbers is no slip of the pen
 
 
 @dataclass(frozen=True)
 class Task:
-    """kind: one of TASKS; classes: the class labels in the order of their codes, empty for regression."""
+    """kind: one of TASKS; classes: the class labels in the order of their codes, empty for regression.
+
+    Of two classes of a binary task the second one is the positive one.
+    """
 
     kind: str
     classes: tuple[Label, ...] = ()
@@ -25,6 +30,11 @@ class Task:
     @property
     def classification(self) -> bool:
         return self.kind != REGRESSION
+
+    @property
+    def positive(self) -> Label | None:
+        """The class whose probability, precision and recall are meant; None where there is no such class."""
+        return self.classes[1] if self.kind == BINARY else None
 
 
 @dataclass(frozen=True)
@@ -41,21 +51,100 @@ class Prediction:
     decision: np.ndarray | None = None
 
 
-def guess_task(target: pd.Series | Sequence[Label]) -> tuple[str, str]:
-    """The task that a target column suggests, and why.
+def numbers_among(values: pd.Series) -> tuple[pd.Series, np.ndarray]:
+    """The values as float64, NaN where there is no number, and a mask of those that are there and no numbers.
+
+    A single cell that is no number makes text of a CSV's whole column.
+    """
+    plain = values.astype(object) if isinstance(values.dtype, pd.CategoricalDtype) else values
+    try:
+        numbers = pd.to_numeric(plain, errors="coerce").astype(np.float64)
+    except (TypeError, ValueError):
+        numbers = pd.Series(np.nan, index=values.index)
+    return numbers, (numbers.isna() & values.notna()).to_numpy()
+
+
+@dataclass(frozen=True)
+class _Guess:
+    """What one customer's target says.
+
+    rows: those with a target, 0 where it is of both kinds, numbers and text. odd: what is no number among numbers.
+    """
+
+    task: str
+    why: str
+    rows: int
+    odd: str = ""
+
+
+def guess_task(target: pd.Series | Sequence[Label | None]) -> tuple[str, str]:
+    """The task that one customer's target suggests, and why; `CustomerError` when it holds lists or the like.
 
     Text, booleans and categories are classes; so are whole numbers with at most 20 different values when
-    these are at most a tenth of the rows (or just two). Everything else is a number to predict.
+    these are at most a tenth of the rows (or just two). Everything else is a number to predict. Numbers are also those
+    in a column of text, when at most `NO_NUMBERS` of its values are none.
     """
-    values = pd.Series(target).dropna()
-    distinct = values.nunique()
+    guess = _guess(pd.Series(target))
+    return guess.task, ", beside ".join(filter(None, (guess.why, guess.odd)))
+
+
+def agreed_task(targets: Mapping[str, pd.Series]) -> tuple[str, str]:
+    """The task that the customers with most rows suggest, each looked at by itself, and why; who differs is named.
+
+    A target that is half numbers and half text has no vote, unless they all are like that.
+    """
+    guesses = {name: _guess(values) for name, values in targets.items()}
+    votes: Counter[str] = Counter()
+    for guess in guesses.values():
+        votes[guess.task] += guess.rows
+    task = max(votes, key=lambda kind: (votes[kind], -list(votes).index(kind)))
+    agreeing = [guess for guess in guesses.values() if guess.task == task]
+    why = max(agreeing, key=lambda guess: guess.rows).why
+    others = [
+        f"customer {name!r} has {guess.odd}" if guess.task == task else f"{name!r} alone is {guess.task} ({guess.why})"
+        for name, guess in guesses.items()
+        if guess.odd or guess.task != task
+    ]
+    return task, "; ".join([why, *others])
+
+
+def _guess(target: pd.Series) -> _Guess:
+    values = target.dropna()
+    try:
+        distinct = values.nunique()
+    except TypeError as error:
+        raise CustomerError(f"the target {target.name!r} holds lists or the like.") from error
+    numbers, odd, clear = values, "", True
     numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    if not numeric and _may_hold_numbers(values):
+        found, wrong = numbers_among(values)
+        share = wrong.mean()
+        numeric = share <= NO_NUMBERS
+        clear = numeric or share >= 1 - NO_NUMBERS
+        if numeric:
+            numbers, distinct = found.dropna(), found.nunique()
+            odd = _described(values[wrong])
     kind = "text or classes"
     if numeric:
-        whole = bool((values == values.round()).all()) if len(values) else False
-        if not (whole and (distinct == 2 or (distinct <= 20 and distinct * 10 <= len(values)))):
-            return REGRESSION, f"numbers, {distinct} different ones in {len(values)} rows"
+        whole = bool((numbers == numbers.round()).all()) if len(numbers) else False
+        if not (whole and (distinct == 2 or (distinct <= 20 and distinct * 10 <= len(numbers)))):
+            return _Guess(REGRESSION, f"numbers, {distinct} different ones in {len(numbers)} rows", len(values), odd)
         kind = "whole numbers"
-    labels = sorted(map(str, values.unique()))
+        numbers = numbers.astype(np.int64)
+    labels = sorted(map(str, numbers.unique()))
     shown = ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")
-    return BINARY if distinct <= 2 else MULTICLASS, f"{kind} with {distinct} different values ({shown})"
+    why = f"{kind} with {distinct} different values ({shown})"
+    return _Guess(BINARY if distinct <= 2 else MULTICLASS, why, len(values) if clear else 0, odd)
+
+
+def _described(wrong: pd.Series) -> str:
+    if not len(wrong):
+        return ""
+    what = "1 value that is no number:" if len(wrong) == 1 else f"{len(wrong)} values that are no numbers, such as"
+    return f"{what} {str(wrong.iloc[0])[:40]!r}"
+
+
+def _may_hold_numbers(values: pd.Series) -> bool:
+    """Whether values of no numeric type may be numbers: text and decimals, not booleans, dates or categories."""
+    plain = isinstance(values.dtype, pd.StringDtype) or values.dtype == np.dtype(object)
+    return plain and len(values) > 0 and pd.api.types.infer_dtype(values, skipna=True) != "boolean"

@@ -148,6 +148,7 @@ class StudyRecord:
     versions: str
     error: str | None = None
     notes: str | None = None
+    positive: str | None = None
 
     @property
     def key(self) -> tuple[str]:

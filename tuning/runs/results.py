@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tuning.errors import NoModelError, RunError, UnknownCustomerError
-from tuning.evaluation.winner import params_text
+from tuning.evaluation.winner import is_too_good, params_text
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import newest_term
 from tuning.records.parts import accepted, read_studies, read_trials
@@ -28,6 +28,7 @@ LEADERBOARD = (
     "reason",
     "model",
     "metric",
+    "positive",
     "cv_score",
     "test_score",
     "default_test_score",
@@ -167,6 +168,7 @@ class RunResult:
             "reason": best.reason,
             "model": best.family,
             "metric": best.metric,
+            "positive": best.positive,
             "cv_score": best.cv_score,
             "test_score": best.test_score,
             "default_test_score": best.default_test_score,
@@ -184,6 +186,7 @@ class RunResult:
         unfinished = [self._of_unfinished[name] for name, one in zip(by_customer, best, strict=True) if one is None]
         succeeded = sum(record is not None and record.status == OK for record in best)
         gains = [record.gain for record in best if record is not None and record.gain is not None and record.trial]
+        positive = Counter(record.positive for record in best if record is not None and record.positive is not None)
         return {
             "run": self._plan.run,
             "run_dir": self.directory.shown,
@@ -193,6 +196,9 @@ class RunResult:
             # Of the winners other than the default, on rows that the search never saw.
             "compared_with_default": len(gains),
             "worse_than_default": sum(gain < 0 for gain in gains),
+            "too_good": sum(record is not None and _is_too_good(record) for record in best),
+            "positive": max(positive, key=lambda label: positive[label], default=None),
+            "other_positive": sum(positive.values()) - max(positive.values(), default=0),
             "trials": sum(record.trials for record in self.study_records) + sum(unfinished),
             "seconds": round(sum(record.seconds for record in self.study_records), 3),
         }
@@ -228,6 +234,10 @@ class RunResult:
             reason = self.pending if best is None else best.reason or "models were not saved (save_models: false)"
             raise NoModelError(f"customer {customer!r} has no model: {reason}")
         return load_model(self.directory, best.model_path, best.model_sha256, allow_pickle=allow_pickle)
+
+
+def _is_too_good(record: StudyRecord) -> bool:
+    return record.task != "objective" and is_too_good(record.metric, record.cv_score, record.cv_error, record.rows)
 
 
 def best_study(records: list[StudyRecord]) -> StudyRecord | None:

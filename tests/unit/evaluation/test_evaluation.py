@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import fbeta_score, make_scorer, mean_absolute_error
+from sklearn.metrics import fbeta_score, make_scorer, mean_absolute_error, precision_score, roc_auc_score
 
 from tuning.definition.definition import define
 from tuning.errors import CustomerError, DefinitionError, PlanError
@@ -240,6 +240,30 @@ def test_a_users_function_sees_labels_probabilities_and_weights(own_metrics: Non
     assert Metric("m", task, module.confidence).score(y, said) == pytest.approx((0.9 + 0.4 + 0.8 + 0.3) / 4)
     assert Metric("m", task, module.f2).score(y, said) == pytest.approx(fbeta_score([0, 1, 1, 0], [0, 0, 1, 1], beta=2))
     assert Metric("m", Task(REGRESSION), mean_absolute_error).score(np.array([1.0]), Prediction(np.array([3.0]))) == 2
+
+
+def test_recall_is_that_of_the_positive_class_whatever_it_is_called() -> None:
+    frame = pd.DataFrame({"x": np.arange(40.0), "y": ["churned"] * 10 + ["stayed"] * 30})
+    data = prepare_data(frame, target="y", task=BINARY, seed=0)
+    nobody = Prediction(values=np.zeros(len(data.y), dtype=int))
+    assert data.task.classes == ("stayed", "churned")
+    assert Metric("recall", data.task).score(data.y, nobody) == 0.0, "nobody is said to churn"
+    other = prepare_data(frame, target="y", task=BINARY, seed=0, positive="stayed")
+    assert Metric("recall", other.task).score(other.y, nobody) == 0.0
+    assert data.y.sum() == 10
+    assert other.y.sum() == 30
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+def test_a_users_scorer_sees_classes_in_the_order_that_scikit_learn_gives_them(method: str) -> None:
+    task = Task(BINARY, ("stayed", "churned"))
+    y = np.array([0, 1, 0, 1])
+    sure = np.array([0.1, 0.9, 0.2, 0.8])
+    said = Prediction(values=y, proba=np.column_stack([1 - sure, sure]), decision=sure - 0.5)
+    scorer = make_scorer(roc_auc_score, response_method=method)
+    assert Metric("m:auc", task, scorer).score(y, said) == 1.0
+    precision = make_scorer(precision_score, pos_label="churned")
+    assert Metric("m:precision", task, precision).score(y, said) == 1.0
 
 
 def test_a_users_metric_may_be_better_when_smaller(own_metrics: None) -> None:

@@ -26,7 +26,8 @@ def run(tmp_path: Path) -> RunResult:
 
 
 def test_the_leaderboard_is_the_one_that_the_old_version_gave(run: RunResult) -> None:
-    assert json.loads(run.leaderboard().to_json(orient="records")) == EXPECTED["leaderboard"]
+    board = run.leaderboard()[list(EXPECTED["leaderboard"][0])]  # later versions have more columns
+    assert json.loads(board.to_json(orient="records")) == EXPECTED["leaderboard"]
     assert len(run.trials()) == sum(row["trials"] for row in EXPECTED["leaderboard"])
 
 

@@ -1,0 +1,62 @@
+"""One customer's odd target, from the plan to the leaderboard: the others are searched as if it were not there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from tuning import TuneRunner
+from tuning.cli.program import main
+
+QUICK = {"algorithm": "random", "scheduler": "fifo", "trials": 2, "mlflow": False, "slots": 1}
+
+
+def prices(seed: int, bad: int = 0) -> pd.DataFrame:
+    """Whole-number prices, some of them not filled in."""
+    x = np.random.default_rng(seed).normal(size=(60, 2))
+    price = pd.Series((100 * x[:, 0] + 500).round().astype(int)).astype(object)
+    price[:bad] = "?"
+    return pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "price": price})
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_one_bad_cell_costs_its_row_and_many_cost_their_customer(keyed: bool, tmp_path: Path) -> None:
+    frames = {"a": prices(0), "b": prices(1, bad=1), "c": prices(2, bad=30), "d": prices(3)}
+    if keyed:
+        pd.concat([frame.assign(shop=name) for name, frame in frames.items()]).to_csv(tmp_path / "t.csv", index=False)
+    else:
+        for name, frame in frames.items():
+            frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    data = {"data": str(tmp_path / "t.csv"), "by": "shop"} if keyed else {"data": str(tmp_path / "*.csv")}
+    result = TuneRunner(**data, target="price", search_space="ridge", **QUICK).run(
+        str(tmp_path / "run"), in_process=True, progress=False
+    )
+    board = result.leaderboard().set_index("customer")
+    assert set(board[board["status"] == "ok"].index) == {"a", "b", "d"}
+    assert "30 of its 60 values are none, the first is '?' in row 1" in board.loc["c", "reason"]
+    records = {record.customer: record for record in result.study_records}
+    assert {name: records[name].rows for name in "abd"} == {"a": 60, "b": 59, "d": 60}
+    assert "1 of 60 rows are left out" in (records["b"].notes or "")
+    assert {record.task for record in records.values()} == {"regression"}
+
+
+def test_what_was_guessed_is_said_where_the_run_is_watched(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name in ("acme", "beta"):
+        x = rng.normal(size=80)
+        left = np.where(x + rng.normal(size=80) > 1.0, "churned", "stayed")
+        pd.DataFrame({"x": x, "noise": rng.normal(size=80), "left": left}).to_csv(tmp_path / f"{name}.csv", index=False)
+    (tmp_path / "d.yaml").write_text("data: '*.csv'\ntarget: left\nmetric: recall\nsearch_space: logistic\ntrials: 2\n")
+    arguments = ["run", tmp_path / "d.yaml", "--run-dir", tmp_path / "run", "--in-process", "--set", "mlflow=false"]
+    answer = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert answer.exit_code == 0, answer.output
+    assert "note: task 'binary' is guessed from the target of customers 'acme', 'beta'" in answer.stderr
+    assert "note: positive class 'churned' is guessed: it is the rarer class" in answer.stderr
+    assert "positive     'churned', the class that probability, precision and recall are about" in answer.stderr
+    board = CliRunner().invoke(main, ["leaderboard", str(tmp_path / "run"), "--output", "json"])
+    assert {row["positive"] for row in json.loads(board.stdout)} == {"churned"}

@@ -1,0 +1,84 @@
+"""What a plan settles from a look at the target, and what it refuses before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tuning.definition.definition import define
+from tuning.errors import DefinitionError, PlanError
+from tuning.planning.plan import Plan, make_plan
+
+X = np.arange(60.0)
+
+
+def plan_of(targets: dict[str, Any], **fields: Any) -> Plan:
+    data = {name: pd.DataFrame({"x": X, "y": target}) for name, target in targets.items()}
+    return make_plan(define({"data": data, "target": "y", **fields}))
+
+
+def test_the_plan_says_what_was_guessed_from_what() -> None:
+    plan = plan_of({"a": ["churned"] * 20 + ["stayed"] * 40, "b": ["churned", "stayed"] * 30})
+    assert plan.spec.positive == "churned"
+    assert "task        binary (positive class 'churned')" in plan.describe()
+    assert plan.to_dict()["positive"] == "churned"
+    assert (
+        "positive class 'churned' is guessed: it is the rarer class, 41.7 % of 120 rows, beside 'stayed'; set "
+        "`positive` to choose."
+    ) in plan.notes
+
+
+def test_the_positive_class_can_be_chosen() -> None:
+    plan = plan_of({"a": ["churned"] * 20 + ["stayed"] * 40}, positive="stayed")
+    assert plan.spec.positive == "stayed"
+    assert not [note for note in plan.notes if note.startswith("positive class")]
+    assert plan_of({"a": [0, 1, None] * 20}, positive=0).spec.positive == 0
+    assert plan_of({"a": ["True", "False"] * 30}, positive=True).spec.positive == "True"
+
+
+@pytest.mark.parametrize(
+    ("target", "fields", "message"),
+    [
+        (["churned", "stayed"] * 30, {"positive": "churnd"}, "positive: no class 'churnd' .* Did you mean 'churned'?"),
+        (["churned", "stayed"] * 30, {"class_weight": {"gone": 2}}, "class_weight: no class 'gone' .*'churned', 'st"),
+        (["a", "b", "c"] * 20, {"positive": "a"}, "positive: the task is multiclass, only a binary one has"),
+        (X, {"positive": 1}, "positive: the task is regression"),
+    ],
+)
+def test_classes_that_are_not_there_are_refused(target: object, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        plan_of({"a": target, "b": target}, **fields)
+
+
+def test_a_positive_class_is_a_plain_value() -> None:
+    with pytest.raises(DefinitionError, match=r"positive: \['yes'\] is not a class"):
+        define({"data": "x", "target": "y", "positive": ["yes"]})
+
+
+def test_what_only_some_lack_is_a_note_where_not_all_were_looked_at() -> None:
+    targets = {f"c{number}": ["a", "b", "c"] * 20 for number in range(6)}
+    plan = plan_of(targets, class_weight={"rare": 3})
+    assert any(note.startswith("class_weight: no class 'rare' in the target of customers 'c0'") for note in plan.notes)
+
+
+@pytest.mark.parametrize("task", ["auto", "regression", "binary", "multiclass"])
+def test_a_target_that_nobody_has_is_refused_whatever_the_task(task: str, tmp_path: Path) -> None:
+    for name in "ab":
+        pd.DataFrame({"x": X, "price": X}).to_csv(tmp_path / f"{name}.csv", index=False)
+    fields = {"data": str(tmp_path / "*.csv"), "task": task, "limits": {"trial_seconds": 60}}
+    with pytest.raises(PlanError, match="target: none of the 2 customers .* no column 'prices'. Did you mean 'price'?"):
+        make_plan(define({**fields, "target": "prices"}))
+    with pytest.raises(PlanError, match="no column 'prices'"):
+        make_plan(define({**fields, "data": str(tmp_path / "a.csv"), "target": "prices", "by": "x"}))
+
+
+def test_a_target_that_one_customer_has_is_enough(tmp_path: Path) -> None:
+    pd.DataFrame({"x": X, "other": X}).to_csv(tmp_path / "a.csv", index=False)
+    pd.DataFrame({"x": X, "price": X}).to_csv(tmp_path / "b.csv", index=False)
+    (tmp_path / "c.csv").write_bytes(b"")
+    made = define({"data": str(tmp_path / "*.csv"), "task": "regression", "target": "price"})
+    assert len(make_plan(made).studies) == 3

@@ -1,0 +1,129 @@
+"""What a target says: the task that customers agree on, odd cells, classes as the user knows them, the positive one."""
+
+from __future__ import annotations
+
+import decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tuning.errors import CustomerError
+from tuning.evaluation.study_data import prepare_data
+from tuning.models.registry import family
+from tuning.preprocessing.classes import guess_positive
+from tuning.preprocessing.roles import encode_target, read_target
+from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, agreed_task, guess_task
+
+PRICES = pd.Series(range(100, 160))
+
+
+def odd(values: pd.Series, cells: int, text: str = "?") -> pd.Series:
+    """As a CSV reads it: one cell that is no number makes text of all."""
+    return pd.Series([text] * cells + [str(value) for value in values[cells:]], name="y")
+
+
+def test_one_customers_odd_cell_changes_nobodys_task() -> None:
+    targets = {"a": PRICES, "b": odd(PRICES, 1), "c": PRICES + 0.5, "d": PRICES}
+    task, why = agreed_task(targets)
+    assert task == REGRESSION
+    assert why == "numbers, 60 different ones in 60 rows; customer 'b' has 1 value that is no number: '?'"
+
+
+def test_the_majority_of_rows_decides_and_who_differs_is_named() -> None:
+    words = pd.Series(["low", "high"] * 20)
+    task, why = agreed_task({"a": PRICES, "words": words, "b": PRICES})
+    assert task == REGRESSION
+    assert why.endswith("'words' alone is binary (text or classes with 2 different values (high, low))")
+    assert agreed_task({"a": PRICES[:20], "words": words})[0] == BINARY
+
+
+def test_a_third_label_of_one_customer_leaves_the_others_binary() -> None:
+    two = pd.Series(["yes", "no"] * 20)
+    assert agreed_task({"a": two, "b": pd.Series(["yes", "no", "?"] * 10), "c": two})[0] == BINARY
+
+
+def test_a_target_of_both_kinds_has_no_vote_beside_others() -> None:
+    both = odd(pd.Series(range(400)), 200)
+    assert agreed_task({"both": both, "a": PRICES})[0] == REGRESSION
+    assert agreed_task({"both": both})[0] == MULTICLASS
+
+
+def test_decimals_are_numbers_and_lists_are_refused() -> None:
+    assert guess_task([decimal.Decimal(number) / 7 for number in range(30)])[0] == REGRESSION  # type: ignore[list-item]
+    with pytest.raises(CustomerError, match="lists or the like"):
+        guess_task(pd.Series([[1], [2]], name="y"))
+
+
+def test_odd_cells_are_missing_up_to_a_limit() -> None:
+    values, note = read_target(odd(PRICES, 2), REGRESSION)
+    assert values.isna().sum() == 2
+    assert note == "2 of 60 rows are left out, whose target is no number: the first is '?' in row 1"
+    with pytest.raises(CustomerError, match=r"7 of its 60 values are none, the first is '\?' in row 1; up to 10%"):
+        read_target(odd(PRICES, 7), REGRESSION)
+
+
+def test_the_note_reaches_the_customers_data_and_its_rows_are_left_out() -> None:
+    frame = pd.DataFrame({"x": np.arange(60.0), "y": odd(PRICES, 1)})
+    data = prepare_data(frame, target="y", task=REGRESSION, seed=0)
+    assert len(data.y) == len(data.raw) == 59
+    assert data.notes == ("1 of 60 rows are left out, whose target is no number: the first is '?' in row 1",)
+
+
+def test_an_odd_cell_among_two_numbers_is_missing_and_among_texts_a_class() -> None:
+    values, note = read_target(odd(pd.Series([0, 1] * 30), 1), BINARY)
+    assert "1 of 60 rows" in note
+    assert encode_target(values.dropna(), BINARY)[1].classes == (0, 1)
+    texts, note = read_target(pd.Series(["a", "b", "?"] * 5), BINARY)
+    assert not note
+    with pytest.raises(CustomerError, match="holds 3 classes"):
+        encode_target(texts, BINARY)
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive"),
+    [
+        (["churned"] * 10 + ["stayed"] * 30, "churned"),
+        (["stayed"] * 10 + ["churned"] * 30, "stayed"),
+        (["yes"] * 30 + ["no"] * 10, "yes"),
+        (["N"] * 10 + ["Y"] * 30, "Y"),
+        ([0] * 10 + [1] * 30, 1),
+        ([1] * 30 + [2] * 10, 2),
+        ([True] * 30 + [False] * 10, True),
+        (["a"] * 20 + ["b"] * 20, "b"),
+    ],
+)
+def test_the_positive_class_is_guessed(labels: list[Any], positive: object) -> None:
+    guess = guess_positive([pd.Series(labels)])
+    assert guess is not None
+    assert guess[0] == positive
+    assert encode_target(pd.Series(labels), BINARY)[1].positive == positive
+
+
+def test_the_positive_class_is_that_of_most_rows_and_whoever_lacks_it_has_its_own() -> None:
+    churn = pd.Series(["churned"] * 10 + ["stayed"] * 90)
+    other = pd.Series(["left"] * 3 + ["kept"] * 30)
+    guess = guess_positive([churn, other])
+    assert guess is not None
+    assert guess[0] == "churned"
+    frame = pd.DataFrame({"x": np.arange(33.0), "y": other})
+    data = prepare_data(frame, target="y", task=BINARY, seed=0, positive="churned")
+    assert data.task.classes == ("kept", "left")
+    assert data.notes == ("the positive class is 'left' here, as there is no 'churned'",)
+    with pytest.raises(CustomerError, match="the positive class 'churned' is not among the classes .*: 'kept', 'left'"):
+        prepare_data(frame, target="y", task=BINARY, seed=0, positive="churned", positive_required=True)
+
+
+def test_labels_stay_labels_where_the_target_has_gaps() -> None:
+    frame = pd.DataFrame({"x": np.arange(60.0), "y": [0, 1, None] * 20})
+    data = prepare_data(frame, target="y", task=BINARY, seed=0, class_weight={0: 1, 1: 5})
+    assert [type(label) for label in data.task.classes] == [int, int]
+    assert set(data.folds(family("logistic"))[0][0].weight) == {1.0, 5.0}
+    assert not data.notes
+
+
+def test_weights_of_classes_that_a_customer_lacks_are_said() -> None:
+    frame = pd.DataFrame({"x": np.arange(60.0), "y": ["a", "b"] * 30})
+    data = prepare_data(frame, target="y", task=MULTICLASS, seed=0, class_weight={"a": 2, "c": 5})
+    assert data.notes == ("class_weight names 'c', which this customer does not have",)

@@ -1,0 +1,84 @@
+"""The classes of a target: their labels as the user knows them, the positive one, and their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from tuning.errors import CustomerError
+
+Label: TypeAlias = str | int | float | bool  # of a class
+ClassWeights: TypeAlias = Mapping[Label, float] | Literal["balanced"]  # a weight per class label
+
+TRUE = frozenset({"true", "yes"})  # positive whatever the other class is called
+FALSE_AND_TRUE = frozenset({("0", "1"), ("-1", "1"), ("n", "y"), ("f", "t")})  # positive in these pairs only
+
+
+def read_classes(values: pd.Series) -> tuple[np.ndarray, tuple[Label, ...]]:
+    """(n,) class codes, and the labels in their order; a target that cannot be compared is a `CustomerError`.
+
+    values: without missing ones. Whole numbers are ints, also where a gap has made floats of the column.
+    """
+    try:
+        codes, found = pd.factorize(values, sort=True)
+    except TypeError as error:
+        raise CustomerError(f"the target {values.name!r} holds lists or the like, which are no classes.") from error
+    labels = [_plain(value) for value in found]
+    if all(label.is_integer() for label in labels if isinstance(label, float)):
+        labels = [int(label) if isinstance(label, float) else label for label in labels]
+    return codes.astype(np.int64), tuple(labels)
+
+
+def _plain(value: object) -> Label:
+    """A class label as a plain value that a model file can hold; dates and the like as text."""
+    plain = value.item() if hasattr(value, "item") else value
+    return plain if isinstance(plain, str | int | float | bool) else str(value)
+
+
+def find_label(wanted: Label, labels: Iterable[Label]) -> Label | None:
+    """The label that a definition means, which may be of another type there; None when there is none."""
+    whole = isinstance(wanted, float) and wanted.is_integer()
+    by_text = {str(label): label for label in labels}
+    found = by_text.get(str(int(wanted) if whole else wanted))
+    if found is None and isinstance(wanted, bool):
+        found = next((label for text, label in by_text.items() if text.casefold() == str(wanted).casefold()), None)
+    return found
+
+
+def guess_positive(targets: Iterable[pd.Series]) -> tuple[Label, str] | None:
+    """The positive class of customers with two classes each, and why it is that one; None when there are none.
+
+    It is the one that is called true, yes or 1, else the rarer one. Customers may have classes of other names: those
+    with most rows count.
+    """
+    rows: dict[tuple[Label, ...], np.ndarray] = {}
+    for values in targets:
+        codes, labels = read_classes(values.dropna())
+        if len(labels) == 2:
+            rows[labels] = rows.get(labels, np.zeros(2, dtype=np.int64)) + np.bincount(codes, minlength=2)
+    if not rows:
+        return None
+    labels = max(rows, key=lambda pair: int(rows[pair].sum()))
+    texts = tuple(str(label).casefold() for label in labels)
+    named = [label for label, text in zip(labels, texts, strict=True) if text in TRUE]
+    if texts in FALSE_AND_TRUE:
+        named = [labels[1]]
+    if len(named) == 1:
+        other = labels[0] if named[0] == labels[1] else labels[1]
+        return named[0], f"it says so, beside {other!r}"
+    counts = rows[labels]
+    rarer = 0 if counts[0] < counts[1] else 1
+    share = 100 * counts[rarer] / counts.sum()
+    return labels[rarer], f"it is the rarer class, {share:.3g} % of {counts.sum()} rows, beside {labels[1 - rarer]!r}"
+
+
+def class_weights(given: ClassWeights, y: np.ndarray, classes: tuple[Label, ...]) -> np.ndarray:
+    """(classes,) a weight per class: as given by label (1 for a class not named), or n / (classes * rows of it)."""
+    if given == "balanced":
+        counts = np.bincount(y, minlength=len(classes))
+        return np.where(counts > 0, len(y) / (np.count_nonzero(counts) * np.maximum(counts, 1)), 1.0)
+    named = {find_label(label, classes): float(weight) for label, weight in given.items()}
+    return np.array([named.get(label, 1.0) for label in classes])
