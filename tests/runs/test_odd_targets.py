@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from tuning import TuneRunner
+from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
 
 QUICK = {"algorithm": "random", "scheduler": "fifo", "trials": 2, "mlflow": False, "slots": 1}
@@ -60,3 +60,19 @@ def test_what_was_guessed_is_said_where_the_run_is_watched(tmp_path: Path) -> No
     assert "positive     'churned', the class that probability, precision and recall are about" in answer.stderr
     board = CliRunner().invoke(main, ["leaderboard", str(tmp_path / "run"), "--output", "json"])
     assert {row["positive"] for row in json.loads(board.stdout)} == {"churned"}
+
+
+def test_a_score_that_is_too_good_is_said(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    survived = rng.integers(0, 2, 80)
+    frame = pd.DataFrame({"age": rng.normal(size=80), "alive": np.where(survived, "yes", "no"), "survived": survived})
+    frame.to_csv(tmp_path / "leak.csv", index=False)
+    frame[:20].to_csv(tmp_path / "too few rows to tell.csv", index=False)
+    frame.drop(columns="alive").to_csv(tmp_path / "honest.csv", index=False)
+    (tmp_path / "d.yaml").write_text("data: '*.csv'\ntarget: survived\nsearch_space: logistic\ntrials: 1\n")
+    arguments = ["run", tmp_path / "d.yaml", "--run-dir", tmp_path / "run", "--in-process", "--set", "mlflow=false"]
+    answer = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert "1 model is perfect on every fold. A column may tell the target: find it, and leave it" in answer.stderr
+    notes = {record.customer: record.notes for record in RunResult(str(tmp_path / "run")).study_records}
+    assert notes["leak"] == "roc_auc is exactly 1 on every fold: a column may tell the target"
+    assert notes["honest"] is None

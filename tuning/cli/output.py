@@ -103,7 +103,7 @@ def _against_default(counts: Mapping[str, Any]) -> list[str]:
     if not compared:
         return []
     if not worse:
-        return [f"None of the {compared} winners that beat the default in the search scores below it on the hold-out rows."]
+        return [f"No winner of {compared} that beat the default in the search scores below it on the hold-out rows."]
     return [
         f"{worse} of the {compared} winners that beat the default in the search ({100 * worse / compared:.0f} %) score "
         "below it on the hold-out rows. More rows, more folds or `winner: one_standard_error` reduce this."

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import csv as csv_module
-import io
+import contextlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
 from search_spaces.yaml_text import dump_yaml
+from tuning.cli.first_look import Look, SeenColumn, look, see_column, tells_target
 from tuning.data.files import File, find_files
-from tuning.data.reading import CSV_SUFFIXES, CsvOptions, file_name, is_parquet, located, read_frame, without_query
-from tuning.errors import CustomerError, DataError, DefinitionError
+from tuning.data.reading import CSV_SUFFIXES, file_name, without_query
+from tuning.errors import CustomerError, DefinitionError
 from tuning.evaluation.metrics import DEFAULT_METRIC
-from tuning.preprocessing.columns import MISSING, read_columns
-from tuning.preprocessing.task import REGRESSION, guess_task
+from tuning.preprocessing.classes import guess_positive
+from tuning.preprocessing.roles import read_target
+from tuning.preprocessing.task import BINARY, REGRESSION, agreed_task, is_comparable
 from tuning.storage.names import is_uri, slug
 from tuning.wording import did_you_mean
 
-LOOKED_AT = 5
-ROWS = 50_000
 RARE = 0.1  # a smaller share than this makes a class rare
+SHOWN = 40  # columns
 KEY_NAMES = re.compile(
     r"(^|_)(customer|client|account|tenant|store|shop|zone|region|site|device|product|sku|id|key)"
     r"(_?(id|key|name|number|code))?s?$"
@@ -33,9 +32,8 @@ KEY_NAMES = re.compile(
 def starter(data: str, target: str | None, by: Sequence[str], folder: str) -> str:
     """The YAML text. folder: where it will stand, from which its paths are meant."""
     files = find_files(data)
-    csv = _guess_csv(files)
-    frames, unreadable = _look(files, csv)
-    names = list(frames[0].columns)
+    seen = look(files)
+    names = seen.columns
     if target is None or target not in names:
         hint = did_you_mean(target or "", names)
         said = "--target: which column is to be predicted?" if target is None else f"--target: no column {target!r}."
@@ -47,23 +45,29 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str) -> st
     absent = [name for name in by if name not in names]
     if absent:
         raise DefinitionError(f"--by: no column {absent[0]!r}. There are: {', '.join(names[:40])}.")
-    everything = pd.concat(frames, ignore_index=True)
+    customers = seen.customers(by)
+    columns = [see_column(name, customers) for name in names if name != target and name not in by]
+    targets = {name: frame[target] for name, frame in customers.items() if target in frame.columns}
+    targets = {name: values for name, values in targets.items() if is_comparable(values)}
+    if not targets:
+        raise DefinitionError(f"--target: {target!r} holds lists or the like; a column of numbers or texts is needed.")
+    task, why = agreed_task(targets)
     lines = [
         f"# Made by `tuning init` from {_some_files(files)}; every guess says why. Check with: tuning plan THIS_FILE",
         f"name: {_scalar(slug(_name(data, target)))}",
         "",
-        f"data: {_scalar(_relative(data, folder))}{_said(_of_files(files, by, unreadable))}",
-        *_key_lines(files, by, everything, target),
-        *_csv_lines(csv),
+        f"data: {_scalar(_relative(data, folder))}{_said(_of_files(files, by, seen))}",
+        *_key_lines(files, by, seen, target),
+        *_csv_lines(seen),
         "",
-        *_target_lines(everything[target], target),
+        *_target_lines(targets, target, task, why),
         "",
-        *_column_lines(everything, target, by),
+        *_column_lines(columns, {each.name for each in columns if tells_target(each.name, target, task, customers)}),
         "",
         "split:",
         "  test: 0.2  # of each customer's rows, held out for the final score",
         "  folds: 3  # cross-validation of the search",
-        *_split_lines(everything, target),
+        *_split_lines(columns),
         "",
         "trials: 20  # per customer",
         "algorithm: optuna  # or random, grid, hyperopt, …",
@@ -74,80 +78,19 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str) -> st
     return "\n".join(lines) + "\n"
 
 
-# --- looking ------------------------------------------------------------------------------------
-
-
-def _guess_csv(files: Sequence[File]) -> CsvOptions:
-    """Options of pandas.read_csv that read the first CSV file: its encoding, separator and decimal sign."""
-    first = next((file for file in files if not is_parquet(file.path)), None)
-    if first is None:
-        return {}
-    filesystem, inner = located(first.path)
-    try:
-        compression = "gzip" if without_query(first.path).lower().endswith(".gz") else None
-        with filesystem.open_input_stream(inner, compression=compression) as stream:
-            head = bytes(stream.read(1 << 20))
-    except OSError as error:
-        raise DataError(f"{file_name(first.path)} cannot be read: {error}.") from error
-    encoding = _guess_encoding(head)
-    text = head.decode(encoding, "replace")
-    first_line = next(iter(text.splitlines()), "")
-    # The header alone decides: csv.Sniffer was wrong for 4 % of 3,000 generated tables, this for none of them.
-    counts = {sep: first_line.count(sep) for sep in (",", ";", "\t", "|")}
-    sep = max(counts, key=lambda sep: counts[sep])
-    if counts[sep] == 0 or counts[","] == counts[sep]:
-        sep = ","
-    options = {} if encoding == "utf-8" else {"encoding": encoding}
-    if sep == ",":
-        return options
-    rows = list(csv_module.reader(io.StringIO(text), delimiter=sep))[1:50]
-    cells = [cell for row in rows for cell in row]
-    comma = sum(bool(re.fullmatch(r"-?\d+,\d+", cell)) for cell in cells)
-    point = sum(bool(re.fullmatch(r"-?\d+\.\d+", cell)) for cell in cells)
-    return {**options, "sep": sep, **({"decimal": ","} if comma > point else {})}
-
-
-def _guess_encoding(head: bytes) -> str:
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
-    try:
-        head[: head.rfind(b"\n") + 1 or None].decode("utf-8")
-    except UnicodeDecodeError:
-        return "cp1252"  # charset-normalizer takes such text for cp1250 or cp775
-    return "utf-8"
-
-
-def _look(files: Sequence[File], csv: CsvOptions) -> tuple[list[pd.DataFrame], list[str]]:
-    """The first rows of the largest files, and what could not be read."""
-    frames: list[pd.DataFrame] = []
-    unreadable: list[str] = []
-    for file in sorted(files, key=lambda file: -file.size)[: 2 * LOOKED_AT]:
-        try:
-            frames.append(read_frame(file.path, {"encoding": "utf-8", **csv}, rows=ROWS))
-        except CustomerError as error:
-            unreadable.append(str(error))
-        if len(frames) == LOOKED_AT:
-            break
-    if not frames:
-        raise DataError(f"none of the files can be read: {unreadable[0]}")
-    return frames, unreadable
-
-
-# --- saying -------------------------------------------------------------------------------------
-
-
-def _of_files(files: Sequence[File], by: Sequence[str], unreadable: Sequence[str]) -> str:
+def _of_files(files: Sequence[File], by: Sequence[str], seen: Look) -> str:
     what = (
         f"{len(files)} files, each a customer" if len(files) > 1 and not by else "one table" if by else "one customer"
     )
-    return what + (f"; of those looked at {len(unreadable)} cannot be read" if unreadable else "")
+    return what + (f"; of those looked at {len(seen.unreadable)} cannot be read" if seen.unreadable else "")
 
 
-def _key_lines(files: Sequence[File], by: Sequence[str], frame: pd.DataFrame, target: str) -> list[str]:
+def _key_lines(files: Sequence[File], by: Sequence[str], seen: Look, target: str) -> list[str]:
     if by:
         return [f"by: {_scalar(list(by))}  # each value (combination) is a customer"]
     if len(files) > 1:
         return []
+    (frame,) = seen.tables.values()
     found = []
     for name in frame.columns:
         distinct = frame[name].nunique()
@@ -157,56 +100,62 @@ def _key_lines(files: Sequence[File], by: Sequence[str], frame: pd.DataFrame, ta
     return found[:3]
 
 
-def _csv_lines(csv: CsvOptions) -> list[str]:
-    lines = []
-    if "encoding" in csv:
-        lines.append(f"encoding: {csv['encoding']}  # the first file is not UTF-8; guessed")
-    options = {name: value for name, value in csv.items() if name != "encoding"}
-    if options:
-        lines.append(f"csv: {_scalar(options)}  # guessed from the first file")
-    return lines
+def _csv_lines(seen: Look) -> list[str]:
+    alike, all_files = seen.agreeing
+    guessed = f"# guessed from {f'{alike} of ' if alike < all_files else ''}the {all_files} files looked at"
+    options = {name: value for name, value in seen.csv.items() if name != "encoding"}
+    lines = [f"encoding: {seen.csv['encoding']}  {guessed}"] if "encoding" in seen.csv else []
+    return [*lines, f"csv: {_scalar(options)}  {guessed}"] if options else lines
 
 
-def _target_lines(values: pd.Series, target: str) -> list[str]:
-    task, why = guess_task(values)
-    missing = int(values.isna().sum())
-    gaps = f"; {missing} rows without it are left out" if missing else ""
+def _target_lines(targets: Mapping[str, pd.Series], target: str, task: str, why: str) -> list[str]:
+    missing = sum(int(values.isna().sum()) for values in targets.values())
     lines = [
-        f"target: {_scalar(target)}{_said(gaps.removeprefix('; '))}",
-        f"task: {task}  # {why}",
-        f"metric: {DEFAULT_METRIC[task]}  # the default for {task}; any scorer of scikit-learn, or your own function",
+        f"target: {_scalar(target)}{_said(f'{missing} rows without it are left out' if missing else '')}",
+        f"task: {task}  # {' '.join(why.split())}",
     ]
-    if task != REGRESSION:
-        shares = values.value_counts(normalize=True)
+    usable = list(_cleaned(targets, task))
+    guess = guess_positive(usable) if task == BINARY else None
+    if guess is not None:
+        lines.append(f"positive: {_scalar(guess[0])}  # {guess[1]}")
+    lines.append(
+        f"metric: {DEFAULT_METRIC[task]}  # the default for {task}; any scorer of scikit-learn, or your own function"
+    )
+    if task != REGRESSION and usable:
+        shares = pd.concat(usable, ignore_index=True).value_counts(normalize=True)
         if shares.min() < RARE:
             rare = f"{str(shares.index[-1])!r} is {100 * shares.min():.1f} % of the rows"
             lines.append(f"# class_weight: balanced  # {rare}; average_precision may say more as a metric, too")
     return lines
 
 
-def _column_lines(frame: pd.DataFrame, target: str, by: Sequence[str]) -> list[str]:
-    names = [name for name in frame.columns if name != target and name not in by]
-    found = read_columns(frame, names, np.arange(len(frame)))
-    columns, left_out = found.columns, found.left_out
-    lines = [f"# {len(columns)} columns to predict from; choose with `features: [...]`, leave out with `drop: [...]`:"]
-    texts = iter(found.raw.categories)
-    for column in columns[:40]:
-        gaps = int(frame[column.name].isna().sum())
-        kinds = len([text for text in next(texts) if text != MISSING]) if column.kind == "text" else 0
-        more = f", {kinds} different" if kinds else ""
-        lines.append(f"#   {column.name}: {column.kind}{more}{f', {gaps} missing' if gaps else ''}")
-    if len(columns) > 40:
-        lines.append(f"#   … and {len(columns) - 40} more")
-    lines += [f"#   not used: {text}" for text in left_out[:20]]
-    if not columns:
+def _cleaned(targets: Mapping[str, pd.Series], task: str) -> Iterator[pd.Series]:
+    for values in targets.values():
+        with contextlib.suppress(CustomerError):
+            yield read_target(values, task)[0].dropna()
+
+
+def _column_lines(columns: Sequence[SeenColumn], telling: Container[str]) -> list[str]:
+    used = [column for column in columns if column.kind]
+    lines = [f"# {len(used)} columns to predict from; choose with `features: [...]`, leave out with `drop: [...]`:"]
+    for column in used[:SHOWN]:
+        kinds = f"{column.texts} different" if column.kind == "text" else ""
+        gaps = f"{column.missing} missing" if column.missing else ""
+        others = f"something else for {column.differing} of the customers looked at" if column.differing else ""
+        lines.append(f"#   {column.name}: {', '.join(filter(None, (column.kind, kinds, gaps, others)))}")
+    if len(used) > SHOWN:
+        lines.append(f"#   … and {len(used) - SHOWN} more")
+    lines += [f"#   not used: {column.unused}" for column in columns if not column.kind][:20]
+    if not used:
         lines.append("#   none: there is nothing to predict from")
+    for column in used:
+        if column.name in telling:
+            lines.append(f"# drop: {_scalar([column.name])}  # alone it tells the target of every row: is it a leak?")
     return lines
 
 
-def _split_lines(frame: pd.DataFrame, target: str) -> list[str]:
-    names = [name for name in frame.columns if name != target]
-    found = read_columns(frame, names, np.arange(len(frame)))
-    dates = [column.name for column in found.columns if column.kind == "date"]
+def _split_lines(columns: Sequence[SeenColumn]) -> list[str]:
+    dates = [column.name for column in columns if column.kind == "date"]
     if not dates:
         return ["  # group: COLUMN  # rows with the same value stay together, as those of one person"]
     name = _scalar(dates[0])

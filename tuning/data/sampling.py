@@ -19,6 +19,7 @@ from tuning.data.prepared import OwnCode
 from tuning.data.reading import is_parquet, read_frame
 from tuning.errors import CustomerError
 from tuning.evaluation.study_data import one_column_hint
+from tuning.preprocessing.task import is_comparable
 from tuning.wording import did_you_mean, name_list
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def sample_target(
             absent = absent or f"{reason}."
         elif frame[target].notna().sum() < definition.min_rows:
             reason = f"customer {customer.id!r} has fewer than {definition.min_rows} rows with a target {target!r}"
-        elif not _comparable(frame[target]):
+        elif not is_comparable(frame[target]):
             reason = f"customer {customer.id!r} has lists or the like in its target {target!r}"
         else:
             found[customer.id] = frame[target]
@@ -87,14 +88,6 @@ def sample_target(
     elif lacking > 1:
         absent = f"none of the {lacking} customers looked at has the column; {absent}"
     return TargetSample(found, reason, absent, whole)
-
-
-def _comparable(values: pd.Series) -> bool:
-    try:
-        values.nunique()
-    except TypeError:
-        return False
-    return True
 
 
 def sample_frames(

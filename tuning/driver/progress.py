@@ -74,8 +74,7 @@ class Progress:
     def tell(self, sentences: Iterable[str]) -> None:
         """Show what should be read before the first result, a line each."""
         if self.shown:
-            for sentence in sentences:
-                print(sentence, file=sys.stderr)
+            sys.stderr.writelines(f"{sentence}\n" for sentence in sentences)
 
     def says(self, what: str) -> None:
         """Show what takes its time before the first result."""

@@ -20,7 +20,6 @@ from tuning.models.customer_model import CustomerModel
 from tuning.records.schema import FAILED, FINISHED, STOPPED, Config, TrialRecord
 from tuning.seeds import trial_seed
 
-
 BELIEVABLE_ROWS = 50  # with fewer rows, folds without a single error are no surprise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
 
@@ -49,19 +50,21 @@ def find_label(wanted: Label, labels: Iterable[Label]) -> Label | None:
 
 
 def guess_positive(targets: Iterable[pd.Series]) -> tuple[Label, str] | None:
-    """The positive class of customers with two classes each, and why it is that one; None when there are none.
+    """The positive class of a binary task, and why it is that one; None when no customer has two classes.
 
-    It is the one that is called true, yes or 1, else the rarer one. Customers may have classes of other names: those
-    with most rows count.
+    It is the one that is called true, yes or 1, else the rarer one of all customers. These may have classes of other
+    names: the pair with most rows counts.
     """
-    rows: dict[tuple[Label, ...], np.ndarray] = {}
+    rows: Counter[tuple[Label, ...]] = Counter()  # by the labels of a customer
+    by_label: Counter[tuple[tuple[Label, ...], Label]] = Counter()
     for values in targets:
         codes, labels = read_classes(values.dropna())
-        if len(labels) == 2:
-            rows[labels] = rows.get(labels, np.zeros(2, dtype=np.int64)) + np.bincount(codes, minlength=2)
-    if not rows:
+        rows[labels] += len(codes)
+        by_label.update({(labels, label): int(count) for label, count in zip(labels, np.bincount(codes), strict=True)})
+    pairs = [labels for labels in rows if len(labels) == 2]
+    if not pairs:
         return None
-    labels = max(rows, key=lambda pair: int(rows[pair].sum()))
+    labels = max(pairs, key=lambda pair: rows[pair])
     texts = tuple(str(label).casefold() for label in labels)
     named = [label for label, text in zip(labels, texts, strict=True) if text in TRUE]
     if texts in FALSE_AND_TRUE:
@@ -69,10 +72,10 @@ def guess_positive(targets: Iterable[pd.Series]) -> tuple[Label, str] | None:
     if len(named) == 1:
         other = labels[0] if named[0] == labels[1] else labels[1]
         return named[0], f"it says so, beside {other!r}"
-    counts = rows[labels]
+    counts = [sum(by_label[some, label] for some in (labels, (label,))) for label in labels]
     rarer = 0 if counts[0] < counts[1] else 1
-    share = 100 * counts[rarer] / counts.sum()
-    return labels[rarer], f"it is the rarer class, {share:.3g} % of {counts.sum()} rows, beside {labels[1 - rarer]!r}"
+    share = 100 * counts[rarer] / sum(counts)
+    return labels[rarer], f"it is the rarer class, {share:.3g} % of {sum(counts)} rows, beside {labels[1 - rarer]!r}"
 
 
 def class_weights(given: ClassWeights, y: np.ndarray, classes: tuple[Label, ...]) -> np.ndarray:

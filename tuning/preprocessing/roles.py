@@ -7,8 +7,8 @@ import pandas as pd
 
 from tuning.errors import CustomerError
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
-from tuning.preprocessing.dates import ISO, UNDECIDED, date_format, parse_dates
-from tuning.preprocessing.task import BINARY, NO_NUMBERS, REGRESSION, Task, numbers_among
+from tuning.preprocessing.dates import ISO, NEARLY_ALL, UNDECIDED, date_format, parse_dates
+from tuning.preprocessing.task import BINARY, REGRESSION, Task, numbers_among
 from tuning.wording import name_list
 
 MAX_CLASSES = 50  # more are believed only where a class has two rows or more on average
@@ -17,8 +17,8 @@ MAX_CLASSES = 50  # more are believed only where a class has two rows or more on
 def read_target(values: pd.Series, task: str) -> tuple[pd.Series, str]:
     """The target with cells that are no numbers made missing where numbers are needed, and a note on them.
 
-    Those are numbers to predict, and the two numbers of a binary task. A `CustomerError` says that more than
-    `NO_NUMBERS` of the values are none.
+    Those are numbers to predict, and the two numbers of a binary task. A `CustomerError` says that too many of the
+    values are none.
     """
     if pd.api.types.is_numeric_dtype(values.dtype):
         return values, ""
@@ -29,12 +29,13 @@ def read_target(values: pd.Series, task: str) -> tuple[pd.Series, str]:
         return (numbers, "") if task == REGRESSION else (values, "")
     count, total = int(wrong.sum()), int(values.notna().sum())
     first = f"the first is {str(values[wrong].iloc[0])[:40]!r} in row {int(wrong.argmax()) + 1}"
-    if task == BINARY and (count > NO_NUMBERS * total or _distinct(numbers) > 2):
+    few = total - count >= NEARLY_ALL * total
+    if task == BINARY and not (few and _distinct(numbers) == 2):
         return values, ""
-    if count > NO_NUMBERS * total:
+    if not few:
         raise CustomerError(
             f"the target {values.name!r} holds text, regression needs numbers: {count} of its {total} values are none, "
-            f"{first}; up to {NO_NUMBERS:.0%} would be left out as missing."
+            f"{first}; up to {1 - NEARLY_ALL:.0%} would be left out as missing."
         )
     return numbers, f"{count} of {total} rows are left out, whose target is no number: {first}"
 

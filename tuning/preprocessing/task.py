@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from tuning.errors import CustomerError
 from tuning.preprocessing.classes import Label
+from tuning.preprocessing.dates import NEARLY_ALL
+from tuning.preprocessing.kinds import IS_CODE
 
 REGRESSION, BINARY, MULTICLASS = "regression", "binary", "multiclass"
 TASKS = (REGRESSION, BINARY, MULTICLASS)
-NO_NUMBERS = 0.1  # a larger share of other things among a target's numbers is no slip of the pen
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,15 @@ def numbers_among(values: pd.Series) -> tuple[pd.Series, np.ndarray]:
     return numbers, (numbers.isna() & values.notna()).to_numpy()
 
 
+def is_comparable(values: pd.Series) -> bool:
+    """Whether one value can be told from another; lists and the like cannot."""
+    try:
+        values.nunique()
+    except TypeError:
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class _Guess:
     """What one customer's target says.
@@ -78,11 +87,11 @@ class _Guess:
 
 
 def guess_task(target: pd.Series | Sequence[Label | None]) -> tuple[str, str]:
-    """The task that one customer's target suggests, and why; `CustomerError` when it holds lists or the like.
+    """The task that one customer's target suggests, and why. Its values have to be comparable.
 
     Text, booleans and categories are classes; so are whole numbers with at most 20 different values when
     these are at most a tenth of the rows (or just two). Everything else is a number to predict. Numbers are also those
-    in a column of text, when at most `NO_NUMBERS` of its values are none.
+    in a column of text, when nearly all of its values are numbers, and none is a code such as 007.
     """
     guess = _guess(pd.Series(target))
     return guess.task, ", beside ".join(filter(None, (guess.why, guess.odd)))
@@ -110,17 +119,12 @@ def agreed_task(targets: Mapping[str, pd.Series]) -> tuple[str, str]:
 
 def _guess(target: pd.Series) -> _Guess:
     values = target.dropna()
-    try:
-        distinct = values.nunique()
-    except TypeError as error:
-        raise CustomerError(f"the target {target.name!r} holds lists or the like.") from error
-    numbers, odd, clear = values, "", True
+    numbers, distinct, odd, clear = values, values.nunique(), "", True
     numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
     if not numeric and _may_hold_numbers(values):
         found, wrong = numbers_among(values)
-        share = wrong.mean()
-        numeric = share <= NO_NUMBERS
-        clear = numeric or share >= 1 - NO_NUMBERS
+        numeric = (~wrong).mean() >= NEARLY_ALL
+        clear = numeric or wrong.mean() >= NEARLY_ALL
         if numeric:
             numbers, distinct = found.dropna(), found.nunique()
             odd = _described(values[wrong])
@@ -147,4 +151,6 @@ def _described(wrong: pd.Series) -> str:
 def _may_hold_numbers(values: pd.Series) -> bool:
     """Whether values of no numeric type may be numbers: text and decimals, not booleans, dates or categories."""
     plain = isinstance(values.dtype, pd.StringDtype) or values.dtype == np.dtype(object)
-    return plain and len(values) > 0 and pd.api.types.infer_dtype(values, skipna=True) != "boolean"
+    if not plain or not len(values) or pd.api.types.infer_dtype(values, skipna=True) == "boolean":
+        return False
+    return not values.astype(str).str.match(IS_CODE).any()

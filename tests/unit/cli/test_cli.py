@@ -12,6 +12,8 @@ import yaml
 from click.testing import CliRunner, Result
 from make_customers import make_customer
 
+from tuning import RunResult
+from tuning.cli.output import show_finished
 from tuning.cli.program import main
 from tuning.definition.yaml_file import read_definition
 
@@ -288,6 +290,23 @@ def test_exit_codes_and_outputs_of_a_run(definition: Path, finished: Path, tmp_p
     assert "already holds a run" in again.stderr
     assert tuning("leaderboard", tmp_path).exit_code == 1
     assert tuning("run", tmp_path / "nothing.yaml").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("worse", "said"),
+    [
+        (0, "No winner of 5 that beat the default in the search scores below it on the hold-out rows."),
+        (2, "2 of the 5 winners that beat the default in the search (40 %) score below it on the hold-out rows. More"),
+    ],
+)
+def test_a_run_ends_with_how_its_winners_do_against_the_default(
+    worse: int, said: str, finished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = RunResult(str(finished))
+    show_finished(result, {**result.summary(), "compared_with_default": 5, "worse_than_default": worse}, "table")
+    error = capsys.readouterr().err
+    assert said in error
+    assert ("reduce this" in error) == (worse > 0)
 
 
 def test_predictions_come_back_beside_the_rows(customers: Path, finished: Path, tmp_path: Path) -> None:

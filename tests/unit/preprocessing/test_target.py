@@ -51,9 +51,13 @@ def test_a_target_of_both_kinds_has_no_vote_beside_others() -> None:
 
 
 def test_decimals_are_numbers_and_lists_are_refused() -> None:
-    assert guess_task([decimal.Decimal(number) / 7 for number in range(30)])[0] == REGRESSION  # type: ignore[list-item]
-    with pytest.raises(CustomerError, match="lists or the like"):
-        guess_task(pd.Series([[1], [2]], name="y"))
+    assert guess_task(pd.Series([decimal.Decimal(number) / 7 for number in range(30)]))[0] == REGRESSION
+    lists = pd.Series([[number] for number in range(30)], name="y")
+    for task in (BINARY, MULTICLASS):
+        with pytest.raises(CustomerError, match="lists or the like"):
+            encode_target(read_target(lists, task)[0], task)
+    with pytest.raises(CustomerError, match="regression needs numbers: 30 of its 30 values are none"):
+        read_target(lists, REGRESSION)
 
 
 def test_odd_cells_are_missing_up_to_a_limit() -> None:
@@ -111,7 +115,7 @@ def test_the_positive_class_is_that_of_most_rows_and_whoever_lacks_it_has_its_ow
     data = prepare_data(frame, target="y", task=BINARY, seed=0, positive="churned")
     assert data.task.classes == ("kept", "left")
     assert data.notes == ("the positive class is 'left' here, as there is no 'churned'",)
-    with pytest.raises(CustomerError, match="the positive class 'churned' is not among the classes .*: 'kept', 'left'"):
+    with pytest.raises(CustomerError, match=r"positive class 'churned' is not among the classes .*: 'kept', 'left'"):
         prepare_data(frame, target="y", task=BINARY, seed=0, positive="churned", positive_required=True)
 
 
@@ -127,3 +131,8 @@ def test_weights_of_classes_that_a_customer_lacks_are_said() -> None:
     frame = pd.DataFrame({"x": np.arange(60.0), "y": ["a", "b"] * 30})
     data = prepare_data(frame, target="y", task=MULTICLASS, seed=0, class_weight={"a": 2, "c": 5})
     assert data.notes == ("class_weight names 'c', which this customer does not have",)
+
+
+def test_customers_with_one_of_the_two_classes_count_for_which_is_rarer() -> None:
+    guess = guess_positive([pd.Series(["gone", "here"] * 10), pd.Series(["gone"] * 9)])
+    assert guess == ("here", "it is the rarer class, 34.5 % of 29 rows, beside 'gone'")

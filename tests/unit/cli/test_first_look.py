@@ -1,0 +1,108 @@
+"""`tuning init` on data with something odd in it: a file, a cell, a column that tells the target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from tuning.cli.program import main
+
+RNG = np.random.default_rng(0)
+ROWS = 60
+
+
+def told(*arguments: str | Path) -> str:
+    answer = CliRunner().invoke(main, ["init", *map(str, arguments)])
+    assert answer.exit_code == 0, answer.output
+    return answer.stdout
+
+
+def passengers() -> pd.DataFrame:
+    survived = (np.arange(ROWS) % 3 == 0).astype(int)
+    return pd.DataFrame({"age": RNG.normal(40, 10, ROWS).round(1), "survived": survived})
+
+
+def leak_lines(frame: pd.DataFrame, target: str, folder: Path) -> list[str]:
+    frame.to_csv(folder / "table.csv", index=False)
+    text = told(folder / "table.csv", "--target", target)
+    return [line for line in text.splitlines() if "is it a leak?" in line]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        lambda survived: np.where(survived == 1, "yes", "no"),  # another word for it
+        lambda survived: survived * 100 + RNG.random(ROWS),  # a range for each class
+        lambda survived: np.where(survived == 1, np.nan, np.arange(ROWS)),  # known only where somebody died
+    ],
+)
+def test_a_column_that_alone_tells_the_class_is_named(column: Any, tmp_path: Path) -> None:
+    frame = passengers()
+    frame["alive"] = column(frame["survived"])
+    assert leak_lines(frame, "survived", tmp_path) == [
+        "# drop: [alive]  # alone it tells the target of every row: is it a leak?"
+    ]
+
+
+def test_a_column_that_alone_tells_the_number_is_named(tmp_path: Path) -> None:
+    price = RNG.normal(100, 10, ROWS)
+    frame = pd.DataFrame({"room": RNG.random(ROWS), "with_tax": 1.19 * price, "price": price})
+    assert leak_lines(frame, "price", tmp_path) == [
+        "# drop: [with_tax]  # alone it tells the target of every row: is it a leak?"
+    ]
+
+
+def test_columns_that_only_help_or_number_the_rows_are_not_called_leaks(tmp_path: Path) -> None:
+    frame = passengers().assign(row=[f"p{number}" for number in range(ROWS)], number=range(ROWS))
+    frame["hint"] = frame["survived"].where(frame.index > 0, 1 - frame["survived"])  # wrong in one row
+    assert not leak_lines(frame, "survived", tmp_path)
+    rare = passengers().assign(survived=0)
+    rare.loc[ROWS - 1, "survived"] = 1
+    assert not leak_lines(rare.assign(number=range(ROWS)), "survived", tmp_path)
+
+
+def test_an_odd_customer_changes_no_guess(tmp_path: Path) -> None:
+    for name in "abc":
+        frame = pd.DataFrame({"x": RNG.normal(size=ROWS).round(3), "price": RNG.integers(100, 900, ROWS)})
+        if name == "a":
+            frame = pd.concat([frame, frame.assign(x="n.a.?", price="?")[:1]])
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    text = told(tmp_path, "--target", "price")
+    assert yaml.safe_load(text)["task"] == "regression"
+    assert "customer 'a' has 1 value that is no number: '?'" in text
+    assert "#   x: number" in text
+
+
+def test_an_odd_file_does_not_say_how_the_others_are_written(tmp_path: Path) -> None:
+    rows = [f"Zoë;{number},5;{number}" for number in range(ROWS)]
+    for name in "bcd":
+        (tmp_path / f"{name}.csv").write_text("\n".join(["wer;preis;menge", *rows]), encoding="utf-8")
+    (tmp_path / "a.csv").write_text("\n".join(["wer,preis,menge", *["Zoë,1.5,2"] * 300]), encoding="cp1252")
+    text = told(tmp_path, "--target", "menge")
+    values = yaml.safe_load(text)
+    assert values["csv"] == {"sep": ";", "decimal": ","}
+    assert "encoding" not in values
+    assert "# guessed from 3 of the 4 files looked at" in text
+    assert "of those looked at 1 cannot be read" in text
+
+
+def test_the_positive_class_is_guessed_and_said(tmp_path: Path) -> None:
+    left = np.where(np.arange(ROWS) % 4 == 0, "churned", "stayed")
+    frame = pd.DataFrame({"x": RNG.normal(size=ROWS), "left": left, "shop": np.arange(ROWS) % 2})
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    text = told(tmp_path / "table.csv", "--target", "left", "--by", "shop")
+    assert yaml.safe_load(text)["positive"] == "churned"
+    assert "# it is the rarer class, 25 % of 60 rows, beside 'stayed'" in text
+
+
+def test_a_target_that_cannot_be_predicted_is_refused(tmp_path: Path) -> None:
+    pd.DataFrame({"x": range(ROWS), "y": [[1]] * ROWS}).to_parquet(tmp_path / "t.parquet")
+    answer = CliRunner().invoke(main, ["init", str(tmp_path / "t.parquet"), "--target", "y"])
+    assert answer.exit_code == 2
+    assert "--target: 'y' holds lists or the like" in answer.stderr
