@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 import pandas as pd
@@ -17,6 +17,8 @@ from tuning.wording import shorten
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison
+
+Counts: TypeAlias = Mapping[str, Any]  # `RunResult.summary`
 
 
 def show_finished(result: RunResult, output: str) -> int:
@@ -98,7 +100,7 @@ def _cut(value: object, width: int) -> str:
     return "" if missing else shorten(" ".join(str(value).split()), width)
 
 
-def _against_default(counts: Mapping[str, Any]) -> list[str]:
+def _against_default(counts: Counts) -> list[str]:
     compared, worse = counts["compared_with_default"], counts["worse_than_default"]
     if not compared:
         return []
@@ -110,7 +112,7 @@ def _against_default(counts: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _too_good(counts: Mapping[str, Any]) -> list[str]:
+def _too_good(counts: Counts) -> list[str]:
     found = counts["too_good"]
     if not found:
         return []
@@ -118,7 +120,7 @@ def _too_good(counts: Mapping[str, Any]) -> list[str]:
     return [f"{models} perfect on every fold. A column may tell the target: find it, and leave it out with `drop`."]
 
 
-def _positive(counts: Mapping[str, Any]) -> list[str]:
+def _positive(counts: Counts) -> list[str]:
     if counts["positive"] is None:
         return []
     others = counts["other_positive"]
@@ -126,7 +128,7 @@ def _positive(counts: Mapping[str, Any]) -> list[str]:
     return [f"positive     {counts['positive']!r}, the class that probability, precision and recall are about{more}"]
 
 
-def _outcome(counts: Mapping[str, Any]) -> list[str]:
+def _outcome(counts: Counts) -> list[str]:
     without = f", {counts['without_model']} without (the reason is in their row)" if counts["without_model"] else ""
     return [
         f"{counts['succeeded']} of {counts['customers']} customers have a model{without}; {counts['trials']} trials.",

@@ -263,7 +263,7 @@ class Definition(Options):
 
     @field_validator("positive", mode="before")
     @classmethod
-    def _positive(cls, value: Any) -> Any:
+    def _positive(cls, value: object) -> object:
         if value is not None and not isinstance(value, str | int | float | bool):
             raise ValueError(f"{value!r} is not a class; a text, a number, true or false is expected")
         return value
