@@ -18,7 +18,6 @@ from tuning.data.loading import Loader
 from tuning.data.prepared import OwnCode
 from tuning.data.reading import is_parquet, read_frame
 from tuning.errors import CustomerError
-from tuning.evaluation.study_data import one_column_hint
 from tuning.preprocessing.task import is_comparable
 from tuning.wording import did_you_mean, name_list
 
@@ -40,13 +39,11 @@ class TargetSample:
     Attributes:
         targets: by customer, where it has enough rows with a target.
         reason: why the others have none, with an example; empty when there are no others.
-        absent: that no table which was read has the column, as a sentence; empty when one has it, or none was read.
         whole: whether these are all customers that have a usable target, with all of their rows.
     """
 
     targets: Mapping[str, pd.Series]
     reason: str = ""
-    absent: str = ""
     whole: bool = False
 
     @property
@@ -55,39 +52,30 @@ class TargetSample:
         return f"customer{'s' if len(self.targets) > 1 else ''} {', '.join(map(repr, self.targets))}"
 
 
-def sample_target(
-    definition: Definition, customers: Sequence[Customer], code: OwnCode, enough: int = ENOUGH
-) -> TargetSample:
+def sample_target(definition: Definition, customers: Sequence[Customer], code: OwnCode) -> TargetSample:
     """A look at the target of the largest customers, until enough of them have a usable one."""
     target = definition.target
     found: dict[str, pd.Series] = {}
-    reason, absent, read, lacking = "there is no customer", "", 0, 0
+    reason = "there is no customer"
     whole = len(customers) <= LOOKED_AT and definition.prepare is None
     for number, (customer, frame) in enumerate(sample_frames(definition, customers, code), start=1):
         if isinstance(frame, CustomerError):
             reason = f"customer {customer.id!r}: {frame}"
             continue
-        read += 1
         whole = whole and (len(frame) < ROWS if customer.rows is None else len(frame) == customer.rows)
         if target not in frame.columns:
-            lacking += 1
-            hint = did_you_mean(target, frame.columns) + separator_hint(frame.columns)
+            hint = did_you_mean(target, frame.columns)
             reason = f"customer {customer.id!r} has no column {target!r}.{hint} There are {name_list(frame.columns)}"
-            absent = absent or f"{reason}."
         elif frame[target].notna().sum() < definition.min_rows:
             reason = f"customer {customer.id!r} has fewer than {definition.min_rows} rows with a target {target!r}"
         elif not is_comparable(frame[target]):
             reason = f"customer {customer.id!r} has lists or the like in its target {target!r}"
         else:
             found[customer.id] = frame[target]
-            if len(found) == enough:
+            if len(found) == ENOUGH:
                 whole = whole and number == len(customers)
                 break
-    if lacking < read:
-        absent = ""
-    elif lacking > 1:
-        absent = f"none of the {lacking} customers looked at has the column; {absent}"
-    return TargetSample(found, reason, absent, whole)
+    return TargetSample(found, reason, whole)
 
 
 def sample_frames(

@@ -10,7 +10,7 @@ from schedulers.stopping import RuleSpec
 from search_spaces import SearchSpace, SpaceError
 from tuning.data.customers import Customer
 from tuning.data.prepared import OwnCode
-from tuning.data.sampling import ENOUGH, TargetSample, sample_target
+from tuning.data.sampling import TargetSample, sample_target
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
@@ -73,12 +73,10 @@ def _predicted(
     definition: Definition, customers: Sequence[Customer], code: OwnCode, notes: list[str]
 ) -> tuple[str, Label | None]:
     """The task and its positive class, each given or guessed from some of the largest customers, and notes on that."""
-    named = (definition.positive, definition.class_weight) != (None, None)
-    look = definition.task in ("auto", BINARY) or named  # else one customer shows whether the column is there
-    sample = sample_target(definition, customers, code, ENOUGH if look else 1)
-    if sample.absent:
-        raise PlanError(f"target: {sample.absent} Correct `target` or `data`.")
     task: str = definition.task
+    named = (definition.positive, definition.class_weight) != (None, None)
+    look = task in ("auto", BINARY) or named
+    sample = sample_target(definition, customers, code) if look else TargetSample({})
     if task == "auto":
         if not sample.targets:
             raise PlanError(
