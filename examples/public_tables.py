@@ -55,6 +55,19 @@ def hpo_b_bounds(curves: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"task": curves["task"].unique(), "best": 1.0, "reference": 0.0})
 
 
+def hpo_b_ranks(curves: pd.DataFrame, trials: int) -> pd.Series:
+    """HPO-B's mean ranks by method after so many trials: every seed of every task is ranked by itself, then averaged.
+
+    A seed that a method lacks is left out for all, and scores are equal to eight decimals. `tuning.compare` averages
+    seeds before it ranks, because the task is the unit, so its mean ranks are others.
+    """
+    end = curves[curves["trial"] == trials + 1]
+    each = ["task", "seed"]
+    end = end[end.groupby(each)["method"].transform("nunique") == end["method"].nunique()]
+    ranks = end.assign(score=end["score"].round(8)).groupby(each)["score"].rank(ascending=False)
+    return ranks.groupby(end["method"]).mean()
+
+
 class _PlainPickle(pickle.Unpickler):
     """Reads dicts, lists, texts and numbers; a pickle that wants to run code is refused."""
 

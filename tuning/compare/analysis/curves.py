@@ -17,7 +17,9 @@ A *curve* is the rows of one (method, task, seed).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +88,25 @@ class Curves:
     def only(self, tasks: tuple[str, ...]) -> Curves:
         """The same curves on these tasks."""
         return Curves(self.frame[self.frame["task"].isin(tasks)], self.methods, tasks, self.axes)
+
+    @cached_property
+    def bounds(self) -> pd.DataFrame:
+        """By task, as losses, columns best and reference: the best score seen, the median of single random trials.
+
+        Random trials are those of a method called `random…`; without one the first ten trials of all methods; where
+        the table holds best-so-far curves, their first points.
+        """
+        done = self.frame[self.frame["loss"].notna()]
+        best = done.groupby("task")["loss"].min()
+        random = [name for name in self.methods if re.split(r"[+#@ ]", name)[0].lower() == "random"]
+        named = done["method"].isin(random)
+        pool = done[named] if named.any() else done[done["trial"] <= 10]
+        rises = done.groupby(CURVE, sort=False)["loss"].diff() > 0
+        only_incumbents = ~rises.groupby(done["task"]).any()
+        first = done.groupby(CURVE, sort=False).head(1).groupby("task")["loss"].median()
+        reference = pool.groupby("task")["loss"].median().reindex(best.index).fillna(first)
+        reference = reference.where(~only_incumbents.reindex(best.index), first)
+        return pd.DataFrame({"best": best, "reference": reference})
 
 
 def read_frame(path: str | Path) -> pd.DataFrame:
