@@ -72,12 +72,14 @@ class StudyError(TuningError):
 class RunInterrupted(KeyboardInterrupt):  # not an error: somebody pressed Ctrl-C
     """A run was stopped by a signal; what it recorded is kept, and the message says how to go on.
 
-    number: of the signal. exit_code: what a command ends with, 130 for Ctrl-C and 143 for SIGTERM.
+    number: of the signal. exit_code: what a command ends with, 130 for Ctrl-C and 143 for SIGTERM. result: the
+    unfinished `RunResult`; None when nothing was begun.
     """
 
     def __init__(self, number: int, message: str = "") -> None:
         super().__init__(message or f"stopped by {signal_name(number)}")
         self.number = number
+        self.result: object = None
 
     @property
     def exit_code(self) -> int:

@@ -1,10 +1,14 @@
-"""How lists, guesses and long values are said, in messages of every package."""
+"""How lists, guesses, long values and advice are said, in messages of every package."""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import itertools
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from shlex import quote
+
+_READER = {"shell": False}
 
 
 def name_list(names: Iterable[object], most: int = 10) -> str:
@@ -29,3 +33,34 @@ def separator_hint(columns: Collection[object]) -> str:
 def shorten(text: str, most: int = 80) -> str:
     """The text in at most that many characters, the last one an ellipsis where something was cut off."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def one_line(error: BaseException) -> str:
+    """The kind of an error and the first line of what it says: libraries add pages of advice of their own."""
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "no reason is known")
+    return f"{type(error).__name__}: {shorten(first, 300)}"
+
+
+@contextlib.contextmanager
+def advice_for_the_shell() -> Iterator[None]:
+    """Within it, advice is a command to type; elsewhere it is Python, for a program or a notebook."""
+    before, _READER["shell"] = _READER["shell"], True
+    try:
+        yield
+    finally:
+        _READER["shell"] = before
+
+
+def resume_advice(run_dir: str, *, change: str = "", by_runner: bool = False) -> str:
+    """How to resume a run, in the reader's language.
+
+    change: a key of the definition to give a larger value, such as `limits.run_seconds`. by_runner: the run needs what
+    only the program has that began it, a function or a frame.
+    """
+    if _READER["shell"]:
+        return f"tuning resume {quote(run_dir)}" + (f" --set {change}=…" if change else "")
+    part, _, key = change.partition(".")
+    changed = f"{part}={{{key!r}: …}}" if key else f"{part}=…"
+    if by_runner:
+        return f"{f'TuneRunner(…, {changed})' if change else 'runner'}.run({run_dir!r}, resume=True)"
+    return f"TuneRunner.resume({run_dir!r}{f', {changed}' if change else ''})"

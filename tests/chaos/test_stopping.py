@@ -141,7 +141,7 @@ def test_the_second_signal_ends_it_at_once(ray_cluster: None, tmp_path: Path) ->
 
     run = tmp_path / "run"
     runner = tuner_of(slow, trials=400, slots=2)
-    with _once_recorded(run, twice), pytest.raises(RunInterrupted, match="Resume with: tuning resume"):
+    with _once_recorded(run, twice), pytest.raises(RunInterrupted, match=r"Resume with: runner.run\(.*, resume=True\)"):
         runner.run(str(run), progress=False)
     recorded = len(RunResult(str(run)).trial_records)
     assert recorded > 0
@@ -188,7 +188,7 @@ def test_a_used_up_budget_leaves_reasons_and_the_rest_for_a_resume(
     said = ["not finished: the time budget (limits.run_seconds: 0.5) is spent; resume with a larger one"]
     assert list(result.leaderboard()["reason"]) == list(RunResult(run).leaderboard()["reason"]) == said
     assert said[0] in (Path(run) / "leaderboard.csv").read_text()
-    assert f"resume with a larger one: tuning resume {run} --set limits.run_seconds=…" in caplog.text
+    assert f"larger one: TuneRunner(…, limits={{'run_seconds': …}}).run({run!r}, resume=True)" in caplog.text
     again = runner.run(run, resume=True, **QUIET)  # the budget is the run's, not the attempt's
     assert len(again.trial_records) <= len(result.trial_records) + 2
     more = tuner_of(_slow, trials=60, limits={"run_seconds": 600})

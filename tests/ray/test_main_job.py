@@ -116,7 +116,7 @@ def test_a_customer_without_model_says_why(demo: RunResult) -> None:
 
 def test_a_second_run_in_the_same_folder_is_refused_with_the_way_on(demo: RunResult) -> None:
     runner = TuneRunner(data="unused.csv", target="churned")
-    with pytest.raises(RunError, match="tuning resume"):
+    with pytest.raises(RunError, match=r"runner\.run\(.*resume=True\)"):
         runner.run(demo.directory.uri, progress=False)
 
 

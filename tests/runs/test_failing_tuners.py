@@ -87,7 +87,7 @@ def test_three_tuners_without_progress_end_the_run_with_the_reason(
     assert tuners.built == 4
     assert "could not be finished in 3 attempts without progress" in str(stopped.value)
     assert "RuntimeError: Caught unexpected exception: OutOfMemoryError()" in str(stopped.value)
-    assert f"Resume with: tuning resume {run}" in str(stopped.value)
+    assert f"Resume with: TuneRunner.resume({run!r})" in str(stopped.value)
     assert len(RunResult(run).study_records) > 0
     assert truth(TuneRunner.resume(run, progress=False, in_process=True)) == undisturbed
 

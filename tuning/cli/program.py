@@ -17,6 +17,7 @@ import click
 
 from tuning.cli import exit_codes
 from tuning.errors import TuningError
+from tuning.wording import advice_for_the_shell
 
 if TYPE_CHECKING:
     from tuning.driver.signals import Signals
@@ -80,7 +81,8 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with advice_for_the_shell():
+                return super().invoke(ctx)
         except TuningError as error:
             click.echo(f"error: {error}", err=True)
             ctx.exit(exit_codes.of_error(error))

@@ -14,9 +14,10 @@ from tuning.driver.runner import TuneRunner
 @click.command()
 @click.argument("run_dir", metavar="RUN")
 @changes_option("Change what a resume may change, such as trials=80 or limits.run_seconds=3600.")
+@click.option("--in-process", is_flag=True, help="Without Ray, in this process, for debugging.")
 @click.option("--quiet", is_flag=True, help="No progress line.")
 @output_option
-def resume(run_dir: str, changes: tuple[str, ...], quiet: bool, output: str) -> None:
+def resume(run_dir: str, changes: tuple[str, ...], in_process: bool, quiet: bool, output: str) -> None:
     """Resume the run in folder RUN from its records."""
-    result = TuneRunner.resume(run_dir, progress=not quiet, **read_changes(changes))
+    result = TuneRunner.resume(run_dir, progress=not quiet, in_process=in_process, **read_changes(changes))
     sys.exit(show_finished(result, output))

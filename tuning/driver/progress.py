@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -55,17 +56,21 @@ class Progress:
     seen: set[str] = field(default_factory=set)
     errors: list[str] = field(default_factory=list)
     _bar: tqdm | None = None
+    _stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __enter__(self) -> Progress:
         if self.shown:
             from tqdm.auto import tqdm
+            from tqdm.contrib.logging import logging_redirect_tqdm
 
             # A log file gets a line every half minute, a terminal or notebook one that moves.
             pause = 0.5 if sys.stderr.isatty() or "ipykernel" in sys.modules else 30.0
             self._bar = tqdm(total=self.n_trials, unit="trial", mininterval=pause, dynamic_ncols=True)
+            self._stack.enter_context(logging_redirect_tqdm())  # a warning gets a line of its own, not the bar's
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self._stack.close()
         if self._bar is not None:
             if self.done_studies == self.n_studies:
                 self._bar.total = self._bar.n  # customers without usable data had fewer trials than planned

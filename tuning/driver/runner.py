@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -32,6 +33,7 @@ from tuning.tracking.copy.live import LiveCopy
 from tuning.tracking.settings import settings_for, tracking_uri_of
 from tuning.tracking.summary.overview import overview
 from tuning.tracking.summary.summary import save_summary
+from tuning.wording import one_line, resume_advice
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +88,8 @@ class TuneRunner:
 
         run_dir: of the run; default `<storage>/<name>-<time>`. resume: go on with the run in `run_dir` when there is
         one; this definition may add trials or customers to it. in_process: without Ray, one study after the other in
-        this process, so that a debugger stops in your own code.
+        this process, so that a debugger stops in your own code. Ctrl-C raises `RunInterrupted`, whose `result` is what
+        is recorded; in a notebook it prints how to resume, and the unfinished result is returned.
         """
         if resume and run_dir is None:
             raise RunError("resume needs run_dir, the folder of the run to resume.")
@@ -129,6 +132,12 @@ def _run(start: Callable[[], OwnedRun], run_dir: str | None, progress: bool, in_
         except PlanError:  # no machine has what a worker takes
             abandon(owned.directory, owned.term)
             raise
+        except RunInterrupted as stop:
+            result = stop.result = RunResult(owned.directory)
+            if not hasattr(sys, "ps1"):  # what Python sets where somebody types, in a notebook, too
+                raise
+            print(stop, file=sys.stderr)  # noqa: T201
+            return result
 
 
 def _too_early(number: int, run_dir: str | None) -> str:
@@ -136,7 +145,7 @@ def _too_early(number: int, run_dir: str | None) -> str:
     text = f"stopped by {signal_name(number)} before the first trial"
     with contextlib.suppress(Exception):
         if run_dir is not None and newest_term(directory := RunDirectory(run_dir)) is not None:
-            return f"{text}. Resume with: tuning resume {directory.shown}"
+            return f"{text}. Resume with: {resume_advice(directory.shown)}"
     return f"{text}. Nothing was recorded; start the run again."
 
 
@@ -188,7 +197,7 @@ class RunSession:
                 self._work_here(halt, bar)
             elif self.plan.studies and not halt.wanted:
                 bar.says("starting Ray")
-                self._own_ray = start_ray(self.plan.slots)
+                self._own_ray = self._start_ray()
                 check_room(need.to_ray() for need in dict.fromkeys(self.plan.resources))
                 halt.signals.order = halt.end_workers
                 bar.says("starting workers")
@@ -197,6 +206,12 @@ class RunSession:
             self._closing_seconds = 0.0
             halt.end_workers()
             raise
+
+    def _start_ray(self) -> bool:
+        try:
+            return start_ray(self.plan.slots)
+        except RunError as error:
+            raise RunError(f"{error} Then: {self._advice()}") from error
 
     def _end(self, halt: StopConditions) -> RunResult:
         """What came of it; an error when it ended before its time for somebody else's reason."""
@@ -208,7 +223,7 @@ class RunSession:
         if halt.broken:
             raise RunError(
                 f"workers keep crashing before they record a result: {halt.broken}. What is recorded is "
-                f"kept. Remove the cause, then: tuning resume {self.directory.shown}"
+                f"kept. Remove the cause, then: {self._advice()}"
             )
         result = RunResult(self.directory)
         if halt.used_up:
@@ -221,12 +236,16 @@ class RunSession:
         if halt.used_up and result.unfinished:
             logger.warning(
                 "the time budget (limits.run_seconds: %g) is spent with %d studies unfinished; resume with a larger "
-                "one: tuning resume %s --set limits.run_seconds=…",
+                "one: %s",
                 self.definition.limits.run_seconds,
                 result.unfinished,
-                self.directory.shown,
+                self._advice("limits.run_seconds"),
             )
         return result
+
+    def _advice(self, change: str = "") -> str:
+        """How to resume this run; only its own program has a function that is tuned."""
+        return resume_advice(self.directory.shown, change=change, by_runner=callable(self.definition.objective))
 
     def _seconds_left(self) -> float | None:
         limit = self.definition.limits.run_seconds
@@ -237,7 +256,7 @@ class RunSession:
             number,
             f"stopped by {signal_name(number)}; {bar.done_trials} of {self.plan.n_trials} trials and "
             f"{bar.done_studies} of {len(self.plan.studies)} studies are recorded. "
-            f"Resume with: tuning resume {self.directory.shown}",
+            f"Resume with: {self._advice()}",
         )
 
     def _work_here(self, halt: StopConditions, bar: Progress) -> None:
@@ -265,7 +284,7 @@ class RunSession:
                 raise
             except Exception as error:
                 # One trial ended by Ray's memory monitor, or any exception in a callback, ends a whole Tuner.
-                failure = f"{type(error).__name__}: {error}"
+                failure = one_line(error)
                 logger.warning("Tune ended with %s; continuing from the records", failure)
             halt.end_workers()
             if halt.wanted:
@@ -282,8 +301,7 @@ class RunSession:
             reasons = "; ".join(dict.fromkeys([*bar.errors, failure])).strip("; ") or "no reason was reported"
             raise RunError(
                 f"{left} of {len(self.plan.studies)} studies could not be finished in {FRUITLESS_ATTEMPTS} attempts "
-                f"without progress: {reasons}. Everything recorded is kept. Resume with: tuning resume "
-                f"{self.directory.shown}"
+                f"without progress: {reasons}. Everything recorded is kept. Resume with: {self._advice()}"
             )
 
     def _fit(self, attempt: int, halt: StopConditions, listener: Listener) -> None:

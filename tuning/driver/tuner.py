@@ -7,23 +7,30 @@ import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tuning.definition.run_spec import RunSpec
 from tuning.driver.signals import kept
-from tuning.errors import PlanError
+from tuning.errors import PlanError, RunError
 from tuning.evaluation.objective import PortableFunction
 from tuning.execution.shard_queue import shard_queue
 from tuning.runs.begin import OwnedRun
 from tuning.storage.names import slug
+from tuning.wording import one_line
 
 logger = logging.getLogger(__name__)
 
 # One thread per slot: fits of a few milliseconds lose by more, and slots would fight for the cores. Libraries read
 # these when they are loaded, so they must be in the environment before a worker starts.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-# A place for a worker that died is looked for again after so many milliseconds at most; Ray's default is a second.
-OWN_RAY = {"RAY_gcs_create_placement_group_retry_max_interval_ms": "200"}
+OWN_RAY = {
+    # A place for a worker that died is looked for again after so many milliseconds at most; Ray's default is a second.
+    "RAY_gcs_create_placement_group_retry_max_interval_ms": "200",
+    # Before Ray puts the driver's current folder first in a worker's import path: a folder there that is called numpy
+    # or tuning is not taken for the package.
+    "RAY_preload_python_modules": "tuning.execution.packed",
+}
 TUNE_SETTINGS = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # CSV, JSON and TensorBoard files per shard tell nobody anything
     "TUNE_GLOBAL_CHECKPOINT_S": "300",  # the records are the truth; Ray's own snapshot is a convenience
@@ -64,7 +71,7 @@ def build_tuner(owned: OwnedRun, attempt: int, callbacks: Sequence[Any] = (), st
 
 def tune_settings(slots: int) -> None:
     """Set what of Tune is set by environment variables, where the user has not done so."""
-    os.environ.update({name: value for name, value in TUNE_SETTINGS.items() if name not in os.environ})
+    os.environ.update(_unset(TUNE_SETTINGS))
     # Tune warns per shard that it finds no result files, which is as wanted; failures come back as exceptions.
     logging.getLogger("ray.tune").setLevel(logging.ERROR)
     # Its list of trials that ended their workers says less than the leaderboard's reasons.
@@ -104,7 +111,7 @@ def start_ray(slots: int) -> bool:
             if os.environ.get("RAY_ADDRESS"):
                 ray.init(log_to_driver=False, runtime_env={"env_vars": ONE_THREAD})
                 return False
-            with _environment({**ONE_THREAD, **OWN_RAY}):
+            with _environment({**_unset(ONE_THREAD), **_unset(OWN_RAY), **_import_path()}):
                 ray.init(
                     address="local",  # else a cluster that somebody else runs on this machine would be joined
                     num_cpus=slots,
@@ -114,10 +121,16 @@ def start_ray(slots: int) -> bool:
                     configure_logging=False,
                 )
             return True
-        except BaseException:
+        except BaseException as error:
             with contextlib.suppress(Exception):
                 ray.shutdown()  # of what has been started
-            raise
+            if not isinstance(error, Exception):
+                raise
+            where = "cannot be reached at RAY_ADDRESS" if os.environ.get("RAY_ADDRESS") else "did not start here"
+            raise RunError(
+                f"Ray {where}: {one_line(error)}. A machine that is busy or short of memory needs fewer `slots`; what "
+                "Ray itself wrote is in /tmp/ray/session_latest/logs."
+            ) from error
 
 
 def restart_ray(slots: int) -> None:
@@ -161,13 +174,32 @@ def _quieted(name: str) -> Iterator[None]:
         loud.setLevel(before)
 
 
+def _import_path() -> dict[str, str]:
+    """The setting by which workers import this very package, also where it runs from its sources."""
+    import tuning
+
+    home = str(Path(tuning.__file__).resolve().parents[1])
+    if Path(home).name in ("site-packages", "dist-packages"):
+        return {}
+    before = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+    return {"PYTHONPATH": os.pathsep.join(dict.fromkeys([home, *before]))}
+
+
+def _unset(values: Mapping[str, str]) -> dict[str, str]:
+    """Those environment variables that the user has not set."""
+    return {name: value for name, value in values.items() if name not in os.environ}
+
+
 @contextlib.contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Environment variables for the time of a call, where they are not set already."""
-    added = {name: value for name, value in values.items() if name not in os.environ}
-    os.environ.update(added)
+    """Environment variables for the time of a call."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
     try:
         yield
     finally:
-        for name in added:
-            del os.environ[name]
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

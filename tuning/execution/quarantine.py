@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from shlex import quote
 
+from tuning.definition.plain_values import IN_MEMORY
 from tuning.evaluation.winner import StudyOutcome
 from tuning.execution.context import WorkerContext
 from tuning.execution.study_run import Clock, study_record
 from tuning.records.schema import QUARANTINED, StudyRecord, TrialRecord
+from tuning.runs.plan_file import plain
 from tuning.study.study import Study
 
 
@@ -33,8 +35,9 @@ def quarantine(
 
 
 def _command(context: WorkerContext, study: Study) -> str:
-    definition, customer = context.spec.definition, study.customer.id
-    if callable(definition.objective) or not isinstance(definition.data, str | dict | list):
+    customer, written = study.customer.id, plain(context.spec.definition)
+    data = written.get("data")
+    if IN_MEMORY in (data.get(customer) if isinstance(data, Mapping) else data, written.get("objective")):
         return f"TuneRunner(…, customers=[{customer!r}]).run(in_process=True)"
     path = context.directory.display("definition.yaml")
     return f"tuning run {quote(path)} --customer {quote(customer)} --in-process"

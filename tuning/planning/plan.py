@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import schedulers
@@ -26,6 +28,7 @@ from tuning.study.study import Study
 
 PACKED, SPREAD = "packed", "spread"
 LONG_TRIAL_S = 0.5
+PACKAGES = ("tuning", "search_spaces", "schedulers", "numpy", "pandas", "pyarrow", "scipy", "sklearn", "optuna", "ray")
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,7 @@ def make_plan(definition: Definition, customers: Sequence[Customer] | None = Non
     if not definition.customers:
         warm_start.check_customers(definition.warm_start, {customer.id for customer in found})
     idle = idle_settings(spec, distinct(study.scheduler for study in studies), code)
-    notes = (*_reading(definition, found), *columns, *chosen, *check_studies(spec, studies, code), *idle)
+    notes = (*_reading(definition, found), *columns, *chosen, *check_studies(spec, studies, code), *idle, *_shadows())
     return _with_placement(Plan(spec=spec, studies=studies, slots=_slots(definition), notes=notes))
 
 
@@ -161,7 +164,7 @@ def resumed_plan(
 
     left: studies that have not ended. added: customers that are new, and have a place in the run directory.
     """
-    code = OwnCode(spec.definition, directory)
+    code = OwnCode(spec.definition, directory).loaded()  # what is wrong with the run's copies ends it here, not workers
     studies = make_studies(spec, added, code)
     notes = (*_reading(spec.definition, added), *check_studies(spec, studies, code))
     return Plan(spec, (*left, *studies), _slots(spec.definition), placement, notes)
@@ -209,6 +212,20 @@ def _reading(definition: Definition, customers: Sequence[Customer]) -> Iterator[
         yield f"the data ({size / 1e6:,.1f} MB) is written once into the run directory, divided by customer."
     elif keyed:
         yield "the Parquet data is read where it is, each worker its own customers' rows."
+
+
+def _shadows() -> Iterator[str]:
+    """Modules called like packages in the current folder, which Ray puts first in the import paths of workers."""
+    for name in PACKAGES:
+        spec = find_spec(name)
+        installed = Path(spec.origin).resolve() if spec is not None and spec.origin is not None else None
+        for path in (Path.cwd() / name / "__init__.py", Path.cwd() / f"{name}.py"):
+            if path.is_file() and path.resolve() != installed:
+                shown = f"{name}/" if path.name == "__init__.py" else path.name
+                yield (
+                    f"{shown} in the current folder has the name of a package. Workers here import the package; those "
+                    "of a cluster at RAY_ADDRESS would import yours: rename it."
+                )
 
 
 def _duration(seconds: float) -> str:

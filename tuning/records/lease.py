@@ -17,6 +17,7 @@ from tuning.errors import RunOwnedError, StorageError
 from tuning.records.ownership import Term, claim_file, terms
 from tuning.storage.run_directory import RunDirectory
 from tuning.timing import USUAL, Timing
+from tuning.wording import resume_advice
 
 logger = logging.getLogger(__name__)
 
@@ -134,6 +135,6 @@ def wait_until_dead(
         if beat.counter != first.counter:
             raise RunOwnedError(
                 f"{directory.shown} is being run by {term.owner}, which is alive. Wait for it to finish, or stop "
-                f"it (Ctrl-C there, or kill {term.owner.pid} on {term.owner.host}); then: tuning resume "
-                f"{directory.shown}"
+                f"it (Ctrl-C there, or kill {term.owner.pid} on {term.owner.host}); then: "
+                f"{resume_advice(directory.shown)}"
             )

@@ -21,6 +21,7 @@ from typing import Any
 
 from tuning.errors import RunError, RunOwnedError
 from tuning.storage.run_directory import RunDirectory
+from tuning.wording import resume_advice
 
 TERMS = "terms"
 TERMS_OF_0_1 = "epochs"  # their folder in runs of version 0.1, which are read and not resumed
@@ -148,7 +149,7 @@ def claim(directory: RunDirectory, number: int, accepts: tuple[str, ...], trials
         other = _read(directory, claim_file(number)).owner
         raise RunOwnedError(
             f"{other} has just started {directory.shown}. Wait for it to finish, or stop it; then: "
-            f"tuning resume {directory.shown}"
+            f"{resume_advice(directory.shown)}"
         ) from error
     return term
 

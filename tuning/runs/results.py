@@ -58,7 +58,9 @@ class RunResult:
 
     def __repr__(self) -> str:
         counts = self.summary()
-        return f"RunResult({counts['run']!r}: {counts['succeeded']} of {counts['customers']} customers have a model)"
+        left = f"unfinished, {self.unfinished} studies left; " if self.unfinished else ""
+        have = f"{counts['succeeded']} of {counts['customers']} customers have a model"
+        return f"RunResult({counts['run']!r}: {left}{have})"
 
     def _repr_html_(self) -> str:
         return f"<p>{self!r}</p>{self.leaderboard().head(20).to_html(index=False, na_rep='')}"

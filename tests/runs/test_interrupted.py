@@ -1,0 +1,86 @@
+"""A run that somebody stops, or that cannot start: what is said, in whose language, and what is returned."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from builders import definition, tuner_of, write_customers
+
+from tuning import RunResult, TuneRunner
+from tuning.driver.progress import Progress
+from tuning.errors import RunError, RunInterrupted
+from tuning.timing import Timing
+
+QUIET = {"progress": False, "in_process": True}
+
+
+def stopping_at(trial: int) -> Callable[..., float]:
+    """An objective in whose n-th trial somebody presses Ctrl-C."""
+    seen: list[float] = []
+
+    def objective(config: dict[str, float]) -> float:
+        seen.append(config["x"])
+        if len(seen) == trial:
+            os.kill(os.getpid(), signal.SIGINT)
+        return config["x"] ** 2
+
+    return objective
+
+
+def test_an_interrupt_carries_the_unfinished_result(tmp_path: Path) -> None:
+    runner = tuner_of(stopping_at(3), trials=6)
+    runner.timing = Timing(parts_s=0.0)
+    run = str(tmp_path / "run")
+    with pytest.raises(RunInterrupted) as stopped:
+        runner.run(run, **QUIET)
+    assert str(stopped.value).endswith(f"Resume with: runner.run({run!r}, resume=True)")
+    result = stopped.value.result
+    assert isinstance(result, RunResult)
+    assert len(result.trial_records) == 3
+    assert "unfinished, 1 studies left" in repr(result)
+    assert "unfinished" not in repr(runner.run(run, resume=True, **QUIET))
+
+
+def test_in_a_notebook_an_interrupted_run_returns_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "ps1", "In : ", raising=False)  # as Python and IPython set it where somebody types
+    runner = tuner_of(stopping_at(2), trials=4)
+    runner.timing = Timing(parts_s=0.0)
+    result = runner.run(str(tmp_path / "run"), **QUIET)
+    assert result.unfinished == 1
+    assert len(result.trial_records) == 2
+    assert "stopped by Ctrl-C" in capsys.readouterr().err
+
+
+def test_a_ray_that_does_not_start_is_one_line_that_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    def too_busy(**_: object) -> None:
+        raise TimeoutError("The node was not up after 30 s\n" + 40 * "  File ray/node.py, line 1\n")
+
+    monkeypatch.setattr(ray, "init", too_busy)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    write_customers(tmp_path / "data", 1)
+    run = str(tmp_path / "run")
+    with pytest.raises(RunError) as stopped:
+        TuneRunner(**definition(tmp_path / "data")).run(run, progress=False)
+    said = str(stopped.value)
+    assert said.startswith("Ray did not start here: TimeoutError: The node was not up after 30 s. ")
+    assert said.endswith(f"Then: TuneRunner.resume({run!r})")
+    assert "\n" not in said
+
+
+def test_a_warning_has_a_line_of_its_own_beside_the_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(n_trials=3, n_studies=1) as bar:
+        bar.says("starting Ray")
+        logging.getLogger("tuning.driver.runner").warning("a worker was killed")
+    assert "a worker was killed" in [line.strip() for line in capsys.readouterr().err.splitlines()]
