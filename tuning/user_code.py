@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from tuning.errors import CustomerError, DefinitionError
+from tuning.errors import CustomerError, DefinitionError, RunError
 from tuning.storage.run_directory import RunDirectory
 
 FOLDER = "code"
@@ -41,19 +41,22 @@ def check_form(name: str) -> None:
 
 
 def load_function(name: str, directory: RunDirectory | None = None) -> Function:
-    """The function; a file's path is looked for in the run directory when one is given."""
+    """The function.
+
+    directory: of a run; a file is then the run's copy, whose digest is checked before it is run.
+    """
     return loaded_function(name, source_of(name, directory))
 
 
 def source_of(name: str, directory: RunDirectory | None = None) -> str | None:
-    """The content of the file that a function is in; None for a function of a module."""
+    """The content of the file that a function is in, as in `load_function`; None for a function of a module."""
     if not is_file(name):
         return None
-    file = name.partition(":")[0]
+    content = _source(name) if directory is None else _copy(name.partition(":")[0], directory)
     try:
-        return (directory.read(file) if directory is not None else Path(file).read_bytes()).decode("utf-8")
-    except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a NUL in its name
-        raise DefinitionError(f"{name!r}: the file cannot be read: {error}.") from error
+        return content.decode("utf-8")
+    except ValueError as error:
+        raise DefinitionError(f"{name!r}: the file is no UTF-8 text: {error}.") from error
 
 
 def loaded_function(name: str, source: str | None) -> Function:
@@ -96,8 +99,25 @@ def name_inside(name: str) -> str:
     if not is_file(name):
         return name
     file, _, attribute = name.partition(":")
-    digest = hashlib.sha256(_source(name)).hexdigest()[:12]
-    return f"{FOLDER}/{Path(file).stem}-{digest}.py:{attribute}"
+    return f"{FOLDER}/{Path(file).stem}-{_digest(_source(name))}.py:{attribute}"
+
+
+def _copy(file: str, directory: RunDirectory) -> bytes:
+    """A run's copy of a file; `RunError` when its content is not what the run wrote. Nothing of it is run before."""
+    try:
+        content = directory.read(file)
+    except OSError as error:
+        raise RunError(f"{directory.display(file)} cannot be read: {error}. Put the run's copy back.") from error
+    if _digest(content) != Path(file).stem.rpartition("-")[2]:
+        raise RunError(
+            f"{directory.display(file)} is not what this run has written: its SHA-256 differs from that in its name, "
+            "so its code is not run. Put the run's copy back, or start a new run in another folder."
+        )
+    return content
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:12]
 
 
 def _source(name: str) -> bytes:

@@ -61,6 +61,10 @@ WRITERS = {
     ("tuning/runs/resume.py", "hand_over"): HERE,
     ("tuning/models/customer_model.py", "save"): HERE,
     ("tuning/records/parts.py", "flush"): HERE,
+    (
+        "tuning/records/parts.py",
+        "without",
+    ): "runs/test_changed_data.py: test_a_crash_while_changed_customers_are_left_out_changes_nothing",
     ("tuning/driver/runner.py", "_end"): HERE,
     (
         "tuning/execution/spread/journal.py",

@@ -69,7 +69,7 @@ def test_recorded_trials_are_replayed_not_run(tmp_path: Path, monkeypatch: pytes
 def test_an_existing_run_is_only_gone_on_with_when_asked_to(tmp_path: Path) -> None:
     runner = tuner_of(counted(tmp_path / "ran"), trials=2)
     runner.run(str(tmp_path / "run"), **QUIET)
-    with pytest.raises(RunError, match=r"already holds a run. Resume it by `tuning resume .*run` \(or `run --res"):
+    with pytest.raises(RunError, match=r"already holds a run. Resume it with runner.run\('.*run', resume=True\), or"):
         runner.run(str(tmp_path / "run"), **QUIET)
     assert len(runner.run(str(tmp_path / "run"), resume=True, **QUIET).trial_records) == 2
 
@@ -135,7 +135,7 @@ def test_any_other_change_is_refused_with_a_diff(
     with pytest.raises(RunError) as refusal:
         runner.run(finished, resume=True, **QUIET)
     assert line in str(refusal.value)
-    assert f"tuning resume {finished}" in str(refusal.value)
+    assert f"TuneRunner.resume({finished!r})" in str(refusal.value)
 
 
 @pytest.fixture(scope="module")
@@ -143,16 +143,6 @@ def finished(customers: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     run = str(tmp_path_factory.mktemp("finished") / "run")
     TuneRunner(**definition(customers)).run(run, **QUIET)
     return run
-
-
-def test_a_customer_whose_data_changed_is_refused_by_name(tmp_path: Path) -> None:
-    write_customers(tmp_path / "data", 2)
-    runner = TuneRunner(**definition(tmp_path / "data"))
-    runner.run(str(tmp_path / "run"), **QUIET)
-    with (tmp_path / "data" / "c0001.csv").open("a") as lines:
-        lines.write("0,0,0,0\n")
-    with pytest.raises(RunError, match=r"data: the size of 'c0001' \(\d+ there, \d+ here\)"):
-        runner.run(str(tmp_path / "run"), resume=True, **QUIET)
 
 
 def test_limits_and_slots_may_change_without_asking(customers: Path, finished: str) -> None:

@@ -170,3 +170,20 @@ def test_the_commands_with_object_storage(bucket: Bucket, tmp_path: Path) -> Non
     tuning("predict", bucket.uri("r"), "--customer", "acme", "--data", bucket.uri("c/beta.csv"), "--output", out)
     answer = bucket.client.get_object(Bucket=bucket.name, Key="out.csv")["Body"].read()
     assert len(pd.read_csv(io.BytesIO(answer))) == 60
+
+
+def test_an_object_that_changed_is_searched_anew(
+    bucket: Bucket, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = trips(40)
+    for name in ("acme", "beta"):
+        bucket.put(f"customers/{name}.csv", content(table, "x.csv"))
+    run = str(tmp_path / "run")
+    first = TuneRunner(definition(bucket.uri("customers/*.csv"), **QUICK)).run(run, progress=False, in_process=True)
+    bucket.put("customers/acme.csv", content(table, "x.csv"))  # the same again
+    assert TuneRunner.resume(run, progress=False, in_process=True).trial_records == first.trial_records
+    bucket.put("customers/acme.csv", content(table.iloc[::-1], "x.csv"))
+    second = TuneRunner.resume(run, progress=False, in_process=True)
+    assert "the data of 'acme' has changed since it was searched" in caplog.text
+    before = {record.key: record.started for record in first.trial_records}
+    assert {record.key[0] for record in second.trial_records if record.started != before[record.key]} == {"acme"}

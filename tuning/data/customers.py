@@ -35,7 +35,7 @@ class Customer:
     keyed table. first_block: the first row group that holds its rows, so
     that a worker's customers are near each other; UNORDERED when that does not matter.
     rows: None when not known without reading. size: about its bytes, to balance shards. options: what the manifest
-    says about it.
+    says about it. stamp, digest: what its rows are known by, see `tuning.data.fingerprints`; empty where nobody looked.
     """
 
     id: str
@@ -46,6 +46,8 @@ class Customer:
     rows: int | None = None
     size: int = 0
     options: CustomerOptions | None = field(default=None, compare=False)
+    stamp: str = ""
+    digest: str = ""
 
     @property
     def rows_or_bytes(self) -> int:

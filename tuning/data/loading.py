@@ -18,6 +18,10 @@ from tuning.data.reading import check_names, file_name, located, read_frame, rea
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
 
+_VERIFIED = ds.ParquetFileFormat(
+    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+)
+
 
 class Loader:
     """Gives customers their rows.
@@ -136,7 +140,7 @@ def _of_file(path: str, definition: Definition, customers: Sequence[Customer]) -
 
 def _dataset(path: str) -> ds.Dataset:
     filesystem, inner = located(path)
-    return ds.dataset(inner, filesystem=filesystem, format="parquet")
+    return ds.dataset(inner, filesystem=filesystem, format=_VERIFIED)
 
 
 def push_down(schema: pa.Schema, by: Sequence[str], keys: Sequence[Key]) -> ds.Expression | None:

@@ -86,7 +86,7 @@ def _divide(
     buckets = balance(sizes, min(count, len(here)))
     bucket_of = {here[position].key: number for number, bucket in enumerate(buckets) for position in bucket}
     waiting = _Waiting(directory, prefix, len(buckets))
-    for piece, keys_of in _pieces(table, definition):
+    for piece, keys_of in pieces(table, definition):
         codes, keys = row_keys(keys_of, definition.by)
         first_block = np.array([bucket_of.get(key, -1) for key in keys], dtype=np.int64)[codes]
         order = np.argsort(first_block, kind="stable")
@@ -138,7 +138,7 @@ def _write(directory: RunDirectory, name: str, rows: pa.Table) -> str:
     return directory.locate(name)
 
 
-def _pieces(table: KeyedTable, definition: Definition) -> Iterator[tuple[pa.Table, pa.Table]]:
+def pieces(table: KeyedTable, definition: Definition) -> Iterator[tuple[pa.Table, pa.Table]]:
     """(rows, their key columns) of a table, piece by piece in its order."""
     by = definition.by
     if table.frame is not None:

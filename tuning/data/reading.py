@@ -138,18 +138,20 @@ def read_schema(path: str, csv: CsvOptions) -> list[str]:
 
 @contextlib.contextmanager
 def open_parquet(path: str, *, streamed: bool = False) -> Iterator[pq.ParquetFile]:
-    """The Parquet file of a path or URI.
+    """The Parquet file of a path or URI; page checksums are verified where the file has them, as a run's own have.
 
     streamed: in memory is only what is being read. Without, pyarrow reads ahead and keeps the whole file's bytes.
     """
     filesystem, inner = located(path)
     with filesystem.open_input_file(inner) as stream:
         if not streamed:
-            yield pq.ParquetFile(stream)
+            yield pq.ParquetFile(stream, page_checksum_verification=True)
             return
         metadata = pq.read_metadata(stream)
         size = min(STREAM_BYTES // 4, max(1 << 14, STREAM_BYTES // max(1, metadata.num_columns)))
-        yield pq.ParquetFile(stream, metadata=metadata, pre_buffer=False, buffer_size=size)
+        yield pq.ParquetFile(
+            stream, metadata=metadata, pre_buffer=False, buffer_size=size, page_checksum_verification=True
+        )
 
 
 @contextlib.contextmanager

@@ -5,9 +5,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from tuning.errors import StorageError
 from tuning.records.ownership import Term
@@ -131,6 +135,34 @@ def intact(directory: RunDirectory, name: str) -> bytes:
 def read_part(directory: RunDirectory, name: str) -> list[Any]:
     """The records of one part; `ValueError` or `OSError` when it is damaged."""
     return decode(intact(directory, name))
+
+
+def without(directory: RunDirectory, names: Iterable[str], studies: Collection[str]) -> list[str]:
+    """Names of parts that hold what these hold, but nothing of some studies.
+
+    A part with something of them is written once more without it, beside the first, which stays and counts no longer.
+    """
+    if not studies:
+        return list(names)
+    kept: list[str] = []
+    for name in names:
+        try:
+            table = pq.read_table(pa.BufferReader(intact(directory, name)))
+        except (OSError, ValueError):
+            kept.append(name)  # whoever reads it says that it is damaged
+            continue
+        theirs = pc.is_in(table["study"], pa.array(sorted(studies)))
+        if not pc.any(theirs).as_py():
+            kept.append(name)
+            continue
+        rest = table.filter(pc.invert(theirs))
+        if rest.num_rows:
+            sink = pa.BufferOutputStream()
+            pq.write_table(rest, sink, compression="zstd", write_page_checksum=True)
+            data = bytes(sink.getvalue())
+            kept.append(f"{name.rpartition('-')[0]}-{_digest(data)}.parquet")
+            directory.write(kept[-1], data)
+    return kept
 
 
 def shard_parts(directory: RunDirectory, term: Term, shard: int) -> list[str]:

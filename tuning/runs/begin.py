@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tuning.data.customers import Customer, find_customers
+from tuning.data.customers import find_customers
+from tuning.data.fingerprints import digested
 from tuning.data.partition import partition
 from tuning.definition.definition import Definition
 from tuning.definition.plain_values import IN_MEMORY
@@ -19,12 +19,12 @@ from tuning.planning.plan import Plan, make_plan, resumed_plan, with_places
 from tuning.records.lease import Lease, last_heartbeat, wait_until_dead
 from tuning.records.ownership import Term, claim, newest_claimed, newest_term, written_by_0_1
 from tuning.runs.plan_file import freeze, read_plan, read_spec, write_plan
-from tuning.runs.resume import hand_over, merge, read_state, same_customers, with_customers
+from tuning.runs.resume import hand_over, look_at_data, merge, with_customers, with_libraries_now
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.study import Study
 from tuning.timing import USUAL, Timing
 from tuning.user_code import copy_into
+from tuning.wording import resume_advice
 
 
 @dataclass
@@ -60,8 +60,8 @@ def begin(definition: Definition, run_dir: str | None = None, timing: Timing = U
     directory = RunDirectory(run_dir if run_dir is not None else f"{definition.storage.rstrip('/')}/{name}")
     if newest_term(directory) is not None:
         raise RunError(
-            f"{directory.shown} already holds a run. Resume it by `tuning resume "
-            f"{directory.shown}` (or `run --resume`), or choose another folder."
+            f"{directory.shown} already holds a run. Resume it with {resume_advice(directory.shown, by_runner=True)}, "
+            "or choose another folder."
         )
     before = newest_claimed(directory)
     if before is None and not directory.is_empty():
@@ -74,7 +74,7 @@ def begin(definition: Definition, run_dir: str | None = None, timing: Timing = U
     term = claim(directory, before.number + 1 if before else 1, (), definition.trials, 0.0)
     lease = Lease(directory, term, timing).hold()
     try:
-        plan = with_places(plan, partition(definition, customers, directory))
+        plan = with_places(plan, partition(definition, digested(definition, customers), directory))
         kept = _with_code_inside(definition, directory)
         plan = replace(plan, spec=replace(plan.spec, definition=kept))
         freeze(directory, kept, term)
@@ -133,20 +133,20 @@ def resume_run(directory: RunDirectory, definition: Definition | None = None, ti
             "it from that program: TuneRunner(objective=…, …).run(run_dir, resume=True)."
         )
     recorded = read_plan(directory, last, replace(begun, definition=merged))
-    studies, added = [*recorded.studies, *recorded.ended], list[Customer]()
-    if definition is not None and definition.data is not None and _text(definition.data) != IN_MEMORY:
-        studies, added = _look_again(directory, definition, studies)
+    look = look_at_data(directory, merged, definition, [*recorded.studies, *recorded.ended])
     owner = newest_claimed(directory) or last
     wait_until_dead(directory, owner, timing)
-    state = read_state(directory, last, studies, merged.trials)
+    state = look.state(directory, last, merged.trials)
+    state = with_libraries_now(directory, recorded.versions, look.studies, merged.trials, state)
     spent = owner.seconds + last_heartbeat(directory, owner).seconds
     term = claim(directory, owner.number + 1, tuple(state.parts), merged.trials, spent)
     lease = Lease(directory, term, timing).hold()
     try:
-        plan = resumed_plan(
-            recorded.spec, state.left, partition(merged, added, directory), directory, recorded.placement
-        )
-        plan = replace(plan, notes=tuple(dict.fromkeys((*recorded.notes, *plan.notes))))
+        placed = partition(merged, [*look.added, *look.changed], directory)
+        added, changed = placed[: len(look.added)], placed[len(look.added) :]
+        left = with_customers(state.left, changed)
+        plan = resumed_plan(recorded.spec, left, added, directory, recorded.placement)
+        plan = replace(plan, notes=tuple(dict.fromkeys((*recorded.notes, *plan.notes, *look.notes))))
         freeze(directory, merged, term)
         hand_over(directory, term, plan.shards, plan.studies, state)
         write_plan(directory, plan, term, recorded.run, state.ended)
@@ -154,19 +154,3 @@ def resume_run(directory: RunDirectory, definition: Definition | None = None, ti
         lease.release()
         raise
     return OwnedRun(directory, plan, recorded.run, term, lease, timing)
-
-
-def _look_again(
-    directory: RunDirectory, definition: Definition, studies: Sequence[Study]
-) -> tuple[list[Study], list[Customer]]:
-    """The run's studies with their data where it is now, and the customers that are new."""
-    found = find_customers(definition)
-    same_customers(directory, studies, found)
-    known = {study.customer.id for study in studies}
-    added = [customer for customer in found if customer.id not in known]
-    # Rows that the run has written for itself stay; what is read in place is read where it is now.
-    return with_customers(studies, [customer for customer in found if not customer.unpartitioned]), added
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

@@ -25,6 +25,7 @@ from tuning.errors import RunError, StorageError
 from tuning.planning.plan import Plan
 from tuning.records.ownership import Term, newest_term
 from tuning.storage.run_directory import RunDirectory
+from tuning.study.record import versions
 from tuning.study.study import Study
 
 DEFINITION = "definition.yaml"
@@ -39,6 +40,8 @@ _COLUMNS = {
     "place": "int64",
     "rows": "int64",
     "size": "int64",
+    "stamp": "string",
+    "digest": "string",
     "algorithm": "string",
     "scheduler": "string",
     "seed": "int64",
@@ -60,6 +63,7 @@ class RecordedPlan:
         studies: those that the term's owner had to run; of one shard, where only that was read.
         ended: those that had ended under earlier owners.
         shards: how many there are.
+        versions: of the libraries that the term's owner had; empty in a plan that does not say so.
     """
 
     run: str
@@ -69,6 +73,7 @@ class RecordedPlan:
     studies: tuple[Study, ...]
     ended: tuple[Study, ...]
     shards: int
+    versions: str
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,7 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
         "shards": len(plan.shards),
         "placement": plan.placement,
         "notes": plan.notes,
+        "versions": versions(),
         **plan.spec.to_dict(),
     }
     fields = [(name, pa.list_(pa.string()) if kind == "list" else kind) for name, kind in _COLUMNS.items()]
@@ -158,6 +164,8 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
                 "place": [customer.first_block for customer in customers],
                 "rows": [customer.rows for customer in customers],
                 "size": [customer.size for customer in customers],
+                "stamp": [customer.stamp for customer in customers],
+                "digest": [customer.digest for customer in customers],
                 "algorithm": [text(study.algorithm) for study in studies],
                 "scheduler": [text(study.scheduler) for study in studies],
                 "seed": [study.seed for study in studies],
@@ -247,6 +255,7 @@ def _recorded(
         studies=tuple(study for group in groups[:shards] for study in group),
         ended=tuple(study for group in groups[shards:] for study in group),
         shards=shards,
+        versions=header.get("versions", ""),
     )
 
 
@@ -277,6 +286,8 @@ def _studies(spec: RunSpec) -> Callable[[Mapping[str, Any]], Study]:
             rows=row["rows"],
             size=row["size"],
             options=options,
+            stamp=row.get("stamp") or "",
+            digest=row.get("digest") or "",
         )
         return Study(
             id=row["study"],

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tuning.data.customers import Customer
+from tuning.data import fingerprints
+from tuning.data.customers import Customer, find_customers
+from tuning.data.partition import FOLDER as ROWS
 from tuning.definition.definition import Definition
+from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import RunError
 from tuning.models.entries import same_models
 from tuning.records.ownership import Term, terms
-from tuning.records.parts import STUDIES, TRIALS, accepted, intact, of_kind
+from tuning.records.parts import STUDIES, TRIALS, accepted, intact, of_kind, without
 from tuning.records.schema import QUARANTINED, StudyRecord, TrialRecord, decode, encode, keys_in, unique
 from tuning.runs.plan_file import plain
+from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
+from tuning.study.record import versions
 from tuning.study.study import Study
 from tuning.user_code import name_inside
-from tuning.wording import shorten
+from tuning.wording import resume_advice, shorten
+
+logger = logging.getLogger(__name__)
 
 READERS, READ_AHEAD = 8, 64
 # Say how a run is worked through, not what it searches; a resume may change them.
@@ -43,14 +51,13 @@ class RecordedState:
     damaged: dict[str, str] = field(default_factory=dict)
 
 
-def read_state(directory: RunDirectory, term: Term, studies: Sequence[Study], budget: int) -> RecordedState:
+def read_state(directory: RunDirectory, names: Sequence[str], studies: Sequence[Study], budget: int) -> RecordedState:
     """Read a run's parts, each once, and sort its studies into ended and left.
 
-    budget: trials per study from now on. A study that used up a smaller budget goes on; one that lost trials with a
-    damaged part runs those again.
+    names: of the parts that count. budget: trials per study from now on. A study that used up a smaller budget goes on;
+    one that lost trials with a damaged part runs those again.
     """
-    names = accepted(directory, term)
-    state = RecordedState(names)
+    state = RecordedState(list(names))
     budgets = {each.folder: each.trials for each in terms(directory)}
     recorded: dict[str, tuple[StudyRecord, int]] = {}
     for name, data in _read(directory, of_kind(names, STUDIES), state.damaged):
@@ -145,7 +152,7 @@ def handed_over(directory: RunDirectory, term: Term, shard: int) -> list[TrialRe
 def merge(directory: RunDirectory, before: Definition, now: Definition) -> Definition:
     """The definition to go on with: as before, plus what `now` adds; `RunError` shows any other change.
 
-    The data may change as long as every customer stays what it was: see `same_customers`.
+    The data may change as long as every customer stays: see `same_customers`.
     """
     there, here = plain(before), plain(now)
     differences = [
@@ -173,26 +180,106 @@ def merge(directory: RunDirectory, before: Definition, now: Definition) -> Defin
     return before.model_copy(update={**added, **{key: getattr(now, key) for key in MAY_CHANGE}})
 
 
-def same_customers(directory: RunDirectory, before: Sequence[Study], now: Sequence[Customer]) -> None:
-    """`RunError` unless every customer of the run is still there with as much data as it had."""
-    found = {customer.id: customer for customer in now}
-    gone = sorted({study.customer.id for study in before} - set(found))
-    changed = sorted(
-        f"{study.customer.id!r} ({study.customer.rows_or_bytes} there, {found[study.customer.id].rows_or_bytes} here)"
-        for study in before
-        if study.customer.id in found and study.customer.rows_or_bytes != found[study.customer.id].rows_or_bytes
+def with_libraries_now(
+    directory: RunDirectory, before: str, studies: Sequence[Study], budget: int, state: RecordedState
+) -> RecordedState:
+    """The state without the trials of unfinished studies, where these came from other libraries.
+
+    Replayed, they might differ from what the libraries suggest now. before: as `RecordedPlan.versions`. studies,
+    budget: as for `read_state`.
+    """
+    then = set(before.split("; "))
+    new = [library for library in versions().split("; ") if library not in then]
+    if not before or not new or not state.trials:
+        return state
+    logger.warning(
+        "the libraries are not those that the run had (now %s), so %s are searched anew, from the first trial.",
+        ", ".join(new),
+        some_names(sorted(state.trials)),
     )
-    differences = []
+    return read_state(directory, without(directory, state.parts, state.trials.keys()), studies, budget)
+
+
+@dataclass(frozen=True)
+class DataNow:
+    """What has become of a run's data.
+
+    Attributes:
+        studies: the run's, with their data where it is now.
+        added: customers that are new.
+        changed: customers whose rows are not what they were, as they are now.
+        gone: customers whose files were there and are not any more.
+    """
+
+    studies: list[Study]
+    added: list[Customer]
+    changed: list[Customer]
+    gone: list[Customer]
+
+    @property
+    def notes(self) -> list[str]:
+        if not self.changed:
+            return []
+        names = some_names([customer.id for customer in self.changed])
+        return [f"the data of {names} has changed since it was searched, so it is searched anew, from the first trial."]
+
+    def state(self, directory: RunDirectory, last: Term, budget: int) -> RecordedState:
+        """What is recorded of the data as it is now; `RunError` when files that are needed are gone."""
+        anew = {customer.id for customer in self.changed}
+        ids = [study.id for study in self.studies if study.customer.id in anew]
+        state = read_state(directory, without(directory, accepted(directory, last), ids), self.studies, budget)
+        needed = {study.customer.id for study in state.left}
+        if lost := [customer for customer in self.gone if customer.id in needed]:
+            raise RunError(
+                f"the data of {some_names([customer.id for customer in lost])} is not there any more: "
+                f"{mask(lost[0].files[0])}. Bring it back, then: {resume_advice(directory.shown)}"
+            )
+        for note in self.notes:
+            logger.warning("%s", note)
+        return state
+
+
+def look_at_data(
+    directory: RunDirectory, merged: Definition, definition: Definition | None, studies: list[Study]
+) -> DataNow:
+    """What has become of the data since it was searched. definition: where a resume was given one."""
+    before = {study.customer.id: study.customer for study in studies}
+    if definition is None or definition.data is None or IN_MEMORY in _values(definition.data):
+        own = f"{directory.locate(ROWS)}/"  # what the run has written for itself stays as it is
+        found = [each for each in before.values() if not all(file.startswith(own) for file in each.files)]
+    else:
+        found = find_customers(definition)
+        same_customers(directory, studies, found)
+    added = [customer for customer in found if customer.id not in before]
+    known = [customer for customer in found if customer.id in before]
+    other = {customer.id: customer for customer in fingerprints.changed(merged, before, known)}
+    gone = [customer for customer in other.values() if customer.files and customer.stamp == fingerprints.GONE]
+    in_place = [
+        replace(customer, stamp=before[customer.id].stamp, digest=before[customer.id].digest)
+        for customer in known
+        if not customer.unpartitioned and customer.id not in other
+    ]
+    return DataNow(
+        studies=with_customers(studies, in_place),
+        added=fingerprints.digested(merged, added),
+        changed=[customer for customer in other.values() if customer not in gone],
+        gone=gone,
+    )
+
+
+def _values(data: object) -> list[str]:
+    return [value for value in (data.values() if isinstance(data, Mapping) else [data]) if isinstance(value, str)]
+
+
+def same_customers(directory: RunDirectory, before: Sequence[Study], now: Sequence[Customer]) -> None:
+    """`RunError` unless every customer of the run is still there."""
+    gone = sorted({study.customer.id for study in before} - {customer.id for customer in now})
     if gone:
-        differences.append(f"customers: {_some([repr(name) for name in gone])} here no more")
-    if changed:
-        differences.append(f"data: the size of {_some(changed)}")
-    if differences:
-        raise RunError(_refusal(directory, differences))
+        raise RunError(_refusal(directory, [f"customers: {some_names(gone)} here no more"]))
 
 
 def with_customers(studies: Sequence[Study], now: Sequence[Customer]) -> list[Study]:
-    """The same studies, their data where it is found now; what a customer has of its own stays as it was."""
+    """The same studies, with their customers as they are now; what a customer has of its own stays as it was."""
     found = {customer.id: customer for customer in now}
     moved = [(study, found.get(study.customer.id, study.customer)) for study in studies]
     return [replace(study, customer=replace(there, options=study.customer.options)) for study, there in moved]
@@ -203,7 +290,7 @@ def _refusal(directory: RunDirectory, differences: list[str]) -> str:
     return (
         f"the definition is not the one that {directory.shown} was started with:\n{lines}\n"
         "A resume may add trials or customers, and change limits, slots and mlflow; nothing else. Resume it "
-        f"unchanged (tuning resume {directory.shown}), or start a new run in another folder."
+        f"unchanged ({resume_advice(directory.shown)}), or start a new run in another folder."
     )
 
 
@@ -211,6 +298,7 @@ def _short(value: Any) -> str:
     return "not set" if value is None else shorten(repr(value))
 
 
-def _some(items: list[str], shown: int = SHOWN) -> str:
-    more = f" and {len(items) - shown} more" if len(items) > shown else ""
-    return f"{', '.join(items[:shown])}{more}"
+def some_names(names: Sequence[str], shown: int = SHOWN) -> str:
+    """The first customers of many, for a message."""
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return f"{', '.join(map(repr, names[:shown]))}{more}"

@@ -1,0 +1,176 @@
+"""What customers' rows are known by, so that a resume notices which ones have changed.
+
+A customer has a stamp, which is quick to look up (size and time of its files), and a digest of its content, which is
+made where the stamp is new. It is that of its file; in a frame, or a table up to `IN_PLACE_BYTES`, that of
+its own rows. Customers of a larger table share that of their files. On object storage both are the ETag.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.fs
+
+from tuning.data.customers import Customer
+from tuning.data.files import File, find_sizes
+from tuning.data.keyed_tables import IN_PLACE_BYTES, KeyedTable, find_tables
+from tuning.data.keys import Key, row_keys
+from tuning.data.partition import pieces
+from tuning.data.reading import located
+from tuning.definition.definition import Definition
+from tuning.errors import CustomerError, DataError, StorageError
+
+AT_ONCE = 16  # looks at a storage, which take it a tenth of a second each
+GONE = ""  # the stamp of files that are not there
+
+
+def stamped(customers: Sequence[Customer]) -> list[Customer]:
+    """The customers with the stamp that their files have now; a frame in memory has none."""
+    stamp_of = _each(_stamp, {file for customer in customers for file in customer.files})
+    return [
+        replace(customer, stamp=_joined([stamp_of[file] for file in customer.files]), digest="")
+        for customer in customers
+    ]
+
+
+def digested(definition: Definition, customers: Sequence[Customer]) -> list[Customer]:
+    """The customers with the stamp and the digest that their rows have now."""
+    of_rows = _of_rows(definition, [customer for customer in customers if customer.key is not None])
+    left = [customer for customer in customers if customer.id not in of_rows]
+    digest_of = _each(_digest, {file for customer in left for file in customer.files})
+    of_files = {customer.id: _joined([digest_of[file] for file in customer.files]) for customer in left}
+    return [
+        replace(customer, digest=of_rows.get(customer.id) or of_files.get(customer.id, ""))
+        for customer in stamped(customers)
+    ]
+
+
+def changed(definition: Definition, before: Mapping[str, Customer], now: Sequence[Customer]) -> list[Customer]:
+    """Those whose rows are not what they were, as they are now. before: customers by id, as a plan has them."""
+    new = [each for each in stamped(now) if each.stamp == GONE or each.stamp != before[each.id].stamp]
+    return [each for each in digested(definition, new) if _differs(before[each.id], each)]
+
+
+def _differs(there: Customer, here: Customer) -> bool:
+    """Without a digest (a large table that the run has divided), only the number of rows tells."""
+    if there.digest and here.digest:
+        return there.digest != here.digest
+    return there.rows_or_bytes != here.rows_or_bytes
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """One text for several files'; nothing where there are none, or one of them has none."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts or not all(parts):
+        return ""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _each(look: Callable[[str], str], files: Iterable[str]) -> dict[str, str]:
+    names = sorted(files)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return dict(zip(names, pool.map(look, names), strict=True))
+
+
+def _stamp(path: str) -> str:
+    """Size and time of a file on a disk, the ETag of an object; GONE where neither can be had."""
+    try:
+        filesystem, inner = located(path)
+        if not isinstance(filesystem, pyarrow.fs.LocalFileSystem):
+            return _etag(filesystem, inner)
+        info = filesystem.get_file_info(inner)
+    except (OSError, StorageError):
+        return GONE
+    return f"{info.size} {info.mtime_ns}" if info.type == pyarrow.fs.FileType.File else GONE
+
+
+def _etag(filesystem: pyarrow.fs.FileSystem, inner: str) -> str:
+    with filesystem.open_input_file(inner) as file:
+        tag = {key.lower(): value for key, value in (file.metadata() or {}).items()}.get("etag")
+    if tag:
+        return bytes(tag).decode("utf-8", "replace")
+    info = filesystem.get_file_info(inner)
+    return f"{info.size} {info.mtime_ns}"
+
+
+def _digest(path: str) -> str:
+    try:
+        filesystem, inner = located(path)
+        if not isinstance(filesystem, pyarrow.fs.LocalFileSystem):
+            return _etag(filesystem, inner)
+        with open(inner, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, StorageError) as error:
+        return type(error).__name__  # nobody can read it now; when that changes, so does the customer
+
+
+def _of_rows(definition: Definition, customers: Sequence[Customer]) -> dict[str, str]:
+    """The digests of those customers whose table or frame is small enough to be read for that, by id."""
+    data, found = definition.data, dict[str, str]()
+    if isinstance(data, Mapping) or not definition.by:  # a frame each
+        for customer in customers:
+            frame = data.get(customer.id) if isinstance(data, Mapping) else data
+            if isinstance(frame, pd.DataFrame):
+                found[customer.id] = hashlib.sha256(_row_hashes(frame).tobytes()).hexdigest()
+        return found
+    for table in _tables(definition, customers):
+        members = [customer for customer in customers if customer.table == table.number]
+        if table.frame is not None or table.size <= IN_PLACE_BYTES:
+            of_key = _of_keys(table, definition)
+            found |= {customer.id: of_key.get(customer.key, "no rows") for customer in members}
+    return found
+
+
+def _tables(definition: Definition, customers: Sequence[Customer]) -> list[KeyedTable]:
+    """The customers' tables: in place those of their files, else those of the definition."""
+    files_of: dict[int, dict[str, None]] = {}
+    for customer in customers:
+        files_of.setdefault(customer.table, {}).update(dict.fromkeys(customer.files))
+    tables = {}
+    if not all(files_of.values()):
+        tables = {table.number: table for table in find_tables(definition.data, definition.by)}
+    for number, files in files_of.items():
+        if files:
+            sizes = find_sizes(list(files))
+            tables[number] = KeyedTable(number, tuple(File(file, sizes[file]) for file in sorted(files)))
+    return [tables[number] for number in files_of]
+
+
+def _of_keys(table: KeyedTable, definition: Definition) -> dict[Key | None, str]:
+    """The digest of each key's rows, in their order."""
+    digests: dict[Key | None, Any] = {}
+    try:
+        for rows, keys_of in pieces(table, definition):
+            codes, keys = row_keys(keys_of, definition.by)
+            order = np.argsort(codes, kind="stable")
+            bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
+            hashes = _row_hashes(rows.to_pandas(use_threads=False))[order]
+            for number, key in enumerate(keys):
+                digest = digests.setdefault(key, hashlib.sha256())
+                digest.update(hashes[bounds[number] : bounds[number + 1]].tobytes())
+    except (CustomerError, DataError):
+        return {}
+    return {key: digest.hexdigest() for key, digest in digests.items()}
+
+
+def _row_hashes(frame: pd.DataFrame) -> np.ndarray:
+    """(n,) a number for each row that depends on its values and on the names of the columns."""
+    total = np.zeros(len(frame), dtype=np.uint64)
+    for position, name in enumerate(frame.columns):
+        values = frame.iloc[:, position]
+        hashed = partial(pd.util.hash_pandas_object, index=False)
+        try:
+            column = hashed(values)
+        except TypeError:  # lists and the like
+            column = hashed(values.map(repr))
+        seed = int.from_bytes(hashlib.sha256(f"{position} {name}".encode()).digest()[:8], "little") | 1
+        total += column.to_numpy() * np.uint64(seed)
+    return total
