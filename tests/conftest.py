@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import paths
 import pytest
 
 if TYPE_CHECKING:
@@ -59,11 +60,11 @@ def _place(item: pytest.Item) -> str:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real data sets beside the checkout; what needs it is skipped where it is not."""
-    for folder in Path(__file__).resolve().parents:
-        if (folder / "shared" / "data").is_dir():
-            return folder / "shared" / "data"
-    pytest.skip("no folder shared/data beside the checkout")
+    """The folder of real data sets; what needs it is skipped where there is none (CI has one)."""
+    folder = paths.shared_data()
+    if folder is None:
+        pytest.skip(f"no folder shared/data beside {paths.ROOT}, nor one level higher")
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import pytest
 import taxi_by_zone
 from click.testing import CliRunner
 from forest_sweep import TARGET, sweep
-from paths import ROOT
+from paths import ROOT, shared_data
 
 from tuning import RunResult
 from tuning.cli.program import main
@@ -68,6 +68,15 @@ def test_a_model_for_every_pair_of_keys(ray_cluster: None, tmp_path: Path) -> No
     assert list(board["customer"]) == [f"{shop}/{product}" for shop in range(3) for product in range(3)]
     assert (board["status"] == "ok").all()
     assert (board["trials"] == 2).all()
+
+
+def test_real_data_is_found_beside_a_checkout_and_one_level_higher(tmp_path: Path) -> None:
+    checkout = tmp_path / "work" / "clone"
+    checkout.mkdir(parents=True)
+    assert shared_data(checkout) is None
+    for place in (tmp_path, tmp_path / "work"):  # the nearer one counts
+        (place / "shared" / "data").mkdir(parents=True)
+        assert shared_data(checkout) == place / "shared" / "data"
 
 
 def test_house_prices_by_kind_of_place(shared_data: Path, tmp_path: Path) -> None:
