@@ -73,4 +73,4 @@ def _default(field: object) -> str:
 
 
 if __name__ == "__main__":
-    print(scheduler_table(), option_table(), rule_table(), sep="\n\n")  # noqa: T201
+    print(scheduler_table(), option_table(), rule_table(), sep="\n\n")  # noqa: T201  # this is a program

@@ -205,7 +205,7 @@ class Float(_Numeric[float]):
             low = math.log(self.low)
             value = math.exp(low + u * (math.log(self.high) - low))
         elif self.step is not None:
-            return self.value(min(int(u * self.size), self.size - 1))  # type: ignore[operator]
+            return self.value(min(int(u * self.size), self.size - 1))  # type: ignore[operator]  # a step gives it a size
         else:
             value = self.low + u * (self.high - self.low)
         value = min(max(value, self.low), self.high)
@@ -219,7 +219,7 @@ class Float(_Numeric[float]):
             low = math.log(self.low)
             return min(max((math.log(value) - low) / (math.log(self.high) - low), 0.0), 1.0)
         if self.step is not None:
-            return (self.index(value) + 0.5) / self.size  # type: ignore[operator]
+            return (self.index(value) + 0.5) / self.size  # type: ignore[operator]  # a step gives it a size
         return (value - self.low) / (self.high - self.low)
 
     def contains(self, value: object) -> bool:

@@ -318,7 +318,7 @@ class SearchSpace:
         return (self.parameters, self.constraints)
 
     def __setstate__(self, state: State) -> None:
-        self.__init__(*state)  # type: ignore[misc]
+        self.__init__(*state)  # type: ignore[misc]  # all else is made from these
 
 
 def _as_declared(parameter: Parameter, value: Any) -> Any:

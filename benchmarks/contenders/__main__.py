@@ -6,13 +6,13 @@ import time
 
 BEGAN = time.time()  # before any other import, so that they count
 
-import ctypes  # noqa: E402
-import json  # noqa: E402
-import os  # noqa: E402
-import signal  # noqa: E402
-import sys  # noqa: E402
-from dataclasses import asdict  # noqa: E402
-from pathlib import Path  # noqa: E402
+import ctypes
+import json
+import os
+import signal
+import sys
+from dataclasses import asdict
+from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_PDEATHSIG = 1

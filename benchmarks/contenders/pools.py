@@ -115,7 +115,7 @@ def _sklearn_search(scenario: Scenario, points: Points) -> Any:
         # Dictionaries of lists are drawn from without replacement: as many draws as points are the whole list.
         space = [{prefix + name: [value] for name, value in arguments(point).items()} for point in points]
         return RandomizedSearchCV(model, space, n_iter=len(points), random_state=0, **common)
-    import sklearn.experimental.enable_halving_search_cv  # noqa: F401
+    import sklearn.experimental.enable_halving_search_cv  # noqa: F401  # allows the import of HalvingRandomSearchCV
     from scipy.stats import loguniform
     from sklearn.model_selection import HalvingRandomSearchCV
 

@@ -99,7 +99,7 @@ def test_drivers_on_ray_killed_in_the_middle_of_a_study(
         if number <= kills:
             victim.with_name("next").write_text(f"{driver.pid} {number:04d} {rng.randint(1, 40)}")
             victim.with_name("next").replace(victim)
-        wait_for(lambda: driver.poll() is not None, PATIENCE_S, "the driver's end")  # noqa: B023
+        wait_for(lambda: driver.poll() is not None, PATIENCE_S, "the driver's end")  # noqa: B023  # called within this turn
         victim.unlink(missing_ok=True)
         known = {record.key: record.started for record in RunResult(str(tmp_path / "run")).trial_records}
         assert before.items() <= known.items()

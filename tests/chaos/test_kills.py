@@ -85,7 +85,7 @@ def test_drivers_killed_at_random_lose_nothing_and_resume_soon(tmp_path: Path) -
         driver = command(tmp_path, *arguments, CHAOS_PAUSE="0.1")
         term, wanted = number + 1, rng.randint(1, 4)
         timed = Timed(tmp_path, driver, term)
-        wait_for(lambda: timed.look() or _parts(tmp_path, term) >= wanted, PATIENCE_S, "new parts")  # noqa: B023
+        wait_for(lambda: timed.look() or _parts(tmp_path, term) >= wanted, PATIENCE_S, "new parts")  # noqa: B023  # called within this turn
         if driver.poll() is not None:  # it was through with everything
             assert driver.returncode == 0, (tmp_path / "err").read_text()
             break
@@ -121,7 +121,7 @@ def test_workers_of_ray_killed_at_random_lose_nothing(tmp_path: Path) -> None:
         while len(killed) < WORKER_KILLS:
             wanted = len(log.read_text().splitlines()) + rng.randint(1, 500 // WORKER_KILLS)
             wait_for(
-                lambda: driver.poll() is not None or len(log.read_text().splitlines()) >= wanted,  # noqa: B023
+                lambda: driver.poll() is not None or len(log.read_text().splitlines()) >= wanted,  # noqa: B023  # called within this turn
                 PATIENCE_S,
                 "trials",
             )

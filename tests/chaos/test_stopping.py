@@ -34,7 +34,7 @@ def _once_recorded(run: Path, action: object) -> Iterator[None]:
 
     def watch() -> None:
         wait_for(lambda: list(run.glob("records/*/trials-*")), what="a first part")
-        action()  # type: ignore[operator]
+        action()
 
     thread = threading.Thread(target=watch)
     thread.start()

@@ -149,7 +149,7 @@ class Case:
         return Study(algorithm=algorithms.parse(self.algorithm), scheduler=spec, **fields)
 
     def rules(self) -> list[Any]:
-        return [rule.build(metric="score", mode=self.mode) for rule in stopping.parse(self.stop)]  # type: ignore[arg-type]
+        return [rule.build(metric="score", mode=self.mode) for rule in stopping.parse(self.stop)]
 
     def packed(self) -> tuple[list[TrialRecord], str]:
         loop = RecordedStudy(
@@ -179,7 +179,7 @@ def told(record: TrialRecord) -> dict[str, Any]:
     found = {field.name: getattr(record, field.name) for field in fields(record) if field.name not in CLOCK}
     found["steps"] = [(step.step, step.score, dict(step.metrics)) for step in record.steps]
     found["error"] = record.error and record.error.strip().splitlines()[-1]  # each place has its own stack
-    return json.loads(json.dumps(found))  # type: ignore[no-any-return]
+    return json.loads(json.dumps(found))
 
 
 def compare(case: Case) -> list[TrialRecord]:

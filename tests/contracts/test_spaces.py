@@ -123,7 +123,7 @@ def assert_plain(value: Any) -> None:
 
 
 def process_states() -> tuple[Any, Any]:
-    return random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[union-attr, index]
+    return random.getstate(), np.random.get_state()[1].tolist()
 
 
 @pytest.mark.parametrize("space", SPACES)

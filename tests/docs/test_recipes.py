@@ -45,7 +45,7 @@ def test_the_objective_for_population_based_training_runs(
     monkeypatch.chdir(tmp_path)
     shown: dict[str, object] = {}
     exec(compile(block, "objectives.md", "exec"), shown)
-    records = shown["result"].trial_records  # type: ignore[attr-defined]
+    records = shown["result"].trial_records
     assert {record.state for record in records} == {"finished"}
     for taken in (record for record in records if record.lineage):
         assert [step.step for step in taken.steps] == list(range(1, 11))

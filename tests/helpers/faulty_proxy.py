@@ -112,7 +112,7 @@ def _handler(proxy: FaultyProxy) -> type[BaseHTTPRequestHandler]:
                 return self.cut()
             return self.reply(*answer)
 
-        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815  # the names that http.server calls
 
         def reply(self, status: int, kind: str, content: bytes) -> None:
             self.send_response(status)

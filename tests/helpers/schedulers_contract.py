@@ -27,7 +27,7 @@ MUTATIONS = schedulers.Mutations(
 )
 
 
-class Chance(Searcher):  # type: ignore[misc]
+class Chance(Searcher):
     """Random search that remembers what it was told."""
 
     def __init__(self, seed: int = 0) -> None:

@@ -129,7 +129,7 @@ def watch_writes(life: Life) -> None:
         write(self, name, data)
         life.moment()
 
-    RunDirectory.write = watched  # type: ignore[method-assign]
+    RunDirectory.write = watched
 
 
 def count_time_in_trials(life: Life) -> None:
@@ -139,7 +139,7 @@ def count_time_in_trials(life: Life) -> None:
 
     from tuning.records import parts
 
-    parts.time = SimpleNamespace(monotonic=lambda: float(life.trials), time_ns=time.time_ns)  # type: ignore[assignment]
+    parts.time = SimpleNamespace(monotonic=lambda: float(life.trials), time_ns=time.time_ns)
 
 
 class Life:

@@ -231,9 +231,9 @@ def test_a_file_is_durable_before_anybody_relies_on_it(tmp_path: Path, monkeypat
         real = getattr(os, name)
 
         def noted(*arguments: object, name: str = name, real: object = real) -> object:
-            folder = name == "fsync" and stat.S_ISDIR(os.fstat(arguments[0]).st_mode)  # type: ignore[arg-type]
+            folder = name == "fsync" and stat.S_ISDIR(os.fstat(arguments[0]).st_mode)
             events.append("folder" if folder else name)
-            return real(*arguments)  # type: ignore[operator]
+            return real(*arguments)
 
         monkeypatch.setattr(os, name, noted)
     directory.write("plan/second", b"content")

@@ -164,7 +164,7 @@ def test_spread_records_that_cannot_be_written_end_the_run(tmp_path: Path, monke
     )
     monkeypatch.setattr(SpreadRun, "_studies", lambda self: full)
     monkeypatch.setattr(SpreadRun, "_tuner", lambda self, *_: None)
-    run = SpreadRun(RunDirectory(str(tmp_path)), *[None] * 6)  # type: ignore[arg-type]
+    run = SpreadRun(RunDirectory(str(tmp_path)), *[None] * 6)
     with pytest.raises(StorageError, match=r"^x could not be written: the disk is full"), run.tuner(0):
         pass
 

@@ -178,7 +178,12 @@ def _blocks(table: KeyedTable, by: Sequence[str], csv: CsvOptions) -> Iterator[t
 
 
 def _with_outside(rows: pa.Table | None, count: int, outside: Mapping[str, str | None], by: Sequence[str]) -> pa.Table:
-    columns = [pa.array([outside[name]] * count, pa.string()) if name in outside else rows.column(name) for name in by]  # type: ignore[union-attr]
+    columns = [
+        rows.column(name)
+        if rows is not None and name not in outside
+        else pa.array([outside[name]] * count, pa.string())
+        for name in by
+    ]
     return pa.table(columns, names=list(by))
 
 

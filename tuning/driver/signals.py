@@ -63,7 +63,7 @@ class Signals:
             order, self.order = self.order, None
             threading.Thread(target=order, daemon=True).start()
             return
-        print("\nStopping once finished trials are written. Press Ctrl-C again to stop immediately.", file=sys.stderr)  # noqa: T201
+        print("\nStopping once finished trials are written. Press Ctrl-C again to stop immediately.", file=sys.stderr)  # noqa: T201  # the user waits for it
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def kept() -> Iterator[None]:
         return signal.getsignal(number) if number in SIGNALS else original(number, handler)
 
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    signal.signal = refuse  # type: ignore[assignment]
+    signal.signal = refuse  # type: ignore[assignment]  # Ray gets nothing else from here on
     try:
         yield
     finally:

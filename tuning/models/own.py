@@ -52,8 +52,8 @@ class OwnFamily(Family):
         self.params = dict(params or {})
         self.allow_pickle = allow_pickle
         if input == "frame" or (input == "auto" and source is not None and _names_columns(self.build({}))):
-            self.encoding = FRAME  # type: ignore[misc]
-            self.scale = False  # type: ignore[misc]
+            self.encoding = FRAME  # type: ignore[misc]  # one per instance, as above
+            self.scale = False  # type: ignore[misc]  # one per instance, as above
 
     def build(self, config: Configuration, seed: int = 0) -> Estimator:
         """The unfitted estimator: on one thread, and with the seed wherever it draws and has none of its own."""

@@ -22,7 +22,7 @@ DATABASE = "mlflow.db"
 ARTIFACTS = "mlruns"  # MLflow's own name for the folder beside its database
 REQUEST_TIMEOUT_S = 15  # unless MLFLOW_HTTP_REQUEST_TIMEOUT says otherwise
 SECRET_VARIABLES = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
-SECRET_NAMES = "secret|token|password|key|signature"  # noqa: S105
+SECRET_NAMES = "secret|token|password|key|signature"  # noqa: S105  # a pattern that names match
 
 
 @dataclass(frozen=True, slots=True)

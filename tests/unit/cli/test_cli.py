@@ -401,7 +401,7 @@ def test_the_shells_completion_is_printed(shell: str) -> None:
     assert "_TUNING_COMPLETE" in answer.stdout
 
 
-@pytest.mark.parametrize("name", sorted(main.list_commands(None)))  # type: ignore[arg-type]
+@pytest.mark.parametrize("name", sorted(main.list_commands(None)))
 def test_every_command_has_help(name: str) -> None:
     answer = tuning(name, "--help")
     assert answer.exit_code == 0

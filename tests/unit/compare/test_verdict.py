@@ -64,7 +64,7 @@ def test_a_baseline_needs_a_milder_correction_than_all_pairs() -> None:
     assert any(p_one[name] < p_all[name] for name in p_one)
 
 
-def _pairs(found, name: str) -> tuple[list[str], list[float]]:  # type: ignore[no-untyped-def]
+def _pairs(found, name: str) -> tuple[list[str], list[float]]:
     others = [other for other in found.methods if other != name]
     return others, [found.pairs.pair(other, name).p for other in others]
 

@@ -224,9 +224,9 @@ def own_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     def mean_confidence(y_true: np.ndarray, y_pred: np.ndarray) -> float:
         return float(np.where(y_true == "yes", y_pred, 1 - y_pred).mean())
 
-    mean_confidence.needs_proba = True  # type: ignore[attr-defined]
-    module.cost, module.confidence = cost, mean_confidence  # type: ignore[attr-defined]
-    module.f2 = make_scorer(fbeta_score, beta=2, pos_label="yes")  # type: ignore[attr-defined]
+    mean_confidence.needs_proba = True
+    module.cost, module.confidence = cost, mean_confidence
+    module.f2 = make_scorer(fbeta_score, beta=2, pos_label="yes")
     monkeypatch.setitem(sys.modules, "own_metrics", module)
 
 

@@ -121,7 +121,7 @@ def test_a_searcher_with_nothing_to_suggest_is_asked_again_as_long_as_a_trial_ru
     def suggest(trial_id: str) -> Any:
         return None if live.live or trial_id == "00002" else {"x": 0.5}
 
-    live.core.searcher.suggest = suggest  # type: ignore[method-assign]
+    live.core.searcher.suggest = suggest
     Workers(together(tmp_path, [live]), slots=2).work()
     assert [record.trial for record in live.records] == [0, 1]
     assert live.done

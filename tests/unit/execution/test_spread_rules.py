@@ -63,7 +63,7 @@ def test_a_trial_on_its_plateau_is_finished_with_its_best_step_and_the_default_i
 def test_the_time_of_a_study_counts_over_its_attempts(tmp_path: Path) -> None:
     now = [100.0]
     live = study("acme", "random", n_trials=30, scheduler="fifo")
-    live.core.rules = [stopping.parse({"study_time": 20.0})[0].build(metric="score", mode="min", clock=lambda: now[0])]  # type: ignore[call-arg]
+    live.core.rules = [stopping.parse({"study_time": 20.0})[0].build(metric="score", mode="min", clock=lambda: now[0])]
     studies = together(tmp_path, [live])
     workers = Workers(studies, slots=2)
     workers.work(4)

@@ -194,7 +194,7 @@ def test_an_estimator_is_written_down_where_that_says_everything(tmp_path: Path)
     read_back = parse_models([entry.to_dict() for entry in frozen])
     assert read_back == frozen
     families = own_families(read_back, directory)
-    assert repr(families[entries[1].name].source) == repr(by_name())  # type: ignore[attr-defined]
+    assert repr(families[entries[1].name].source) == repr(by_name())
     assert same_models(read_back, entries, directory)
     assert not same_models(read_back, parse_models([DecisionTreeRegressor(max_depth=4), by_name(), Ridge]), directory)
 

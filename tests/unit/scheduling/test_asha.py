@@ -109,7 +109,7 @@ def test_a_scheduler_goes_on_after_pickling_as_if_nothing_had_been() -> None:
 def test_median_decides_as_ray_does(mode: Any, grace: int) -> None:
     from ray.tune.schedulers import MedianStoppingRule
 
-    class Rays(MedianStoppingRule):  # type: ignore[misc]
+    class Rays(MedianStoppingRule):
         def on_trial_complete(self, tune_controller: Any, trial: Any, result: Any) -> None:
             """Ray counts the last result again here, and with it once too often."""
 

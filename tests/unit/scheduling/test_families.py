@@ -74,7 +74,7 @@ def loop() -> Any:
         )
         return RecordedStudy("run", study, training, "r2", "max")
 
-    build.data, build.frame = data, frame  # type: ignore[attr-defined]
+    build.data, build.frame = data, frame
     return build
 
 

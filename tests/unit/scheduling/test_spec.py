@@ -49,7 +49,7 @@ def test_unknown_option_names_the_nearest() -> None:
 )
 def test_bad_values_are_refused_with_value_and_rule(value: object, message: str) -> None:
     with pytest.raises(schedulers.SchedulerError, match=message):
-        schedulers.parse(value)  # type: ignore[arg-type]
+        schedulers.parse(value)
 
 
 def test_a_wrong_pair_is_refused_with_the_reason_and_the_way_out() -> None:

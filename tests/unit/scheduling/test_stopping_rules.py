@@ -82,7 +82,7 @@ def test_a_study_without_progress_ends(mode: str) -> None:
         yield Step(1, sign * next(scores))
 
     built = [
-        rule.build(metric="score", mode=mode)  # type: ignore[arg-type]
+        rule.build(metric="score", mode=mode)
         for rule in stopping.parse({"study_plateau": {"trials": 3, "min_delta": 0.5}})
     ]
     driving = study("fifo", listed, mode=mode, rules=built)
@@ -106,7 +106,7 @@ class Clock:
 
 
 def time_rule(seconds: float, clock: Clock) -> Any:
-    return stopping.parse({"study_time": seconds})[0].build(metric="score", mode="max", clock=clock)  # type: ignore[call-arg]
+    return stopping.parse({"study_time": seconds})[0].build(metric="score", mode="max", clock=clock)
 
 
 @pytest.mark.parametrize("name", schedulers.names())

@@ -126,9 +126,9 @@ def test_mistakes_in_python() -> None:
     with pytest.raises(SpaceError, match="parameters: the search space has no parameter"):
         SearchSpace([])
     with pytest.raises(SpaceError, match=r"parameters\.1: 3 is not a parameter; use Float"):
-        SearchSpace([Float("x", 0, 1), 3])  # type: ignore[list-item]
+        SearchSpace([Float("x", 0, 1), 3])
     with pytest.raises(SpaceError, match=r"constraints\.0: 'x' is not a function"):
-        SearchSpace([Float("x", 0, 1)], ["x"])  # type: ignore[list-item]
+        SearchSpace([Float("x", 0, 1)], ["x"])
     with pytest.raises(SpaceError, match="cannot be written to YAML; use text"):
         Choice("x", [min, max])
     with pytest.raises(SpaceError, match="cannot be written to YAML"):
@@ -276,4 +276,4 @@ def test_a_mistake_in_an_algorithm(definition: Any, message: str) -> None:
 
 def test_a_mode_is_max_or_min() -> None:
     with pytest.raises(SpaceError, match="mode: 'maximise' must be 'max' or 'min'"):
-        algorithms.parse("random").build(presets.load("ridge"), metric="m", mode="maximise", seed=1)  # type: ignore[arg-type]
+        algorithms.parse("random").build(presets.load("ridge"), metric="m", mode="maximise", seed=1)

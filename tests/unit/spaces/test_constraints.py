@@ -86,7 +86,7 @@ def test_a_constraint_that_knows_itself_has_a_fingerprint() -> None:
         return config["x"] > 0 or again({"x": 1})
 
     thing = Below(1)
-    thing.itself = thing  # type: ignore[attr-defined]
+    thing.itself = thing
     assert fingerprint(again) == fingerprint(again)
     assert fingerprint(thing) == fingerprint(thing)
 

@@ -309,7 +309,7 @@ def test_ray_tune_spaces_that_cannot_be_searched() -> None:
         ({"a/b": tune.uniform(0, 1)}, "must not contain '/'"),
     ):
         with pytest.raises(SpaceError) as caught:
-            SearchSpace.from_ray_tune(param_space)  # type: ignore[arg-type]
+            SearchSpace.from_ray_tune(param_space)
         assert message in str(caught.value)
 
 
@@ -318,7 +318,7 @@ def test_the_examples_on_the_page_work(capsys: pytest.CaptureFixture[str], monke
     import sys
     from types import SimpleNamespace
 
-    monkeypatch.setitem(sys.modules, "my_rules", SimpleNamespace(deep_or_wide=any_config))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "my_rules", SimpleNamespace(deep_or_wide=any_config))
     page = (ROOT / "docs" / "search-spaces.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(yaml|python)\n(.*?)```", page, re.DOTALL)
     assert [language for language, _ in blocks] == ["yaml", "yaml", "yaml", "python"]

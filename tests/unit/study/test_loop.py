@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from tuning.study.loop import ReplayError, TrialLoop
 from tuning.study.trial import EarlierTrial, TrialShape
 
 
-class Hill(Searcher):  # type: ignore[misc]
+class Hill(Searcher):
     """Proposes near the best it was told about, so that every word of the past shows in its suggestions."""
 
     def __init__(self, seed: int = 0) -> None:
@@ -217,7 +218,7 @@ def test_families_are_separate_races() -> None:
 
     def lengths(families: str, trials: int) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {family: [] for family in families}
-        family = lambda config: config["family"]  # noqa: E731
+        family = itemgetter("family")
         options = {"n_trials": trials, "family": family, "protect": frozenset()}
         for trial in drive(Turns(families), build("asha"), scored, **options):
             found[trial.family].append(len(trial.steps))

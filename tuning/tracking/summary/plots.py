@@ -43,7 +43,7 @@ def _import_matplotlib() -> None:
     with contextlib.suppress(OSError):  # not every system has priorities of threads
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
     import matplotlib.backends.backend_svg
-    import matplotlib.figure  # noqa: F401
+    import matplotlib.figure  # noqa: F401  # loaded here, before it is needed
 
 
 def leaderboard_plots(board: bytes) -> dict[str, bytes]:
