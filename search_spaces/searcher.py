@@ -50,7 +50,7 @@ class StudySearcher(Searcher):
     def on_trial_complete(self, trial_id: str, result: Result | None = None, error: bool = False) -> None:
         number = self._running.pop(trial_id, None)
         if number is not None:
-            self.proposer.learn(number, read_outcome(result, self._metric, error))
+            self.proposer.learn(number, read_outcome(result, self.metric, error))
 
     def on_pause(self, trial_id: str) -> None:
         """Ray's `HyperBandForBOHB` calls this of whatever searcher it finds; a paused trial changes nothing."""
@@ -86,4 +86,4 @@ class RungSearcher(StudySearcher):
     def on_trial_result(self, trial_id: str, result: Result) -> None:
         number = self._running.get(trial_id)
         if number is not None:
-            self.proposer.progress(number, read_outcome(result, self._metric, False), result)
+            self.proposer.progress(number, read_outcome(result, self.metric, False), result)
