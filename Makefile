@@ -1,22 +1,25 @@
-# Two commands on a machine that has only Python >= 3.11 (with venv) and make: `make demo` and `make test`.
+# Two commands on a machine that has only Python >= 3.11 (with venv) and make, no compiler: `make demo` and `make test`.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP_OPTIONS := --quiet --disable-pip-version-check -c constraints.txt
 export RAY_USAGE_STATS_ENABLED = 0
 export MLFLOW_DISABLE_TELEMETRY = true
 
-.PHONY: demo test unit install lint types chaos bench clean
+.PHONY: demo test unit install lint types chaos fresh bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo   install and search the best model for 24 generated customers"
-	@echo "make test   install and run the tests; the slow ones: make chaos"
+	@echo "make test   install and run the tests; the slow ones: make chaos, make fresh"
 	@echo "make unit   the tests of every minute: no Ray, no server, under a minute"
-	@echo "make lint types chaos bench clean"
+	@echo "make lint types chaos fresh bench clean"
 
+# hpbandster alone: of what it asks for, netifaces would have to be compiled and is never loaded; dev has the rest.
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install $(PIP_OPTIONS) -e '.[dev]'
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --no-deps hpbandster
 	@touch $@
 
 install: $(VENV)/.installed
@@ -41,6 +44,10 @@ types: install
 
 chaos: install
 	$(BIN)/python -m pytest -m chaos -rP
+
+# Environments built anew from a package index: no compiler, served models. Ten minutes.
+fresh: install
+	$(BIN)/python -m pytest tests/fresh -rP
 
 bench: install
 	$(BIN)/python -m benchmarks.throughput --report benchmarks/out

@@ -62,6 +62,11 @@ class Bohb(Algorithm):
         "ConfigSpace": "ConfigSpace",
         "statsmodels": "statsmodels",
     }
+    limits: ClassVar[str] = (
+        "hpbandster 0.7.4 asks for netifaces, which has no wheel for Python 3.11 and needs a C compiler; BOHB's model "
+        "does not load it, so without a compiler: pip install ConfigSpace statsmodels Pyro4 serpent, then "
+        "pip install --no-deps hpbandster"
+    )
 
     def losses(self, space: SearchSpace) -> tuple[str, ...]:
         found = [

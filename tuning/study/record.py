@@ -16,6 +16,8 @@ from tuning.seeds import trial_seed
 from tuning.study.study import Study
 from tuning.study.trial import Trial
 
+LIBRARIES = ("ray", "optuna", "hyperopt", "scikit-learn", "xgboost", "xgboost-cpu", "numpy", "pandas")
+
 
 def trial_record(trial: Trial, study: Study, run: str, metric: str, mode: str) -> TrialRecord:
     """The record of a trial that has ended. run: its id. metric, mode: the user's."""
@@ -71,7 +73,7 @@ def worker_name() -> str:
 def versions() -> str:
     """The versions that a result depends on."""
     found = [f"python {platform.python_version()}"]
-    for name in ("tuning-service", "ray", "optuna", "hyperopt", "scikit-learn", "xgboost", "numpy", "pandas"):
+    for name in ("tuning-service", *LIBRARIES):
         try:
             found.append(f"{name} {version(name)}")
         except PackageNotFoundError:
