@@ -209,7 +209,7 @@ def test_every_family_survives_saving_and_loading_in_a_fresh_process(tmp_path: P
         fitted = family.fit({}, rows, data.task, 5, steps)
         model = CustomerModel("äcme", name, data.task, data.columns, encoder, fitted)
         model.save(directory, f"models/{name}-{task}")
-        answer = model._prediction(frame)
+        answer = model.prediction(frame)
         shown = answer.values if answer.proba is None else answer.proba
         expected[f"{name}-{task}"] = [float.hex(float(value)) for value in shown.ravel()]
         frame.to_parquet(tmp_path / f"{task}.parquet")
@@ -234,7 +234,7 @@ folder = pathlib.Path(sys.argv[1])
 different = []
 for name, expected in json.loads((folder / "expected.json").read_text()).items():
     model = load_model(RunDirectory(str(folder)), f"models/{name}")
-    answer = model._prediction(pd.read_parquet(folder / f"{name.rpartition('-')[2]}.parquet"))
+    answer = model.prediction(pd.read_parquet(folder / f"{name.rpartition('-')[2]}.parquet"))
     shown = answer.values if answer.proba is None else answer.proba
     if [float.hex(float(value)) for value in shown.ravel()] != expected:
         different.append(name)
