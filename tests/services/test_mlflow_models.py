@@ -18,6 +18,7 @@ from mlflow.tracking import MlflowClient
 from mlflow_records import RUN, by_name, live_copy, open_run, study, trial, write_part
 from model_cases import CASES, data_of, make_frame
 
+from tuning.errors import RunError
 from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import CustomerModel, describe_model
 from tuning.models.registry import families
@@ -253,6 +254,17 @@ def test_a_model_brings_the_code_that_loads_it(tmp_path: Path) -> None:
         labels, probabilities = said["answers"][folder]
         assert labels == model.predict(frame).tolist()
         np.testing.assert_allclose(probabilities, model.predict_proba(frame), rtol=1e-12)
+
+
+def test_a_changed_model_is_refused_before_its_code_runs(tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path / "run"))
+    _, digest = save_model(directory, "ridge", "regression", "ridge")
+    description = describe_model(directory, "models/ridge", digest)
+    save_mlflow_model(tmp_path / "mlflow", Path(directory.path("models/ridge")), description, Model())
+    (described,) = (tmp_path / "mlflow").rglob("model.json")
+    described.write_text(described.read_text().replace("ridge", "ridgy"))
+    with pytest.raises(RunError, match=r"model\.json is damaged: its SHA-256 is not the recorded one"):
+        mlflow.pyfunc.load_model(str(tmp_path / "mlflow"))
 
 
 def test_what_a_model_cannot_answer_is_said(tmp_path: Path) -> None:

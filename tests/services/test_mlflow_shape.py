@@ -238,6 +238,27 @@ def test_a_study_that_goes_on_with_more_trials(copy: Copy, mlflow_database: str,
         }
 
 
+def test_a_study_whose_data_had_changed_is_shown_as_it_is_now(copy: Copy, mlflow_database: str) -> None:
+    copy([trial("acme", n) for n in range(3)], [study("acme", 3, trial=2)])
+    later = STARTED + 3600
+    other: dict[str, Any] = {"started": later, "score": 0.5, "config": {"other": 1}, "steps": [StepRecord(1, 0.5)]}
+    again: list[Record] = [trial("acme", n, **other) for n in range(3)]
+    copy(again, [study("acme", 3, trial=0, started=later)])
+    copy(again, [study("acme", 3, trial=0, started=later)])  # and a second copy finds nothing to do
+    runs = by_name(mlflow_database)
+    assert sorted(runs) == ["acme", *(f"acme/000{n}" for n in range(3))]
+    for number in range(3):
+        run = runs[f"acme/000{number}"]
+        assert run.data.params["other"] == "1"
+        assert "subsample" not in run.data.params
+        assert run.data.metrics["score"] == 0.5
+        assert history(mlflow_database, run, "roc_auc") == [(1, 0.5, history(mlflow_database, run, "roc_auc")[0][2])]
+        assert run.data.tags["mlflow.parentRunId"] == runs["acme"].info.run_id
+    assert [name for name, run in runs.items() if run.data.tags.get("tuning.best") == "true"] == ["acme/0000"]
+    copy([study("acme", 0, status=NO_MODEL, reason="no rows", trial=None, started=later + 3600)])
+    assert by_name(mlflow_database)["acme"].data.tags["tuning.status"] == NO_MODEL
+
+
 def test_studies_of_one_customer_stay_apart(copy: Copy, mlflow_database: str) -> None:
     changes: dict[str, Any] = {"customer": "acme"}
     copy([trial("acme:optuna:0", 0, **changes), trial("s-2", 0, **changes)], [study("s-2", 1, **changes)])

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ALLOW_PICKLE = "TUNING_ALLOW_PICKLE"
 CODE = "tuning_service.zip"  # beside the copy of this file in a model
+DIGEST = "model_sha256"  # in the metadata of a model
 METHOD, METHODS = "method", ("predict", "predict_proba")
 
 
@@ -61,7 +62,19 @@ def _load_pyfunc(path: str) -> Predictor:
 
     folder = Path(path)
     allow_pickle = os.environ.get(ALLOW_PICKLE, "").lower() in ("1", "true")
-    return Predictor(load_model(RunDirectory(str(folder.parent)), folder.name, allow_pickle=allow_pickle))
+    directory = RunDirectory(str(folder.parent))
+    return Predictor(load_model(directory, folder.name, _digest(folder), allow_pickle=allow_pickle))
+
+
+def _digest(folder: Path) -> str | None:
+    """The recorded digest of `model.json`, which holds those of the other files; None in a model without one."""
+    import yaml
+
+    for parent in folder.parents[:2]:
+        if (parent / "MLmodel").is_file():
+            described = yaml.safe_load((parent / "MLmodel").read_text(encoding="utf-8"))
+            return (described.get("metadata") or {}).get(DIGEST)
+    return None
 
 
 def _make_importable() -> None:

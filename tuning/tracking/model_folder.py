@@ -7,6 +7,7 @@ find out by importing the model in a fresh process, which takes 7.5 s each.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import zipfile
 from functools import cache
@@ -66,7 +67,12 @@ def save_mlflow_model(target: Path, source: Path, description: Description, mode
         signature=ModelSignature(inputs, Schema([ColSpec(answer, "prediction")]), ParamSchema([method])),
         input_example=pd.DataFrame(example["data"], columns=example["columns"]) if example else None,
         pip_requirements=requirements(description["family"], description["model"]),
-        metadata={"columns": dict(description["columns"]), "classes": classes, "family": description["family"]},
+        metadata={
+            "columns": dict(description["columns"]),
+            "classes": classes,
+            "family": description["family"],
+            loader.DIGEST: hashlib.sha256((source / "model.json").read_bytes()).hexdigest(),
+        },
     )
 
 

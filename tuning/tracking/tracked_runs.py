@@ -174,14 +174,15 @@ def ended(record: StudyRecord) -> int:
 def replaces(new: TrackedRun, status: str, trials: float, end: int | None) -> bool:
     """Whether a run must be written although one with its key is there, with that status, number of trials and end.
 
-    A run that is complete stays as it is. Exceptions: a search's summary, and a study that was resumed with more trials
-    (whatever the clock said then and now) or with as many and a later end.
+    A run that is complete stays as it is. Exceptions: a search's summary; a study that was resumed with more trials
+    (whatever the clock said then and now); a study with as many, or none any more, or a trial, with a later end: its
+    data had changed.
     """
     if new.kind == SUMMARY:
         return True
     if new.status == RUNNING or status == RUNNING:
         return new.status != RUNNING
-    return new.kind == STUDY and (new.trials, new.end or 0) > (trials, end or 0)
+    return new.trials > trials or (new.trials in (0, trials) and (new.end or 0) > (end or 0))
 
 
 def open_study(record: TrialRecord, search: Search) -> TrackedRun:

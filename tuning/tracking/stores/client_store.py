@@ -33,6 +33,7 @@ from tuning.tracking.tracked_runs import (
     SEARCH_TAG,
     STUDY,
     SUMMARY,
+    TRIAL,
     TRIALS,
     USER_TAG,
     TrackedRun,
@@ -167,8 +168,9 @@ class ClientStore:
         there = self.found.get(run.key)
         if there is not None and not replaces(run, there.status, there.trials, there.end):
             return
-        # Params cannot be changed, so a study that went on gets a new run; its trials move there.
-        outdated = there if there is not None and run.kind == STUDY and there.status != RUNNING else None
+        # Params cannot be changed, so what is written anew gets a new run; a study's trials move there.
+        again = run.kind in (STUDY, TRIAL) and there is not None and there.status != RUNNING
+        outdated = there if again else None
         if outdated is not None:
             there = None
         tags = {USER_TAG: user(), **run.tags, KEY_TAG: run.key, SEARCH_TAG: self.search}

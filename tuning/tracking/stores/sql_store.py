@@ -33,6 +33,7 @@ from tuning.tracking.tracked_runs import (
     RUNNING,
     SEARCH_TAG,
     STUDY,
+    TRIAL,
     TRIALS,
     TrackedRun,
     replaces,
@@ -171,21 +172,30 @@ class BulkStore:
         connection.execute(self.tags.delete().where(tags.run_uuid.in_(studies), ours))
         connection.execute(self.tags.delete().where(tags.key == BEST_TAG, tags.run_uuid.in_(children)))
 
+    def _empty(self, connection: sqlalchemy.Connection, trials: Sequence[str]) -> None:
+        """Remove what is in a trial's run, which has run again on other data."""
+        ours = self.tags.c.key.like(f"{PREFIX}%")
+        for table in (self.params, self.metrics, self.latest):
+            connection.execute(table.delete().where(table.c.run_uuid.in_(trials)))
+        connection.execute(self.tags.delete().where(self.tags.c.run_uuid.in_(trials), ours))
+
     def _write(self, connection: sqlalchemy.Connection, runs: Sequence[TrackedRun]) -> None:
         there = self._there(connection, [self.run_id(run.key) for run in runs])
         rows = _Rows()
-        cleared: list[str] = []
+        cleared: dict[str, list[str]] = {STUDY: [], TRIAL: []}
         for run in runs:
             run_uuid = self.run_id(run.key)
             before = there.get(run_uuid)
             if before is not None:
                 if not replaces(run, *before):
                     continue
-                if before[0] != RUNNING and run.kind == STUDY:
-                    cleared.append(run_uuid)
+                if before[0] != RUNNING and run.kind in (STUDY, TRIAL):
+                    cleared[run.kind].append(run_uuid)
             self._add(rows, run_uuid, run)
-        if cleared:
-            self._clear(connection, cleared)
+        if cleared[STUDY]:
+            self._clear(connection, cleared[STUDY])
+        if cleared[TRIAL]:
+            self._empty(connection, cleared[TRIAL])
         self._insert(connection, rows)
 
     def _add(self, rows: _Rows, run_uuid: str, run: TrackedRun) -> None:
