@@ -19,7 +19,9 @@ def name_list(names: Iterable[object], most: int = 10) -> str:
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
     """The known name nearest to a misspelt one, as `` Did you mean 'x'?``; nothing when none is near."""
-    near = difflib.get_close_matches(str(name), [str(other) for other in known], n=1)
+    names = [str(other) for other in known]
+    same = [other for other in names if other.casefold() == str(name).casefold()]
+    near = same or difflib.get_close_matches(str(name), names, n=1)
     return f" Did you mean {near[0]!r}?" if near else ""
 
 

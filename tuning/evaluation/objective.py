@@ -33,7 +33,10 @@ def resolve_objective(objective: str | Objective, directory: RunDirectory | None
 
     directory: of the run that has a copy of its file; None before there is one.
     """
-    found = load_function(objective, directory) if isinstance(objective, str) else objective
+    try:
+        found = load_function(objective, directory) if isinstance(objective, str) else objective
+    except DefinitionError as error:
+        raise DefinitionError(f"objective: {error}") from error
     if not callable(found):
         raise DefinitionError(f"objective: {objective!r} is not a function.")
     _check_signature(found)

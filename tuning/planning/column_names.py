@@ -12,7 +12,7 @@ from tuning.data.prepared import OwnCode
 from tuning.data.reading import read_schema
 from tuning.data.sampling import LOOKED_AT, sample_frames
 from tuning.definition.definition import Definition
-from tuning.errors import CustomerError, PlanError
+from tuning.errors import CustomerError, DataError, PlanError
 from tuning.wording import did_you_mean, name_list, separator_hint
 
 MOST_LOOKED_AT = 200  # customers, when the first ones do not have a column
@@ -22,20 +22,31 @@ def check_columns(definition: Definition, customers: Sequence[Customer], code: O
     """Notes on columns that only some customers have; `PlanError` names one that none has.
 
     Looks at the headers of the largest customers; with `prepare`, at what it gives back for them, since it may make a
-    column. Where none can be read, each customer will say so itself.
+    column. `DataError` when none of them can be read.
     """
     named = _named(definition)
     if definition.objective is not None or not named:
         return []
     found: Counter[str] = Counter()
+    unread: list[str] = []
     looked = 0
     for names in _headers(definition, customers, code):
+        if isinstance(names, CustomerError):
+            unread.append(str(names))
+            if len(unread) >= MOST_LOOKED_AT:
+                break
+            continue
         found.update(dict.fromkeys(names, 1))
         looked += 1
         all_seen = all(name in found for name in named)
         if looked >= MOST_LOOKED_AT or (all_seen and (looked >= LOOKED_AT or code.prepare is not None)):
             break
     if not looked:
+        if unread:
+            raise DataError(
+                f"data: no customer can be read, of {len(unread)} looked at. Correct `data`, `prepare`, `encoding` or "
+                f"`csv`. The first: {unread[0]}"
+            )
         return []
     for name, key in named.items():
         if name not in found:
@@ -65,12 +76,13 @@ def _named(definition: Definition) -> dict[str, str]:
     return {name: key for key, names in keys.items() for name in names if name is not None}
 
 
-def _headers(definition: Definition, customers: Sequence[Customer], code: OwnCode) -> Iterator[list[str]]:
-    """The columns of one customer after the other, the largest first; those that cannot be read are left out."""
+def _headers(
+    definition: Definition, customers: Sequence[Customer], code: OwnCode
+) -> Iterator[list[str] | CustomerError]:
+    """The columns of each customer, the largest first, or why they cannot be read."""
     if code.prepare is not None:
         for _, frame in sample_frames(definition, customers, code):
-            if not isinstance(frame, CustomerError):
-                yield [str(name) for name in frame.columns]
+            yield frame if isinstance(frame, CustomerError) else [str(name) for name in frame.columns]
         return
     for source in _sources(definition, customers):
         if not isinstance(source, str):
@@ -78,8 +90,8 @@ def _headers(definition: Definition, customers: Sequence[Customer], code: OwnCod
             continue
         try:
             yield [*read_schema(source, definition.csv_options), *hive_values(source)]
-        except CustomerError:
-            continue
+        except CustomerError as error:
+            yield error
 
 
 def _sources(definition: Definition, customers: Sequence[Customer]) -> Iterator[str | list[str]]:

@@ -144,8 +144,14 @@ def _of_the_other_kind(definition: Definition) -> Iterator[str]:
 
 
 def _slots(definition: Definition) -> Iterator[str]:
+    """What this machine is too small for; of a cluster nobody knows here."""
+    if os.environ.get("RAY_ADDRESS"):
+        return
     cpus = len(os.sched_getaffinity(0))
-    if definition.slots is not None and definition.slots > cpus and not os.environ.get("RAY_ADDRESS"):
+    slots = definition.slots or cpus
+    if definition.resources.cpus > slots:
+        yield f"resources.cpus: {definition.resources.cpus:g} is more than the {slots} slots, so no worker could start."
+    if slots > cpus:
         yield f"slots: {definition.slots} trials at once on the {cpus} CPUs of this machine slow each other down."
 
 

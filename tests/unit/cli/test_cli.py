@@ -146,7 +146,7 @@ def test_validate_names_the_customers_that_would_get_no_model(definition: Path) 
         ("data: customers\ntarget: churned\n1: 2\n", 2, "1: unknown key"),
         ("data: 3\ntarget: churned\n", 2, "data: 3 is not a glob, a file, a folder"),
         ("data: ''\ntarget: churned\n", 2, "data: '' is not a glob"),
-        ("data: {acme: gone.csv}\ntarget: churned\n", 2, "the file gone.csv is not there. Correct `target` or `data`"),
+        ("data: {acme: gone.csv}\ntarget: churned\n", 2, "no customer can be read, of 1 looked at. Correct `data`"),
         ("data: customers\n", 2, "target: the column to predict is missing"),
         ("target: y\n", 2, "data: a glob, file, mapping or DataFrame is missing"),
         ("data: customers\ntarget: [a\n", 2, "d.yaml, line 3, column 1 is not YAML"),

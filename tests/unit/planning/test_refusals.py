@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from tuning.definition.definition import define
-from tuning.errors import DefinitionError, PlanError
+from tuning.errors import DataError, DefinitionError, PlanError
 from tuning.planning.plan import make_plan
 
 SPACE = {"x": {"type": "float", "low": 0.0, "high": 1.0}}
@@ -76,6 +76,18 @@ def test_a_column_that_some_have_is_a_note() -> None:
     data = {"one": frame(old=1), "two": frame(), "three": frame()}
     assert "drop: 2 of the 3 customers looked at have no column 'old'." in notes(data=data, drop="old")
     assert "have no column" not in notes(data=data, drop="a", features="b")
+
+
+def test_data_that_nobody_can_read_is_one_refusal(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        frame().to_csv(tmp_path / f"{name}.csv", index=False)
+    with pytest.raises(
+        DataError, match=r"no customer can be read, of 2 looked at\. Correct `data`.* The first: .* utf-16"
+    ):
+        notes(data=str(tmp_path), encoding="utf-16")
+    (tmp_path / "mine.py").write_text("def broken(frame):\n    return frame['gone']\n")
+    with pytest.raises(DataError, match=r"no customer can be read, .* The first: prepare failed: KeyError: 'gone'"):
+        notes(data=str(tmp_path), prepare=f"{tmp_path / 'mine.py'}:broken")
 
 
 def test_columns_are_looked_for_after_prepare(tmp_path: Path) -> None:
@@ -176,6 +188,7 @@ def test_a_metric_of_probabilities_leaves_out_models_without_them(tmp_path: Path
             {"warm_start": [{"config": {}, "score": 1.0}], "algorithm": "sobol"},
             "warm_start: sobol learns nothing from known scores.",
         ),
+        ({"resources": {"cpus": 64}}, "resources.cpus: 64 is more than the 1 slots, so no worker could start."),
         ({"slots": 5000}, "slots: 5000 trials at once on the"),
     ],
 )
