@@ -90,6 +90,8 @@ def compare(
         },
         {**overrides, "slots": None, "run_dir": run_dir, "resume": resume, "in_process": in_process},
     )
+    if mode is not None and from_curves is None and from_table is None:
+        raise click.UsageError("--mode has no effect here: a definition's metric says its direction; remove it.")
     if html is not None:
         check_target(html, "--html")
     analysis = {"baseline": baseline, "axis": axis, "unequal": unequal, "alpha": alpha, "margin": margin}
