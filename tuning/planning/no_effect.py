@@ -29,6 +29,7 @@ OF_MODELS = (
     "weight",
     "class_weight",
     "dates",
+    "positive",
     "min_rows",
     "task",
     "split",
