@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -83,9 +84,11 @@ class Workers:
                 self.running.append((trial_id, live, trial, done + 1))
 
 
-def together(tmp_path: Path, lives: list[SpreadStudy], folder: str = "0001-a") -> Studies:
+def together(tmp_path: Path, lives: Iterable[SpreadStudy], folder: str = "0001-a") -> Studies:
     directory = RunDirectory(str(tmp_path))
-    return Studies(directory, Term(1, folder), lives, lambda report: None, lambda live: None, interval=0.0)
+    studies = Studies(directory, Term(1, folder), lives, 0, lambda report: None, lambda live: None, interval=0.0)
+    studies.open()
+    return studies
 
 
 def decisions(live: SpreadStudy) -> list[tuple[Any, ...]]:

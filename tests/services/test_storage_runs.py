@@ -160,7 +160,7 @@ def test_spread_records_that_cannot_be_written_end_the_run(tmp_path: Path, monke
     from tuning.execution.spread.running import SpreadRun
 
     full = SimpleNamespace(
-        studies=[], close=lambda: None, broken="StorageError: x could not be written: the disk is full"
+        done=False, close=lambda: None, broken="StorageError: x could not be written: the disk is full"
     )
     monkeypatch.setattr(SpreadRun, "_studies", lambda self: full)
     monkeypatch.setattr(SpreadRun, "_tuner", lambda self, *_: None)

@@ -24,6 +24,7 @@ STEP = "training_iteration"  # the key under which Ray's schedulers look for a t
 CONTINUE, PAUSE, STOP = "CONTINUE", "PAUSE", "STOP"
 #: The default configuration, with which every score is compared, is never stopped early.
 DEFAULT_ONLY = frozenset({0})
+RULE = "stopping rule"
 NO_STEP = "training ended without a single step"
 
 
@@ -45,7 +46,7 @@ class StudyCore(Generic[TrialT]):
     every step that was trained, also of a trial that is paused or has since taken over another one's model, and the
     seconds of training and of the searcher.
 
-    Raises `StudyError` when the searcher or a scheduler raises; the study cannot go on then.
+    Raises `StudyError` when the searcher, a scheduler or a rule raises; the study cannot go on then.
     """
 
     def __init__(
@@ -95,9 +96,12 @@ class StudyCore(Generic[TrialT]):
 
     def ask_rules(self) -> None:
         """Ask the stopping rules whether the study is to end."""
-        for rule in self.rules:
-            if not self.stopped_by and rule.stop_all():
-                self.stopped_by = rule.study_reason()
+        try:
+            for rule in self.rules:
+                if not self.stopped_by and rule.stop_all():
+                    self.stopped_by = rule.study_reason()
+        except Exception as error:
+            self._fail(RULE, "deciding whether the study goes on", error)
 
     def suggest(self) -> TrialT | None:
         """Whatever the searcher suggests, without asking rules or budget."""
@@ -165,15 +169,21 @@ class StudyCore(Generic[TrialT]):
         decision = self.judge(trial, step)
         if decision == STOP or not self.rules or trial.number in self.protect or self.complete(trial):
             return decision
-        trial.verdict = self._ruled(trial)
+        try:
+            trial.verdict = self._ruled(trial)
+        except Exception as error:
+            self._fail(RULE, f"hearing step {step.step} of trial {trial.number}", error)
         return decision if trial.verdict is None else STOP
 
     def step_again(self, trial: TrialT, step: AnyStep) -> str:
         """As `step` in a replay: rules hear of it, but what they said is recorded, and may have followed the clock."""
         decision = self.judge(trial, step)
         if decision != STOP:
-            for rule in self.rules:
-                rule(trial.trial_id, trial.last_result)
+            try:
+                for rule in self.rules:
+                    rule(trial.trial_id, trial.last_result)
+            except Exception as error:
+                self._fail(RULE, f"hearing step {step.step} of trial {trial.number} again", error)
         return decision
 
     def judge(self, trial: TrialT, step: AnyStep) -> str:
@@ -243,8 +253,11 @@ class StudyCore(Generic[TrialT]):
         if trial.state == STOPPED and not trial.reason and race is not None:
             trial.reason = race.reason(trial)
         self._tell(trial)
-        for rule in self.rules:
-            rule.on_trial_end(trial.trial_id, trial.state == FINISHED, trial.score)
+        try:
+            for rule in self.rules:
+                rule.on_trial_end(trial.trial_id, trial.state == FINISHED, trial.score)
+        except Exception as error:
+            self._fail(RULE, f"hearing the end of trial {trial.number}", error)
         if not trial.lineage:
             trial.schedule = ()
         trial.told = self._next_position()
@@ -318,7 +331,7 @@ class StudyCore(Generic[TrialT]):
         return self.position - 1
 
     def _fail(self, part: str, doing: str, error: Exception) -> NoReturn:
-        """The study ends because its searcher or scheduler raised."""
+        """The study ends because its searcher, scheduler or rule raised."""
         if isinstance(error, StudyError):
             raise error
         raise StudyError(f"the {part} failed while {doing}: {type(error).__name__}: {error}") from error

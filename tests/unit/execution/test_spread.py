@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chaos import hazards, write_hazards
 from spread_workers import SPACE, STEPS, Workers, decisions, study, together
 
+from tuning import RunResult
 from tuning.definition.definition import define
 from tuning.errors import PlanError
 from tuning.execution.spread.journal import read_journal
+from tuning.execution.spread.running import SpreadRun
+from tuning.execution.spread.spread_study import SpreadStudy
+from tuning.execution.spread.studies import AT_ONCE
 from tuning.planning.plan import make_plan
 from tuning.records.ownership import Term
+from tuning.runs.begin import begin
 from tuning.storage.run_directory import RunDirectory
+from tuning.study.build import build_searcher
+from tuning.study.study import Study
 
 
 def test_an_easy_and_a_hard_customer_take_the_decisions_they_take_alone(tmp_path: Path) -> None:
@@ -113,6 +124,79 @@ def test_a_study_whose_algorithm_fails_ends_alone_with_its_reason(tmp_path: Path
     assert "out of ideas" in (bad.failure or "")
     assert len(good.records) == 20
     assert ended == ["bad", "good"]
+
+
+@pytest.mark.parametrize("where", ["scheduler", "stop_all", "__call__", "on_trial_end"])
+def test_a_study_whose_scheduler_or_rule_fails_ends_alone_with_its_reason(tmp_path: Path, where: str) -> None:
+    def fail(*_: Any) -> Any:
+        raise ZeroDivisionError("no such rung")
+
+    good, bad = study("good"), study("bad", stop={"target": 0.0})
+    if where == "scheduler":
+        bad.core.scheduler_for = fail
+    else:
+        bad.core.rules = [type("Broken", (type(bad.core.rules[0]),), {where: fail})(0.0, "min")]
+    ended: list[str] = []
+    studies = together(tmp_path, [bad, good])
+    studies.on_end = lambda live: ended.append(live.study.id)
+    Workers(studies, slots=4).work()
+    part = "scheduler" if where == "scheduler" else "stopping rule"
+    assert (bad.failure or "").startswith(f"the {part} failed while ")
+    assert "ZeroDivisionError: no such rung" in (bad.failure or "")
+    assert len(good.records) == 20
+    assert ended == ["bad", "good"]
+
+
+def test_a_study_whose_searcher_cannot_be_built_ends_alone_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build(study: Study, *more: Any) -> Any:
+        if study.customer.id == "c0001":
+            raise ImportError("libgomp.so.1: cannot open shared object file")
+        return build_searcher(study, *more)
+
+    monkeypatch.setattr("tuning.execution.spread.spread_study.build_searcher", build)
+    write_hazards(tmp_path / "data", 3, {})
+    owned = begin(hazards(tmp_path / "data", placement="spread").definition, str(tmp_path / "run"))
+    run = SpreadRun(owned.directory, owned.term, owned.plan, owned.run, None, lambda _: None)
+    coming = [live.study.id for live in run.studies()]
+    owned.lease.release()
+    assert coming == ["c0000", "c0002"]
+    (record,) = RunResult(owned.directory).study_records
+    assert (record.customer, record.status) == ("c0001", "no_model")
+    assert record.reason == "ImportError: libgomp.so.1: cannot open shared object file"
+
+
+def test_studies_are_made_when_it_is_their_turn_and_let_go_when_they_have_ended(tmp_path: Path) -> None:
+    ended: list[str] = []
+    searchers: list[weakref.ref[Any]] = []
+
+    def coming() -> Iterator[SpreadStudy]:
+        for number in range(3 * AT_ONCE):
+            assert number - len(ended) < AT_ONCE
+            live = study(f"customer-{number}", "random", n_trials=2)
+            searchers.append(weakref.ref(live.core.searcher))
+            yield live
+
+    studies = together(tmp_path, coming())
+    assert len(searchers) == AT_ONCE
+    studies.on_end = lambda live: ended.append(live.study.id)
+    Workers(studies, slots=4).work()
+    assert len(ended) == 3 * AT_ONCE
+    assert studies.done
+    gc.collect()
+    assert [searcher for searcher in searchers if searcher() is not None] == []
+
+
+def test_a_study_whose_space_is_used_up_is_recorded(tmp_path: Path) -> None:
+    live = study("acme", "grid")
+    ended: list[str] = []
+    studies = together(tmp_path, [live])
+    studies.on_end = lambda live: ended.append(live.study.id)
+    Workers(studies, slots=1).work()
+    assert len(live.records) == 6  # five levels, and the default between them
+    assert ended == ["acme"]
+    assert studies.done
 
 
 def test_a_searcher_with_nothing_to_suggest_is_asked_again_as_long_as_a_trial_runs(tmp_path: Path) -> None:

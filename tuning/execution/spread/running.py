@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tuning.definition.run_spec import RunSpec
-from tuning.errors import StorageError, StudyError
+from tuning.errors import StorageError
 from tuning.execution.callback_keys import Key, register, registered
 from tuning.execution.context import WorkerContext, stopping_rules
 from tuning.execution.quarantine import quarantine
 from tuning.execution.spread.adapters import checkpoints_callback, scheduler_over, search_over
 from tuning.execution.spread.journal import DRIVER, read_journal
-from tuning.execution.spread.spread_study import DEATHS, Event, SpreadStudy
+from tuning.execution.spread.spread_study import DEATHS, Event, SpreadStudy, failure_of
 from tuning.execution.spread.state import FILE
 from tuning.execution.spread.studies import Studies
 from tuning.execution.spread.trainable import spread_trainable
@@ -22,7 +22,7 @@ from tuning.execution.study_run import conclude_study, ignore_warnings
 from tuning.planning.plan import Plan
 from tuning.records.ownership import Term
 from tuning.records.parts import PartWriter, accepted, read_studies, read_trials
-from tuning.records.schema import TrialRecord
+from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
 from tuning.study.warm_start import of_customer
@@ -59,7 +59,7 @@ class SpreadRun:
                 yield self._tuner(key, attempt, callbacks, stop)
             finally:
                 studies.close()
-                if all(study.done for study in studies.studies) and not studies.broken:
+                if studies.done:
                     self._sweep()
             if studies.broken:  # Tune was only asked to stop, it knows of no error
                 raise StorageError(studies.broken.removeprefix("StorageError: "))
@@ -75,13 +75,18 @@ class SpreadRun:
         return self._tuner(register(self._studies()), 0)
 
     def _studies(self) -> Studies:
+        plan = self.plan
         studies = Studies(
-            self.directory, self.term, self._live(), self.report, self._conclude, interval=self.timing.parts_s
+            self.directory,
+            self.term,
+            self.studies(),
+            plan.n_trials,
+            self.report,
+            self._conclude,
+            interval=self.timing.parts_s,
         )
-        studies.flush()  # records that had to be made again; a study's own record comes after its trials'
-        for study in studies.studies:
-            if study.done:  # nothing left but its record
-                self._conclude(study)
+        studies.open()
+        studies.flush()  # records that had to be made again
         return studies
 
     def _tuner(self, key: Key[Studies], attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Any:
@@ -105,8 +110,8 @@ class SpreadRun:
             ),
         )
 
-    def _live(self) -> list[SpreadStudy]:
-        """The unfinished studies, where their journals say they were."""
+    def studies(self) -> Iterator[SpreadStudy]:
+        """The unfinished studies, each made when it is taken, where their journals say they were."""
         names = accepted(self.directory, self.term)
         # The plan holds what is left. An earlier owner's record of such a study is out of date: more trials are wanted
         # now, or a part of its trials is damaged.
@@ -116,19 +121,20 @@ class SpreadRun:
         for record in read_trials(self.directory, names, _ignore):
             trials.setdefault(record.study, {})[record.trial] = record
         journal = read_journal(self.directory, self.term, _ignore)
-        found = []
         for study in self.plan.studies:
             if study.id in ended:
                 continue
-            live = self._study(study)
+            events, records = journal.pop(study.id, ()), trials.pop(study.id, {})
             try:
-                live.replay(journal.get(study.id, ()), trials.get(study.id, {}))
-            except StudyError as error:
-                live.failure = str(error)
-                live.waiting.clear()
-                live.live.clear()
-            found.append(live)
-        return found
+                live = self._study(study)
+            except Exception as error:
+                self._record(study, list(records.values()), failure=failure_of(error))
+                continue
+            try:
+                live.replay(events, records)
+            except Exception as error:
+                live.give_up(error)
+            yield live
 
     def _study(self, study: Study) -> SpreadStudy:
         return SpreadStudy(
@@ -141,22 +147,31 @@ class SpreadRun:
             stopping_rules(self.plan.spec),
         )
 
-    def _conclude(self, study: SpreadStudy) -> None:
+    def _conclude(self, live: SpreadStudy) -> None:
         """Choose and refit the study's winner here, in the driver, and record the study."""
-        context = WorkerContext.open(self.directory, self.run, self.plan.spec)
+        if live.crashed is None:
+            self._record(live.study, live.records, ended_by=live.stopped_by, failure=live.failure)
+            return
+        number, error = live.crashed
+        times = self.plan.spec.definition.limits.crashes_before_quarantine
+        context, what = self._context(), f"trial {number}"
+        record = quarantine(context, live.study, live.records, what=what, times=times, cause=DEATHS, error=error)
+        self._write(context, record)
+
+    def _record(
+        self, study: Study, records: Sequence[TrialRecord], *, ended_by: str = "", failure: str | None = None
+    ) -> None:
+        context = self._context()
+        with ignore_warnings():
+            record = conclude_study(context, study, records, ended_by=ended_by, failure=failure)
+        self._write(context, record)
+
+    def _context(self) -> WorkerContext:
+        return WorkerContext.open(self.directory, self.run, self.plan.spec)
+
+    def _write(self, context: WorkerContext, record: StudyRecord) -> None:
         writer = PartWriter(self.directory, self.term, DRIVER, self.report, flush_files=context.background.flush)
-        if study.crashed is not None:
-            number, error = study.crashed
-            times = self.plan.spec.definition.limits.crashes_before_quarantine
-            what = f"trial {number}"
-            record = quarantine(context, study.study, study.records, what=what, times=times, cause=DEATHS, error=error)
-            writer.add([record])
-        else:
-            with ignore_warnings():
-                record = conclude_study(
-                    context, study.study, study.records, ended_by=study.stopped_by, failure=study.failure
-                )
-            writer.add([record])
+        writer.add([record])
         writer.flush()
 
 

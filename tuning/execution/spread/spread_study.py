@@ -15,7 +15,7 @@ from typing import Any
 from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
 from tuning.definition.options import WarmStart
-from tuning.errors import StudyError
+from tuning.errors import CustomerError, StudyError
 from tuning.execution.lost_nodes import worker_died
 from tuning.execution.spread.spread_trial import REPORTED, SHAPE, SpreadTrial
 from tuning.records.schema import FAILED, TrialRecord
@@ -49,8 +49,8 @@ class SpreadStudy:
     """Feeds one study's core with what workers report; every call that changes anything is told to `journal`.
 
     run: id of the run. metric, mode: as of the search. warm: what it begins with. rules: built stopping rules.
-    Raises `StudyError` when the searcher or a scheduler raises; the study can have no more trials then (`failure` says
-    why), those that run end as they are.
+    Raises `StudyError` when the searcher, a scheduler or a rule raises; the study can have no more trials then
+    (`give_up`), those that run end as they are.
     """
 
     def __init__(
@@ -169,6 +169,12 @@ class SpreadStudy:
             self._ask_rules()  # it may have been the last trial, so that nobody asks any more
         return record
 
+    def give_up(self, error: Exception) -> None:
+        """The study cannot go on. What is recorded of it stays, and `failure` says why."""
+        self.failure = failure_of(error)
+        self.live.clear()
+        self.waiting.clear()
+
     def replay(self, events: Sequence[Event], records: Mapping[int, TrialRecord]) -> None:
         """Do again what a journal says happened; trials without an end wait to be run again.
 
@@ -281,6 +287,11 @@ def _shape_detail(trial: SpreadTrial) -> dict[str, Any] | None:
         "prefix": shape.best_prefix,
         "progress": shape.progress,
     }
+
+
+def failure_of(error: Exception) -> str:
+    """Why a study cannot go on, as its reason."""
+    return str(error) if isinstance(error, CustomerError | StudyError) else f"{type(error).__name__}: {error}"[:500]
 
 
 def _last_line(text: str | None) -> str:

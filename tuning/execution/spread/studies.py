@@ -1,18 +1,18 @@
 """All spread studies of a run, as the adapters to Tune see them: whose turn it is, whose trial that is.
 
-A study whose searcher or scheduler raises ends, with its reason; the others go on.
+A study whose searcher, scheduler or rule raises ends, with its reason; the others go on. Studies are made when their turn
+comes and dropped when they have ended, so that memory holds those in flight.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from tuning.errors import StudyError
 from tuning.execution.spread.journal import DRIVER, write_journal
 from tuning.execution.spread.spread_study import Event, SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
@@ -22,12 +22,13 @@ from tuning.storage.run_directory import RunDirectory
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE = 8  # studies in flight; memory is bounded by it, and a study that has ended is dropped
+AT_ONCE = 8  # studies in flight
 
 
 @dataclass(eq=False)
 class Studies:
-    """studies: in the order in which they start. at_once: how many may have trials at the same time.
+    """studies: in the order in which they start; each is taken, and so made, when there is room for it. total: trials
+    that all of them may have. at_once: how many may have trials at the same time.
 
     on_end: told each study that has ended, once. Nothing here raises towards Tune, where any exception would end
     the whole experiment.
@@ -35,54 +36,76 @@ class Studies:
 
     directory: RunDirectory
     term: Term
-    studies: Sequence[SpreadStudy]
+    studies: Iterable[SpreadStudy]
+    total: int
     report: Callable[[dict[str, Any]], None]
     on_end: Callable[[SpreadStudy], None]
     at_once: int = AT_ONCE
     interval: float = 0.0
     #: Why the records could not be written; the search stops then, since nothing more would be kept.
     broken: str = ""
+    _flying: list[SpreadStudy] = field(default_factory=list)
     _trials: dict[str, tuple[SpreadStudy, int]] = field(default_factory=dict)
     _events: list[Event] = field(default_factory=list)
     _served: list[str] = field(default_factory=list)
     # Beside Tune's loop: object storage takes a tenth of a second for each.
     _removing: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(4, "tuning-checkpoints"))
-    _ended: set[str] = field(default_factory=set)
     _last: float = field(default_factory=time.monotonic)
     _issued: int = 0
 
     def __post_init__(self) -> None:
         # Both are flushed here together, the journal first.
         self._writer = PartWriter(self.directory, self.term, DRIVER, self.report, interval=float("inf"))
-        for study in self.studies:
-            study.journal = self._events.append
-            self._writer.trials.extend(study.remade)
-
-    @property
-    def total(self) -> int:
-        return sum(study.study.n_trials for study in self.studies)
+        self._coming: Iterator[SpreadStudy] | None = iter(self.studies)
+        self.studies = ()  # else whoever holds this holds all of them
 
     @property
     def closed(self) -> bool:
         """No study will have another trial."""
-        return bool(self.broken) or all(study.closed for study in self.studies)
+        return bool(self.broken) or (self._coming is None and all(study.closed for study in self._flying))
+
+    @property
+    def done(self) -> bool:
+        """All studies have ended and are recorded."""
+        return not self.broken and self._coming is None and not self._flying
+
+    def open(self) -> None:
+        """Take studies as long as there is room; those of which nothing but their record is left have it written."""
+        while self._coming is not None and len(self._flying) < self.at_once and not self.broken:
+            study = next(self._coming, None)
+            if study is None:
+                self._coming = None
+                return
+            study.journal = self._events.append
+            self._writer.trials.extend(study.remade)
+            self._flying.append(study)
+            self._look(study)
 
     def next(self) -> tuple[str, SpreadStudy, SpreadTrial] | None:
         """(trial id, study, trial) to run next: of the studies in flight the one with the fewest running trials."""
-        flying = [study for study in self.studies if not study.done][: self.at_once]
-        for study in sorted(flying, key=lambda study: len(study.live) - len(study.waiting)):
-            if self.broken or study.closed:
-                continue
+        while not self.broken:
             try:
-                trial = study.next()
-            except StudyError as error:
-                self._failed(study, error)
-                continue
-            if trial is not None:
-                self._issued += 1
-                trial_id = f"{self._issued:06d}_{trial.number:05d}"
-                self._trials[trial_id] = (study, trial.number)
-                return trial_id, study, trial
+                self.open()
+            except Exception as error:
+                self._break(error)
+                break
+            flying = list(self._flying)
+            for study in sorted(flying, key=lambda study: len(study.live) - len(study.waiting)):
+                if self.broken or study.closed:
+                    continue
+                try:
+                    trial = study.next()
+                except Exception as error:
+                    self._failed(study, error)
+                    continue
+                if trial is not None:
+                    self._issued += 1
+                    trial_id = f"{self._issued:06d}_{trial.number:05d}"
+                    self._trials[trial_id] = (study, trial.number)
+                    return trial_id, study, trial
+                self._look(study)  # it may have found out that there is nothing left to suggest
+            if flying == self._flying:
+                break
         return None
 
     def result(self, trial_id: str, report: Mapping[str, Any]) -> bool:
@@ -92,7 +115,7 @@ class Studies:
             return True
         try:
             stop = study.result(number, report)
-        except StudyError as error:
+        except Exception as error:
             self._failed(study, error)
             return True
         self._flush_when_due()
@@ -134,7 +157,7 @@ class Studies:
             self._forget(study.live[number].checkpoint)
         try:
             record = study.end(number, lost)
-        except StudyError as error:
+        except Exception as error:
             self._failed(study, error)
             return
         if record is not None:
@@ -142,18 +165,24 @@ class Studies:
         self._flush_when_due()
         self._look(study)
 
-    def _failed(self, study: SpreadStudy, error: StudyError) -> None:
+    def _failed(self, study: SpreadStudy, error: Exception) -> None:
         logger.warning("study %s ends: %s", study.study.id, error)
-        study.failure = str(error)
-        study.live.clear()
-        study.waiting.clear()
+        study.give_up(error)
         self._look(study)
 
     def _look(self, study: SpreadStudy) -> None:
-        if study.done and study.study.id not in self._ended:
-            self._ended.add(study.study.id)
-            self.flush()
+        """Record a study and drop it, once it has ended."""
+        if not study.done or study not in self._flying:
+            return
+        self.flush()
+        if self.broken:
+            return  # without its trials' records, a study's own would be wrong
+        try:
             self.on_end(study)
+        except Exception as error:
+            self._break(error)
+            return
+        self._flying.remove(study)
 
     def _flush_when_due(self) -> None:
         if time.monotonic() - self._last >= self.interval:
@@ -176,6 +205,9 @@ class Studies:
             while self._served:
                 self._removing.submit(self.directory.remove_folder, self._served.pop())
         except Exception as error:
-            self.broken = f"{type(error).__name__}: {error}"
-            logger.exception("the records of spread studies could not be written")
+            self._break(error)
         self._last = time.monotonic()
+
+    def _break(self, error: Exception) -> None:
+        self.broken = f"{type(error).__name__}: {error}"
+        logger.error("the records of spread studies could not be written", exc_info=error)
