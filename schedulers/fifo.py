@@ -14,6 +14,7 @@ class FifoSpec(SchedulerSpec):
 
     name = "fifo"
     summary = "every trial runs to its end"
+    stops = False
 
     def build(
         self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS

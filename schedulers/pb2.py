@@ -35,6 +35,7 @@ class Pb2Spec(SchedulerSpec):
     name = "pb2"
     summary = "as pbt, with a Gaussian process that proposes the new numbers"
     needs_state = True
+    stops = False
     pauses = True
     population = True
     mutates = True

@@ -39,6 +39,7 @@ class PbtSpec(SchedulerSpec):
     name = "pbt"
     summary = "the worst of a population take over the best ones' models and vary their hyperparameters"
     needs_state = True
+    stops = False
     pauses = True
     population = True
     mutates = True

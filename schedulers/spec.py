@@ -28,6 +28,7 @@ class SchedulerSpec(BaseModel, ABC):
         name: the word used in definitions.
         summary: one sentence for the table.
         needs_state: trials continue from another trial's state, so the training code must give `Step.get_state`.
+        stops: trials are ended before their last step.
         pauses: trials are paused and continued later. In process that is a suspended generator; as trials of
             Ray Tune it needs checkpoints.
         population: all trials are proposed before the first one starts.
@@ -41,6 +42,7 @@ class SchedulerSpec(BaseModel, ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     needs_state: ClassVar[bool] = False
+    stops: ClassVar[bool] = True
     pauses: ClassVar[bool] = False
     population: ClassVar[bool] = False
     mutates: ClassVar[bool] = False

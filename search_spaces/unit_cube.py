@@ -30,7 +30,6 @@ PATIENCE = 20
 
 # Key -> place along the parameter's scale, or a choice's index as text.
 Place = dict[str, float | str]
-History = list[tuple[Place, float]]
 Domains: TypeAlias = "dict[str, Domain]"
 
 
@@ -43,11 +42,11 @@ class Library(Protocol):
     def domains(self, space: SearchSpace) -> Domains:
         """Key -> Ray Tune domain, one for each parameter that varies."""
 
-    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int, history: History) -> Searcher:
-        """The library's searcher. It may take from the history what it cannot be told later."""
+    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int) -> Searcher:
+        """The library's searcher."""
 
-    def feed(self, searcher: Searcher, point: Place) -> bool:
-        """Make `searcher.suggest` answer this point next; False where it cannot be told."""
+    def tell(self, searcher: Searcher, trial: str, point: Place, value: float) -> bool:
+        """Tell the value of a point that the searcher did not propose; False where that has to wait."""
 
     def unlock(self, searcher: Searcher) -> None:
         """Called when the searcher answers "not now"."""
@@ -76,7 +75,7 @@ class Adapter:
         self._rng = np.random.default_rng(own)
         self._state = OwnedState(state, torch=spec.uses_torch)
         self._searcher: Searcher = None
-        self._history: History = []
+        self._untold: list[tuple[Place, float]] = []  # points that the library did not propose, and has not heard of
         self._proposed: dict[int, tuple[str, Place]] = {}
         self._given: dict[int, Place] = {}
         self._asked = 0
@@ -86,8 +85,10 @@ class Adapter:
     def propose(self, number: int) -> Configuration:
         with self._state.lent(), _quiet():
             if self._searcher is None:
-                self._searcher = self._make()
+                domains = self._spec.domains(self._space)
+                self._searcher = self._spec.make(domains, self._mode, self._seed % 2**31, self._n_trials)
             self._spec.enter(self._searcher)
+            self._hand_over()
             for _ in range(PATIENCE):
                 point = self._suggest()
                 if point is None:
@@ -118,14 +119,6 @@ class Adapter:
         with self._state.lent(), _quiet():
             self._tell(None, self._encode(config), value)
 
-    def _make(self) -> Searcher:
-        seed = self._seed % 2**31
-        domains = self._spec.domains(self._space)
-        searcher = self._spec.make(domains, self._mode, seed, self._n_trials, self._history)
-        for point, value in self._history:
-            self._replay(searcher, point, value)
-        return searcher
-
     def _id(self, asked: int) -> str:
         return f"t{asked}"
 
@@ -153,17 +146,18 @@ class Adapter:
     def _tell_value(self, trial: str | None, point: Place, value: float | None) -> None:
         assert value is not None
         if trial is not None:
-            self._searcher.on_trial_complete(trial, _result(point, value))
-        elif self._searcher is None:
-            self._history.append((point, value))
+            self._searcher.on_trial_complete(trial, as_result(point, value))
         else:
-            self._replay(self._searcher, point, value)
+            self._untold.append((point, value))
+        self._hand_over()
 
-    def _replay(self, searcher: Searcher, point: Place, value: float) -> None:
-        if self._spec.feed(searcher, point):
+    def _hand_over(self) -> None:
+        """Tell the library, in their order, of points that it did not propose, as far as it can hear of them now."""
+        while self._searcher is not None and self._untold:
             self._asked += 1
-            if searcher.suggest(self._id(self._asked)) is not None:
-                searcher.on_trial_complete(self._id(self._asked), _result(point, value))
+            if not self._spec.tell(self._searcher, self._id(self._asked), *self._untold[0]):
+                return
+            del self._untold[0]
 
     def _encode(self, config: Point) -> Place:
         existing = {id(parameter) for parameter in self._space.existing(config).values()}
@@ -190,7 +184,7 @@ class Adapter:
         return self._space.at(units)
 
 
-def _result(point: Place, value: float) -> dict[str, object]:
+def as_result(point: Place, value: float) -> dict[str, object]:
     """What a wrapper wants to see; one unit of cost for every trial, so that no clock decides anything."""
     return {METRIC: value, "training_iteration": 1, "time_total_s": 1.0, "config": dict(point)}
 

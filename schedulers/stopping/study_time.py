@@ -27,14 +27,15 @@ class StudyTimeSpec(RuleSpec):
     seconds: float = Field(gt=0)
 
     def build(self, *, metric: str, mode: Mode, clock: Callable[[], float] = time.monotonic) -> StudyStopper:
-        return in_front_of_ray(StudyTimeStopper)(self.seconds, clock)
+        spent = f"study_time: the budget of {self.seconds:g} seconds is spent"
+        return in_front_of_ray(StudyTimeStopper)(self.seconds, clock, spent)
 
 
 class StudyTimeStopper(StudyStopper):
-    """A stopwatch that starts when it is first asked."""
+    """A stopwatch that starts when it is first asked. spent: the study's reason once its seconds are over."""
 
-    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
-        self._budget, self._clock = seconds, clock
+    def __init__(self, seconds: float, clock: Callable[[], float], spent: str) -> None:
+        self._budget, self._clock, self._spent = seconds, clock, spent
         self._started: float | None = None
         self._earlier = 0.0
 
@@ -46,4 +47,4 @@ class StudyTimeStopper(StudyStopper):
         if self._started is None:
             self._started = now
         used = now - self._started + self._earlier
-        return "" if used < self._budget else f"study_time: the budget of {self._budget:g} seconds is spent"
+        return "" if used < self._budget else self._spent

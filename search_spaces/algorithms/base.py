@@ -44,6 +44,7 @@ class Algorithm(BaseModel, ABC):
     learns: ClassVar[str] = "evaluated points, trials"
     breaks_from: ClassVar[Mapping[str, str]] = {}  # distribution -> first version that does not work
     limits: ClassVar[str] = ""  # which versions work, what broke and how it was seen
+    startup_option: ClassVar[str] = ""  # the option that says how many trials are drawn before the model is used
 
     def to_dict(self) -> dict[str, Plain]:
         """Name and the options that differ from their defaults; `parse` gives the same specification back."""
@@ -62,6 +63,18 @@ class Algorithm(BaseModel, ABC):
         """
         self._check_installed()
         self._check_constraints(space)
+
+    def startup(self, space: SearchSpace, n_trials: int) -> int:
+        """How many trials at least are drawn at random before the model proposes one; 0 where there is no such start.
+
+        Given points are among them, and so are evaluated ones where `learns` says that the algorithm hears of them.
+        """
+        return 0
+
+    @property
+    def full_trials_only(self) -> bool:
+        """Whether a trial that its scheduler has stopped teaches it nothing."""
+        return False
 
     def count(self, space: SearchSpace) -> int | None:
         """How many configurations there are to try, the default one included; None for no end."""

@@ -67,6 +67,17 @@ class Bohb(Algorithm):
         "does not load it, so without a compiler: pip install ConfigSpace statsmodels Pyro4 serpent, then "
         "pip install --no-deps hpbandster"
     )
+    startup_option: ClassVar[str] = "min_points_in_model"
+
+    def startup(self, space: SearchSpace, n_trials: int) -> int:
+        """Those of the branch that needs fewest: as many good ones as a model takes, and one more bad one than it has
+        parameters."""
+        found = []
+        for branch in space.branches:
+            varying = sum(not space.labelled[label].single for label in branch.labels)
+            if varying:
+                found.append(max(self.min_points_in_model or 0, varying + 1) + varying + 1)
+        return min(found, default=0)
 
     def losses(self, space: SearchSpace) -> tuple[str, ...]:
         found = [

@@ -49,6 +49,10 @@ class HyperOpt(Algorithm):
     title: ClassVar[str] = "tree-structured Parzen estimator, one parameter at a time"
     paper: ClassVar[str] = "Bergstra et al. 2011 (NeurIPS), 2013 (ICML)"
     requires: ClassVar[dict[str, str]] = {"hyperopt": "hyperopt"}
+    startup_option: ClassVar[str] = "n_startup_trials"
+
+    def startup(self, space: SearchSpace, n_trials: int) -> int:
+        return self.n_startup_trials
 
     def losses(self, space: SearchSpace) -> tuple[str, ...]:
         found = [

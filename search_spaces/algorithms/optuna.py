@@ -64,6 +64,14 @@ class Optuna(Algorithm):
     title: ClassVar[str] = "tree-structured Parzen estimator; Gaussian process and CMA-ES as options"
     paper: ClassVar[str] = "Akiba et al. 2019, arXiv 1907.10902; Watanabe 2023, arXiv 2304.11127"
     requires: ClassVar[dict[str, str]] = {"optuna": "optuna"}
+    startup_option: ClassVar[str] = "n_startup_trials"
+
+    def startup(self, space: SearchSpace, n_trials: int) -> int:
+        return self.n_startup_trials
+
+    @property
+    def full_trials_only(self) -> bool:
+        return self.sampler == "gp"
 
     def _check_installed(self) -> None:
         super()._check_installed()
@@ -296,6 +304,15 @@ class _BranchByBranch(_Study):
 class _AllBranches(_Study):
     """Samplers that need every parameter in every trial; what does not exist is left out of the configuration."""
 
+    def __init__(self, spec: Optuna, space: SearchSpace, mode: Mode, seed: int) -> None:
+        from optuna.distributions import CategoricalDistribution
+
+        super().__init__(spec, space, mode, seed)
+        self._full_only = spec.full_trials_only
+        # As the sampler itself finds out, but from full trials only, of which there may be none.
+        unknown = CategoricalDistribution if spec.sampler == "cmaes" else ()
+        self._joint = {label: each for label, each in self._distributions.items() if not isinstance(each, unknown)}
+
     def _make_sampler(self, spec: Optuna, seed: int) -> BaseSampler:
         from optuna.samplers import CmaEsSampler, GPSampler, RandomSampler
 
@@ -304,10 +321,15 @@ class _AllBranches(_Study):
             warnings.simplefilter("ignore")  # "experimental"
             if spec.sampler == "gp":
                 return GPSampler(n_startup_trials=spec.n_startup_trials, **made)
-            return CmaEsSampler(n_startup_trials=spec.n_startup_trials, warn_independent_sampling=False, **made)
+            return CmaEsSampler(
+                n_startup_trials=spec.n_startup_trials,
+                consider_pruned_trials=True,
+                warn_independent_sampling=False,
+                **made,
+            )
 
     def _heeds(self, state: str) -> bool:
-        return state == "complete"
+        return state == "complete" or (state == "stopped" and not self._full_only)
 
     def _store_all(self, trial_id: int, config: Point) -> None:
         existing = self._space.existing(config)
@@ -317,8 +339,7 @@ class _AllBranches(_Study):
 
     def _draw(self, trial_id: int) -> Configuration:
         frozen = self._storage.get_trial(trial_id)
-        space = self._sampler.infer_relative_search_space(self.study, frozen)
-        drawn = self._sampler.sample_relative(self.study, frozen, space)
+        drawn = self._sampler.sample_relative(self.study, frozen, self._joint)
         config: Configuration = {}
         for label, parameter in self._space.labelled.items():
             distribution = self._distributions.get(label)

@@ -9,6 +9,7 @@ does not exist is left out of the configuration, and `losses` says so.
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -16,10 +17,11 @@ from pydantic import Field
 
 from search_spaces.algorithms.base import Algorithm, Trials
 from search_spaces.algorithms.random import RandomDraws
+from search_spaces.outcome import Result
 from search_spaces.parameters import Choice
 from search_spaces.proposer import Mode, Proposer
 from search_spaces.space import SearchSpace
-from search_spaces.unit_cube import METRIC, Adapter, Domains, History, Place, varying
+from search_spaces.unit_cube import METRIC, Adapter, Domains, Place, as_result, varying
 
 if TYPE_CHECKING:
     from ray.tune.search import Searcher
@@ -60,19 +62,19 @@ class _Wrapped(Algorithm):
         }
 
     @abstractmethod
-    def make(
-        self,
-        domains: Domains,
-        mode: Mode,
-        seed: int,
-        n_trials: int,
-        history: History,
-    ) -> Searcher:
-        """The library's searcher. It may take from the history what it cannot be told later."""
+    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int) -> Searcher:
+        """The library's searcher."""
 
-    def feed(self, searcher: Searcher, point: Place) -> bool:
-        """Make `searcher.suggest` answer this point next; False where it cannot be told."""
-        return False
+    def feed(self, searcher: Searcher, point: Place) -> None:
+        """Make `searcher.suggest` answer this point next, where `tell` needs that."""
+
+    def tell(self, searcher: Searcher, trial: str, point: Place, value: float) -> bool:
+        """Tell the value of a point that the searcher did not propose; False where that has to wait."""
+        self.feed(searcher, point)
+        if searcher.suggest(trial) is None:
+            return False
+        searcher.on_trial_complete(trial, as_result(point, value))
+        return True
 
     def unlock(self, searcher: Searcher) -> None:
         """Called when the searcher answers "not now"."""
@@ -101,16 +103,33 @@ class Ax(_Wrapped):
         "the experiment (seen with 1.3.1: AttributeError: 'Objective' object has no attribute 'objectives')"
     )
 
-    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int, history: History) -> AxSearch:
+    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int) -> AxSearch:
         from ray.tune.search.ax import AxSearch
 
         searcher = AxSearch(random_seed=seed, verbose_logging=False)
         searcher.set_search_properties(METRIC, mode, domains)
         return searcher
 
-    def feed(self, searcher: AxSearch, point: Place) -> bool:
+    def feed(self, searcher: AxSearch, point: Place) -> None:
         searcher._points_to_evaluate = [point]
-        return True
+
+
+@cache
+def _bayesopt_search() -> type[BayesOptSearch]:
+    from ray.tune.search.bayesopt import BayesOptSearch
+
+    class Search(BayesOptSearch):
+        """The library refuses to hear of a point twice; here what is told last counts."""
+
+        def _register_result(self, params: Place, result: Result) -> None:
+            space = self.optimizer.space
+            place = space.params_to_array(params)
+            if place in space:
+                space.target[(space.params == place).all(axis=1)] = self._metric_op * result[METRIC]
+            else:
+                super()._register_result(params, result)
+
+    return Search
 
 
 class BayesOpt(_Wrapped):
@@ -129,6 +148,7 @@ class BayesOpt(_Wrapped):
     paper: ClassVar[str] = "Nogueira 2014, bayesian-optimization"
     requires: ClassVar[dict[str, str]] = {"bayes_opt": "bayesian-optimization~=1.4.0"}
     has_choices: ClassVar[bool] = False
+    startup_option: ClassVar[str] = "random_search_steps"
     breaks_from: ClassVar[dict[str, str]] = {"bayesian-optimization": "2"}
     limits: ClassVar[str] = (
         "bayesian-optimization 1.4.0 (the one version that nevergrad 1.0.12 goes with) and 1.4.3 work; 2.0 took "
@@ -136,10 +156,11 @@ class BayesOpt(_Wrapped):
         "'bayes_opt' has no attribute 'UtilityFunction')"
     )
 
-    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int, history: History) -> BayesOptSearch:
-        from ray.tune.search.bayesopt import BayesOptSearch
+    def startup(self, space: SearchSpace, n_trials: int) -> int:
+        return self.random_search_steps
 
-        searcher = BayesOptSearch(
+    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int) -> BayesOptSearch:
+        searcher = _bayesopt_search()(
             mode=mode,
             metric=METRIC,
             random_state=seed,
@@ -151,9 +172,8 @@ class BayesOpt(_Wrapped):
         searcher.set_search_properties(METRIC, mode, domains)
         return searcher
 
-    def feed(self, searcher: BayesOptSearch, point: Place) -> bool:
+    def feed(self, searcher: BayesOptSearch, point: Place) -> None:
         searcher._points_to_evaluate = [point]
-        return True
 
 
 class Nevergrad(_Wrapped):
@@ -174,7 +194,10 @@ class Nevergrad(_Wrapped):
         "which waits for ever when a proposal is never told (seen with a constraint on two parameters)"
     )
 
-    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int, history: History) -> NevergradSearch:
+    def startup(self, space: SearchSpace, n_trials: int) -> int:
+        return {"TwoPointsDE": 30, "DE": 30, "PSO": 40}.get(self.optimizer, 0)  # the first generation
+
+    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int) -> NevergradSearch:
         import nevergrad
         from ray.tune.search.nevergrad import NevergradSearch
 
@@ -182,9 +205,8 @@ class Nevergrad(_Wrapped):
         searcher.set_search_properties(METRIC, mode, domains)
         return searcher
 
-    def feed(self, searcher: NevergradSearch, point: Place) -> bool:
+    def feed(self, searcher: NevergradSearch, point: Place) -> None:
         searcher._nevergrad_opt.suggest(point)
-        return True
 
 
 class Hebo(_Wrapped):
@@ -197,6 +219,7 @@ class Hebo(_Wrapped):
     requires: ClassVar[dict[str, str]] = {"hebo": "--no-deps HEBO==0.3.6"}
     breaks_from: ClassVar[dict[str, str]] = {"pymoo": "0.6.1.6"}
     uses_torch: ClassVar[bool] = True
+
     limits: ClassVar[str] = (
         "HEBO 0.3.6 asks for numpy below 1.25, so pip refuses it beside numpy 2.4 (and picks 0.3.2, which fails on "
         "import: no module named 'pymoo.factory'); installed with --no-deps, with torch, GPy, gpytorch, catboost, "
@@ -204,7 +227,7 @@ class Hebo(_Wrapped):
         "system: seen with 0.6.2, the same seed gave other trials)"
     )
 
-    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int, history: History) -> HEBOSearch:
+    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int) -> HEBOSearch:
         from ray.tune.search.hebo import HEBOSearch
 
         # Ten lines on standard output for each fit that fails, hundreds a study; it continues with what it has.
@@ -214,9 +237,8 @@ class Hebo(_Wrapped):
         searcher.set_search_properties(METRIC, mode, domains)
         return searcher
 
-    def feed(self, searcher: HEBOSearch, point: Place) -> bool:
+    def feed(self, searcher: HEBOSearch, point: Place) -> None:
         searcher._initial_points.append(point)
-        return True
 
 
 class ZOOpt(_Wrapped):
@@ -229,28 +251,44 @@ class ZOOpt(_Wrapped):
 
     name: Literal["zoopt"] = "zoopt"
     algo: Literal["asracos", "sracos"] = "asracos"
-    budget: int | None = Field(default=None, ge=2, le=1_000_000)
+    budget: int | None = Field(default=None, ge=3, le=1_000_000)
 
     title: ClassVar[str] = "classification-based search through Ray's ZOOptSearch"
     paper: ClassVar[str] = "Hu, Qian & Yu 2017 (AAAI), SRacos"
     requires: ClassVar[dict[str, str]] = {"zoopt": "zoopt==0.4.2"}
-    learns: ClassVar[str] = "its own trials"
     limits: ClassVar[str] = (
         "zoopt 0.4.2 works with two repairs: driven one trial at a time its own lock never opens (suggest answers None "
         "for ever after its first samples), and it keeps the digits of one space per process (IndexError in "
         "rand_sample with two studies)"
     )
 
-    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int, history: History) -> ZOOptSearch:
+    def startup(self, space: SearchSpace, n_trials: int) -> int:
+        planned = self._planned(n_trials)  # by it the library sets the size of its first sample
+        return next((size for most, size in ((50, 4), (100, 6), (1000, 12)) if planned <= most), 22)
+
+    def _planned(self, n_trials: int) -> int:
+        return self.budget or max(n_trials, 3)  # with fewer the library ends the process
+
+    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int) -> ZOOptSearch:
         from ray.tune.search.zoopt import ZOOptSearch
         from zoopt.utils.zoo_global import gl
 
         searcher = ZOOptSearch(
-            algo=self.algo, budget=self.budget or max(n_trials, 2), mode=mode, metric=METRIC, parallel_num=1_000_000
+            algo=self.algo, budget=self._planned(n_trials), mode=mode, metric=METRIC, parallel_num=1_000_000
         )
         searcher.set_search_properties(METRIC, mode, domains)
-        searcher.digits = gl.float_precisions
+        searcher.digits, searcher.first = gl.float_precisions, searcher.optimizer.get_parameters().get_train_size()
         return searcher
+
+    def tell(self, searcher: ZOOptSearch, trial: str, point: Place, value: float) -> bool:
+        """The wrapper ignores given points, so the optimizer hears of this one as if it had proposed it itself."""
+        from zoopt import Solution
+
+        optimizer = searcher.optimizer
+        optimizer.live_num += 1
+        optimizer.init_num += optimizer.init_num < searcher.first
+        optimizer.complete(Solution(x=list(point.values())), searcher._metric_op * value)
+        return True
 
     def unlock(self, searcher: ZOOptSearch) -> None:
         searcher.optimizer.semaphore = 1
@@ -267,7 +305,7 @@ class _Flaml(_Wrapped):
         "flaml 2.7.0 works with optuna 5; its extra 'blendsearch' asks for optuna 3.6 or below, so install it without"
     )
 
-    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int, history: History) -> Searcher:
+    def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int) -> Searcher:
         from flaml import tune
         from flaml.tune.searcher import blendsearch
 
@@ -275,14 +313,18 @@ class _Flaml(_Wrapped):
             key: tune.choice(list(domain.categories)) if hasattr(domain, "categories") else tune.uniform(0.0, 1.0)
             for key, domain in domains.items()
         }
-        return getattr(blendsearch, type(self).__name__)(
-            metric=METRIC,
-            mode=mode,
-            space=own,
-            seed=seed % 2**31,
-            points_to_evaluate=[point for point, _ in history] or None,
-            evaluated_rewards=[value for _, value in history] or None,
-        )
+        kind = getattr(blendsearch, type(self).__name__)
+        return kind(metric=METRIC, mode=mode, space=own, seed=seed % 2**31)
+
+    def feed(self, searcher: Searcher, point: Place) -> None:
+        searcher._points_to_evaluate.insert(0, dict(point))
+
+    def tell(self, searcher: Searcher, trial: str, point: Place, value: float) -> bool:
+        """A point with its value is heard of in `suggest`, which then answers nothing."""
+        self.feed(searcher, point)
+        searcher._evaluated_rewards.insert(0, value)
+        searcher.suggest(trial)
+        return True
 
 
 class CFO(_Flaml):
@@ -292,6 +334,13 @@ class CFO(_Flaml):
 
     title: ClassVar[str] = "cost-frugal local search (FLAML)"
     paper: ClassVar[str] = "Wu, Wang & Huang 2021 (AAAI), arXiv 2005.01571"
+
+    def tell(self, searcher: Searcher, trial: str, point: Place, value: float) -> bool:
+        """It has one local search, which begins anew at a better point than its own."""
+        threads, sign = searcher._search_thread_pool, searcher._ls.metric_op
+        for number in [number for number, thread in threads.items() if number and sign * value < thread.obj_best1]:
+            del threads[number]
+        return super().tell(searcher, trial, point, value)
 
 
 class BlendSearch(_Flaml):

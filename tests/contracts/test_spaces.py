@@ -217,6 +217,54 @@ def test_given_points_come_first_and_evaluated_ones_never(variant: str) -> None:
         built(variant, space, evaluated=[({"model": "c", "gamma": 1}, 0.5)])
 
 
+def proposals(variant: str, values: Mapping[int, float], count: int, late: int = 0) -> list[Any]:
+    """What is proposed where some trials end with these values and all others with their score.
+
+    The first point is the default configuration, which runs until `late` others have ended.
+    """
+    space = SPACES["integer"]
+    searcher = built(variant, space, points=[space.default()])
+    configs = [searcher.suggest("t0")]
+    for number in range(1, count):
+        configs.append(searcher.suggest(f"t{number}"))
+        if number > late:
+            ended = [0, *range(1, late + 1)] if number == late + 1 else []
+            for each in [*ended, number]:
+                if isinstance(configs[each], dict):
+                    value = values.get(each, score(configs[each]))
+                    searcher.on_trial_complete(f"t{each}", {"score": value, "training_iteration": 3})
+    return configs
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_given_point_is_heard_of_also_when_others_were_proposed_meanwhile(variant: str) -> None:
+    count = 10 if variant in SLOW else 20
+    bad, good = (proposals(variant, {0: value}, count, late=2) for value in (-1000.0, 1000.0))
+    # CMA-ES learns from generations that it has proposed itself.
+    learns = variant != "optuna-cmaes" and not algorithms.parse(VARIANTS[variant]).learns.startswith("nothing")
+    assert (bad != good) == learns
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_an_algorithm_draws_as_many_trials_at_random_as_it_says(variant: str) -> None:
+    spec = algorithms.parse(VARIANTS[variant])
+    startup = spec.startup(SPACES["integer"], 30)
+    count = startup + (4 if variant in SLOW else 16)
+    rising, falling = (
+        proposals(variant, {number: sign * number for number in range(count)}, count) for sign in (1.0, -1.0)
+    )
+    assert rising[:startup] == falling[:startup]
+    assert (rising != falling) == (not spec.learns.startswith("nothing"))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_point_told_twice_ends_nothing(variant: str) -> None:
+    """The default configuration is known from last week and tried all the same; two trials may be alike."""
+    space = SPACES["integer"]
+    searcher = built(variant, space, points=[space.default()] * 2, evaluated=[(space.default(), -0.5)] * 2)
+    assert len(list(play(searcher, 8))) == 8
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_unknown_repeated_and_late_messages_are_harmless(variant: str) -> None:
     searcher = built(variant, SPACES["flat"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from tuning import TuneRunner
+from tuning.steps import Step
 
 
 def make_frame(rows: int = 60, seed: int = 0) -> pd.DataFrame:
@@ -63,6 +65,17 @@ def definition(folder: Path, **fields: Any) -> dict[str, Any]:
 def valley(config: Mapping[str, float], seed: int) -> float:
     """An objective with a little noise of its own, drawn from the trial's seed."""
     return (config["x"] - 1) ** 2 + config["y"] ** 2 + np.random.default_rng(seed).normal(scale=0.01)
+
+
+def tick() -> None:
+    """A step of `grows` passes; a test may have it move a clock."""
+
+
+def grows(config: Mapping[str, float], state: int | None) -> Iterator[Step]:
+    """An objective of four steps that can go on from another trial's."""
+    for step in range((state or 0) + 1, 5):
+        tick()
+        yield Step(step, (config["x"] - 1) ** 2 + config["y"] ** 2 + 1 / step, get_state=partial(int, step))
 
 
 def counted(log: Path, function: Callable[..., float] = valley) -> Callable[..., float]:

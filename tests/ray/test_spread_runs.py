@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from chaos import hazard, hazards, write_hazards
 from spread_workers import SPACE
 
@@ -70,6 +71,24 @@ def test_a_customer_whose_trial_ends_its_workers_is_quarantined_and_the_others_g
     assert guilty[0].reason.startswith("its worker died")
     again = runner.run(str(tmp_path / "run"), resume=True, progress=False)
     assert again.leaderboard()["status"].tolist() == board["status"].tolist()
+
+
+def test_a_trial_that_hangs_is_killed_and_its_study_goes_on(
+    ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuning.execution.spread.spread_study.COLD_START_S", 4.0)
+    write_hazards(tmp_path / "data", 1, {0: "loop_in_c"})  # it holds the interpreter: nothing in the worker can help
+    fields: dict[str, Any] = {"objective": hazard, "algorithm": "random", "placement": "spread", "trials": 4}
+    runner = hazards(tmp_path / "data", limits={"trial_seconds": 1.0}, **fields)
+    result = runner.run(str(tmp_path / "run"), progress=False)
+    board = result.leaderboard().set_index("customer")
+    assert board.loc["c0000", "status"] == "ok"
+    records = result.trial_records
+    hung = [record for record in records if record.config["x"] > 0.3]
+    assert 0 < len(hung) < len(records) == 4
+    assert {(record.state, record.attempt, len(record.steps)) for record in hung} == {("failed", 1, 1)}
+    why = "it took longer than limits.trial_seconds: 1, and it reported no step that could end it"
+    assert {record.reason for record in hung} == {why}
 
 
 def test_customers_spread_over_workers_get_models(ray_cluster: None, tmp_path: Path) -> None:

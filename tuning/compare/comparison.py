@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -137,6 +137,7 @@ def analyse(
     source: str = "",
     hold_out_scores: pd.DataFrame | None = None,
     unfinished: Unfinished | None = None,
+    remarks: Iterable[str] = (),
 ) -> Comparison:
     """Compare methods from their curves.
 
@@ -157,6 +158,7 @@ def analyse(
         hold_out_scores: optional, columns method, task, seed, score and mode: the score of every search's winner on
             rows that no search has seen.
         unfinished: what is missing of a run that has not ended.
+        remarks: further notes, on how was searched.
 
     Raises:
         PlanError: fewer than two methods, an unknown baseline.
@@ -192,6 +194,7 @@ def analyse(
         source,
         None if hold_out_scores is None else hold_out(hold_out_scores, final),
         unfinished,
+        tuple(remarks),
     )
 
 

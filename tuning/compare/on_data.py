@@ -15,6 +15,9 @@ from tuning.definition.definition import Definition, define
 from tuning.definition.yaml_file import read_definition
 from tuning.driver.runner import TuneRunner
 from tuning.errors import DefinitionError
+from tuning.planning.search_notes import random_starts
+from tuning.planning.studies import distinct
+from tuning.runs.plan_file import read_spec
 from tuning.runs.results import RunResult
 from tuning.storage.run_directory import RunDirectory
 
@@ -114,7 +117,13 @@ def comparison_of(run_dir: str | RunDirectory | RunResult, **options: Any) -> Co
     result = run_dir if isinstance(run_dir, RunResult) else RunResult(run_dir)
     compared = options_of(result)
     options = {"noun": CUSTOMER, "axis": compared.axis, "baseline": compared.baseline, **options}
-    known = {"hold_out_scores": hold_out_of(result), "unfinished": unfinished_of(result)}
+    spec = read_spec(result.directory, result.term)
+    algorithms = distinct(method.algorithm for method in compared.algorithms)
+    known = {
+        "hold_out_scores": hold_out_of(result),
+        "unfinished": unfinished_of(result),
+        "remarks": [*random_starts(algorithms, spec.space, spec.definition.trials)],
+    }
     return analyse(Curves.from_frame(curves_of(result)), source=result.directory.shown, **known, **options)
 
 

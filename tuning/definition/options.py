@@ -285,15 +285,15 @@ class Limits(Options):
         None,
         gt=0,
         le=MOST_SECONDS,
-        description="Wall time of a trial in seconds, in packed placement; spread trials have no limit. A trial that "
-        "takes longer fails. By default there is no limit.",
+        description="Time that a trial may train, in seconds. A trial that takes longer fails. By default there is "
+        "no limit.",
     )
     study_seconds: float | None = Field(
         None,
         gt=0,
         le=MOST_SECONDS,
-        description="Wall time of a customer's study in seconds, in packed placement; spread studies have no limit. A "
-        "study that takes longer is ended. By default there is no limit.",
+        description="Wall time of a customer's study in seconds. A study that takes longer ends with the trials that "
+        "it has. By default there is no limit.",
     )
     run_seconds: float | None = Field(
         None,
@@ -306,9 +306,9 @@ class Limits(Options):
         None,
         ge=0.001,
         le=MOST_GB,
-        description="Memory of one worker in GB (2^30 bytes), beyond what it holds at its start, in packed placement; "
-        "spread trials have no limit. A trial that needs more fails. By default it is a worker's share of 80 % of the "
-        "free memory.",
+        description="Memory of one worker in GB (2^30 bytes), beyond what it holds at its start. A trial that needs "
+        "more fails. By default it is a worker's share of 80 % of the free memory in packed placement, and no limit "
+        "where trials are spread.",
     )
     crashes_before_quarantine: int = Field(
         2, ge=1, le=1000, description="After how many crashes of a worker in the same trial its study is given up."

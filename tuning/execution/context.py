@@ -13,6 +13,7 @@ from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.objective import steps_of
 from tuning.evaluation.study_data import MODEL, StudyData, full_steps, train
+from tuning.execution.limits import study_limit
 from tuning.models.base import SteppedFamily
 from tuning.planning.model_space import parameters_by_model
 from tuning.steps import Step
@@ -136,5 +137,6 @@ def _model_training(data: StudyData, metric: Metric) -> Training:
 
 
 def stopping_rules(spec: RunSpec) -> list[Rule]:
-    """New stopping rules for one study."""
-    return [rule.build(metric=SCORE, mode=spec.mode) for rule in spec.stop]
+    """New stopping rules for one study: the definition's, and its limit of time."""
+    rules = [rule.build(metric=SCORE, mode=spec.mode) for rule in spec.stop]
+    return [*rules, *study_limit(spec.definition.limits)]

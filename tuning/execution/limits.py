@@ -5,7 +5,9 @@ whose watchdog is a thread in C that writes the Python stack and ends the proces
 an allocation too many into an ordinary `MemoryError` before the node's own killer looks at the worker. (RLIMIT_AS would
 count shared memory, of which an idle Ray worker has gigabytes mapped.)
 
-A trial that reports steps is not ended like this but fails at its next step; the watchdog leaves it a quarter more.
+A trial that reports steps is not ended like this but fails at its next step, and a study's time is a stopping rule, so
+that both hold wherever trials run. What hangs is left a quarter more before its process is ended: by the watchdog in a
+packed worker, by the driver where trials are spread.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
+from schedulers.ray_classes import in_front_of_ray
+from schedulers.stopping.study_time import StudyTimeStopper
 from tuning.definition.options import Limits
-from tuning.errors import StudyError
 from tuning.steps import Step
+from tuning.study.interfaces import Rule
 
 HARD_OVER_SOFT = 1.25  # a hard limit's share of the soft one
 LEEWAY_S = 1.0
@@ -36,6 +40,46 @@ class TrialTimeoutError(Exception):
     """A trial took longer than `limits.trial_seconds`."""
 
 
+def took_longer(key: str, limit: float) -> str:
+    """The reason of what took longer than a limit. key: of `limits`."""
+    return f"it took longer than limits.{key}: {limit:g}"
+
+
+def hard(limit: float | None, grace: float) -> float:
+    """Seconds after which the process is ended where something hangs. limit: None for no limit. grace: for loading."""
+    return float("inf") if limit is None else limit * HARD_OVER_SOFT + LEEWAY_S + grace
+
+
+def within(
+    start: Callable[..., Iterable[Step]], limit: float | None, grace: float = 0.0
+) -> Callable[..., Iterable[Step]]:
+    """Training code that fails where it reports a step after more than `limit` seconds of its own work.
+
+    limit: None for no limit. grace: seconds on top, for libraries that have to be loaded first.
+    """
+    if limit is None:
+        return start
+
+    def limited(*arguments: object) -> Iterator[Step]:
+        spent, began = 0.0, time.monotonic()
+        for step in start(*arguments):
+            spent += time.monotonic() - began
+            if spent > limit + grace:
+                raise TrialTimeoutError(took_longer("trial_seconds", limit))
+            yield step
+            began = time.monotonic()  # in between, other trials may have had their turn
+
+    return limited
+
+
+def study_limit(limits: Limits, clock: Callable[[], float] = time.monotonic) -> list[Rule]:
+    """`study_seconds` as a stopping rule; none where there is no limit."""
+    seconds = limits.study_seconds
+    if seconds is None:
+        return []
+    return [in_front_of_ray(StudyTimeStopper)(seconds, clock, took_longer("study_seconds", seconds))]
+
+
 class TimeLimits:
     """Watches over one worker's studies; a context manager.
 
@@ -47,10 +91,9 @@ class TimeLimits:
 
     def __init__(self, limits: Limits, stack: IO[bytes], warm: bool = True) -> None:
         self.limits = limits
-        self._grace = 0.0 if warm else COLD_START_S
+        self.grace = 0.0 if warm else COLD_START_S
         self._stack = stack
         self._study_until = self._armed_until = float("inf")
-        self._study_started = 0.0
 
     def __enter__(self) -> TimeLimits:
         faulthandler.enable(file=self._stack, all_threads=False)
@@ -64,14 +107,13 @@ class TimeLimits:
         """A study begins."""
         TimeLimits._studies += 1
         if TimeLimits._studies > 1:
-            self._grace = 0.0
-        self._study_started = time.monotonic()
-        self._study_until = self._study_started + self._hard(self.limits.study_seconds)
+            self.grace = 0.0
+        self._study_until = time.monotonic() + hard(self.limits.study_seconds, self.grace)
 
     def part(self) -> None:
         """A part of a study begins that has the trial's limit: reading the data, a trial, the final fits."""
         now = time.monotonic()
-        wanted = min(now + self._hard(self.limits.trial_seconds), self._study_until)
+        wanted = min(now + hard(self.limits.trial_seconds, self.grace), self._study_until)
         if wanted == float("inf"):
             return
         late = wanted + WATCHDOG_SLACK * (wanted - now)
@@ -85,37 +127,15 @@ class TimeLimits:
             self._armed_until = float("inf")
             faulthandler.cancel_dump_traceback_later()
 
-    def ended_by(self) -> str:
-        """Why the study should propose no further trial; empty while it may."""
-        limit = self.limits.study_seconds
-        if limit is not None and time.monotonic() - self._study_started > limit + self._grace:
-            return f"it took longer than limits.study_seconds: {limit:g}"
-        return ""
-
-    def steps(self, start: Callable[..., Iterable[Step]], *, paused: bool) -> Callable[..., Iterable[Step]]:
-        """Training code that ends a trial at its limit, where it reports a step.
-
-        paused: trials take turns, so that the limit holds for each step and the study's for all of them.
-        """
-        limit = self.limits.trial_seconds
-        if limit is None and not (paused and self.limits.study_seconds):
-            return start
+    def each_step(self, start: Callable[..., Iterable[Step]]) -> Callable[..., Iterable[Step]]:
+        """Training code of trials that take turns: each step is a part."""
 
         def watched(*arguments: object) -> Iterator[Step]:
-            began = time.monotonic()
             for step in start(*arguments):
-                if paused:
-                    self.part()
-                    if reason := self.ended_by():
-                        raise StudyError(reason)
-                elif limit is not None and time.monotonic() - began > limit + self._grace:
-                    raise TrialTimeoutError(f"it took longer than limits.trial_seconds: {limit:g}")
+                self.part()
                 yield step
 
         return watched
-
-    def _hard(self, limit: float | None) -> float:
-        return float("inf") if limit is None else limit * HARD_OVER_SOFT + LEEWAY_S + self._grace
 
 
 class MemoryLimit:

@@ -87,11 +87,12 @@ class WorkerHooks(Hooks):
     def saving(self) -> None:
         self.guard.pause()
 
-    def steps(self, start: Callable[..., Iterable[Step]], *, paused: bool) -> Callable[..., Iterable[Step]]:
-        return self.guard.steps(start, paused=paused)
+    @property
+    def grace(self) -> float:
+        return self.guard.grace
 
-    def ended_by(self) -> str:
-        return self.guard.ended_by()
+    def each_step(self, start: Callable[..., Iterable[Step]]) -> Callable[..., Iterable[Step]]:
+        return self.guard.each_step(start)
 
 
 @dataclass
@@ -187,8 +188,8 @@ def work_shard(
     """Run all unfinished studies of a shard and record them.
 
     spec: where it holds a function, which cannot be written down; else the one in the plan file. interval: seconds
-    between record parts. nodes: with None nothing is limited and nothing noted for the case of a
-    crash, as when somebody debugs in this process.
+    between record parts. nodes: with None nothing is noted for the case of a crash, and what hangs or needs
+    too much memory goes on, as when somebody debugs in this process.
     """
     plan = read_shard(directory, term, shard, spec)
     studies = plan.studies

@@ -15,6 +15,7 @@ from tuning.errors import CustomerError, StorageError, StudyError
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome, choose, conclude
 from tuning.execution.context import TrialData, WorkerContext, stopping_rules
+from tuning.execution.limits import within
 from tuning.records.schema import FAILED, NO_MODEL, OK, STOPPED, Record, StudyRecord, TrialRecord
 from tuning.steps import Step
 from tuning.storage.names import slug
@@ -39,13 +40,14 @@ class Hooks:
     def saving(self) -> None:
         """What follows is not the customer's doing: models and records are written."""
 
-    def steps(self, start: Callable[..., Iterable[Step]], *, paused: bool) -> Callable[..., Iterable[Step]]:
-        """Training code, watched step by step."""
-        return start
+    @property
+    def grace(self) -> float:
+        """Seconds that a trial has on top of its limit, because libraries have to be loaded first."""
+        return 0.0
 
-    def ended_by(self) -> str:
-        """Why the study should propose no further trial; empty while it may."""
-        return ""
+    def each_step(self, start: Callable[..., Iterable[Step]]) -> Callable[..., Iterable[Step]]:
+        """Training code of trials that take turns, watched step by step."""
+        return start
 
 
 def run_study(
@@ -71,10 +73,7 @@ def run_study(
             for record in loop:
                 ending.records.append(record)
                 yield [record]
-                if ended_by := watch.ended_by():
-                    ending.ended_by = ended_by
-                    break
-        ending.ended_by = ending.ended_by or loop.stopped_by
+        ending.ended_by = loop.stopped_by
         ending.conclude()
     yield [ending.record()]
 
@@ -248,7 +247,9 @@ def _trials(
     context: WorkerContext, study: Study, data: TrialData, before: Sequence[TrialRecord], watch: Hooks
 ) -> RecordedStudy:
     training = context.training(study, data)
-    start = watch.steps(training.start, paused=bool(study.scheduler.pauses))
+    start = within(training.start, context.spec.definition.limits.trial_seconds, watch.grace)
+    if study.scheduler.pauses:
+        start = watch.each_step(start)
     return RecordedStudy(
         run=context.run,
         study=study,

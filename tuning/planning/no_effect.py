@@ -37,8 +37,6 @@ OF_MODELS = (
     "allow_pickle",
 )
 HUGE = 1e300  # a score that no metric comes to
-# Limits that no spread trial has.
-PACKED_ONLY = ("trial_seconds", "study_seconds", "memory_gb")
 
 
 def idle_settings(spec: RunSpec, schedulers: Sequence[SchedulerSpec], code: OwnCode) -> list[str]:
@@ -56,12 +54,6 @@ def idle_settings(spec: RunSpec, schedulers: Sequence[SchedulerSpec], code: OwnC
         *_known_scores(definition),
         *(note for each in schedulers for note in _never_due(each, longest_trials(spec, code, each.mutates))),
     ]
-
-
-def idle_when_spread(definition: Definition) -> list[str]:
-    """A note on limits that hold in packed placement only."""
-    given = [f"limits.{name}" for name in PACKED_ONLY if getattr(definition.limits, name) is not None]
-    return [f"{', '.join(given)}: no effect in spread placement; `placement: packed` keeps it."] if given else []
 
 
 def longest_trials(spec: RunSpec, code: OwnCode, growing: bool = False) -> dict[str, int]:

@@ -18,8 +18,9 @@ from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
 from tuning.planning.column_names import check_columns
-from tuning.planning.no_effect import idle_settings, idle_when_spread
+from tuning.planning.no_effect import idle_settings
 from tuning.planning.resolution import resolve
+from tuning.planning.search_notes import idle_slots, order_matters
 from tuning.planning.shards import make_shards
 from tuning.planning.studies import check_studies, distinct, make_studies
 from tuning.storage.run_directory import RunDirectory
@@ -186,13 +187,13 @@ def _with_placement(plan: Plan) -> Plan:
     refusal = next(filter(None, map(schedulers.check_spread, specs)), None)
     if definition.placement == SPREAD and refusal:
         raise PlanError(f"{refusal}.")
-    if definition.placement == SPREAD:
-        return replace(plan, placement=SPREAD, notes=(*plan.notes, *idle_when_spread(definition)))
     plain = refusal is None and definition.compare is None
-    if definition.placement == "auto" and few and long and plain:
-        note = "spread, because there are fewer studies than slots and trials are long or of unknown length."
-        return replace(plan, placement=SPREAD, notes=(*plan.notes, note, *idle_when_spread(definition)))
-    return plan
+    chosen = definition.placement == "auto" and few and long and plain
+    if not chosen and definition.placement != SPREAD:
+        return replace(plan, notes=(*plan.notes, *idle_slots(specs, len(plan.studies), plan.slots)))
+    why = "spread, because there are fewer studies than slots and trials are long or of unknown length."
+    order = order_matters(((study.algorithm, study.scheduler) for study in plan.studies), plan.slots)
+    return replace(plan, placement=SPREAD, notes=(*plan.notes, *([why] if chosen else []), *order))
 
 
 def _slots(definition: Definition) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from schedulers import SchedulerSpec
@@ -13,6 +13,7 @@ from tuning.data.prepared import OwnCode
 from tuning.definition.compared_methods import Method
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import DefinitionError, PlanError
+from tuning.planning import search_notes
 from tuning.planning.model_space import check_configurations, check_installed, check_savable
 from tuning.planning.pbt_checks import check_population
 from tuning.planning.resolution import resolve_space
@@ -20,7 +21,6 @@ from tuning.seeds import derive
 from tuning.study import warm_start
 from tuning.study.study import Study
 
-SHOWN_LABELS = 4  # parameters in a note
 Spec = TypeVar("Spec", Algorithm, SchedulerSpec)
 
 
@@ -101,9 +101,13 @@ def check_studies(spec: RunSpec, studies: Sequence[Study], code: OwnCode) -> lis
                 raise
             raise type(error)(f"customer {study.customer.id!r}: {error}") from error
     own = {study.customer.id: study.space for study in studies if study.space is not space}
+    known = sum(entry.score is not None and entry.customer is None for entry in definition.warm_start)
+    stepped = definition.objective is None or definition.steps > 1  # else there is nothing to stop
     return [
-        *_losses(algorithms, space),
-        *_ends(algorithms, space, definition.trials),
+        *search_notes.losses(algorithms, space),
+        *search_notes.ends(algorithms, space, definition.trials),
+        *search_notes.random_starts(algorithms, space, definition.trials, known),
+        *(search_notes.deaf_pairs((study.algorithm, study.scheduler) for study in studies) if stepped else ()),
         *warm_start.check(definition.warm_start, space, own, definition.trials),
     ]
 
@@ -136,31 +140,3 @@ def distinct(specs: Iterable[Spec]) -> list[Spec]:
     """Each specification once, in order; thousands of studies share a few."""
     by_identity = {id(spec): spec for spec in specs}
     return list({repr(spec): spec for spec in by_identity.values()}.values())
-
-
-def _losses(algorithms: Sequence[Algorithm], space: SearchSpace) -> Iterator[str]:
-    """What the algorithms cannot be told of the run's space, each sentence once."""
-    by_sentence: dict[str, dict[str, None]] = {}
-    for algorithm in algorithms:
-        for sentence in algorithm.losses(space):
-            label, _, what = sentence.partition(": ")
-            by_sentence.setdefault(f"{algorithm.name}: {what or label}", {})[label if what else ""] = None
-    for sentence, labels in by_sentence.items():
-        names = [label for label in labels if label]
-        shown = ", ".join(names[:SHOWN_LABELS])
-        more = f" and {len(names) - SHOWN_LABELS} more" if len(names) > SHOWN_LABELS else ""
-        yield f"{sentence}{f' ({shown}{more})' if names else ''}."
-
-
-def _ends(algorithms: Sequence[Algorithm], space: SearchSpace, n_trials: int) -> Iterator[str]:
-    """How many configurations there are where an algorithm has an end."""
-    for algorithm in algorithms:
-        size = algorithm.count(space)
-        if size is None:
-            continue
-        left = (
-            f"{n_trials} trials leave {size - n_trials:,} untried"
-            if size > n_trials
-            else "a study ends with the last of them"
-        )
-        yield f"{algorithm.name}: {size:,} configurations, the default one included; {left}."

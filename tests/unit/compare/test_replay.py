@@ -14,7 +14,7 @@ from compare_curves import grid
 
 from search_spaces import Choice, Float, Int, SearchSpace
 from tuning.compare import analyse
-from tuning.compare.tabular.replay import replay
+from tuning.compare.tabular.replay import compare_on_table, replay
 from tuning.compare.tabular.simulation import NO_START, Problem, simulate
 from tuning.compare.tabular.table import Table
 from tuning.data.customers import Customer
@@ -37,6 +37,14 @@ def test_seconds_are_recorded_ones_plus_the_samplers(table: Table) -> None:
     last = found.groupby(["method", "task", "seed"])["seconds"].last()
     assert (last > 20 * 0.1).all()
     assert (found.groupby(["method", "task", "seed"])["seconds"].diff().dropna() > 0.1 - 1e-9).all()
+
+
+def test_a_comparison_says_which_algorithms_were_random_search(table: Table) -> None:
+    said = "optuna is random search here: its model proposes nothing before 10 trials have ended, and a study has 8"
+    short = compare_on_table(table, "random,optuna", seeds=2, trials=8)
+    assert [note for note in short.notes if said in note]
+    long = compare_on_table(table, "random,optuna", seeds=2, trials=20)
+    assert not [note for note in long.notes if "is random search" in note]
 
 
 def test_the_same_seed_gives_the_same_curves(table: Table) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chaos import hazards, write_hazards
 
 from tuning import RunResult
 from tuning.definition.options import Limits
-from tuning.execution.limits import TimeLimits, TrialTimeoutError
+from tuning.execution.limits import COLD_START_S, TimeLimits, TrialTimeoutError, study_limit, within
 from tuning.execution.lost_nodes import worker_died
-from tuning.execution.packed import Nodes, WorkerHooks, work_shard
+from tuning.execution.packed import Nodes, work_shard
 from tuning.runs.begin import begin
 from tuning.steps import Step
+from tuning.study.interfaces import Rule
 
 QUIET = {"progress": False}
 
@@ -26,63 +30,74 @@ class _Clock:
         monkeypatch.setattr("tuning.execution.limits.time.monotonic", lambda: self.now)
 
 
-def test_a_study_proposes_nothing_more_after_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_that_reports_steps_fails_at_its_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = _Clock(monkeypatch)
-    with (tmp_path / "stack").open("wb") as stack, TimeLimits(Limits(study_seconds=100), stack) as guard:
-        guard.study()
-        clock.now += 99
-        assert guard.ended_by() == ""
-        clock.now += 2
-        assert guard.ended_by() == "it took longer than limits.study_seconds: 100"
-        guard.study()
-        assert guard.ended_by() == ""
 
+    def training() -> Iterator[Step]:
+        clock.now += 60
+        yield Step(1, 1.0)
+        clock.now += 41
+        yield Step(2, 2.0)
 
-def test_a_trial_that_reports_steps_fails_at_its_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = _Clock(monkeypatch)
-    with (tmp_path / "stack").open("wb") as stack, TimeLimits(Limits(trial_seconds=100), stack) as guard:
-        steps = guard.steps(lambda: iter([Step(1, 1.0), Step(2, 2.0)]), paused=False)()
-        iterator = iter(steps)
-        next(iterator)
-        clock.now += 101
-        with pytest.raises(TrialTimeoutError, match=r"it took longer than limits\.trial_seconds: 100"):
-            next(iterator)
+    steps = within(training, 100.0)()
+    next(iter(steps))
+    clock.now += 1000  # other trials take their turn
+    with pytest.raises(TrialTimeoutError, match=r"it took longer than limits\.trial_seconds: 100"):
+        next(iter(steps))
+    assert len(list(within(training, None)())) == len(list(within(training, 100.0, grace=10.0)())) == 2
 
 
 def test_only_the_first_study_of_a_process_has_more_time_for_loading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = _Clock(monkeypatch)
     monkeypatch.setattr(TimeLimits, "_studies", 0)
-    late = "it took longer than limits.study_seconds: 100"
-    for reason in ("", late):  # two shards, the same process
+    for grace in (COLD_START_S, 0.0):  # two shards, the same process
         with (
             (tmp_path / "stack").open("wb") as stack,
-            TimeLimits(Limits(study_seconds=100), stack, warm=False) as guard,
+            TimeLimits(Limits(trial_seconds=100), stack, warm=False) as guard,
         ):
             guard.study()
-            clock.now += 101
-            assert guard.ended_by() == reason
+            assert guard.grace == grace
 
 
+def slow_after(trials: int, seconds: float) -> Callable[..., list[Rule]]:
+    """In place of `study_limit`: the clock jumps after so many looks at it."""
+
+    def built(limits: Limits) -> list[Rule]:
+        looks = count()
+        return study_limit(limits, clock=lambda: seconds if next(looks) >= trials else 0.0)
+
+    return built
+
+
+@pytest.mark.parametrize("scheduler", ["fifo", "asha", "hyperband", "pbt"])
+@pytest.mark.parametrize("nodes", [Nodes(), None], ids=["packed", "in_process"])
 def test_a_study_whose_time_is_up_keeps_what_it_has_and_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheduler: str, nodes: Nodes | None
 ) -> None:
-    asked: list[int] = []
-
-    def ended_by(self: WorkerHooks) -> str:
-        asked.append(self.position)
-        return "it took longer than limits.study_seconds: 9" if len(asked) == 3 else ""
-
-    monkeypatch.setattr(WorkerHooks, "ended_by", ended_by)
+    """Also under schedulers that pause trials, and without Ray; the default configuration is there in any case."""
+    monkeypatch.setattr("tuning.execution.context.study_limit", slow_after(8, 901.0))
     write_hazards(tmp_path / "data", 1, {})
-    owned = begin(hazards(tmp_path / "data", limits={"study_seconds": 900}).definition, str(tmp_path / "run"))
-    work_shard(owned.directory, owned.term, 0, lambda _: None, nodes=Nodes())
+    fields: dict[str, Any] = {"scheduler": scheduler, "limits": {"study_seconds": 900}, "objective": "builders:grows"}
+    owned = begin(hazards(tmp_path / "data", algorithm="random", steps=4, **fields).definition, str(tmp_path / "run"))
+    work_shard(owned.directory, owned.term, 0, lambda _: None, nodes=nodes)
     owned.lease.release()
     record = RunResult(owned.directory).study_records[0]
     assert record.status == "ok"
-    assert record.trials == 3
-    assert record.notes == "it took longer than limits.study_seconds: 9; 3 of 10 trials were run"
+    assert 1 <= record.trials < 10
+    why = "it took longer than limits.study_seconds: 900"
+    assert record.notes == f"{why}; {record.trials} of 10 trials were run"
+
+
+def test_a_trial_that_takes_too_long_fails_in_process_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = _Clock(monkeypatch)
+    monkeypatch.setattr("builders.tick", lambda: setattr(clock, "now", clock.now + 30))
+    write_hazards(tmp_path / "data", 1, {})
+    fields: dict[str, Any] = {"limits": {"trial_seconds": 100}, "objective": "builders:grows", "steps": 4, "trials": 2}
+    result = hazards(tmp_path / "data", **fields).run(str(tmp_path / "run"), in_process=True, **QUIET)
+    for trial in result.trial_records:
+        assert trial.reason == "TrialTimeoutError: it took longer than limits.trial_seconds: 100"
+        assert len(trial.steps) == 3
 
 
 @pytest.mark.parametrize(

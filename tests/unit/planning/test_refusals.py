@@ -181,10 +181,6 @@ def test_a_metric_of_probabilities_leaves_out_models_without_them(tmp_path: Path
         ({"stop": {"study_plateau": 3}}, "stop.study_plateau: no effect, since a study has only 3 trials."),
         ({"stop": {"trial_plateau": 3}}, "stop.trial_plateau: no effect, since no trial grows for more than 0"),
         (
-            {"placement": "spread", "limits": {"trial_seconds": 9}},
-            "limits.trial_seconds: no effect in spread placement",
-        ),
-        (
             {"warm_start": [{"config": {}, "score": 1.0}], "algorithm": "sobol"},
             "warm_start: sobol learns nothing from known scores.",
         ),

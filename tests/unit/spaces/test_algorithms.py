@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from paths import ROOT
 
+import schedulers
 from search_spaces import Choice, Float, Int, SearchSpace, algorithms, presets
 from search_spaces.table import markdown
 
@@ -118,6 +120,36 @@ def test_optuna_hears_how_every_trial_ended() -> None:
     assert [t.state for t in trials] == [TrialState.COMPLETE, *[TrialState.PRUNED] * 3]
     assert [t.value for t in trials] == [1.0, None, None, 1.0]
     assert trials[3].intermediate_values == {2: 1.0}
+
+
+@pytest.mark.parametrize(("sampler", "start"), [("tpe", 10), ("cmaes", 16)])
+def test_a_sampler_learns_although_asha_stops_most_trials(sampler: str, start: int) -> None:
+    """Where the best lies elsewhere, all proposals after the start differ; CMA-ES's start has a generation on top."""
+    space = SearchSpace([Float("x", 0, 1), Float("y", 0, 1)])
+
+    def path(best: float) -> tuple[list[Any], list[bool]]:
+        searcher = build({"name": "optuna", "sampler": sampler}, space, points=[space.default()], seed=0)
+        scheduler: Any = schedulers.parse("asha").build(metric="loss", mode="min", max_steps=9, seed=0)
+        configs, full = [], []
+        for number in range(30):
+            configs.append(searcher.suggest(str(number)))
+            trial: Any = SimpleNamespace(trial_id=str(number))
+            scheduler.on_trial_add(None, trial)
+            for step in range(1, 10):
+                loss = (configs[-1]["x"] - best) ** 2 + (configs[-1]["y"] - best) ** 2 + 1 / step
+                result = {"loss": loss, "training_iteration": step}
+                if scheduler.on_trial_result(None, trial, result) == "STOP":
+                    break
+            full.append(step == 9)
+            searcher.on_trial_complete(str(number), {**result, "stopped": step < 9})
+        return configs, full
+
+    (low, full), (high, _) = path(0.1), path(0.9)
+    assert sum(full[:start]) < 10  # too few to begin with, if only these counted
+    assert low[:start] == high[:start]
+    assert not [number for number in range(start, 30) if low[number] == high[number]]
+    nearest = [min(abs(config["x"] - 0.1) + abs(config["y"] - 0.1) for config in part) for part in (low, high)]
+    assert nearest[0] < nearest[1]
 
 
 def test_optuna_avoids_a_branch_that_always_fails() -> None:

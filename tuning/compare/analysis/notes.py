@@ -21,6 +21,7 @@ def notes(comparison: ComparisonResult) -> tuple[str, ...]:
         *(said if alarm else ()),
         *_size(comparison),
         *_failures(comparison),
+        *comparison.remarks,
         *_identical(comparison),
         *comparison.final.notes,
         *_hold_out(comparison),

@@ -73,6 +73,7 @@ class ComparisonResult:
         source: where the curves come from.
         hold_out: the same on rows that no search has seen, where they are known.
         unfinished: what is missing of a run that has not ended; None of a complete one.
+        remarks: on how was searched, a sentence each.
     """
 
     curves: Curves
@@ -88,6 +89,7 @@ class ComparisonResult:
     source: str = ""
     hold_out: HoldOut | None = None
     unfinished: Unfinished | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def final(self) -> Anytime:

@@ -20,9 +20,13 @@ from tuning.compare.tabular.simulation import DEFAULT_FIRST, STARTS, Problem, si
 from tuning.compare.tabular.table import Evaluations, Table
 from tuning.definition.compared_methods import Method, parse_methods
 from tuning.errors import PlanError
+from tuning.planning.search_notes import random_starts
+from tuning.planning.studies import distinct
 from tuning.records.schema import canonical
 from tuning.seeds import derive
 from tuning.study.trial import TrialShape
+
+TRIALS = 50  # of a search, where no budget is given
 
 
 def replay(
@@ -62,7 +66,7 @@ def replay(
         raise PlanError(f"seeds, trials and seconds must be above 0 (got {seeds}, {trials}, {seconds}).")
     if start not in STARTS:
         raise PlanError(f"start is {start!r}; it must be one of {', '.join(STARTS)}.")
-    limit = trials if trials is not None else 50 if seconds is None else 100 * len(table.configs)
+    limit = trials if trials is not None else TRIALS if seconds is None else 100 * len(table.configs)
     arguments = (table, limit, seconds if seconds is not None else math.inf, seed, start)
     jobs = [(method, task, number) for method in methods for task in table.tasks for number in range(seeds)]
     if workers > 1:
@@ -95,8 +99,12 @@ def compare_on_table(
         table, algorithms, seeds, trials, seconds, seed, start, workers: as in `replay`.
         **options: those of `analyse`.
     """
-    curves = replay(table, algorithms, seeds, trials, seconds, seed, start, workers)
+    methods = parse_methods(algorithms)
+    curves = replay(table, methods, seeds, trials, seconds, seed, start, workers)
     options.setdefault("axis", "trials" if seconds is None else "seconds")
+    if seconds is None:
+        used = distinct(method.algorithm for method in methods)
+        options["remarks"] = [*random_starts(used, table.levels.grid, trials or TRIALS)]
     bounds = table.bounds()
     exact = exact_random_regret(table, bounds, int(curves["trial"].max()), start)
     return analyse(curves, bounds=bounds, random_search=exact, **options)

@@ -8,6 +8,7 @@ sample count and one id scheme for all.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -132,3 +133,31 @@ def checkpoints_callback(studies: Key[Studies]) -> tune.Callback:
             lookup(studies).flush()
 
     return Checkpoints()
+
+
+def time_limits_callback(studies: Key[Studies]) -> tune.Callback:
+    """A `Callback` that kills the workers of trials that hang; their studies go on without them."""
+    import ray
+    from ray import tune
+
+    class TimeLimits(tune.Callback):
+        def __init__(self) -> None:
+            self._working: dict[str, tuple[Trial, float]] = {}
+
+        def on_trial_start(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
+            self._working[trial.trial_id] = trial, time.monotonic()
+
+        def on_trial_recover(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
+            self._working.pop(trial.trial_id, None)
+
+        on_trial_error = on_trial_complete = on_trial_recover
+
+        def on_step_end(self, iteration: int, trials: object, **info: object) -> None:
+            now = time.monotonic()
+            for trial_id, (trial, since) in list(self._working.items()):
+                if lookup(studies).overdue(trial_id, now - since):
+                    del self._working[trial_id]
+                    trial.max_failures = 0  # else Tune starts it again
+                    ray.kill(trial.temporary_state.ray_actor)
+
+    return TimeLimits()

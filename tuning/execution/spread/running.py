@@ -12,7 +12,7 @@ from tuning.errors import StorageError
 from tuning.execution.callback_keys import Key, register, registered
 from tuning.execution.context import WorkerContext, stopping_rules
 from tuning.execution.quarantine import quarantine
-from tuning.execution.spread.adapters import checkpoints_callback, scheduler_over, search_over
+from tuning.execution.spread.adapters import checkpoints_callback, scheduler_over, search_over, time_limits_callback
 from tuning.execution.spread.journal import DRIVER, read_journal
 from tuning.execution.spread.spread_study import DEATHS, Event, SpreadStudy, failure_of
 from tuning.execution.spread.state import FILE
@@ -103,7 +103,7 @@ class SpreadRun:
             run_config=tune.RunConfig(
                 name=f"{self.term.folder}-spread-{attempt}",
                 storage_path=self.directory.locate("tune"),
-                callbacks=[checkpoints_callback(key), *callbacks],
+                callbacks=[checkpoints_callback(key), time_limits_callback(key), *callbacks],
                 stop=stop,
                 failure_config=tune.FailureConfig(max_failures=definition.limits.crashes_before_quarantine - 1),
                 verbose=0,
@@ -145,6 +145,7 @@ class SpreadRun:
             _unheard,
             of_customer(self.plan.spec.definition.warm_start, study.customer.id),
             stopping_rules(self.plan.spec),
+            self.plan.spec.definition.limits,
         )
 
     def _conclude(self, live: SpreadStudy) -> None:

@@ -14,8 +14,9 @@ from typing import Any
 
 from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
-from tuning.definition.options import WarmStart
+from tuning.definition.options import Limits, WarmStart
 from tuning.errors import CustomerError, StudyError
+from tuning.execution.limits import COLD_START_S, hard, took_longer
 from tuning.execution.lost_nodes import worker_died
 from tuning.execution.spread.spread_trial import REPORTED, SHAPE, SpreadTrial
 from tuning.records.schema import FAILED, TrialRecord
@@ -49,6 +50,7 @@ class SpreadStudy:
     """Feeds one study's core with what workers report; every call that changes anything is told to `journal`.
 
     run: id of the run. metric, mode: as of the search. warm: what it begins with. rules: built stopping rules.
+    limits: of time.
     Raises `StudyError` when the searcher, a scheduler or a rule raises; the study can have no more trials then
     (`give_up`), those that run end as they are.
     """
@@ -62,8 +64,10 @@ class SpreadStudy:
         journal: Callable[[Event], None],
         warm: Sequence[WarmStart] = (),
         rules: Sequence[Rule] = (),
+        limits: Limits | None = None,
     ) -> None:
         self.run, self.study, self.metric, self.mode, self.journal = run, study, metric, mode, journal
+        self.limits = limits or Limits()
         self.core = StudyCore(
             build_searcher(study, mode, warm),
             self._scheduler_for,
@@ -138,6 +142,19 @@ class SpreadStudy:
         self._ask_rules()  # all trials may have been suggested, so that nobody asks any more
         self._note(RESULT, number, {**keep, "stop": decision == STOP, "ruled": ruled})
         return decision == STOP
+
+    def overdue(self, number: int, seconds: float) -> bool:
+        """Whether a trial whose worker has worked for so many seconds hangs: it has failed then, to be killed."""
+        study_seconds = self._before + time.monotonic() - self._began
+        for key, taken in (("trial_seconds", seconds), ("study_seconds", study_seconds)):
+            limit = getattr(self.limits, key)
+            if taken <= hard(limit, COLD_START_S):
+                continue
+            if (trial := self.live.get(number)) is not None and not trial.failed:
+                whose = "its study: " if key == "study_seconds" else ""
+                trial.fail(f"{whose}{took_longer(key, limit)}, and it reported no step that could end it")
+            return True
+        return False
 
     def saved(self, number: int, path: str) -> None:
         """A trial has a checkpoint from which it can go on."""

@@ -1,7 +1,7 @@
 """All spread studies of a run, as the adapters to Tune see them: whose turn it is, whose trial that is.
 
-A study whose searcher, scheduler or rule raises ends, with its reason; the others go on. Studies are made when their turn
-comes and dropped when they have ended, so that memory holds those in flight.
+A study whose searcher, scheduler or rule raises ends, with its reason; the others go on. Studies are made when it is
+their turn and dropped when they have ended, so that memory holds those in flight.
 """
 
 from __future__ import annotations
@@ -120,6 +120,11 @@ class Studies:
             return True
         self._flush_when_due()
         return stop
+
+    def overdue(self, trial_id: str, seconds: float) -> bool:
+        """Whether a trial whose worker works for so many seconds hangs, so that the worker is to be killed."""
+        study, number = self._trials[trial_id]
+        return study.overdue(number, seconds)
 
     def saved(self, trial_id: str, path: str) -> None:
         """A trial has a checkpoint at a path of the storage; the one before it has served."""

@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 from tuning.definition.run_spec import RunSpec
 from tuning.execution.context import WorkerContext
+from tuning.execution.limits import COLD_START_S, MemoryLimit, within
 from tuning.execution.spread.adapters import REPORT
 from tuning.execution.spread.reports import Reported, step_reports, until_failure
 from tuning.execution.spread.state import read_state, write_state
@@ -56,11 +59,14 @@ def run_trial(uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any]
 
 
 def _reports(uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any], pause: float) -> Iterator[Reported]:
+    grace = 0.0 if (uri, term.folder) in _OPEN else COLD_START_S
     context, studies = _opened(uri, term, spec)
-    study = studies[config["study"]]
-    training = context.training(study, context.data(study.customer))
-    seed, state = trial_seed(study.seed, config["trial"]), _restored(context.directory, config)
-    yield from step_reports(training, config["config"], seed, study.space, state, pause)
+    limits, study = context.spec.definition.limits, studies[config["study"]]
+    with nullcontext() if limits.memory_gb is None else MemoryLimit(limits.memory_gb, slots=1):
+        training = context.training(study, context.data(study.customer))
+        training = replace(training, start=within(training.start, limits.trial_seconds, grace))
+        seed, state = trial_seed(study.seed, config["trial"]), _restored(context.directory, config)
+        yield from step_reports(training, config["config"], seed, study.space, state, pause)
 
 
 def _restored(directory: RunDirectory, config: dict[str, Any]) -> dict[str, Any] | None:

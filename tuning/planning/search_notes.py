@@ -1,0 +1,96 @@
+"""What a plan says of how its algorithms and schedulers will search: what they cannot know, when they are random."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from schedulers import SchedulerSpec
+from search_spaces import SearchSpace
+from search_spaces.algorithms import Algorithm
+
+SHOWN_LABELS = 4  # parameters in a note
+
+
+def losses(algorithms: Sequence[Algorithm], space: SearchSpace) -> Iterator[str]:
+    """What the algorithms cannot be told of the run's space, each sentence once."""
+    by_sentence: dict[str, dict[str, None]] = {}
+    for algorithm in algorithms:
+        for sentence in algorithm.losses(space):
+            label, _, what = sentence.partition(": ")
+            by_sentence.setdefault(f"{algorithm.name}: {what or label}", {})[label if what else ""] = None
+    for sentence, labels in by_sentence.items():
+        names = [label for label in labels if label]
+        shown = ", ".join(names[:SHOWN_LABELS])
+        more = f" and {len(names) - SHOWN_LABELS} more" if len(names) > SHOWN_LABELS else ""
+        yield f"{sentence}{f' ({shown}{more})' if names else ''}."
+
+
+def ends(algorithms: Sequence[Algorithm], space: SearchSpace, n_trials: int) -> Iterator[str]:
+    """The algorithms that have only so many configurations to try."""
+    for algorithm in algorithms:
+        size = algorithm.count(space)
+        if size is None:
+            continue
+        left = (
+            f"{n_trials} trials leave {size - n_trials:,} untried"
+            if size > n_trials
+            else "a study ends with the last of them"
+        )
+        yield f"{algorithm.name}: {size:,} configurations, the default one included; {left}."
+
+
+def random_starts(algorithms: Iterable[Algorithm], space: SearchSpace, n_trials: int, known: int = 0) -> Iterator[str]:
+    """The algorithms that are random search, because their start is as long as a study. known: points with a score."""
+    for algorithm in algorithms:
+        start = algorithm.startup(space, n_trials) - known
+        if start < n_trials:
+            continue
+        option = f" or lower {algorithm.startup_option}" if algorithm.startup_option else ""
+        yield (
+            f"{algorithm.name} is random search here: its model proposes nothing before {_trials(start)}, and a study "
+            f"has {n_trials}; raise trials{option}."
+        )
+
+
+def deaf_pairs(pairs: Iterable[tuple[Algorithm, SchedulerSpec]]) -> Iterator[str]:
+    """Pairs in which the algorithm learns nothing from most trials, because the scheduler stops them."""
+    said = set()
+    for algorithm, scheduler in pairs:
+        if not (algorithm.full_trials_only and scheduler.stops) or (algorithm.name, scheduler.name) in said:
+            continue
+        said.add((algorithm.name, scheduler.name))
+        options = ", ".join(f"{name}: {value}" for name, value in algorithm.to_dict().items() if name != "name")
+        yield (
+            f"{algorithm.name} ({options}) learns from full trials only, and {scheduler.name} stops most: until enough "
+            "are full it is random search. Take scheduler: fifo, or an algorithm that learns from stopped trials, such "
+            "as optuna with its usual sampler."
+        )
+
+
+def idle_slots(schedulers: Iterable[SchedulerSpec], studies: int, slots: int) -> Iterator[str]:
+    """Schedulers that pause trials keep a study on one slot."""
+    names = list(dict.fromkeys(spec.name for spec in schedulers if spec.pauses))
+    if names and studies < slots:
+        yield (
+            f"{studies} of {slots} slots {'is' if studies == 1 else 'are'} used: a study under {' or '.join(names)} "
+            "runs its trials in turns in one process. scheduler: asha uses all slots."
+        )
+
+
+def order_matters(pairs: Iterable[tuple[Algorithm, SchedulerSpec]], slots: int) -> Iterator[str]:
+    """Where trials of a study overlap, what is proposed and stopped depends on which of them reports first."""
+    for algorithm, scheduler in pairs:
+        learns = not algorithm.learns.startswith("nothing")
+        if slots > 1 and (learns or scheduler.stops):
+            decides = " and ".join(
+                [f"what {algorithm.name} proposes"] * learns + [f"what {scheduler.name} stops"] * scheduler.stops
+            )
+            yield (
+                f"up to {slots} trials of a study run at once, and the order in which they report decides {decides}: "
+                "a second run may find something else. slots: 1 or placement: packed repeats it exactly."
+            )
+            return
+
+
+def _trials(count: int) -> str:
+    return "the first trial has ended" if count == 1 else f"{count} trials have ended"
