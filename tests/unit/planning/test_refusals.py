@@ -30,7 +30,7 @@ def notes(**fields: Any) -> str:
 
 def notes_of_objective(**fields: Any) -> str:
     given = {"objective": grows, "search_space": SPACE, "metric": "loss", "mode": "min", "trials": 3, "slots": 1}
-    return "\n".join(make_plan(define({**given, **fields})).notes)
+    return "\n".join(make_plan(define({**given, "algorithm": "random", **fields})).notes)
 
 
 def grows(config: dict[str, float]) -> Iterator[float]:
