@@ -71,7 +71,7 @@ def guess_positive(targets: Iterable[pd.Series]) -> tuple[Label, str] | None:
         named = [labels[1]]
     if len(named) == 1:
         other = labels[0] if named[0] == labels[1] else labels[1]
-        return named[0], f"it says so, beside {other!r}"
+        return named[0], f"by its name, beside {other!r}"
     counts = [sum(by_label[some, label] for some in (labels, (label,))) for label in labels]
     rarer = 0 if counts[0] < counts[1] else 1
     share = 100 * counts[rarer] / sum(counts)
