@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tuning.evaluation.metrics import Metric
+from tuning.evaluation.metrics import Metric, score_range
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Stage, SteppedFamily
 from tuning.models.customer_model import CustomerModel
@@ -162,12 +162,11 @@ def _refit_note(record: TrialRecord) -> str:
 
 
 def is_too_good(metric: str, score: float | None, error: float | None, rows: int) -> bool:
-    """Whether a model is perfect on every fold, which of real rows only a column can be that tells the target.
+    """Whether a model is perfect on every fold: on real rows, a sign of a column that tells the target.
 
     metric: a scorer's name; nothing is known of a user's own function. score, error: `cv_score` and `cv_error`.
     """
-    perfect = 0.0 if metric.startswith("neg_") else 1.0
-    return ":" not in metric and rows >= BELIEVABLE_ROWS and score == perfect and error == 0.0
+    return ":" not in metric and rows >= BELIEVABLE_ROWS and score == score_range(metric)[1] and error == 0.0
 
 
 def _leak_note(outcome: StudyOutcome, data: StudyData, metric: Metric) -> str:

@@ -28,6 +28,7 @@ OF_MODELS = (
     "drop",
     "weight",
     "class_weight",
+    "positive",
     "dates",
     "positive",
     "min_rows",

@@ -194,6 +194,7 @@ def test_what_has_no_effect_is_said(fields: dict[str, Any], note: str) -> None:
 
 def test_what_has_no_effect_beside_an_objective_is_said() -> None:
     assert "drop, weight: no effect, since an objective is tuned" in notes_of_objective(drop="a", weight="b")
+    assert "positive: no effect, since an objective is tuned" in notes_of_objective(positive="yes")
     constant = {"x": {"type": "constant", "value": 1}}
     assert "holds one configuration, which each of the 3 trials" in notes_of_objective(search_space=constant)
     long = notes_of_objective(steps=20, scheduler={"name": "asha", "grace_period": 20})
