@@ -13,7 +13,7 @@ import yaml
 from click.testing import CliRunner
 from compare_curves import curves
 
-from tuning import RunResult
+from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
 from tuning.compare import Table, compare, comparison_of, replay, tabulate
 from tuning.compare.analysis.result import Unfinished
@@ -277,6 +277,23 @@ def test_a_grid_is_tabulated_and_searched_again(tmp_path: Path) -> None:
     assert table.space == made.search_space
     again = replay(table, "random,optuna+asha", seeds=2, trials=8)
     assert again.groupby(["method", "task", "seed"]).size().eq(8).all()
+
+
+def test_customers_that_a_grid_has_not_come_to_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = iter(range(6))  # of the five trials of every customer: the default configuration and a grid of four
+
+    def interrupted(config: dict[str, float], data: pd.DataFrame) -> Iterator[float]:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        yield from bowl(config, data)
+
+    made, folder = define(fields(tmp_path, objective=interrupted)), str(tmp_path / "grid")
+    with pytest.raises(KeyboardInterrupt):
+        tabulate(made, levels=2, run_dir=folder, in_process=True, progress=False)
+    monkeypatch.setattr(TuneRunner, "run", lambda *_, **__: RunResult(folder))  # as when its time is spent
+    found = tabulate(made, levels=2, run_dir=folder)
+    assert found.table.tasks == ("c0",)
+    assert found.notes == ("Left out, without a complete grid: 'c1', 'c2'.",)
 
 
 def test_a_grid_beyond_the_limit_is_refused(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def _table(result: RunResult, space: SearchSpace, levels: int | Mapping[str, int
             seen.setdefault(record.customer, set()).add(text)
             rows.setdefault(record.customer, []).extend(_rows(record, text))
     complete = [customer for customer in rows if len(seen[customer]) == len(wanted)]
-    left_out = sorted({record.customer for record in result.study_records} - set(complete))
+    left_out = sorted(set(result.planned.values()) - set(complete))
     if not complete:
         raise RunError(f"{result.directory.shown} has no customer with a complete grid: resume the run.")
     frame = pd.DataFrame([row for customer in complete for row in rows[customer]])
