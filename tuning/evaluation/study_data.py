@@ -190,7 +190,7 @@ def prepare_data(
     if len(frame) < min_rows:
         raise CustomerError(f"{len(frame)} rows with a target, fewer than min_rows: {min_rows}.")
     y, found = encode_target(values, task, positive, required=positive_required)
-    names = [name for name in (features or frame.columns) if name != target and name not in drop]
+    names = [name for name in (frame.columns if features is None else features) if name != target and name not in drop]
     absent = [name for name in names if name not in frame.columns]
     if absent:
         raise CustomerError(f"the features {', '.join(map(repr, absent))} are not among the columns.")

@@ -50,6 +50,7 @@ def idle_settings(spec: RunSpec, schedulers: Sequence[SchedulerSpec], code: OwnC
     return [
         *_of_the_other_kind(definition),
         *_slots(definition),
+        *_unsaved(definition),
         *_nothing_varies(spec.space, definition),
         *_plateaus(spec, code),
         *_known_scores(definition),
@@ -135,6 +136,11 @@ def _of_the_other_kind(definition: Definition) -> Iterator[str]:
         yield f"{', '.join(given)}: no effect, since an objective is tuned instead of models."
     elif given:
         yield "steps: no effect, since it is the length of an objective's trials, and models are tuned."
+
+
+def _unsaved(definition: Definition) -> Iterator[str]:
+    if definition.mlflow.enabled and definition.mlflow.record_models == "all" and not definition.save_models:
+        yield "mlflow.record_models: no effect, since `save_models: false` keeps no model that could be logged."
 
 
 def _slots(definition: Definition) -> Iterator[str]:
