@@ -77,7 +77,8 @@ def select(found: list[Customer], ids: Sequence[str]) -> list[Customer]:
     for name in ids:
         if name not in known:
             raise DataError(f"customers: there is no customer {name!r} among {len(found)}.{did_you_mean(name, known)}")
-    return [customer for customer in found if customer.id in set(ids)]
+    wanted = set(ids)
+    return [customer for customer in found if customer.id in wanted]
 
 
 def _all_customers(definition: Definition) -> list[Customer]:

@@ -17,6 +17,7 @@ from tuning.definition.options import Options
 from tuning.errors import PlanError
 
 WITHOUT_SCHEDULER = "fifo"
+MOST_METHODS = 100
 MOST_REPEATS = 1000
 _OWN_KEYS = ("label", "algorithm", "scheduler")
 
@@ -94,6 +95,8 @@ def parse_methods(given: str | Iterable[str | Mapping[str, Any] | Method]) -> tu
         PlanError: fewer than two methods, an unknown name or option, a pair that does not work, a missing extra.
     """
     items = _items(given)
+    if len(items) > MOST_METHODS:
+        raise PlanError(f"A comparison of {len(items):,} algorithms is too much; name {MOST_METHODS} at most.")
     methods: list[Method] = []
     for item in items:
         method = item if isinstance(item, Method) else parse_method(item)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from search_spaces import SearchSpace, SpaceError
@@ -22,12 +23,11 @@ def points_to_try(space: SearchSpace, entries: Sequence[WarmStart]) -> list[Conf
     The default configuration comes first, always, since every score is compared with it; then the entries without a
     score, in their order, each configuration once.
     """
-    points: list[Configuration] = [space.default()]
-    for entry in entries:
-        if entry.score is None:
-            config = space.complete(entry.config)
-            points += [] if config in points else [config]
-    return points
+    given = [space.complete(entry.config) for entry in entries if entry.score is None]
+    points: dict[str, Configuration] = {}
+    for config in (space.default(), *given):
+        points.setdefault(json.dumps(config, sort_keys=True), config)
+    return list(points.values())
 
 
 def points_known(entries: Sequence[WarmStart]) -> list[tuple[Configuration, float]]:

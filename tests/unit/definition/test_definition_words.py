@@ -69,6 +69,7 @@ BOTH = ["random", "optuna"]
         ({"scheduler": {"name": "pbt", "perturbation_factors": [1.2]}}, "needs one below 1 and one above 1"),
         ({"compare": {"seeds": 3}}, "compare.algorithms: is missing"),
         ({"compare": {"algorithms": None}}, "compare.algorithms: The algorithms None are not a list"),
+        ({"compare": {"algorithms": ["random"] * 101}}, "A comparison of 101 algorithms is too much; name 100 at most"),
         ({"compare": {"algorithms": [1]}}, "compare.algorithms: The algorithms [1] cannot be read: 1 is neither"),
         (
             {"compare": {"algorithms": [{"algorithm": "random", "repeat": [1]}, "optuna"]}},
