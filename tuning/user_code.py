@@ -22,6 +22,7 @@ import pandas as pd
 
 from tuning.errors import CustomerError, DefinitionError, RunError
 from tuning.storage.run_directory import RunDirectory
+from tuning.wording import raised
 
 FOLDER = "code"
 Function: TypeAlias = Callable[..., Any]
@@ -74,8 +75,10 @@ def apply_prepare(prepare: Function, frame: pd.DataFrame) -> pd.DataFrame:
     """The frame as the user's `prepare` gives it back; whatever it raises is that customer's reason."""
     try:
         prepared = prepare(frame)
-    except (Exception, SystemExit) as error:
-        raise CustomerError(f"prepare failed: {type(error).__name__}: {error}") from error
+    except BaseException as error:  # sys.exit(), too
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise CustomerError(f"prepare failed: {raised(error)}") from error
     if not isinstance(prepared, pd.DataFrame):
         raise CustomerError(f"prepare gave back a {type(prepared).__name__}, a DataFrame is expected.")
     prepared = prepared.set_axis([str(name) for name in prepared.columns], axis=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import itertools
+import traceback
 from collections.abc import Collection, Iterable, Iterator
 from shlex import quote
 
@@ -66,3 +67,23 @@ def resume_advice(run_dir: str, *, change: str = "", by_runner: bool = False) ->
     if by_runner:
         return f"{f'TuneRunner(…, {changed})' if change else 'runner'}.run({run_dir!r}, resume=True)"
     return f"TuneRunner.resume({run_dir!r}{f', {changed}' if change else ''})"
+
+
+def encodable(text: str) -> str:
+    """The text with what UTF-8 cannot hold, such as a lone surrogate, spelled out: records and files must hold it."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def raised(error: BaseException, most: int = 500) -> str:
+    """What a user's code has raised, in one line: its type and its words, as far as it has any."""
+    try:
+        words = " ".join(str(error)[: 2 * most].split())
+    except Exception:  # an error that cannot say what is wrong
+        words = ""
+    return shorten(encodable(f"{type(error).__name__}: {words}" if words else type(error).__name__), most)
+
+
+def stack(error: BaseException, most: int = 20_000) -> str:
+    """An exception's traceback, for records; of a very long one the beginning and the end."""
+    text = encodable("".join(traceback.format_exception(error)))
+    return text if len(text) <= most else f"{text[: most // 2]}\n…\n{text[-most // 2 :]}"

@@ -7,13 +7,14 @@ import fnmatch
 import glob as globbing
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow.fs
 
 from tuning.data.reading import SUFFIXES, located, without_query
 from tuning.errors import DataError, StorageError
 from tuning.storage.names import is_uri, mask
+from tuning.wording import encodable
 
 WILDCARDS = "*?["
 # Folders, and files that are no data, that are gone through in search of data: else `data: /` takes minutes.
@@ -49,7 +50,7 @@ def find_files(data: str | os.PathLike[str] | Sequence[str]) -> list[File]:
     found: dict[str, File] = {}
     for pattern in patterns(data):
         for file in _remote(pattern) if is_uri(pattern) else _local(pattern):
-            found[file.path] = file
+            found[file.path] = replace(file, path=encodable(file.path))
     if not found:
         shown = ", ".join(repr(mask(pattern)) for pattern in patterns(data))
         raise DataError(

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.errors import DataError
-from tuning.wording import name_list
+from tuning.wording import encodable, name_list
 
 Key: TypeAlias = tuple[str | None, ...]
 
@@ -60,7 +60,7 @@ def key_table(frame: pd.DataFrame, by: Sequence[str]) -> pa.Table:
     for name in by:
         try:
             columns.append(pa.array(frame[name], from_pandas=True))
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
+        except (pa.ArrowException, OverflowError, UnicodeError):
             columns.append(pa.array([key_text(value) for value in frame[name]], pa.string()))
     return pa.table(columns, names=list(by))
 
@@ -73,7 +73,7 @@ def key_text(value: object) -> str | None:
 def text_of(value: object) -> str:
     """A key value as text, the same whatever type a file stores it in: 141, 141.0 and "141" are one customer."""
     if isinstance(value, str):
-        return value
+        return encodable(value)
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float):

@@ -39,6 +39,7 @@ MISSING = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
     "NULL", "NaN", "None", "n/a", "nan", "null",
 )  # fmt: skip
+NOT_UTF_8 = re.compile(r"\\udc[89a-f]")  # what `readable` makes of a byte of a file's name
 AT_ONCE = 1 << 26  # a CSV up to this size is read in one piece, which is a third faster than as a stream
 CHUNK_BYTES = 1 << 26  # of CSV text per chunk of a table that is read piece by piece
 STREAM_BYTES = 1 << 26  # of Parquet read ahead, over all columns, where a file is read piece by piece
@@ -143,6 +144,7 @@ def open_parquet(path: str, *, streamed: bool = False) -> Iterator[pq.ParquetFil
     streamed: in memory is only what is being read. Without, pyarrow reads ahead and keeps the whole file's bytes.
     """
     filesystem, inner = located(path)
+    _check_kind(path, inner)
     with filesystem.open_input_file(inner) as stream:
         if not streamed:
             yield pq.ParquetFile(stream, page_checksum_verification=True)
@@ -165,7 +167,8 @@ def reading_errors(path: str, csv: CsvOptions) -> Iterator[None]:
     except StorageError as error:
         raise CustomerError(str(error)) from error
     except FileNotFoundError as error:
-        raise CustomerError(f"the file {shown} is not there.") from error
+        hint = " Its name is not UTF-8; rename it." if NOT_UTF_8.search(shown) else ""
+        raise CustomerError(f"the file {shown} is not there.{hint}") from error
     except PermissionError as error:
         raise CustomerError(f"the file {shown} may not be read: permission denied.") from error
     except IsADirectoryError as error:
@@ -192,7 +195,14 @@ def _content(path: str, most: int = AT_ONCE) -> tuple[bytes, bool]:
 def _open(path: str) -> pa.NativeFile:
     """A file's bytes, decompressed as its suffix says."""
     filesystem, inner = located(path)
+    _check_kind(path, inner)
     return filesystem.open_input_stream(inner, compression=compression(path))
+
+
+def _check_kind(path: str, inner: str) -> None:
+    """`CustomerError` for a pipe or a device, which nobody may ever write to."""
+    if not is_uri(path) and os.path.exists(inner) and not (os.path.isfile(inner) or os.path.isdir(inner)):
+        raise CustomerError(f"{file_name(path)} is a pipe or a device, a file is expected.")
 
 
 def compression(path: str) -> str | None:

@@ -10,6 +10,7 @@ from pydantic import PlainValidator
 
 from tuning.definition.options import CustomerOptions, customer_options
 from tuning.errors import DefinitionError
+from tuning.wording import encodable
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -27,7 +28,8 @@ def parse_data(value: Any) -> Any:
     if value is None or hasattr(value, "columns"):
         return value
     if isinstance(value, Mapping):
-        return {str(customer): _entry(str(customer), item) for customer, item in value.items()}
+        named = {encodable(str(customer)): item for customer, item in value.items()}
+        return {name: _entry(name, item) for name, item in named.items()}
     value = str(value) if isinstance(value, Path) else value
     if not value or not isinstance(value, str | list | tuple):
         raise ValueError(f"{value!r} is not a glob, a file, a folder, a list of these, a mapping or a DataFrame")

@@ -12,6 +12,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import TypeAlias
 
@@ -22,6 +23,7 @@ from tuning.records.schema import Config
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 from tuning.user_code import load_function
+from tuning.wording import encodable, name_list, shorten
 
 Objective: TypeAlias = Callable[..., object]  # what it reports is looked at by `_step`
 
@@ -131,12 +133,36 @@ def steps_of(
 
 def _step(number: int, value: object, metric: str) -> Step:
     if isinstance(value, Step):
-        return value
+        return _checked(value)
     if isinstance(value, Real):
         return Step(number, float(value))
     if isinstance(value, Mapping):
         if metric not in value:
-            raise DefinitionError(f"objective: reported {sorted(value)} without the metric {metric!r}.")
-        figures = {name: float(figure) for name, figure in value.items() if isinstance(figure, Real)}
+            raise DefinitionError(f"objective: reported {name_list(value)} without the metric {metric!r}.")
+        if not isinstance(value[metric], Real):
+            raise DefinitionError(
+                f"objective: reported {metric!r} as {shorten(repr(value[metric]))}, which is no number."
+            )
+        figures = _figures(value)
         return Step(number, figures.pop(metric), metrics=figures)
     raise DefinitionError(f"objective: reported a {type(value).__name__}; a number or a dict of numbers is expected.")
+
+
+def _checked(step: Step) -> Step:
+    """A step that a user has made, with what records can hold."""
+    if not isinstance(step.step, int) or not 0 < step.step < 2**31 or not isinstance(step.score, Real):
+        raise DefinitionError(
+            f"objective: reported step {shorten(repr(step.step))} with the score {shorten(repr(step.score))}; a whole "
+            "number from 1 and a number are expected."
+        )
+    return replace(
+        step,
+        score=float(step.score),
+        fold_scores=tuple(map(float, step.fold_scores)),
+        metrics=_figures(step.metrics),
+    )
+
+
+def _figures(values: Mapping[object, object]) -> dict[str, float]:
+    """Those that are numbers, by names that are text."""
+    return {encodable(str(name)): float(value) for name, value in values.items() if isinstance(value, Real)}

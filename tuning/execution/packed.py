@@ -23,7 +23,7 @@ from tuning.execution.context import WorkerContext
 from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, ProgressMarker, counted, crashes
 from tuning.execution.limits import MemoryLimit, TimeLimits, allocated
 from tuning.execution.quarantine import quarantine
-from tuning.execution.study_run import Hooks, ignore_warnings, run_study, unblock_sigterm
+from tuning.execution.study_run import Hooks, ignore_warnings, own_settings, run_study, unblock_sigterm
 from tuning.execution.warm_up import warm_up
 from tuning.records.ownership import Term
 from tuning.records.parts import PartWriter, read_studies, read_trials, shard_parts
@@ -142,10 +142,11 @@ class Shard:
     def _study(self, position: int, study: Study, watcher: WorkerHooks | None) -> None:
         if watcher is not None:
             watcher.study(position)
-        for records in run_study(self.context, study, self.known.get(study.id, []), watch=watcher):
-            self.writer.add(self._with_attempts(position, records))
-            if self.writer.due:
-                self._write(watcher)
+        with own_settings():
+            for records in run_study(self.context, study, self.known.get(study.id, []), watch=watcher):
+                self.writer.add(self._with_attempts(position, records))
+                if self.writer.due:
+                    self._write(watcher)
 
     def _write(self, watcher: WorkerHooks | None) -> None:
         if watcher is not None:

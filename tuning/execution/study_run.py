@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import sys
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
+
+import numpy as np
 
 from tuning.errors import CustomerError, StorageError, StudyError
 from tuning.evaluation.study_data import StudyData
@@ -19,10 +22,12 @@ from tuning.execution.limits import within
 from tuning.records.schema import FAILED, NO_MODEL, OK, STOPPED, Record, StudyRecord, TrialRecord
 from tuning.steps import Step
 from tuning.storage.names import slug
+from tuning.study.local_trial import is_ctrl_c
 from tuning.study.record import versions, worker_name
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study
 from tuning.study.warm_start import of_customer
+from tuning.wording import raised, stack
 
 
 class Hooks:
@@ -117,13 +122,13 @@ class _Ending:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         # A sys.exit() of the user's model or metric is its study's end, and not the program's.
-        if not isinstance(error, Exception | SystemExit) or isinstance(error, StorageError):
+        if error is None or isinstance(error, GeneratorExit | StorageError) or is_ctrl_c(error):
             return False
         known = isinstance(error, CustomerError | StudyError)
-        reason = str(error) if known else f"{type(error).__name__}: {error}"[:500]
+        reason = str(error) if known else raised(error)
         self._outcome = replace(self._outcome, winner=None, model=None, reason=reason)
         if not known or error.__cause__ is not None:
-            self._error = "".join(traceback.format_exception(error))
+            self._error = stack(error)
         return True
 
     def conclude(self) -> None:
@@ -261,6 +266,17 @@ def _trials(
         rules=stopping_rules(context.spec),
         warm=of_customer(context.spec.definition.warm_start, study.customer.id),
     )
+
+
+@contextlib.contextmanager
+def own_settings() -> Iterator[None]:
+    """What a customer's code changes of Python's, numpy's or scikit-learn's settings ends with its study."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(ignore_warnings())
+        stack.enter_context(np.errstate())
+        if (scikit_learn := sys.modules.get("sklearn")) is not None:
+            stack.enter_context(scikit_learn.config_context())
+        yield
 
 
 class ignore_warnings(warnings.catch_warnings):  # noqa: N801  # reads as the context manager that it is

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tuning.storage.names import mask_in
+from tuning.wording import encodable
 
 SCHEMA_VERSION = 1
 
@@ -271,7 +272,7 @@ def _read_metrics(metrics: Sequence[tuple[str, float]] | None) -> dict[str, floa
 
 def _write_words(value: str | None) -> str | None:
     """What libraries say about a file often has its URI in it, with the secrets there."""
-    return mask_in(value) if value and "://" in value else value
+    return encodable(mask_in(value) if "://" in value else value) if value else value
 
 
 # Columns that are something else in a file than in a record.

@@ -19,6 +19,7 @@ from tuning.records.schema import FAILED, FINISHED, STOPPED
 from tuning.study.interfaces import Configuration, Result, Rule, Searcher
 from tuning.study.race import Race, TrialT
 from tuning.study.trial import ERROR, PENDING, RUNNING, TERMINATED, AnyStep, Verdict, not_finite
+from tuning.wording import raised
 
 STEP = "training_iteration"  # the key under which Ray's schedulers look for a trial's progress
 CONTINUE, PAUSE, STOP = "CONTINUE", "PAUSE", "STOP"
@@ -334,7 +335,7 @@ class StudyCore(Generic[TrialT]):
         """The study ends because its searcher, scheduler or rule raised."""
         if isinstance(error, StudyError):
             raise error
-        raise StudyError(f"the {part} failed while {doing}: {type(error).__name__}: {error}") from error
+        raise StudyError(f"the {part} failed while {doing}: {raised(error)}") from error
 
 
 def same_config(one: Configuration, other: Configuration) -> bool:

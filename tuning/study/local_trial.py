@@ -6,14 +6,14 @@ import contextlib
 import math
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tuning.errors import StudyError
 from tuning.steps import Step
 from tuning.study.interfaces import Configuration
-from tuning.study.trial import Exploit, Trial, failure_reason
+from tuning.study.trial import Exploit, Trial
+from tuning.wording import raised, stack
 
 #: (config, number of the trial, state) -> the generator of its steps. The state is None, or what a
 #: `get_state` of the same family returned; several trials may start from the same state object, so a
@@ -108,10 +108,10 @@ class LocalTrial(Trial):
                 step = Step(step.step, step.score, step.fold_scores, step.metrics)
         except StudyError:
             raise
-        except BaseException as raised:  # sys.exit(), or the panic of a Rust library: it must not end the worker
-            if is_ctrl_c(raised):
+        except BaseException as error:  # sys.exit(), or the panic of a Rust library: it must not end the worker
+            if is_ctrl_c(error):
                 raise
-            self.fail(failure_reason(raised), traceback.format_exc())
+            self.fail(raised(error), stack(error))
             return None
         finally:
             self.fit_seconds += time.process_time() - cpu
@@ -136,9 +136,9 @@ class LocalTrial(Trial):
                 close()
 
 
-def is_ctrl_c(raised: BaseException) -> bool:
+def is_ctrl_c(error: BaseException) -> bool:
     """Whether somebody stops this process; on a worker, training has a thread of its own and raises that itself."""
-    return isinstance(raised, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
+    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
 class Snapshot:
@@ -175,8 +175,7 @@ class Snapshot:
             self.state = trial.get_state()
         except Exception as error:
             raise StudyError(
-                f"`Step.get_state` of trial {trial.number} failed at step {trial.steps[-1].step}: "
-                f"{type(error).__name__}: {error}"
+                f"`Step.get_state` of trial {trial.number} failed at step {trial.steps[-1].step}: {raised(error)}"
             ) from error
         self.step, self.taken = trial.steps[-1].step, True
         self.steps, self.lineage, self.schedule = tuple(trial.steps), trial.lineage, trial.schedule

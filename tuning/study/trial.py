@@ -181,8 +181,3 @@ class Trial:
 def not_finite(step: AnyStep) -> str:
     """The reason of a trial whose score is NaN or infinite."""
     return f"non_finite_metric: the score is {step.score} at step {step.step}"
-
-
-def failure_reason(raised: BaseException) -> str:
-    """An exception in training as the reason of its trial: one line of 500 characters at most."""
-    return " ".join(f"{type(raised).__name__}: {raised}".split())[:500]

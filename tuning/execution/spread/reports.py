@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +16,7 @@ from tuning.study.interfaces import Configuration
 from tuning.study.local_trial import END, is_ctrl_c
 from tuning.study.record import worker_name
 from tuning.study.study import Training
-from tuning.study.trial import failure_reason
+from tuning.wording import raised, stack
 
 #: A report, and the state to save with it where one is due.
 Reported = tuple[dict[str, Any], dict[str, Any] | None]
@@ -48,10 +47,10 @@ def step_reports(
                     steps = iter(training.start(config, seed, restored["state"] if restored else None))
                 step: Any = next(steps, END)
                 report = {} if step is END else _figures(step)
-        except BaseException as raised:  # sys.exit(), or the panic of a Rust library: it must not end the worker
-            if is_ctrl_c(raised):
+        except BaseException as error:  # sys.exit(), or the panic of a Rust library: it must not end the worker
+            if is_ctrl_c(error):
                 raise
-            yield {**known, **_failed(raised, unusable=isinstance(raised, StudyError))}, None
+            yield {**known, **_failed(error, unusable=isinstance(error, StudyError))}, None
             return
         if step is END:
             if not count and restored is None:
@@ -71,20 +70,20 @@ def until_failure(reports: Iterator[Reported]) -> Iterator[Reported]:
     try:
         with ignore_warnings():
             found = next(reports, None)
-    except BaseException as raised:
-        if is_ctrl_c(raised):
+    except BaseException as error:
+        if is_ctrl_c(error):
             raise
-        found = _failed(raised, unusable=isinstance(raised, CustomerError | StudyError)), None
+        found = _failed(error, unusable=isinstance(error, CustomerError | StudyError)), None
     if found is not None:
         yield found
         yield from reports
 
 
-def _failed(raised: BaseException, *, unusable: bool) -> dict[str, Any]:
+def _failed(error: BaseException, *, unusable: bool) -> dict[str, Any]:
     """Why a trial failed. unusable: the study cannot go on, whatever the configuration."""
     if unusable:
-        return {"failed": str(raised), "error": None, "unusable": True}
-    return {"failed": failure_reason(raised), "error": traceback.format_exc()}
+        return {"failed": str(error), "error": None, "unusable": True}
+    return {"failed": raised(error), "error": stack(error)}
 
 
 def _shape(training: Training, config: Configuration, space: SearchSpace) -> dict[str, Any]:

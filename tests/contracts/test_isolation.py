@@ -1,0 +1,222 @@
+"""One customer among others goes wrong in a hundred ways, one way at a time: the others' results are the same bits.
+
+Each kind of trouble is a run of four customers in this process, one shard, one after the other, the bad one second.
+What is said of the three good ones is compared with a run without the fourth, which is made once per form of data. The
+bad one has its row on the leaderboard in any case: with a model, or with a reason that a person can read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from isolation_cases import (
+    CELLS,
+    COLUMNS,
+    FILES,
+    METRICS,
+    MODELS,
+    OBJECTIVES,
+    PREPARES,
+    TABLES,
+    Fickle,
+    frame_of,
+    mood,
+    objective,
+)
+
+from tuning import RunResult, TuneRunner
+from tuning.data import balancing
+
+GOOD, BAD = ("a", "c", "d"), "b"
+#: What the clock, the process or the place of a run decides, and no customer: when and how long, by which worker, in
+#: which folder; and of a saved model its digest, since skops writes the addresses of objects into its file.
+ELSEWHERE = {"run", "started", "seconds", "fit_seconds", "suggest_seconds", "worker", "model_path", "model_sha256"}
+QUICK = {
+    "target": "y", "task": "regression", "algorithm": "random", "scheduler": "fifo", "trials": 2, "slots": 1,
+    "search_space": "ridge", "mlflow": False, "limits": {"max_rows": 500, "max_columns": 100},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_shard() -> Iterator[None]:
+    """A worker that goes through all four customers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(balancing, "SHARDS_PER_SLOT", 1)
+        yield
+
+
+def search(folder: Path, **fields: Any) -> RunResult:
+    return TuneRunner(**{**QUICK, **fields}).run(str(folder / "run"), in_process=True, progress=False)
+
+
+def said(result: RunResult) -> dict[str, dict[str, Any]]:
+    """All that a run says about each good customer."""
+    board = result.leaderboard().set_index("customer")
+    found: dict[str, dict[str, Any]] = {name: {"trials": []} for name in GOOD}
+    for record in result.trial_records:
+        if record.customer in found:
+            steps = [{**asdict(step), "seconds": 0} for step in record.steps]
+            found[record.customer]["trials"].append({**_plain(asdict(record)), "steps": steps})
+    for record in result.study_records:
+        if record.customer in found:
+            found[record.customer]["study"] = _plain(asdict(record))
+            found[record.customer]["model"] = _model(result, record)
+    for name, told in found.items():
+        told["row"] = _plain(board.loc[name].to_dict())
+    return found
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in ELSEWHERE}
+
+
+def _model(result: RunResult, record: Any) -> Any:
+    if record.model_path is None:
+        return None
+    description = json.loads(result.directory.read(f"{record.model_path}/model.json"))
+    model = result.model(record.customer, allow_pickle=True)
+    return {**_plain(description), "sha256": None, "fitted": joblib.hash(model.fitted)}
+
+
+def check(reference: RunResult, result: RunResult) -> None:
+    expected, found = said(reference), said(result)
+    for name in GOOD:
+        assert repr(found[name]) == repr(expected[name])  # as text: a score that is not a number is not itself
+    assert expected["a"]["row"]["status"] == "ok"
+    board = result.leaderboard().set_index("customer")
+    assert len(board) == 4
+    row = board.loc[next(name for name in board.index if name not in GOOD)]
+    assert row["status"] == "ok" or 0 < len(row["reason"]) < 1000, row["reason"]
+
+
+@pytest.fixture(scope="module")
+def references(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., RunResult]:
+    """The run without the bad customer, made once for each form of data."""
+    made: dict[str, RunResult] = {}
+
+    def reference(form: str, **fields: Any) -> RunResult:
+        if form not in made:
+            made[form] = search(tmp_path_factory.mktemp("reference"), **fields)
+        return made[form]
+
+    return reference
+
+
+# --- data -----------------------------------------------------------------------------------------
+
+
+def write_good(folder: Path) -> Path:
+    (folder / "data").mkdir()
+    for name in GOOD:
+        frame_of(name).to_csv(folder / "data" / f"{name}.csv", index=False)
+    return folder / "data"
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_file(kind: str, references: Callable[..., RunResult], tmp_path: Path) -> None:
+    folder = write_good(tmp_path)
+    reference = references("files", data=str(folder))
+    FILES[kind](folder)
+    check(reference, search(tmp_path, data=f"{folder}/*"))
+
+
+def table_with(change: Callable[[pd.DataFrame], pd.DataFrame] | None) -> pd.DataFrame:
+    """The customers' rows in one table, mixed."""
+    frames = {name: frame_of(name).assign(id=name).astype(object) for name in GOOD}
+    if change is not None:
+        frames[BAD] = change(frame_of(BAD).assign(id=BAD).astype(object))
+    table = pd.concat(frames.values(), ignore_index=True)
+    return table.sort_values("n", kind="stable", ignore_index=True, key=lambda values: np.arange(len(values)) % 24)
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_cells_of_a_keyed_csv(kind: str, references: Callable[..., RunResult], tmp_path: Path) -> None:
+    table_with(None).to_csv(tmp_path / "good.csv", index=False)
+    reference = references("keyed csv", data=str(tmp_path / "good.csv"), by="id")
+    table_with(CELLS[kind]).to_csv(tmp_path / "t.csv", index=False)
+    check(reference, search(tmp_path, data=str(tmp_path / "t.csv"), by="id"))
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_cells_of_a_keyed_frame(kind: str, references: Callable[..., RunResult], tmp_path: Path) -> None:
+    reference = references("keyed frame", data=table_with(None), by="id")
+    check(reference, search(tmp_path, data=table_with(CELLS[kind]), by="id"))
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_keyed_parquet_table(kind: str, references: Callable[..., RunResult], tmp_path: Path) -> None:
+    def written(name: str, frame: pd.DataFrame | None) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        frames = [frame_of(good).assign(id=good) for good in GOOD]
+        TABLES[kind](folder, pd.concat(frames, ignore_index=True), frame)
+        return folder
+
+    reference = references(f"parquet {kind}", data=str(written("good", None)), by="id")
+    check(reference, search(tmp_path, data=str(written("bad", frame_of(BAD).assign(id=BAD))), by="id"))
+
+
+@pytest.mark.parametrize("role", ["feature", "target"])
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_a_column_of_a_frame(kind: str, role: str, references: Callable[..., RunResult], tmp_path: Path) -> None:
+    good = {name: frame_of(name) for name in GOOD}
+    reference = references("frames", data=good)
+    values = COLUMNS[kind]()
+    bad = frame_of(BAD).assign(**{"y" if role == "target" else "odd": values})
+    check(reference, search(tmp_path, data={**good, BAD: bad}))
+
+
+# --- the user's code ------------------------------------------------------------------------------
+
+CODE: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("prepare", {"prepare": "isolation_cases:prepare"}, PREPARES),
+    ("metric", {"metric": "isolation_cases:score"}, METRICS),
+    ("models", {"models": [Fickle()], "search_space": None, "allow_pickle": True}, MODELS),
+    (
+        "objective",
+        {
+            "objective": objective, "target": None, "task": "auto", "metric": "loss", "mode": "min", "steps": 2,
+            "search_space": {"x": {"type": "float", "low": 0.0, "high": 1.0, "default": 0.5}},
+        },
+        OBJECTIVES,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("place", "fields", "kind"),
+    [(place, fields, kind) for place, fields, kinds in CODE for kind in kinds],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_users_code(
+    place: str,
+    fields: dict[str, Any],
+    kind: str,
+    references: Callable[..., RunResult],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    good = {name: frame_of(name) for name in GOOD}
+    reference = references(place, data=good, **fields)
+    monkeypatch.setitem(mood, "now", kind)
+    numpy, scikit_learn = np.geterr(), sklearn.get_config()
+    try:
+        result = search(tmp_path, data={**good, BAD: frame_of(BAD, scale=1e6)}, **fields)
+    finally:
+        np.seterr(**numpy)
+        sklearn.set_config(**scikit_learn)
+    check(reference, result)
+
+
+def test_there_are_a_hundred_kinds() -> None:
+    kinds = (FILES, CELLS, CELLS, TABLES, COLUMNS, COLUMNS, PREPARES, METRICS, MODELS, OBJECTIVES)
+    assert sum(map(len, kinds)) >= 100

@@ -1,0 +1,428 @@
+"""A small customer, and what can be wrong with one: its file, its cells, its columns, and the code that it meets."""
+
+from __future__ import annotations
+
+import decimal
+import gzip
+import os
+import random
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import sklearn
+from sklearn.linear_model import Ridge
+
+from tuning.steps import Step
+
+ROWS = 24
+LARGE = 1e4  # targets above this are the bad customer's
+
+
+def frame_of(name: str, scale: float = 1.0) -> pd.DataFrame:
+    """A customer's rows: numbers, some so small that their squares are 0, truth values, text, days and a target."""
+    rng = np.random.default_rng(ord(name))
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=ROWS),
+            "n": rng.integers(0, 9, ROWS),
+            "s": 1e-200 * rng.normal(size=ROWS),
+            "f": rng.random(ROWS) > 0.5,
+            "t": rng.choice(["u", "v", "w"], ROWS),
+            "d": pd.date_range("2024-01-01", periods=ROWS).strftime("%Y-%m-%d"),
+        }
+    )
+    return frame.assign(y=scale * (frame["a"] + frame["n"] + rng.normal(scale=0.1, size=ROWS)))
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def _text(change: Callable[[bytes], bytes], name: str = "b.csv") -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        (folder / name).write_bytes(change(frame_of("b").to_csv(index=False).encode()))
+
+    return write
+
+
+def _changed(change: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[Path], None]:
+    return lambda folder: change(frame_of("b")).to_csv(folder / "b.csv", index=False)
+
+
+def _parquet(**columns: Any) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        table = pa.Table.from_pandas(frame_of("b"), preserve_index=False)
+        for name, values in columns.items():
+            column = values if isinstance(values, pa.Array) else pa.array(values)
+            position = table.schema.get_field_index(name)
+            table = table.append_column(name, column) if position < 0 else table.set_column(position, name, column)
+        pq.write_table(table, folder / "b.parquet")
+
+    return write
+
+
+def _doubled(folder: Path) -> None:
+    pq.write_table(pa.table([[1.0] * 9] * 3, names=["a", "a", "y"]), folder / "b.parquet")
+
+
+def _cut_parquet(folder: Path) -> None:
+    frame_of("b").to_parquet(folder / "b.parquet")
+    content = (folder / "b.parquet").read_bytes()
+    (folder / "b.parquet").write_bytes(content[:-40])
+
+
+def _corrupt_parquet(folder: Path) -> None:
+    frame_of("b").to_parquet(folder / "b.parquet", compression=None)
+    content = bytearray((folder / "b.parquet").read_bytes())
+    content[4:200] = bytes(196)
+    (folder / "b.parquet").write_bytes(bytes(content))
+
+
+def _strange_name(folder: Path) -> None:
+    (folder / os.fsdecode(b"b\xff.csv")).write_bytes(frame_of("b").to_csv(index=False).encode())
+
+
+FILES: dict[str, Callable[[Path], object]] = {
+    "nothing": _text(lambda _: b""),
+    "blank lines": _text(lambda _: b"\n\n\n"),
+    "header only": _text(lambda text: text[: text.index(b"\n")]),
+    "a picture": _text(lambda _: b"\x89PNG\r\n\x1a\n\x00\x00" + bytes(range(256)) * 9),
+    "zeros": _text(lambda _: bytes(4000)),
+    "a cut archive": _text(lambda text: gzip.compress(text)[:200], "b.csv.gz"),
+    "no archive": _text(lambda text: text, "b.csv.gz"),
+    "another archive": _text(lambda text: gzip.compress(text), "b.csv.zst"),
+    "a quote without end": _text(lambda text: text + b'1,2,"'),
+    "a long row": _text(lambda text: text + b"1,2,3,4,5,6,7,8,9\n"),
+    "only long rows": _text(lambda text: text.replace(b"\n", b",1,2\n").replace(b",1,2\n", b"\n", 1)),
+    "latin-1": _text(lambda text: text.replace(b"u", b"\xfc")),
+    "utf-16": _text(lambda text: text.decode().encode("utf-16")),
+    "another separator": _text(lambda text: text.replace(b",", b";")),
+    "a doubled column": _text(lambda text: text.replace(b"a,n", b"a,a", 1)),
+    "a column without a name": _text(lambda text: text.replace(b"a,n", b"a,", 1)),
+    "too many columns": _changed(lambda frame: frame.assign(**{f"x{n}": 1 for n in range(120)})),
+    "too many rows": _changed(lambda frame: pd.concat([frame] * 30)),
+    "three rows": _changed(lambda frame: frame[:3]),
+    "no target": _changed(lambda frame: frame.drop(columns="y")),
+    "an empty target": _changed(lambda frame: frame.assign(y=None)),
+    "a target of text": _changed(lambda frame: frame.assign(y="high")),
+    "an infinite target": _changed(lambda frame: frame.assign(y=np.inf)),
+    "a constant target": _changed(lambda frame: frame.assign(y=1)),
+    "a bad cell in the target": _changed(lambda frame: frame.assign(y=["?", *frame["y"][1:]])),
+    "features of nothing": _changed(lambda frame: frame[["y"]].assign(a=1)),
+    "a cut Parquet file": _cut_parquet,
+    "a damaged Parquet file": _corrupt_parquet,
+    "text as Parquet": _text(lambda text: text, "b.parquet"),
+    "doubled columns of Parquet": _doubled,
+    "lists as target": _parquet(y=[[1.0]] * ROWS),
+    "structs as target": _parquet(y=[{"v": 1.0}] * ROWS),
+    "maps as feature": _parquet(a=pa.array([[("k", 1)]] * ROWS, pa.map_(pa.string(), pa.int64()))),
+    "bytes as target": _parquet(y=[b"\xff\xfe"] * ROWS),
+    "bytes as feature": _parquet(a=[b"\xff\xfe", b"\xfe"] * (ROWS // 2)),
+    "decimals as target": _parquet(y=pa.array([decimal.Decimal(n) for n in range(ROWS)], pa.decimal128(9, 2))),
+    "dates as target": _parquet(y=pa.array(range(ROWS), pa.timestamp("s"))),
+    "durations as target": _parquet(y=pa.array(range(ROWS), pa.duration("s"))),
+    "moments beyond pandas": _parquet(a=pa.array([2**62] * ROWS, pa.timestamp("us"))),
+    "a link to nowhere": lambda folder: (folder / "b.csv").symlink_to(folder / "gone.csv"),
+    "a pipe": lambda folder: os.mkfifo(folder / "b.csv"),
+    "a name that is no text": _strange_name,
+}
+
+# --- cells ----------------------------------------------------------------------------------------
+
+
+def _cell(**cells: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """Some cells of the first rows."""
+
+    def change(frame: pd.DataFrame) -> pd.DataFrame:
+        frame = frame.copy()
+        for name, value in cells.items():
+            frame.at[frame.index[2], name] = value
+        return frame
+
+    return change
+
+
+def _all(**columns: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    return lambda frame: frame.assign(**{name: [value] * len(frame) for name, value in columns.items()}).astype(object)
+
+
+CELLS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "text among numbers": _cell(a="n.a.?"),
+    "text among whole numbers": _cell(n="many"),
+    "text among truth values": _cell(f="maybe"),
+    "a number among truth values": _cell(f=7),
+    "a fraction among whole numbers": _cell(n=0.5),
+    "a date that is none": _cell(d="soon"),
+    "a date of another notation": _cell(d="31.12.2024"),
+    "gaps": _cell(a=None, n=None, f=None, t=None, d=None, y=None),
+    "text in the target": _cell(y="?"),
+    "only text in the target": _all(y="?"),
+    "a number too large": _cell(a=1e308, n=10**30),
+    "infinity": _cell(a=np.inf, y=-np.inf),
+    "columns of nothing": _all(a=None, n=None, f=None, t=None, d=None),
+    "numbers in the text": _all(t=5),
+    "a long text": _cell(t="x" * 100_000),
+    "signs in the text": _cell(t='"a",\n\t;\0'),
+    "leading zeros": _all(n="007"),
+}
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def _one_file(change: Callable[[pa.Table, bool], pa.Table]) -> Callable[[Path, pd.DataFrame, Any], None]:
+    """One file, in the order of customers. change: gets the bad customer's rows, and what is the same for all."""
+
+    def write(folder: Path, good: pd.DataFrame, bad: pd.DataFrame | None) -> None:
+        parts = [change(pa.Table.from_pandas(good, preserve_index=False), False)]
+        if bad is not None:
+            parts.append(change(pa.Table.from_pandas(bad, preserve_index=False), True))
+        pq.write_table(pa.concat_tables(parts), folder / "t.parquet", row_group_size=ROWS)
+
+    return write
+
+
+def _column(name: str, good: pa.Array, bad: pa.Array) -> Callable[[Path, pd.DataFrame, Any], None]:
+    def change(table: pa.Table, is_bad: bool) -> pa.Table:
+        values = (bad if is_bad else good).take(pa.array(np.arange(table.num_rows) % 6))
+        position = table.schema.get_field_index(name)
+        return table.append_column(name, values) if position < 0 else table.set_column(position, name, values)
+
+    return _one_file(change)
+
+
+def _two_files(change: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[Path, pd.DataFrame, Any], None]:
+    def write(folder: Path, good: pd.DataFrame, bad: pd.DataFrame | None) -> None:
+        good.to_parquet(folder / "0.parquet", index=False)
+        if bad is not None:
+            change(bad).to_parquet(folder / "1.parquet", index=False)
+
+    return write
+
+
+def _damaged(folder: Path, good: pd.DataFrame, bad: pd.DataFrame | None) -> None:
+    """The bad customer's row group has a page that cannot be read."""
+    rows = good if bad is None else pd.concat([good, bad])
+    table = pa.Table.from_pandas(rows, preserve_index=False)
+    pq.write_table(table, folder / "t.parquet", row_group_size=ROWS, compression="gzip", write_page_checksum=False)
+    if bad is None:
+        return
+    group = pq.read_metadata(folder / "t.parquet").row_group(3)
+    place = next(group.column(n) for n in range(group.num_columns) if group.column(n).path_in_schema == "a")
+    content = bytearray((folder / "t.parquet").read_bytes())
+    start = place.data_page_offset + 40
+    content[start : start + 60] = bytes(60)
+    (folder / "t.parquet").write_bytes(bytes(content))
+
+
+_whole, _text6 = pa.array([1, 2, 3, 4, 5, 6]), pa.array(["u", "v", "w", "u", "v", "w"])
+TABLES: dict[str, Callable[[Path, pd.DataFrame, Any], None]] = {
+    "gaps among whole numbers": _column("n", _whole, pa.array([1, None, 3, None, 5, 6])),
+    "gaps among truth values": _column("f", pa.array([True, False] * 3), pa.array([True, None, False] * 2)),
+    "only gaps": _column("a", _whole.cast(pa.float64()), pa.nulls(6, pa.float64())),
+    "infinite numbers": _column("a", _whole.cast(pa.float64()), pa.array([np.inf, -np.inf, np.nan, 1.0, 2.0, 3.0])),
+    "bytes that are no text": _column("t", _text6.cast(pa.binary()), pa.array([b"\xff", b"\xfe", b"a"] * 2)),
+    "categories": _column("t", _text6.dictionary_encode(), pa.array(["x", "y", "z"] * 2).dictionary_encode()),
+    "lists": _column("odd", pa.array([[1]] * 6), pa.array([[1, 2], None, []] * 2)),
+    "decimals too large": _column(
+        "odd", _whole.cast(pa.decimal128(38, 0)), pa.array([decimal.Decimal(10**37)] * 6, pa.decimal128(38, 0))
+    ),
+    "text for numbers in another file": _two_files(lambda frame: frame.assign(a="many", n="few")),
+    "a fraction for whole numbers in another file": _two_files(lambda frame: frame.assign(n=0.5)),
+    "a column less in another file": _two_files(lambda frame: frame.drop(columns=["t", "y"])),
+    "a column more in another file": _two_files(lambda frame: frame.assign(more=1.0)),
+    "other columns of the same name in another file": _two_files(
+        lambda frame: frame.assign(t=[[1]] * len(frame), d=pd.Timestamp(0))
+    ),
+    "a damaged page": _damaged,
+}
+
+# --- columns of a frame ---------------------------------------------------------------------------
+
+
+class Speechless:
+    """Cannot even say what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+    __repr__ = __str__
+
+
+COLUMNS: dict[str, Callable[[], Any]] = {
+    "intervals": lambda: pd.cut(np.arange(float(ROWS)), 5),
+    "periods": lambda: pd.period_range("2024-01", periods=ROWS, freq="M"),
+    "sparse": lambda: pd.arrays.SparseArray(np.arange(ROWS) % 3),
+    "whole numbers from 2^63": lambda: [2**63 + number for number in range(ROWS)],
+    "whole numbers from 2^70": lambda: [2**70 + number for number in range(ROWS)],
+    "complex": lambda: np.arange(ROWS) * 1j,
+    "lists": lambda: [[number] for number in range(ROWS)],
+    "dicts without keys": lambda: [{} for _ in range(ROWS)],
+    "anything": lambda: [[1], "a", None, 3] * (ROWS // 4),
+    "surrogates": lambda: pd.Series(["\ud800", "ok"] * (ROWS // 2), dtype=object),
+    "objects": lambda: [Speechless() for _ in range(ROWS)],
+    "frames": lambda: [pd.DataFrame({"x": [1]})] * ROWS,
+    "decimals": lambda: [decimal.Decimal(f"{number}.5") for number in range(ROWS)],
+    "moments and text": lambda: [pd.Timestamp("2024-01-01"), "soon"] * (ROWS // 2),
+    "two time zones": lambda: [pd.Timestamp(0, tz="UTC"), pd.Timestamp(0, tz="Asia/Tokyo")] * (ROWS // 2),
+    "bytes": lambda: [b"\xff", b"\xfe"] * (ROWS // 2),
+    "not a number": lambda: [np.nan] * ROWS,
+}
+
+# --- code -----------------------------------------------------------------------------------------
+
+
+class Odd(BaseException):
+    """Not an Exception."""
+
+
+class Mute(Exception):  # noqa: N818  # as users name theirs
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def _nested() -> None:
+    _nested()
+
+
+#: What code may raise, or do to the process before it raises.
+TROUBLES: dict[str, Callable[[], object]] = {
+    "error": lambda: 1 / 0,
+    "exit": lambda: sys.exit(0),
+    "base": lambda: _raise(Odd("not an Exception")),
+    "mute": lambda: _raise(Mute()),
+    "surrogates": lambda: _raise(ValueError("\ud800")),
+    "long": lambda: _raise(ValueError("x" * 10_000_000)),
+    "memory": lambda: _raise(MemoryError()),
+    "recursion": _nested,
+    "storage": lambda: _raise(OSError(28, "No space left on device")),
+    "stop": lambda: _raise(StopIteration()),
+    "warnings": lambda: (warnings.simplefilter("error"), 1 / 0),
+    "numpy": lambda: (np.seterr(all="raise"), 1 / 0),
+    "sklearn": lambda: (sklearn.set_config(transform_output="pandas", assume_finite=False), 1 / 0),
+    "seeds": lambda: (np.random.seed(0), random.seed(0), 1 / 0),
+}
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+#: What the functions below do to the customer with large targets; set by the test.
+mood = {"now": ""}
+
+
+def _is_bad(values: Any) -> bool:
+    return bool(mood["now"]) and bool(np.abs(np.asarray(values, dtype=float)).max() > LARGE)
+
+
+def prepare(frame: pd.DataFrame) -> object:
+    """A `prepare` with moods."""
+    if not _is_bad(frame["y"]):
+        return frame
+    return TROUBLES[mood["now"]]() if mood["now"] in TROUBLES else ANSWERS[mood["now"]](frame)
+
+
+def _spoiled(frame: pd.DataFrame) -> None:
+    frame.loc[:, "y"] = 0
+    frame.drop(frame.index, inplace=True)
+
+
+ANSWERS: dict[str, Callable[[pd.DataFrame], object]] = {
+    "none": lambda _: None,
+    "an_array": lambda frame: frame.to_numpy(),
+    "no_rows": lambda frame: frame[:0],
+    "no_columns": lambda frame: frame[[]],
+    "doubled": lambda frame: pd.concat([frame, frame], axis=1),
+    "numbered": lambda frame: frame.set_axis(range(len(frame.columns)), axis=1),
+    "two_levels": lambda frame: frame.set_axis(pd.MultiIndex.from_product([["x"], frame.columns]), axis=1),
+    "spoiled": _spoiled,
+}
+PREPARES = [*TROUBLES, *ANSWERS]
+
+
+def score(y_true: np.ndarray, y_pred: np.ndarray) -> object:
+    """A metric with moods."""
+    if _is_bad(y_true):
+        return TROUBLES[mood["now"]]() if mood["now"] in TROUBLES else SCORES[mood["now"]](y_true, y_pred)
+    return _loss(y_true, y_pred)
+
+
+def _loss(y_true: np.ndarray, y_pred: np.ndarray) -> float:
+    return -float(np.abs(y_true - y_pred).mean())
+
+
+SCORES: dict[str, Callable[[np.ndarray, np.ndarray], object]] = {
+    "nan": lambda *_: np.nan,
+    "infinite": lambda *_: np.inf,
+    "none": lambda *_: None,
+    "words": lambda *_: "good",
+    "complex": lambda *_: 1j,
+    "array": lambda y, _: y,
+    "sorting": lambda y, p: (y.sort(), p.sort(), _loss(y, p))[-1],
+    "too_large": lambda *_: 10**400,
+}
+METRICS = [*TROUBLES, *SCORES]
+
+
+class Fickle(Ridge):
+    """A ridge with moods."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Fickle:
+        self.moody_ = _is_bad(y)
+        if self.moody_ and mood["now"] in TROUBLES:
+            TROUBLES[mood["now"]]()
+        if self.moody_ and mood["now"] == "spoiling":
+            X[:], y[:] = 0, 0
+        if self.moody_ and mood["now"] == "unsaveable":
+            self.lambda_ = (number for number in range(3))
+        super().fit(X, y, sample_weight)
+        return self
+
+    def predict(self, X: np.ndarray) -> Any:
+        told = super().predict(X)
+        odd = {"shape": told[:-1], "words": np.array(["x"] * len(told)), "nothing": None, "nans": told * np.nan}
+        return odd.get(mood["now"], told) if self.moody_ else told
+
+
+MODELS = [*TROUBLES, "spoiling", "unsaveable", "shape", "words", "nothing", "nans"]
+
+
+def objective(config: dict[str, Any], data: pd.DataFrame) -> Iterator[object]:
+    """An objective with moods."""
+    value, kind = float(data["y"].mean()) * config["x"], mood["now"]
+    yield value
+    if _is_bad(data["y"]):
+        if kind in TROUBLES:
+            TROUBLES[kind]()
+        if kind in REPORTS:
+            yield REPORTS[kind]()
+        if kind == "spoiling":
+            config.clear()
+            data.drop(data.index, inplace=True)
+    yield value
+
+
+REPORTS: dict[str, Callable[[], object]] = {
+    "none": lambda: None,
+    "words": lambda: "good",
+    "nan": lambda: np.nan,
+    "infinite": lambda: np.inf,
+    "complex": lambda: 1j,
+    "too large": lambda: 10**400,
+    "no metric": lambda: {"other": 1.0},
+    "names that are numbers": lambda: {"loss": 1.0, 7: 1.0},
+    "names that are no text": lambda: {"loss": 1.0, "\ud800": 1.0},
+    "a metric that is no number": lambda: {"loss": "low"},
+    "a figure too large": lambda: {"loss": 1.0, "more": 10**400},
+    "a step without a score": lambda: Step(2, None),  # type: ignore[arg-type]
+    "a step out of order": lambda: Step(-5, 1.0),
+    "figures that are none": lambda: Step(2, 1.0, metrics={"more": "text", "less": None}),  # type: ignore[dict-item]
+    "a numpy array": lambda: np.array([1.0, 2.0]),
+}
+OBJECTIVES = [*TROUBLES, *REPORTS, "spoiling"]
