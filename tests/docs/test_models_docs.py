@@ -16,7 +16,9 @@ def row(family: Family) -> str:
     if isinstance(family, SteppedFamily):
         steps = f"{family.total_steps} × {family.step_length} (`{family.length}`)"
     encoding = ENCODINGS[family.encoding] + (", scaled" if family.scale else "")
-    return f"| `{family.name}` | {', '.join(sorted(family.tasks))} | {steps} | {encoding} | `{family.file}` |"
+    simpler = ", ".join(f"{direction} `{name}`" for name, direction in family.simpler)
+    tasks = ", ".join(sorted(family.tasks))
+    return f"| `{family.name}` | {tasks} | {steps} | {encoding} | `{family.file}` | {simpler} |"
 
 
 def test_the_table_is_the_registry() -> None:

@@ -9,18 +9,20 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from tuning.evaluation.metrics import Metric, score_range
 from tuning.evaluation.study_data import StudyData
-from tuning.models.base import Stage, SteppedFamily
+from tuning.models.base import Simpler, Stage, SteppedFamily
 from tuning.models.customer_model import CustomerModel
 from tuning.records.schema import FAILED, FINISHED, STOPPED, Config, TrialRecord
 from tuning.seeds import trial_seed
 
 BELIEVABLE_ROWS = 50  # with fewer rows, folds without a single error are no surprise
+#: The families of a search space in its order, each with what makes its models simpler.
+SimpleFirst: TypeAlias = Mapping[str, Simpler]
 
 
 @dataclass(frozen=True)
@@ -49,13 +51,13 @@ class StudyOutcome:
         return None if self.winner is None else standard_error(self.winner.fold_scores)
 
 
-def choose(records: Sequence[TrialRecord], simple_first: Sequence[str] | None = None) -> StudyOutcome:
+def choose(records: Sequence[TrialRecord], simple_first: SimpleFirst | None = None) -> StudyOutcome:
     """The winner by score alone; of equal ones the earliest, so the default when nothing is better.
 
-    simple_first: families in the order of the search space, for the rule of one standard error (Breiman et al.,
-    Classification and Regression Trees, 1984, section 3.4.3): of the trials whose score is within one standard error
-    (over the folds) of the best one's, the simplest. That is the family named first, then the one with fewer steps
-    (rounds, trees, epochs), then the earliest, the default being the first of all.
+    simple_first: for the rule of one standard error (Breiman et al., Classification and Regression Trees, 1984,
+    section 3.4.3): of the trials whose score is within one standard error (over the folds) of the best one's, the
+    simplest. That is the family named first, then the one with fewer steps (rounds, trees, epochs), then the one with
+    the simpler parameters (a stronger penalty, a smaller depth), then the earliest.
     """
     eligible = [record for record in records if record.state == FINISHED and record.score is not None]
     default = next((record for record in eligible if record.trial == 0), None)
@@ -79,10 +81,19 @@ def standard_error(scores: Sequence[float]) -> float | None:
     return math.sqrt(variance / len(scores))
 
 
-def _simplicity(record: TrialRecord, simple_first: Sequence[str]) -> tuple[int, int, int]:
+def _simplicity(record: TrialRecord, simple_first: SimpleFirst) -> tuple[int, int, tuple[float, ...], int]:
+    """Smaller is simpler."""
     family = record.family
-    rank = simple_first.index(family) if family in simple_first else len(simple_first)
-    return (rank, record.best_step or 0, record.trial)
+    rank = list(simple_first).index(family) if family in simple_first else len(simple_first)
+    values = tuple(_complexity(record.config.get(name), direction) for name, direction in simple_first.get(family, ()))
+    return (rank, record.best_step or 0, values, record.trial)
+
+
+def _complexity(value: object, direction: str) -> float:
+    """What is no number (no limit on the depth, a rule of the library) is the most complex value."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.inf
+    return -float(value) if direction == "larger" else float(value)
 
 
 def conclude(
@@ -90,7 +101,7 @@ def conclude(
     data: StudyData,
     metric: Metric,
     customer: str,
-    simple_first: Sequence[str] | None = None,
+    simple_first: SimpleFirst | None = None,
 ) -> StudyOutcome:
     """Choose (see `choose`), refit on all rows of the search, score on the hold-out."""
     outcome = choose(records, simple_first)

@@ -13,8 +13,10 @@ from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.objective import steps_of
 from tuning.evaluation.study_data import MODEL, StudyData, full_steps, train
+from tuning.evaluation.winner import SimpleFirst
 from tuning.execution.limits import study_limit
 from tuning.models.base import SteppedFamily
+from tuning.models.registry import families
 from tuning.planning.model_space import parameters_by_model
 from tuning.steps import Step
 from tuning.storage.background import BackgroundWriter
@@ -91,11 +93,12 @@ class WorkerContext:
             return None
         return self.customers.prepared(customer) if self.objective is None else self.customers.frame(customer)
 
-    def simple_first(self, study: Study) -> list[str] | None:
-        """The order of families for the rule of one standard error; None where the best score wins."""
+    def simple_first(self, study: Study) -> SimpleFirst | None:
+        """What the rule of one standard error goes by; None where the best score wins."""
         if self.spec.definition.winner != "one_standard_error":
             return None
-        return list(parameters_by_model(study.space))
+        known = families()
+        return {name: known[name].simpler if name in known else () for name in parameters_by_model(study.space)}
 
     def training(self, study: Study, data: TrialData) -> Training:
         """How the study's trials train on its customer's data."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any, ClassVar, Protocol, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -32,6 +32,8 @@ Model: TypeAlias = Any
 State: TypeAlias = Any
 #: After a step: the prediction for the validation rows, and a function that returns the state.
 Grown: TypeAlias = tuple[Prediction, Callable[[], State]]
+#: By parameter which values make the simpler model.
+Simpler: TypeAlias = tuple[tuple[str, Literal["larger", "smaller"]], ...]
 
 ANY_TASK = frozenset({REGRESSION, BINARY, MULTICLASS})
 FRAME = "frame"
@@ -78,6 +80,8 @@ class Family(ABC):
         encoding: "onehot" (missing values filled, text as indicator columns), "ordinal" (missing values left as
             NaN, text as codes) or "frame" (the columns as they are, in a DataFrame; own models only).
         scale: numeric columns are standardised.
+        simpler: which values make the simpler model, the parameter that matters most first: "larger" ones, such as
+            of a penalty, or "smaller" ones, such as of a depth.
         requires: an optional package, which is also the name of the extra that brings it.
         file: name of the fitted model's file.
     """
@@ -86,6 +90,7 @@ class Family(ABC):
     tasks: ClassVar[frozenset[str]] = ANY_TASK
     encoding: ClassVar[str] = "onehot"
     scale: ClassVar[bool] = True
+    simpler: ClassVar[Simpler] = ()
     requires: ClassVar[str] = ""
     file: ClassVar[str] = "model.skops"
 

@@ -16,12 +16,10 @@ from tuning.definition.definition import define
 from tuning.errors import CustomerError, DefinitionError, PlanError
 from tuning.evaluation.metrics import Metric, resolve_metric
 from tuning.evaluation.study_data import keep_scorable_folds, prepare_data, study_data, train
-from tuning.evaluation.winner import choose, standard_error
 from tuning.models.registry import family
 from tuning.planning.plan import make_plan
 from tuning.preprocessing.splitting import Split, split_rows
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task, guess_task
-from tuning.records.schema import FINISHED, StepRecord, TrialRecord
 
 
 def table(rows: int = 300, seed: int = 0) -> pd.DataFrame:
@@ -308,44 +306,3 @@ def test_the_task_is_guessed_and_stated() -> None:
         "(no, yes); set `task` to choose."
     ]
     assert resolve_metric(None, BINARY) == "roc_auc"
-
-
-# --- the winner ---------------------------------------------------------------------------------
-
-
-def trial(
-    number: int, score: float | None, family: str = "ridge", steps: int = 3, folds: tuple[float, ...] = ()
-) -> TrialRecord:
-    return TrialRecord(
-        run="r", study="s", customer="c", trial=number, attempt=1, suggested=2 * number, told=2 * number + 1, config={},
-        family=family, algorithm="random", scheduler="fifo", metric="m", mode="max", state=FINISHED, reason="",
-        steps=[StepRecord(1, score)], best_step=steps, score=score, fold_scores=folds, metrics={}, study_seed=0,
-        seed=0, started=0.0, seconds=0.0, fit_seconds=0.0, suggest_seconds=0.0, worker="w", versions="v",
-    )  # fmt: skip
-
-
-def test_the_default_is_kept_unless_something_is_better_on_cross_validation() -> None:
-    assert choose([trial(0, 0.7), trial(1, 0.7), trial(2, 0.6)]).winner.trial == 0
-    assert choose([trial(0, 0.7), trial(1, 0.71)]).winner.trial == 1
-    smaller = [replace(trial(0, 0.7), mode="min"), replace(trial(1, 0.6), mode="min")]
-    assert choose(smaller).winner.trial == 1
-
-
-def test_one_standard_error_prefers_the_simpler_model_within_the_noise() -> None:
-    folds = (0.70, 0.80, 0.90)
-    assert standard_error(folds) == pytest.approx(0.1 / np.sqrt(3))
-    best = trial(5, 0.80, "xgboost", 12, folds)
-    trials = [
-        trial(0, 0.70, "ridge"),  # simplest, but more than one standard error worse
-        trial(1, 0.75, "xgboost", 20, folds),
-        trial(2, 0.75, "ridge"),
-        trial(3, 0.76, "ridge"),
-        trial(4, 0.78, "xgboost", 4, folds),
-        best,
-    ]
-    order = ["ridge", "xgboost"]
-    assert choose(trials).winner is best
-    assert choose(trials, order).winner.trial == 2
-    assert choose([each for each in trials if each.family == "xgboost"], order).winner.trial == 4
-    assert choose([trials[0], best], order).winner is best
-    assert choose([trial(0, 0.79), trial(1, 0.8)], order).winner.trial == 1, "no folds, no standard error"

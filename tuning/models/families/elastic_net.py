@@ -14,6 +14,7 @@ class ElasticNetFamily(LinearFamily):
     name = "elastic_net"
     tasks = frozenset({REGRESSION})
     standardise_target = True
+    simpler = (("alpha", "larger"), ("l1_ratio", "larger"))
 
     def build(self, config: Configuration, train: Matrix, task: Task, seed: int) -> Estimator:
         from sklearn.linear_model import ElasticNet

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 class ExtraTreesFamily(ForestFamily):
     name = "extra_trees"
+    simpler = (("max_depth", "smaller"), ("min_samples_leaf", "larger"))
 
     def build(self, params: Configuration, task: Task) -> BaseForest:
         from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor

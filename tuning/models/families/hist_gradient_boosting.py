@@ -41,6 +41,7 @@ class HistGradientBoostingFamily(SteppedFamily):
     step_length = 10
     total_steps = 10
     frozen = frozenset({"max_bins", "loss"})
+    simpler = (("max_leaf_nodes", "smaller"), ("min_samples_leaf", "larger"), ("l2_regularization", "larger"))
 
     def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
         if single_class(train, task):

@@ -17,6 +17,7 @@ BRUTE_ROWS, BRUTE_COLUMNS = 10_000, 15
 class KNeighborsFamily(EstimatorFamily):
     name = "knn"
     weighted = False
+    simpler = (("n_neighbors", "larger"),)
 
     def build(self, config: Configuration, train: Matrix, task: Task, seed: int) -> Estimator:
         from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor

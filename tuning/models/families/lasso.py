@@ -15,6 +15,7 @@ class LassoFamily(LinearFamily):
     name = "lasso"
     tasks = frozenset({REGRESSION})
     standardise_target = True
+    simpler = (("alpha", "larger"),)
 
     def build(self, config: Configuration, train: Matrix, task: Task, seed: int) -> Estimator:
         from sklearn.linear_model import Lasso

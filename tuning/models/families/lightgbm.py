@@ -43,6 +43,7 @@ class LightGBMFamily(SteppedFamily):
     step_length = 10
     total_steps = 20
     frozen = frozenset({*BINNING, "boosting", "boosting_type"})
+    simpler = (("num_leaves", "smaller"), ("min_child_samples", "larger"), ("reg_lambda", "larger"))
 
     def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Booster:
         return _boosted(train, [(self._params(config, task, seed), self.units(config, steps))])

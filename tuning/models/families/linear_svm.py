@@ -14,6 +14,7 @@ from tuning.preprocessing.task import Task
 class LinearSVMFamily(LinearFamily):
     name = "linear_svm"
     standardise_target = True
+    simpler = (("C", "smaller"),)
 
     def probabilities(self, config: Configuration) -> bool:
         return bool(config.get("probability", False))

@@ -10,6 +10,7 @@ from tuning.preprocessing.task import Task
 class LogisticFamily(EstimatorFamily):
     name = "logistic"
     tasks = CLASSIFICATION
+    simpler = (("C", "smaller"),)
 
     def build(self, config: Configuration, train: Matrix, task: Task, seed: int) -> Estimator:
         from sklearn.linear_model import LogisticRegression

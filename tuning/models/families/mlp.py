@@ -27,6 +27,7 @@ class MLPFamily(EpochFamily):
     step_length = 10
     total_steps = 20
     frozen = frozenset({"width", "depth", "hidden_layer_sizes", "solver"})
+    simpler = (("depth", "smaller"), ("width", "smaller"), ("alpha", "larger"))
 
     def build(self, config: Configuration, task: Task) -> Estimator:
         from sklearn.neural_network import MLPClassifier, MLPRegressor

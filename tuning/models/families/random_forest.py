@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 class RandomForestFamily(ForestFamily):
     name = "random_forest"
+    simpler = (("max_depth", "smaller"), ("min_samples_leaf", "larger"))
 
     def build(self, params: Configuration, task: Task) -> BaseForest:
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor

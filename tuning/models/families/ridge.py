@@ -10,6 +10,7 @@ from tuning.preprocessing.task import REGRESSION, Task
 class RidgeFamily(LinearFamily):
     name = "ridge"
     tasks = frozenset({REGRESSION})
+    simpler = (("alpha", "larger"),)
 
     def build(self, config: Configuration, train: Matrix, task: Task, seed: int) -> Estimator:
         from sklearn.linear_model import Ridge

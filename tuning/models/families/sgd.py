@@ -18,6 +18,7 @@ class SGDFamily(EpochFamily):
     step_length = 5
     total_steps = 20
     frozen = frozenset({"average", "loss"})
+    simpler = (("alpha", "larger"),)
 
     def probabilities(self, config: Configuration) -> bool:
         return config.get("loss", "log_loss") in WITH_PROBABILITIES

@@ -14,6 +14,7 @@ from tuning.preprocessing.task import Task
 
 class SVMFamily(EstimatorFamily):
     name = "svm"
+    simpler = (("C", "smaller"), ("gamma", "smaller"))
 
     def probabilities(self, config: Configuration) -> bool:
         return bool(config.get("probability", False))

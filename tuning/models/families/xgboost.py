@@ -44,6 +44,7 @@ class XGBoostFamily(SteppedFamily):
     step_length = 10
     total_steps = 20
     frozen = frozenset({"booster"})
+    simpler = (("max_depth", "smaller"), ("min_child_weight", "larger"), ("reg_lambda", "larger"))
 
     def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Booster:
         import xgboost

@@ -1,0 +1,82 @@
+"""Which trial wins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from search_spaces import presets
+from tuning import TuneRunner
+from tuning.evaluation.winner import SimpleFirst, choose, standard_error
+from tuning.models.registry import families
+from tuning.records.schema import FINISHED, StepRecord, TrialRecord
+
+
+def trial(
+    number: int, score: float | None, family: str = "ridge", steps: int = 3, folds: tuple[float, ...] = ()
+) -> TrialRecord:
+    return TrialRecord(
+        run="r", study="s", customer="c", trial=number, attempt=1, suggested=2 * number, told=2 * number + 1, config={},
+        family=family, algorithm="random", scheduler="fifo", metric="m", mode="max", state=FINISHED, reason="",
+        steps=[StepRecord(1, score)], best_step=steps, score=score, fold_scores=folds, metrics={}, study_seed=0,
+        seed=0, started=0.0, seconds=0.0, fit_seconds=0.0, suggest_seconds=0.0, worker="w", versions="v",
+    )  # fmt: skip
+
+
+def test_the_default_is_kept_unless_something_is_better_on_cross_validation() -> None:
+    assert choose([trial(0, 0.7), trial(1, 0.7), trial(2, 0.6)]).winner.trial == 0
+    assert choose([trial(0, 0.7), trial(1, 0.71)]).winner.trial == 1
+    smaller = [replace(trial(0, 0.7), mode="min"), replace(trial(1, 0.6), mode="min")]
+    assert choose(smaller).winner.trial == 1
+
+
+def test_one_standard_error_prefers_the_simpler_model_within_the_noise() -> None:
+    folds = (0.70, 0.80, 0.90)
+    assert standard_error(folds) == pytest.approx(0.1 / np.sqrt(3))
+    best = trial(5, 0.80, "xgboost", 12, folds)
+    trials = [
+        trial(0, 0.70, "ridge"),  # simplest, but more than one standard error worse
+        trial(1, 0.75, "xgboost", 20, folds),
+        trial(2, 0.75, "ridge"),
+        trial(3, 0.76, "ridge"),
+        trial(4, 0.78, "xgboost", 4, folds),
+        best,
+    ]
+    order: SimpleFirst = {"ridge": (), "xgboost": ()}
+    assert choose(trials).winner is best
+    assert choose(trials, order).winner.trial == 2
+    assert choose([each for each in trials if each.family == "xgboost"], order).winner.trial == 4
+    assert choose([trials[0], best], order).winner is best
+    assert choose([trial(0, 0.79), trial(1, 0.8)], order).winner.trial == 1, "no folds, no standard error"
+
+
+@pytest.mark.parametrize("name", sorted(families()))
+def test_of_two_equally_good_models_of_a_family_the_simpler_one_wins(name: str) -> None:
+    simpler = families()[name].simpler
+    assert {parameter for parameter, _ in simpler} & {parameter.name for parameter in presets.load(name).parameters}
+    for parameter, direction in simpler:
+        low, high = (replace(trial(number, 0.8, name), config={parameter: number + 1}) for number in range(2))
+        assert choose([low, high], {name: simpler}).winner is (high if direction == "larger" else low)
+        unlimited = replace(trial(0, 0.8, name), config={parameter: None})
+        assert choose([unlimited, high], {name: simpler}).winner is high
+
+
+def test_one_standard_error_takes_the_strongest_penalty_of_a_family_without_steps(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.normal(size=(60, 8)), columns=list("abcdefgh"))
+    frame["y"] = frame["a"] + rng.normal(size=60)
+    runner = TuneRunner(
+        data=frame, target="y", search_space="ridge", algorithm="random", scheduler="fifo", trials=8,
+        winner="one_standard_error", mlflow=False,
+    )  # fmt: skip
+    result = runner.run(str(tmp_path / "run"), progress=False, in_process=True)
+    trials = result.trial_records
+    best = max(trials, key=lambda record: record.score)
+    within = [record for record in trials if record.score >= best.score - standard_error(best.fold_scores)]
+    (study,) = result.study_records
+    assert study.config["alpha"] == max(record.config["alpha"] for record in within)
+    assert study.trial != min(record.trial for record in within)
