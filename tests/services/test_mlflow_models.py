@@ -105,6 +105,7 @@ def test_every_family_predicts_what_ours_predicts(mlflow_database: str, tmp_path
                 assert [output.model_id for output in run.outputs.model_outputs] == [found.model_id]
                 assert {metric.key for metric in found.metrics} >= {"cv_score", "test_score"}
                 assert found.params["family"] == ours.family
+                assert found.tags["tuning.final_fit"] == "search"
     finally:
         mlflow.set_tracking_uri(previous)
     files = [path.name for path in Path(directory.path("mlruns")).rglob("*") if path.is_file()]

@@ -127,6 +127,11 @@ class Definition(Options):
         description="Which trial wins: the `best` by cross-validation, or the simplest within one standard error "
         "of the best.",
     )
+    final_fit: Literal["all", "search"] = Field(
+        "all",
+        description="Which rows the saved model is fitted on, after its test score is known: `all`, the hold-out "
+        "included, or those of the `search`. The test score is always that of the model of the search rows.",
+    )
     models: tuple[ModelEntry, ...] = Field(
         (),
         description="Model families and estimators of your own to search (docs/models.md). By default they come "

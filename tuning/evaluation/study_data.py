@@ -84,11 +84,16 @@ class StudyData:
         return self._folds[key]
 
     def whole(self, family: Family) -> tuple[Encoder, Matrix, Matrix]:
-        """(encoder, search rows, hold-out rows) for the final fit."""
+        """(encoder, search rows, hold-out rows) for the test score."""
         key = family.preprocessing
         if key not in self._whole:
             self._whole[key] = self._encoded(key, self.split.search, self.split.test)
         return self._whole[key]
+
+    def everything(self, family: Family) -> tuple[Encoder, Matrix]:
+        """(encoder, all rows) for the model that is kept."""
+        rows = np.arange(len(self.y))
+        return self._encoded(family.preprocessing, rows, rows[:0])[:2]
 
     def _encoded(self, key: tuple[str, bool], train: np.ndarray, other: np.ndarray) -> tuple[Encoder, Matrix, Matrix]:
         """Rows to learn from and rows to score, encoded with what the former teach."""

@@ -10,13 +10,13 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from tuning.evaluation.metrics import Metric, score_range
 from tuning.evaluation.study_data import StudyData
-from tuning.models.base import Simpler, Stage, SteppedFamily
-from tuning.models.customer_model import CustomerModel
+from tuning.models.base import Matrix, Model, Simpler, Stage, SteppedFamily
+from tuning.models.customer_model import ALL_ROWS, CustomerModel
 from tuning.records.schema import FAILED, FINISHED, STOPPED, Config, TrialRecord
 from tuning.seeds import trial_seed
 
@@ -103,15 +103,15 @@ def conclude(
     customer: str,
     simple_first: SimpleFirst | None = None,
 ) -> StudyOutcome:
-    """Choose (see `choose`), refit on all rows of the search, score on the hold-out."""
+    """Choose (see `choose`), refit on the search rows, score on the hold-out; `fitted_on_all` is for afterwards."""
     outcome = choose(records, simple_first)
     if outcome.winner is None:
         return outcome
-    model, test_score, note = _refit(outcome.winner, data, metric, customer)
+    model, test_score, note = _scored(outcome.winner, data, metric, customer)
     default_score: float | None = None
     if outcome.default is not None:
         same = outcome.default.trial == outcome.winner.trial
-        default_score = test_score if same else _refit(outcome.default, data, metric, customer)[1]
+        default_score = test_score if same else _scored(outcome.default, data, metric, customer)[1]
     notes = (note, _refit_note(outcome.winner), _leak_note(outcome, data, metric), *data.notes)
     return StudyOutcome(
         outcome.winner,
@@ -123,15 +123,31 @@ def conclude(
     )
 
 
-def _refit(
+def fitted_on_all(outcome: StudyOutcome, data: StudyData) -> StudyOutcome:
+    """The outcome with the winner's model fitted once more, on the hold-out rows too. Its scores stay as they are: they
+    come from the model that had not seen those rows."""
+    if outcome.winner is None or outcome.model is None:
+        return outcome
+    encoder, rows = data.everything(data.family(outcome.winner.family))
+    model = replace(outcome.model, encoder=encoder, fitted=_fit(outcome.winner, data, rows), final_fit=ALL_ROWS)
+    return replace(outcome, model=model)
+
+
+def _fit(record: TrialRecord, data: StudyData, rows: Matrix) -> Model:
+    """A trial's model up to its best step."""
+    family = data.family(record.family)
+    if isinstance(family, SteppedFamily) and (stages := stages_of(record)):
+        return family.fit_stages(stages, rows, data.task)
+    return family.fit(parameters(record.config), rows, data.task, record.seed, steps=record.best_step)
+
+
+def _scored(
     record: TrialRecord, data: StudyData, metric: Metric, customer: str
 ) -> tuple[CustomerModel, float | None, str | None]:
+    """A trial's model of the search rows, its score on the hold-out rows, and why there is none."""
     family = data.family(record.family)
     encoder, rows, unseen = data.whole(family)
-    if isinstance(family, SteppedFamily) and (stages := stages_of(record)):
-        fitted = family.fit_stages(stages, rows, data.task)
-    else:
-        fitted = family.fit(parameters(record.config), rows, data.task, record.seed, steps=record.best_step)
+    fitted = _fit(record, data, rows)
     own = data.own.get(record.family)
     columns = data.columns_of(family)
     model = CustomerModel(

@@ -16,9 +16,10 @@ import numpy as np
 
 from tuning.errors import CustomerError, StorageError, StudyError
 from tuning.evaluation.study_data import StudyData
-from tuning.evaluation.winner import StudyOutcome, choose, conclude
+from tuning.evaluation.winner import StudyOutcome, choose, conclude, fitted_on_all
 from tuning.execution.context import TrialData, WorkerContext, stopping_rules
 from tuning.execution.limits import within
+from tuning.models.customer_model import ALL_ROWS
 from tuning.records.schema import FAILED, NO_MODEL, OK, STOPPED, Record, StudyRecord, TrialRecord
 from tuning.steps import Step
 from tuning.storage.names import slug
@@ -40,7 +41,7 @@ class Hooks:
         """A trial's training begins."""
 
     def concluding(self) -> None:
-        """The winner is refitted."""
+        """The winner is refitted: once for its test score, and once more for the model that is kept."""
 
     def saving(self) -> None:
         """What follows is not the customer's doing: models and records are written."""
@@ -133,16 +134,19 @@ class _Ending:
 
     def conclude(self) -> None:
         """Choose the winner, refit and save it."""
-        context, study = self.context, self.study
+        context, study, definition = self.context, self.study, self.context.spec.definition
         self.watch.concluding()
         simple_first = context.simple_first(study)
         if isinstance(self.data, StudyData):
             metric = context.customers.metric(self.data)
             self._outcome = conclude(self.records, self.data, metric, study.customer.id, simple_first)
+            if definition.save_models and definition.final_fit == ALL_ROWS:
+                self.watch.concluding()
+                self._outcome = fitted_on_all(self._outcome, self.data)
         else:
             self._outcome = choose(self.records, simple_first)
         self.watch.saving()
-        if self._outcome.model is not None and context.spec.definition.save_models:
+        if self._outcome.model is not None and definition.save_models:
             path = f"models/{slug(study.id)}/{uuid4().hex[:8]}"  # never that of another attempt, which it may outlive
             self._saved = (path, self._outcome.model.save(context.background, path))
         if self.ended_by:
@@ -215,6 +219,7 @@ def study_record(
         fit_seconds=clock.cpu,
         model_path=saved[0],
         model_sha256=saved[1],
+        final_fit=outcome.model.final_fit if outcome.model is not None and saved[0] else None,
         worker=worker_name(),
         versions=versions(),
         error=error,

@@ -29,6 +29,8 @@ from tuning.preprocessing.task import Prediction, Task
 from tuning.storage.run_directory import RunDirectory
 
 FORMAT = 1
+#: Which rows a model was fitted on.
+ALL_ROWS, SEARCH_ROWS = "all", "search"
 #: What `model.json` holds.
 Description: TypeAlias = dict[str, Any]
 
@@ -53,6 +55,7 @@ class CustomerModel:
         own: the family, where it is one of the user's own models.
         example: a few rows of what it takes; None for a model saved before there were any.
         preparation: what the user's `prepare` makes of rows before the columns are looked for; None without one.
+        final_fit: which rows it was fitted on: "all", or "search" for those without the hold-out.
     """
 
     customer: str
@@ -64,6 +67,7 @@ class CustomerModel:
     own: Family | None = None
     example: pd.DataFrame | None = None
     preparation: Preparation | None = None
+    final_fit: str = SEARCH_ROWS
 
     @property
     def text(self) -> list[str]:
@@ -122,6 +126,7 @@ class CustomerModel:
             "encoder": self.encoder.to_dict(),
             "example": _example_json(self.example),
             "prepare": _preparation_json(self.preparation),
+            "final_fit": self.final_fit,
             "model": name,
             "sha256": {file: hashlib.sha256(data).hexdigest() for file, data in files.items()},
         }
@@ -162,6 +167,7 @@ def load_model(
         own=own,
         example=example,
         preparation=_preparation(description.get("prepare"), example),
+        final_fit=description.get("final_fit", SEARCH_ROWS),
     )
 
 

@@ -150,6 +150,7 @@ class StudyRecord:
     error: str | None = None
     notes: str | None = None
     positive: str | None = None
+    final_fit: str | None = None
 
     @property
     def key(self) -> tuple[str]:

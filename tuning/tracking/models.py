@@ -22,6 +22,7 @@ SCORES = ("cv_score", "test_score", "default_test_score", "gain")
 PAGE = 50
 NOT_FOUND = 404
 DIGEST_TAG = f"{PREFIX}model_sha256"
+FINAL_FIT_TAG = f"{PREFIX}final_fit"
 
 
 def has_model(record: StudyRecord) -> bool:
@@ -120,6 +121,7 @@ class ModelLogger:
             RUN_TAG: self.search.run,
             CUSTOMER_TAG: record.customer,
             DIGEST_TAG: str(record.model_sha256),
+            FINAL_FIT_TAG: record.final_fit or "search",  # as before there was a choice
         }
 
     def _fetch(self, source: str, target: Path) -> None:

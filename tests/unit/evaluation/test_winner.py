@@ -1,4 +1,4 @@
-"""Which trial wins."""
+"""Which trial wins, and which rows its model knows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.neighbors import KNeighborsRegressor
 
 from search_spaces import presets
 from tuning import TuneRunner
@@ -68,7 +69,7 @@ def test_of_two_equally_good_models_of_a_family_the_simpler_one_wins(name: str) 
 def test_one_standard_error_takes_the_strongest_penalty_of_a_family_without_steps(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(rng.normal(size=(60, 8)), columns=list("abcdefgh"))
-    frame["y"] = frame["a"] + rng.normal(size=60)
+    frame["y"] = frame["a"] + rng.normal(scale=3.0, size=60)
     runner = TuneRunner(
         data=frame, target="y", search_space="ridge", algorithm="random", scheduler="fifo", trials=8,
         winner="one_standard_error", mlflow=False,
@@ -80,3 +81,28 @@ def test_one_standard_error_takes_the_strongest_penalty_of_a_family_without_step
     (study,) = result.study_records
     assert study.config["alpha"] == max(record.config["alpha"] for record in within)
     assert study.trial != min(record.trial for record in within)
+
+
+@pytest.mark.parametrize("split", [{}, {"type": "time", "column": "day"}], ids=["random", "time"])
+def test_the_saved_model_knows_the_hold_out_rows_and_the_scored_one_did_not(
+    split: dict[str, str], tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=50), "day": pd.date_range("2024-01-01", periods=50)})
+    frame["y"] = rng.normal(size=50)
+    known, scores = {}, {}
+    for final_fit in ("all", "search"):
+        runner = TuneRunner(
+            data=frame, target="y", models=[KNeighborsRegressor(1)], split=split, final_fit=final_fit, mlflow=False
+        )
+        result = runner.run(str(tmp_path / final_fit), progress=False, in_process=True)
+        (study,) = result.study_records
+        model = result.model("search")
+        assert model.final_fit == study.final_fit == final_fit
+        scores[final_fit] = study.test_score
+        known[final_fit] = model.predict(frame) == frame["y"].to_numpy()
+    assert known["all"].all()
+    assert known["search"].sum() == 40
+    if split:
+        assert not known["search"][40:].any()
+    assert scores["all"] == scores["search"] < 0.5
