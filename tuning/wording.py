@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import itertools
+import re
 import traceback
 from collections.abc import Collection, Iterable, Iterator
 from shlex import quote
@@ -31,6 +32,13 @@ def separator_hint(columns: Collection[object]) -> str:
     first = str(next(iter(columns), ""))
     found = [sep for sep in (";", "\t", "|", ",") if sep in first] if len(columns) == 1 else []
     return f" The fields seem to be separated by {found[0]!r}: set `csv: {{sep: {found[0]!r}}}`." if found else ""
+
+
+def natural_order(name: str) -> tuple[list[tuple[int, str]], str]:
+    """What to sort names by so that "zone-2" comes before "zone-10"."""
+    parts = re.split(r"([0-9]+)", name)  # text and digits in turn, beginning with text
+    digits = [part.lstrip("0") for part in parts]
+    return [(len(digits[at]), digits[at]) if at % 2 else (0, part) for at, part in enumerate(parts)], name
 
 
 def shorten(text: str, most: int = 80) -> str:

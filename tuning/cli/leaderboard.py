@@ -13,13 +13,23 @@ from tuning.runs.results import RunResult
 
 @click.command()
 @click.argument("run_dir", metavar="RUN")
+@click.option(
+    "--sort",
+    type=click.Choice(["customer", "gain", "seconds"]),
+    default="customer",
+    show_default=True,
+    help="By id, by the gain over the default (largest first), or by the time taken (longest first).",
+)
 @output_option
-def leaderboard(run_dir: str, output: str) -> None:
-    """Print the leaderboard of the run in folder RUN: one row per customer."""
+def leaderboard(run_dir: str, sort: str, output: str) -> None:
+    """Print the leaderboard of the run in folder RUN: one row per customer.
+
+    By default the customers with a model come first, in the order of their ids.
+    """
     result = RunResult(run_dir)
     if frozen_definition(result.directory).compare is not None:
         raise PlanError(
             f"{result.directory.shown} compares algorithms, so it has no leaderboard of models. "
             f"Its report: tuning compare --from-run {result.directory.shown}"
         )
-    show_leaderboard(result, output)
+    show_leaderboard(result, output, sort)

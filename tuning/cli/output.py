@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
-import pandas as pd
 
 from tuning.cli import exit_codes
 from tuning.runs.plan_file import frozen_definition
-from tuning.runs.results import RunResult
+from tuning.runs.results import LEADERBOARD, Row, RunResult
 from tuning.tracking.settings import how_to_look, tracking_uri_of
 from tuning.wording import shorten
 
@@ -32,7 +33,7 @@ def show_finished(result: RunResult, output: str) -> int:
         click.echo(json.dumps(counts))
     else:
         show_leaderboard(result, output)
-        click.echo("\n".join(["", *_outcome(counts), *_where(result, ("records", "models"))]), err=True)
+        click.echo("\n".join(["", *_outcome(result, counts), *_where(result, ("records", "models"))]), err=True)
     return exit_codes.of_models(counts["customers"], counts["succeeded"])
 
 
@@ -63,41 +64,90 @@ def explain(result: RunResult) -> None:
         click.echo(f"customer {customer!r}: {reason}\n{error}", err=True)
 
 
-def show_leaderboard(result: RunResult, output: str) -> None:
-    """Print a leaderboard."""
-    board = result.leaderboard()
+def show_leaderboard(result: RunResult, output: str, sort: str = "customer") -> None:
+    """Print a leaderboard. sort: as of `RunResult.leaderboard`."""
     if output == "csv":
-        click.echo(board.to_csv(index=False), nl=False)
+        click.echo(result.leaderboard(sort).to_csv(index=False), nl=False)
     elif output == "json":
-        click.echo(board.to_json(orient="records", force_ascii=False))
+        rows = [{name: _plain(value) for name, value in row.items()} for row in result.rows(sort)]
+        click.echo(json.dumps(rows, ensure_ascii=False))
     else:
-        click.echo(table(board))
+        click.echo(table(result.rows(sort), _window()))
 
 
-def table(board: pd.DataFrame) -> str:
-    """A leaderboard for a terminal: one line per customer, with the parameters or the reason why there is no model."""
-    shown = board[["customer", "status", "model", "cv_score", "test_score"]].copy()
-    shown["default"], shown["gain"], shown["trials"] = board["default_test_score"], board["gain"], board["trials"]
-    for name in ("cv_score", "test_score", "default", "gain"):
-        shown[name] = shown[name].map(lambda value: "" if value != value or value is None else f"{value:.4g}")
-    shown["customer"] = shown["customer"].map(lambda value: _cut(value, 30))
-    shown["parameters or reason"] = [
-        _cut(params if isinstance(params, str) and params else reason, 70)
-        for params, reason in zip(board["params"], board["reason"], strict=True)
+LAST = "parameters or reason"
+LEFT = {"customer", "status", "model", LAST}
+LAST_WIDTH, LAST_LEAST = 70, 20
+#: What a narrow window does without, in this order.
+SPARED = ("trials", "default", "status", "model")
+
+
+def table(rows: Sequence[Row], width: int | None = None) -> str:
+    """A leaderboard for a terminal: the metric, then a line per customer with its parameters, or why it has no model.
+
+    rows: `RunResult.rows`. width: characters that fit into a line; None is no limit.
+    """
+    lines = [_line(row) for row in rows]
+    names = [*_line(dict.fromkeys(LEADERBOARD))]
+    widths = {name: max(len(name), *(len(line[name]) for line in lines), 0) for name in names}
+    if width is None:
+        widths[LAST] = min(widths[LAST], LAST_WIDTH)
+    else:
+        spared = iter(SPARED)
+        while sum(widths[name] + 2 for name in names if name != LAST) + LAST_LEAST > width:
+            if (name := next(spared, None)) is None:
+                break
+            names.remove(name)
+        others = sum(widths[name] + 2 for name in names if name != LAST)
+        widths[LAST] = min(widths[LAST], max(LAST_LEAST, width - others))
+    text = [
+        "  ".join(
+            f"{shorten(line[name], widths[name]):{'<' if name in LEFT else '>'}{widths[name]}}" for name in names
+        ).rstrip()
+        for line in [{name: name for name in names}, *lines]
     ]
-    shown = shown.astype(object).fillna("").astype(str)
-    widths = {name: max(len(name), *shown[name].map(len), 0) for name in shown}
-    left = {"customer", "status", "model", "parameters or reason"}
-    rows = [dict(zip(shown, shown, strict=True)), *shown.to_dict("records")]
-    return "\n".join(
-        "  ".join(f"{row[name]:{'<' if name in left else '>'}{width}}" for name, width in widths.items()).rstrip()
-        for row in rows
-    )
+    heading = f"{rows[0]['metric']}, {_BETTER[str(rows[0]['mode'])]} is better" if rows else ""
+    return "\n".join(line if width is None else shorten(line, width) for line in [heading, *text])
 
 
-def _cut(value: object, width: int) -> str:
-    missing = value is None or value != value
-    return "" if missing else shorten(" ".join(str(value).split()), width)
+_BETTER = {"max": "larger", "min": "smaller"}
+
+
+def _line(row: Row) -> dict[str, str]:
+    """What a line of the table shows, by column."""
+    figures = {"cv_score": "cv_score", "test_score": "test_score", "default": "default_test_score", "gain": "gain"}
+    words = {name: _one_line(row[name]) for name in ("customer", "status", "model")}
+    params = row["params"]
+    return {
+        **{name: shorten(text, 30) for name, text in words.items()},
+        **{name: _figure(row[column]) for name, column in figures.items()},
+        "trials": _one_line(row["trials"]),
+        LAST: params_text(params) if isinstance(params, dict) and params else _one_line(row["reason"]),
+    }
+
+
+def params_text(params: Mapping[str, object]) -> str:
+    """A configuration as a short line, its numbers rounded."""
+    values = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in params.items()}
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def _figure(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) and math.isfinite(value) else ""
+
+
+def _one_line(value: object) -> str:
+    return "" if value is None else " ".join(str(value).split())
+
+
+def _plain(value: object) -> object:
+    """A value as JSON knows it, which has no NaN."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _window() -> int | None:
+    """Characters in a line of the terminal; None where nobody looks, such as in a pipe."""
+    return shutil.get_terminal_size((0, 0)).columns or None
 
 
 def _against_default(counts: Counts) -> list[str]:
@@ -128,12 +178,22 @@ def _positive(counts: Counts) -> list[str]:
     return [f"positive     {counts['positive']!r}, the class that probability, precision and recall are about{more}"]
 
 
-def _outcome(counts: Counts) -> list[str]:
+def _notes(counts: Counts) -> list[str]:
+    if not counts["with_notes"]:
+        return []
+    return [
+        f"{counts['with_notes']} of {counts['customers']} rows have notes, such as columns that were left out or why a "
+        "score is missing: tuning leaderboard --output csv."
+    ]
+
+
+def _outcome(result: RunResult, counts: Counts) -> list[str]:
     without = f", {counts['without_model']} without (the reason is in their row)" if counts["without_model"] else ""
     return [
-        f"{counts['succeeded']} of {counts['customers']} customers have a model{without}; {counts['trials']} trials.",
+        f"{result.outcome(counts)}{without}; {counts['trials']} trials.",
         *_against_default(counts),
         *_too_good(counts),
+        *_notes(counts),
         *_positive(counts),
     ]
 

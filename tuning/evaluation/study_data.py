@@ -218,6 +218,8 @@ def prepare_data(
         raise CustomerError(f"no usable feature: {'; '.join(left_out[:5]) or 'there is no other column'}.")
     if any(family.encoding == FRAME for family in (own or {}).values()):
         raw = replace(raw, frame=frame[names])
+    labels = _label_notes(found, positive, class_weight)
+    notes = (note, *labels, _left_out(left_out), *usable.notes, _fewer(len(split.folds), folds))
     return StudyData(
         task=found,
         columns=columns,
@@ -226,9 +228,7 @@ def prepare_data(
         split=split,
         weight=None if weight is None else read_weights(frame[weight]),
         class_weight=class_weight,
-        notes=tuple(
-            filter(None, (note, *_label_notes(found, positive, class_weight), _left_out(left_out), *usable.notes))
-        ),
+        notes=tuple(filter(None, notes)),
         own=own or {},
         example=frame[:EXAMPLE_ROWS][[column.name for column in columns]],
     )
@@ -246,6 +246,10 @@ def _label_notes(task: Task, positive: Label | None, weights: ClassWeights | Non
         absent = [label for label in weights if find_label(label, task.classes) is None]
         if absent:
             yield f"class_weight names {name_list(absent)}, which this customer does not have"
+
+
+def _fewer(found: int, wanted: int) -> str:
+    return f"{found} folds in place of {wanted}, for lack of rows, groups or moments" if found < wanted else ""
 
 
 def keep_scorable_folds(data: StudyData, metric: Metric) -> StudyData:

@@ -108,11 +108,18 @@ def conclude(
     if outcome.winner is None:
         return outcome
     model, test_score, note = _scored(outcome.winner, data, metric, customer)
-    default_score: float | None = None
-    if outcome.default is not None:
-        same = outcome.default.trial == outcome.winner.trial
-        default_score = test_score if same else _scored(outcome.default, data, metric, customer)[1]
-    notes = (note, _refit_note(outcome.winner), _leak_note(outcome, data, metric), *data.notes)
+    default_score, default_note = None, _why_no_default(records)
+    if outcome.default is not None and outcome.default.trial == outcome.winner.trial:
+        default_score = test_score
+    elif outcome.default is not None:
+        _, default_score, default_note = _scored(outcome.default, data, metric, customer)
+    notes = (
+        note,
+        default_note if default_note != note else None,
+        _refit_note(outcome.winner),
+        _leak_note(outcome, data, metric),
+        *data.notes,
+    )
     return StudyOutcome(
         outcome.winner,
         outcome.default,
@@ -150,8 +157,9 @@ def _scored(
     fitted = _fit(record, data, rows)
     own = data.own.get(record.family)
     columns = data.columns_of(family)
+    config = family.at_step(record.config, record.best_step or len(record.steps))
     model = CustomerModel(
-        customer, family.name, data.task, columns, encoder, fitted, own, data.example, data.preparation
+        customer, family.name, data.task, columns, encoder, fitted, own, data.example, data.preparation, config
     )
     score: float | None = None
     note = None
@@ -207,6 +215,13 @@ def parameters(config: Config) -> dict[str, Any]:
     return {name: value for name, value in config.items() if name != "model"}
 
 
+def _why_no_default(records: Sequence[TrialRecord]) -> str | None:
+    default = next((record for record in records if record.trial == 0), None)
+    if default is None or default.state == FINISHED:
+        return None
+    return f"there is no gain: the default configuration (trial 0) {default.state}: {default.reason}"
+
+
 def _why_none(records: Sequence[TrialRecord]) -> str:
     if not records:
         return "no trial was run."
@@ -215,14 +230,3 @@ def _why_none(records: Sequence[TrialRecord]) -> str:
     reasons = Counter(record.reason for record in records if record.state == FAILED)
     most = f"; most often: {reasons.most_common(1)[0][0]}" if reasons else ""
     return f"none of {len(records)} trials finished ({', '.join(parts)}){most}"
-
-
-def params_text(config: Config | None) -> str:
-    """A configuration as a short line for tables."""
-    if config is None:
-        return ""
-    return ", ".join(
-        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in config.items()
-        if name != "model"
-    )

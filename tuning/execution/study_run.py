@@ -102,7 +102,13 @@ def conclude_study(
         if failure is not None:
             raise StudyError(failure)
         ending.conclude()
-    return ending.record()
+    record = ending.record()
+    return replace(
+        record,
+        started=min([record.started, *(trial.started for trial in records)]),
+        seconds=record.seconds + sum(trial.seconds for trial in records),
+        fit_seconds=record.fit_seconds + sum(trial.fit_seconds for trial in records),
+    )
 
 
 class _Ending:
@@ -156,12 +162,15 @@ class _Ending:
 
     def record(self) -> StudyRecord:
         """The study's record."""
+        outcome = self._outcome
+        if outcome.winner is None and isinstance(self.data, StudyData):
+            outcome = replace(outcome, notes="; ".join(filter(None, (outcome.notes, *self.data.notes))) or None)
         return study_record(
             self.context,
             self.study,
             self.records,
             self._status,
-            self._outcome,
+            outcome,
             self.clock,
             data=self.data,
             saved=self._saved,

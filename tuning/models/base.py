@@ -111,6 +111,10 @@ class Family(ABC):
         """Whether a classifier with this configuration has probabilities (log loss needs them)."""
         return True
 
+    def at_step(self, config: Configuration, steps: int) -> Configuration:
+        """The configuration that says by itself what a refit up to a step gives."""
+        return config
+
     @abstractmethod
     def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
         """A fitted model; `steps` is the number of steps for stepped families (None: the whole budget)."""
@@ -166,6 +170,9 @@ class SteppedFamily(Family):
         """Rounds, trees or epochs after `steps` steps (None: of a full trial)."""
         full = int(config.get(self.length, self.total_steps * self.step_length))
         return full if steps is None else min(full, steps * self.step_length)
+
+    def at_step(self, config: Configuration, steps: int) -> Configuration:
+        return {**config, self.length: self.units(config, steps)}
 
     def steps(self, config: Configuration) -> int:
         """Steps of a full trial with this configuration; the last one may be shorter."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from tuning.errors import RunError
-from tuning.models.base import FRAME, Family, Matrix, Model
+from tuning.models.base import FRAME, Configuration, Family, Matrix, Model
 from tuning.models.own import OwnFamily
 from tuning.models.preparation import Preparation
 from tuning.models.registry import family as find_family
@@ -55,6 +55,8 @@ class CustomerModel:
         own: the family, where it is one of the user's own models.
         example: a few rows of what it takes; None for a model saved before there were any.
         preparation: what the user's `prepare` makes of rows before the columns are looked for; None without one.
+        best_config: the winning configuration, with the number of trees, rounds or epochs that count; empty for a model
+            saved before it was kept.
         final_fit: which rows it was fitted on: "all", or "search" for those without the hold-out.
     """
 
@@ -67,6 +69,7 @@ class CustomerModel:
     own: Family | None = None
     example: pd.DataFrame | None = None
     preparation: Preparation | None = None
+    best_config: Configuration = field(default_factory=dict)
     final_fit: str = SEARCH_ROWS
 
     @property
@@ -126,6 +129,7 @@ class CustomerModel:
             "encoder": self.encoder.to_dict(),
             "example": _example_json(self.example),
             "prepare": _preparation_json(self.preparation),
+            "best_config": dict(self.best_config),
             "final_fit": self.final_fit,
             "model": name,
             "sha256": {file: hashlib.sha256(data).hexdigest() for file, data in files.items()},
@@ -167,6 +171,7 @@ def load_model(
         own=own,
         example=example,
         preparation=_preparation(description.get("prepare"), example),
+        best_config=description.get("best_config", {}),
         final_fit=description.get("final_fit", SEARCH_ROWS),
     )
 

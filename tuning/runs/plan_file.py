@@ -83,12 +83,16 @@ class PlannedNames:
     Attributes:
         run: the run's name.
         metric: the metric's name.
+        mode: its better direction.
+        of_objective: whether a user's function is tuned instead of models.
         studies: customers by the id of each study that the term's owner had to run.
         ended: the same for studies that had ended under earlier owners.
     """
 
     run: str
     metric: str
+    mode: str
+    of_objective: bool
     studies: Mapping[str, str]
     ended: Mapping[str, str]
 
@@ -215,7 +219,14 @@ def read_names(directory: RunDirectory, term: Term) -> PlannedNames:
     header, tables = _read(directory, term, columns=["study", "customer"])
     pairs = [dict(zip(table["study"].to_pylist(), table["customer"].to_pylist(), strict=True)) for table in tables]
     shards = header.get("shards", 0)
-    return PlannedNames(header["run"], header["metric"], _joined(pairs[:shards]), _joined(pairs[shards:]))
+    return PlannedNames(
+        run=header["run"],
+        metric=header["metric"],
+        mode=header["mode"],
+        of_objective=header["task"] is None,
+        studies=_joined(pairs[:shards]),
+        ended=_joined(pairs[shards:]),
+    )
 
 
 def _joined(pairs: Sequence[Mapping[str, str]]) -> dict[str, str]:

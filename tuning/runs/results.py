@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tuning.errors import NoModelError, RunError, UnknownCustomerError
-from tuning.evaluation.winner import is_too_good, params_text
+from tuning.evaluation.study_data import MODEL
+from tuning.evaluation.winner import is_too_good
+from tuning.models.registry import families
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import newest_term
 from tuning.records.parts import accepted, read_studies, read_trials
-from tuning.records.schema import FINISHED, NO_MODEL, OK, STUDY_STATUSES, StudyRecord, TrialRecord
-from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names
+from tuning.records.schema import (
+    FINISHED,
+    NO_MODEL,
+    OK,
+    STUDY_STATUSES,
+    Config,
+    StudyRecord,
+    TrialRecord,
+    canonical,
+)
+from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan
 from tuning.storage.run_directory import RunDirectory
-from tuning.wording import did_you_mean
+from tuning.wording import did_you_mean, natural_order
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +41,7 @@ LEADERBOARD = (
     "reason",
     "model",
     "metric",
+    "mode",
     "positive",
     "cv_score",
     "test_score",
@@ -36,8 +50,15 @@ LEADERBOARD = (
     "trials",
     "seconds",
     "params",
+    "notes",
     "model_path",
 )
+#: One customer's row of the leaderboard, by column.
+Row: TypeAlias = dict[str, object]
+_NO_MODELS = {
+    False: "models were not saved (save_models: false)",
+    True: "an objective was tuned; result.best_config() is what won",
+}
 PENDING = "not finished yet: resume the run"
 USED_UP = "not finished: the time budget (limits.run_seconds: {limit:g}) is spent; resume with a larger one"
 
@@ -59,8 +80,7 @@ class RunResult:
     def __repr__(self) -> str:
         counts = self.summary()
         left = f"unfinished, {self.unfinished} studies left; " if self.unfinished else ""
-        have = f"{counts['succeeded']} of {counts['customers']} customers have a model"
-        return f"RunResult({counts['run']!r}: {left}{have})"
+        return f"RunResult({counts['run']!r}: {left}{self.outcome(counts)})"
 
     def _repr_html_(self) -> str:
         return f"<p>{self!r}</p>{self.leaderboard().head(20).to_html(index=False, na_rep='')}"
@@ -95,8 +115,7 @@ class RunResult:
     def pending(self) -> str:
         """Why studies have no record yet."""
         limit = frozen_definition(self.directory, self.term).limits.run_seconds
-        spent = self.term.seconds + last_heartbeat(self.directory, self.term).seconds
-        return PENDING if limit is None or spent < limit else USED_UP.format(limit=limit)
+        return PENDING if limit is None or self._wall < limit else USED_UP.format(limit=limit)
 
     def trials(self) -> pd.DataFrame:
         """One row per recorded trial, with the configuration in columns named `config.…`."""
@@ -127,22 +146,27 @@ class RunResult:
             entries += [{"config": config, "customer": customer} for config in configs]
         return entries
 
-    def leaderboard(self) -> pd.DataFrame:
-        """One row per customer, best first; every customer of the plan is there exactly once.
+    def leaderboard(self, sort: str = "customer") -> pd.DataFrame:
+        """One row per customer; every customer of the plan is there exactly once.
 
-        Of several studies of a customer the one with the best cross-validation score stands for it.
+        Of several studies of a customer the one with the best cross-validation score stands for it. `params` is the
+        winner's configuration (`best_config`) as JSON.
+
+        sort: "customer", those with a model first, by id, 2 before 10; "gain", the largest first; "seconds", the
+        longest first.
         """
         import pandas as pd
 
-        rows = [self._row(customer, records) for customer, records in self._by_customer.items()]
-        frame = pd.DataFrame(rows, columns=list(LEADERBOARD))
-        order = frame["status"].map(STUDY_STATUSES.index)
-        return (
-            frame.assign(_order=order)
-            .sort_values(["_order", "customer"], kind="stable")
-            .drop(columns="_order")
-            .reset_index(drop=True)
-        )
+        rows = [{**row, "params": _json(row["params"])} for row in self.rows(sort)]
+        return pd.DataFrame(rows, columns=list(LEADERBOARD))
+
+    def rows(self, sort: str = "customer") -> list[Row]:
+        """The leaderboard as plain values, `params` as a mapping; `ValueError` for an unknown order."""
+        if sort not in _ORDERS:
+            raise ValueError(f"sort: {sort!r} is not one of {', '.join(_ORDERS)}.")
+        found = sorted(self._by_customer.items(), key=lambda item: natural_order(item[0]))
+        found.sort(key=lambda item: _ORDERS[sort](item[1]))
+        return [self._row(customer, records) for customer, records in found]
 
     @cached_property
     def _by_customer(self) -> dict[str, list[StudyRecord]]:
@@ -153,23 +177,26 @@ class RunResult:
             by_customer.setdefault(record.customer, []).append(record)
         return by_customer
 
-    def _row(self, customer: str, records: list[StudyRecord]) -> dict[str, Any]:
+    def _row(self, customer: str, records: list[StudyRecord]) -> Row:
         best = best_study(records)
         if best is None:
-            metric = self._plan.metric
             return {
+                **dict.fromkeys(LEADERBOARD),
                 "customer": customer,
                 "status": NO_MODEL,
                 "reason": self.pending,
-                "metric": metric,
+                "metric": self._plan.metric,
+                "mode": self._plan.mode,
                 "trials": self._of_unfinished[customer],
             }
+        config = exact_config(best)
         return {
             "customer": customer,
             "status": best.status,
             "reason": best.reason,
             "model": best.family,
             "metric": best.metric,
+            "mode": best.mode,
             "positive": best.positive,
             "cv_score": best.cv_score,
             "test_score": best.test_score,
@@ -177,7 +204,8 @@ class RunResult:
             "gain": best.gain,
             "trials": sum(record.trials for record in records),
             "seconds": round(sum(record.seconds for record in records), 3),
-            "params": params_text(best.config),
+            "params": None if config is None else {name: config[name] for name in config if name != MODEL},
+            "notes": best.notes,
             "model_path": best.model_path,
         }
 
@@ -201,9 +229,25 @@ class RunResult:
             "too_good": sum(record is not None and _is_too_good(record) for record in best),
             "positive": max(positive, key=lambda label: positive[label], default=None),
             "other_positive": sum(positive.values()) - max(positive.values(), default=0),
+            "with_notes": sum(bool(record is not None and record.notes) for record in best),
             "trials": sum(record.trials for record in self.study_records) + sum(unfinished),
-            "seconds": round(sum(record.seconds for record in self.study_records), 3),
+            "wall_seconds": round(self._wall, 3),
+            "fit_seconds": round(sum(record.fit_seconds for record in self.study_records), 3),
         }
+
+    def outcome(self, counts: Mapping[str, Any] | None = None) -> str:
+        """The run in part of a sentence: how many customers have a model, or how many studies of an objective a winner.
+
+        counts: `summary()`, where it is there already.
+        """
+        counts = counts or self.summary()
+        what = "studies have a winner" if self._plan.of_objective else "customers have a model"
+        return f"{counts['succeeded']} of {counts['customers']} {what}"
+
+    @property
+    def _wall(self) -> float:
+        """Seconds that the owners of the run have worked."""
+        return self.term.seconds + last_heartbeat(self.directory, self.term).seconds
 
     @cached_property
     def planned(self) -> dict[str, str]:
@@ -221,21 +265,74 @@ class RunResult:
         """How many of them there are."""
         return len(self.unfinished_studies)
 
-    def model(self, customer: str, *, allow_pickle: bool = False) -> CustomerModel:
+    def best_config(self, customer: str | None = None) -> Config:
+        """The configuration that won, exactly: of models with the number of trees, rounds or epochs that count, of an
+        objective as it was called with.
+
+        customer: may be left out where the run has a single one.
+        """
+        customer, best = self._best(customer)
+        config = None if best is None else exact_config(best)
+        if best is None or config is None:
+            raise NoModelError(f"customer {customer!r} has no winner: {best.reason if best else self.pending}")
+        if not self._plan.of_objective:
+            return config
+        plan = read_plan(self.directory, self.term)
+        return next(study.space.nest(config) for study in (*plan.studies, *plan.ended) if study.id == best.study)
+
+    def model(self, customer: str | None = None, *, allow_pickle: bool = False) -> CustomerModel:
         """A customer's best model, checked against the recorded digest.
 
-        allow_pickle: also one that was saved with cloudpickle, which runs the code in it.
+        customer: may be left out where the run has a single one. allow_pickle: also one that was saved with
+        cloudpickle, which runs the code in it.
         """
         from tuning.models.customer_model import load_model
 
-        by_customer = self._by_customer
-        if customer not in by_customer:
-            raise UnknownCustomerError(f"no customer {customer!r} in this run.{did_you_mean(customer, by_customer)}")
-        best = best_study(by_customer[customer])
+        customer, best = self._best(customer)
         if best is None or best.model_path is None:
-            reason = self.pending if best is None else best.reason or "models were not saved (save_models: false)"
+            reason = self.pending if best is None else best.reason or _NO_MODELS[self._plan.of_objective]
             raise NoModelError(f"customer {customer!r} has no model: {reason}")
         return load_model(self.directory, best.model_path, best.model_sha256, allow_pickle=allow_pickle)
+
+    def _best(self, customer: str | None) -> tuple[str, StudyRecord | None]:
+        by_customer = self._by_customer
+        if customer is None:
+            if len(by_customer) != 1:
+                raise UnknownCustomerError(f"which of the {len(by_customer)} customers? Give its id.")
+            customer = next(iter(by_customer))
+        if customer not in by_customer:
+            raise UnknownCustomerError(f"no customer {customer!r} in this run.{did_you_mean(customer, by_customer)}")
+        return customer, best_study(by_customer[customer])
+
+
+def _json(params: object) -> str | None:
+    return canonical(params) if isinstance(params, dict) else None
+
+
+def exact_config(record: StudyRecord) -> Config | None:
+    """A winner's configuration, with the number of trees, rounds or epochs it was refitted with."""
+    if record.config is None or record.family is None or record.best_step is None:
+        return record.config
+    built_in = families().get(record.family)
+    return record.config if built_in is None else built_in.at_step(record.config, record.best_step)
+
+
+def _rank(records: list[StudyRecord]) -> float:
+    best = best_study(records)
+    return STUDY_STATUSES.index(NO_MODEL if best is None else best.status)
+
+
+def _lost(records: list[StudyRecord]) -> float:
+    best = best_study(records)
+    return math.inf if best is None or best.gain is None else -best.gain
+
+
+def _hurry(records: list[StudyRecord]) -> float:
+    return -sum(record.seconds for record in records)
+
+
+# The orders of the leaderboard: what comes first has the smallest value; of equal ones the smaller id.
+_ORDERS: dict[str, Callable[[list[StudyRecord]], float]] = {"customer": _rank, "gain": _lost, "seconds": _hurry}
 
 
 def _is_too_good(record: StudyRecord) -> bool:

@@ -31,7 +31,8 @@ def overview(
     counts = result.summary()
     board = result.leaderboard()
     unfinished = result.unfinished
-    figures = {name: counts[name] for name in ("customers", "succeeded", "without_model", "trials", "seconds")}
+    figures = {name: counts[name] for name in ("customers", "succeeded", "without_model", "trials", "fit_seconds")}
+    figures["wall_seconds"] = round(result.term.seconds + ended - started, 3)
     for name in ("cv_score", "test_score", "default_test_score", "gain"):
         values = board.loc[board["status"] == OK, name].dropna()
         if len(values):
@@ -44,7 +45,7 @@ def overview(
         tags={
             f"{PREFIX}{name}": str(plan[name]) for name in ("algorithm", "scheduler", "metric", "task") if name in plan
         },
-        note=_note(counts, board, unfinished, result.directory.shown),
+        note=_note(result.outcome(counts), counts, board, unfinished, result.directory.shown),
     )
     contents = {
         LEADERBOARD: board.to_csv(index=False).encode(),
@@ -54,11 +55,10 @@ def overview(
     return summary, contents
 
 
-def _note(counts: Mapping[str, object], board: pd.DataFrame, unfinished: int, where: str) -> str:
+def _note(outcome: str, counts: Mapping[str, object], board: pd.DataFrame, unfinished: int, where: str) -> str:
     unfinished_text = f"; {unfinished} studies have not ended: `tuning resume {where}`" if unfinished else ""
     lines = [
-        f"**{counts['succeeded']} of {counts['customers']} customers have a model**, {counts['trials']} trials"
-        f"{unfinished_text}.",
+        f"**{outcome}**, {counts['trials']} trials{unfinished_text}.",
         "",
         f"`tuning leaderboard {where}` shows all of them; so does the artifact `{LEADERBOARD}`.",
         "",

@@ -1,0 +1,122 @@
+"""What a run shows of itself: the order of its rows, exact parameters, notes, and a table that fits the window."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from builders import tuner_of
+from click.testing import CliRunner
+
+from tuning import RunResult, TuneRunner
+from tuning.cli.output import show_finished, table
+from tuning.cli.program import main
+from tuning.errors import UnknownCustomerError
+
+
+def rows(seed: int, calm: bool = False) -> pd.DataFrame:
+    """Rows of one customer; calm: the latest of them, which are held out, are of one class."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"x": rng.normal(size=60), "day": pd.date_range("2024-01-01", periods=60)})
+    frame["name"] = [f"account {number}" for number in range(60)]
+    frame["left"] = np.where(frame["x"] + rng.normal(size=60) > 0, "yes", "no")
+    if calm:
+        frame.loc[45:, "left"] = "no"
+    return frame
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    data = {"zone-10": rows(1), "zone-2": rows(2), "zone-3": rows(3, calm=True), "zone-1": rows(4)[:2]}
+    runner = TuneRunner(
+        data=data, target="left", metric="roc_auc", models=["xgboost"], trials=2, algorithm="random", mlflow=False,
+        split={"type": "time", "column": "day"},
+    )  # fmt: skip
+    return runner.run(str(tmp_path_factory.mktemp("results") / "run"), progress=False, in_process=True)
+
+
+def leaderboard(run: RunResult, *options: str) -> str:
+    answer = CliRunner().invoke(main, ["leaderboard", run.directory.root, *options])
+    assert answer.exit_code == 0, answer.output
+    return answer.stdout
+
+
+def test_ids_are_in_the_order_of_their_numbers_and_models_come_first(run: RunResult) -> None:
+    assert list(run.leaderboard()["customer"]) == ["zone-2", "zone-3", "zone-10", "zone-1"]
+    assert [line.split()[0] for line in leaderboard(run).splitlines()[2:]] == ["zone-2", "zone-3", "zone-10", "zone-1"]
+
+
+def test_it_can_be_sorted_by_gain_and_by_seconds(run: RunResult) -> None:
+    gains = [row["gain"] for row in json.loads(leaderboard(run, "--output", "json", "--sort", "gain"))]
+    known = [gain for gain in gains if gain is not None]
+    assert len(known) == 2
+    assert gains == [*sorted(known, reverse=True), None, None]
+    seconds = [row["seconds"] for row in json.loads(leaderboard(run, "--output", "json", "--sort", "seconds"))]
+    assert seconds == sorted(seconds, reverse=True)
+    with pytest.raises(ValueError, match="'luck' is not one of customer, gain, seconds"):
+        run.leaderboard(sort="luck")
+
+
+def test_parameters_are_exact_and_say_how_many_rounds(run: RunResult) -> None:
+    shown = {row["customer"]: row for row in json.loads(leaderboard(run, "--output", "json"))}
+    board = run.leaderboard().set_index("customer")
+    for record in run.study_records:
+        if record.config is None:
+            continue
+        assert record.best_step is not None
+        exact = {**record.config, "n_estimators": 10 * record.best_step}
+        assert run.best_config(record.customer) == run.model(record.customer).best_config == exact
+        del exact["model"]
+        assert shown[record.customer]["params"] == json.loads(board["params"][record.customer]) == exact
+
+
+def test_notes_say_what_was_left_out_and_why_a_score_is_missing(run: RunResult) -> None:
+    notes = run.leaderboard().set_index("customer")["notes"]
+    assert "left out: name (nearly every value is unique" in notes["zone-2"]
+    assert "roc_auc is not defined on the hold-out (12 rows)" in notes["zone-3"]
+    assert run.summary()["with_notes"] == 3
+    assert notes.isna()["zone-1"]
+    assert "roc_auc is not defined" in leaderboard(run, "--output", "csv")
+
+
+def test_the_table_names_the_metric_and_fits_the_window(run: RunResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    for width in (40, 60, 80, 100, 160, 400):
+        lines = table(run.rows(), width).splitlines()
+        assert lines[0].startswith("roc_auc, larger is better")
+        assert max(map(len, lines)) <= width
+        assert [line.split()[0] for line in lines[2:]] == ["zone-2", "zone-3", "zone-10", "zone-1"]
+    assert "n_estimators=" in lines[2]
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, leaderboard(run).splitlines())) <= 80
+
+
+def test_the_summary_tells_the_clocks_time_from_the_workers(run: RunResult) -> None:
+    counts = run.summary()
+    assert counts["fit_seconds"] == pytest.approx(sum(record.fit_seconds for record in run.study_records), abs=1e-3)
+    assert counts["wall_seconds"] > 0
+    assert "seconds" not in counts
+
+
+def test_an_objective_has_a_winner_and_no_customers_or_models(
+    tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(tmp_path_factory.mktemp("objective") / "run")
+    runner = tuner_of(lambda config: config["x"] ** 2 + config["y"] ** 2, algorithm="random", scheduler="fifo")
+    result = runner.run(folder, progress=False, in_process=True)
+    best = min(result.trial_records, key=lambda record: (record.score, record.trial))
+    assert result.best_config() == best.config
+    assert "1 of 1 studies have a winner" in repr(result)
+    show_finished(result, result.summary(), "table")
+    said = capsys.readouterr()
+    assert said.out.startswith("loss, smaller is better\n")
+    assert "1 of 1 studies have a winner; 20 trials." in said.err
+    assert "models" not in said.err
+
+
+def test_the_id_may_be_left_out_where_there_is_one_customer_only(run: RunResult) -> None:
+    with pytest.raises(UnknownCustomerError, match="which of the 4 customers"):
+        run.best_config()
+    with pytest.raises(UnknownCustomerError, match="which of the 4 customers"):
+        run.model()
