@@ -33,3 +33,14 @@ class Timing:
 
 
 USUAL = Timing()
+
+# Where `limits.trial_seconds` is not set, a trial that makes no step for so long is taken for one that hangs:
+HANG_S = 600.0
+HANG_S_PER_ROW = 0.01  # on top, as nothing is known of the first trials but their rows
+HANG_S_OF_OBJECTIVE = 3600.0  # in place of HANG_S: a user's function may do anything
+HANG_TIMES = 50  # times the longest trial before it, where that is more
+
+
+def hang_seconds(rows: float, *, of_objective: bool) -> float:
+    """How long a trial on so many rows may make no step before anything is known of how long trials take."""
+    return (HANG_S_OF_OBJECTIVE if of_objective else HANG_S) + HANG_S_PER_ROW * rows

@@ -41,6 +41,13 @@ def natural_order(name: str) -> tuple[list[tuple[int, str]], str]:
     return [(len(digits[at]), digits[at]) if at % 2 else (0, part) for at, part in enumerate(parts)], name
 
 
+def duration(seconds: float) -> str:
+    """Seconds in the unit that says them shortest."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 def shorten(text: str, most: int = 80) -> str:
     """The text in at most that many characters, the last one an ellipsis where something was cut off."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from chaos import POISON, duplicates, figure, hazards, seed_of, supervised, truth, write_hazards
+from lone_worker import lone_workers
 
 from tuning import RunResult
 
@@ -142,3 +143,12 @@ def test_a_study_that_hangs_is_ended_by_its_own_limit(tmp_path: Path, kind: str)
     record = RunResult(str(tmp_path / "run")).study_records[0]
     assert record.status == "quarantined"
     assert "it ran longer than its time limit" in record.reason
+
+
+def test_a_hang_is_ended_where_no_limit_is_set(tmp_path: Path) -> None:
+    soon = "import tuning.timing; tuning.timing.HANG_S_OF_OBJECTIVE = 6.0"
+    result = lone_workers(tmp_path, "loop_in_c", soon, limits={"crashes_before_quarantine": 1})
+    assert result is not None
+    record = result.study_records[0]
+    assert record.status == "quarantined"
+    assert "which is taken for a hang where none is set (limits.trial_seconds)" in record.reason

@@ -15,6 +15,6 @@ from tuning.planning.plan import make_plan
 @definition_options
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def plan(definition: str, output: str, **options: Unpack[Overrides]) -> None:
-    """Show what would run, where and at what cost, without starting anything."""
+    """Show what would run, and where, without starting anything."""
     made = make_plan(read(definition, **options))
     click.echo(json.dumps(made.to_dict()) if output == "json" else made.describe())

@@ -30,7 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "tuning.cli.leaderboard:leaderboard",
         "Print the leaderboard of a run: one row per customer.",
     ),
-    "plan": ("tuning.cli.plan:plan", "Show what would run, where and at what cost, without starting anything."),
+    "plan": ("tuning.cli.plan:plan", "Show what would run, and where, without starting anything."),
     "resume": ("tuning.cli.resume:resume", "Resume a run from its records."),
     "run": ("tuning.cli.run:run", "Search the best model for every customer of DEFINITION."),
     "predict": ("tuning.cli.predict:predict", "Predict new rows with a customer's model."),

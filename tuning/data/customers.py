@@ -24,6 +24,7 @@ from tuning.storage.names import mask
 from tuning.wording import did_you_mean
 
 UNORDERED = -1
+BYTES_PER_ROW = 80  # where nothing is known but the size
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,11 @@ class Customer:
     def rows_or_bytes(self) -> int:
         """Rows where they are known without reading, else bytes: what changes when rows come or go."""
         return self.size if self.rows is None else self.rows
+
+    @property
+    def about_rows(self) -> float:
+        """Rows, or a guess from the bytes."""
+        return self.size / BYTES_PER_ROW if self.rows is None else self.rows
 
     @property
     def unpartitioned(self) -> bool:
@@ -118,14 +124,14 @@ def _mapped(entries: Mapping[str, Any]) -> list[Customer]:
             options[str(name)] = value
     sizes = find_sizes(list(paths.values()))
     found = [Customer(name, (path,), size=sizes[path], options=options.get(name)) for name, path in paths.items()]
-    return found + [Customer(name, key=(name,), rows=rows, size=rows * 80) for name, rows in frames.items()]
+    return found + [Customer(name, key=(name,), rows=rows, size=rows * BYTES_PER_ROW) for name, rows in frames.items()]
 
 
 def _keyed(definition: Definition) -> list[Customer]:
     data = definition.data
     if not definition.by:  # one frame, one customer
         frame: pd.DataFrame = data
-        return [Customer(definition.name, key=(), rows=len(frame), size=len(frame) * 80)]
+        return [Customer(definition.name, key=(), rows=len(frame), size=len(frame) * BYTES_PER_ROW)]
     tables = find_tables(data, definition.by)
     found: list[Customer] = []
     for table in tables:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tuning.execution.callback_keys import Key, lookup
+from tuning.wording import duration
 
 if TYPE_CHECKING:
     from ray import tune
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 logger = logging.getLogger(__name__)
+
+PACE_S = 5.0  # before this the first reports, which come all at once, say nothing of the pace
+BAR = "{l_bar}{bar}| {n_fmt}/{total_fmt} trials [{elapsed}{postfix}]"
 
 Report = Mapping[str, Any]  # of a worker: the name of a part with the number of its trials or studies, or an error
 Listener = Callable[[Report], None]
@@ -45,7 +50,8 @@ def reports_callback(listener: Key[Listener]) -> tune.Callback:
 class Progress:
     """Counts what workers report, and shows one line of it.
 
-    n_trials, n_studies: how many there will be. seen: names of parts heard of.
+    n_trials, n_studies: how many there will be; a study that ends earlier leaves fewer trials. done_trials: those that
+    were recorded before. seen: names of parts heard of.
     """
 
     n_trials: int
@@ -55,7 +61,9 @@ class Progress:
     done_studies: int = 0
     seen: set[str] = field(default_factory=set)
     errors: list[str] = field(default_factory=list)
+    clock: Callable[[], float] = time.monotonic
     _bar: tqdm | None = None
+    _first: tuple[float, int] | None = None  # when the first report came, and how many trials were done then
     _stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __enter__(self) -> Progress:
@@ -65,21 +73,35 @@ class Progress:
 
             # A log file gets a line every half minute, a terminal or notebook one that moves.
             pause = 0.5 if sys.stderr.isatty() or "ipykernel" in sys.modules else 30.0
-            self._bar = tqdm(total=self.n_trials, unit="trial", mininterval=pause, dynamic_ncols=True)
+            self._bar = tqdm(
+                total=self.n_trials,
+                initial=self.done_trials,
+                unit="trial",
+                mininterval=pause,
+                dynamic_ncols=True,
+                bar_format=BAR,
+            )
             self._stack.enter_context(logging_redirect_tqdm())  # a warning gets a line of its own, not the bar's
         return self
 
     def __exit__(self, *exc: object) -> None:
         self._stack.close()
         if self._bar is not None:
-            if self.done_studies == self.n_studies:
-                self._bar.total = self._bar.n  # customers without usable data had fewer trials than planned
             self._bar.close()
 
     def tell(self, sentences: Iterable[str]) -> None:
         """Show what should be read before the first result, a line each."""
         if self.shown:
             sys.stderr.writelines(f"{sentence}\n" for sentence in sentences)
+
+    @property
+    def left(self) -> str:
+        """How long it will take at the pace since the first report; empty before that can be said."""
+        since, before = self._first or (self.clock(), 0)
+        took, done = self.clock() - since, self.done_trials - before
+        if took < PACE_S or not done or self.done_trials >= self.n_trials:
+            return ""
+        return f", {duration(took / done * (self.n_trials - self.done_trials))} left"
 
     def says(self, what: str) -> None:
         """Show what takes its time before the first result."""
@@ -95,6 +117,9 @@ class Progress:
         self.seen.add(part)
         self.done_trials += result.get("trials", 0)
         self.done_studies += result.get("studies", 0)
+        self.n_trials -= result.get("unspent", 0)
+        self._first = self._first or (self.clock(), self.done_trials)
         if self._bar is not None:
-            self._bar.set_postfix_str(f"{self.done_studies}/{self.n_studies} studies", refresh=False)
+            self._bar.total = self.n_trials
+            self._bar.set_postfix_str(f"{self.done_studies}/{self.n_studies} studies{self.left}", refresh=False)
             self._bar.update(result.get("trials", 0))

@@ -45,7 +45,7 @@ class TuneRunner:
     """Searches the best model for every customer of a definition.
 
     >>> runner = TuneRunner(data="customers/*.csv", target="churned", trials=40)   # doctest: +SKIP
-    >>> runner.plan()      # what would run, where, at what cost
+    >>> runner.plan()      # what would run, and where
     >>> result = runner.run()
     >>> result.leaderboard()
 
@@ -164,7 +164,8 @@ class RunSession:
 
     def execute(self, progress: bool, in_process: bool = False) -> RunResult:
         """Work until nothing is left; or until somebody wants it to stop, which is an error of its own."""
-        bar = Progress(self.plan.n_trials, len(self.plan.studies), shown=progress)
+        recorded = self.owned.recorded
+        bar = Progress(self.plan.n_trials, len(self.plan.studies), shown=progress, done_trials=recorded)
         bar.tell(f"note: {note}" for note in self.plan.notes)
         try:
             with contextlib.ExitStack() as stack:
@@ -254,7 +255,7 @@ class RunSession:
     def _interrupted(self, number: int, bar: Progress) -> RunInterrupted:
         return RunInterrupted(
             number,
-            f"stopped by {signal_name(number)}; {bar.done_trials} of {self.plan.n_trials} trials and "
+            f"stopped by {signal_name(number)}; {bar.done_trials} of {bar.n_trials} trials and "
             f"{bar.done_studies} of {len(self.plan.studies)} studies are recorded. "
             f"Resume with: {self._advice()}",
         )

@@ -67,9 +67,14 @@ class Crash:
         return "the final fits" if self.trial == CONCLUDING else f"trial {self.trial}"
 
     @property
+    def timed_out(self) -> bool:
+        """Whether a limit of time has ended it."""
+        return self.stack.startswith("Timeout")
+
+    @property
     def cause(self) -> str:
         """What is known of how the process ended, as part of a sentence."""
-        if self.stack.startswith("Timeout"):
+        if self.timed_out:
             return "it ran longer than its time limit"
         if "Fatal Python error: " in self.stack:
             return self.stack.split("Fatal Python error: ", 1)[1].splitlines()[0].strip().lower()

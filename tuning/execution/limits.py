@@ -8,11 +8,14 @@ count shared memory, of which an idle Ray worker has gigabytes mapped.)
 A trial that reports steps is not ended like this but fails at its next step, and a study's time is a stopping rule, so
 that both hold wherever trials run. What hangs is left a quarter more before its process is ended: by the watchdog in a
 packed worker, by the driver where trials are spread.
+Where no limit is set, a packed worker ends what makes no step at all for long (`tuning.timing.hang_seconds`), so that a
+hang never stops the others.
 """
 
 from __future__ import annotations
 
 import faulthandler
+import math
 import resource
 import sys
 import time
@@ -24,8 +27,10 @@ from typing import IO
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.stopping.study_time import StudyTimeStopper
 from tuning.definition.options import Limits
+from tuning.records.schema import TrialRecord
 from tuning.steps import Step
 from tuning.study.interfaces import Rule
+from tuning.timing import HANG_TIMES
 
 HARD_OVER_SOFT = 1.25  # a hard limit's share of the soft one
 LEEWAY_S = 1.0
@@ -94,6 +99,7 @@ class TimeLimits:
         self.grace = 0.0 if warm else COLD_START_S
         self._stack = stack
         self._study_until = self._armed_until = float("inf")
+        self._patience = self._longest = 0.0
 
     def __enter__(self) -> TimeLimits:
         faulthandler.enable(file=self._stack, all_threads=False)
@@ -103,17 +109,23 @@ class TimeLimits:
         faulthandler.cancel_dump_traceback_later()
         faulthandler.enable(file=sys.__stderr__ or sys.stderr)
 
-    def study(self) -> None:
-        """A study begins."""
+    def study(self, patience: float = math.inf) -> None:
+        """A study begins. patience: seconds for which it may make no step, where `trial_seconds` is not set."""
+        self._patience = patience
         TimeLimits._studies += 1
         if TimeLimits._studies > 1:
             self.grace = 0.0
         self._study_until = time.monotonic() + hard(self.limits.study_seconds, self.grace)
 
+    def took(self, trials: Iterable[TrialRecord]) -> None:
+        """How long trials have taken; others may take several times as long."""
+        self._longest = max([self._longest, *(trial.seconds for trial in trials)])
+
     def part(self) -> None:
         """A part of a study begins that has the trial's limit: reading the data, a trial, the final fits."""
-        now = time.monotonic()
-        wanted = min(now + hard(self.limits.trial_seconds, self.grace), self._study_until)
+        now, limit = time.monotonic(), self.limits.trial_seconds
+        allowed = max(self._patience, HANG_TIMES * self._longest) if limit is None else hard(limit, self.grace)
+        wanted = min(now + allowed, self._study_until)
         if wanted == float("inf"):
             return
         late = wanted + WATCHDOG_SLACK * (wanted - now)
@@ -128,7 +140,7 @@ class TimeLimits:
             faulthandler.cancel_dump_traceback_later()
 
     def each_step(self, start: Callable[..., Iterable[Step]]) -> Callable[..., Iterable[Step]]:
-        """Training code of trials that take turns: each step is a part."""
+        """Training code of which each step is a part."""
 
         def watched(*arguments: object) -> Iterator[Step]:
             for step in start(*arguments):

@@ -33,7 +33,7 @@ from tuning.runs.resume import handed_over
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
-from tuning.timing import USUAL
+from tuning.timing import USUAL, hang_seconds
 
 Report = Callable[[dict[str, Any]], None]
 FALSE_STARTS = 5  # of a shard's workers, before its first study
@@ -66,10 +66,10 @@ class WorkerHooks(Hooks):
     guard: TimeLimits
     position: int = STARTING
 
-    def study(self, position: int) -> None:
-        """The study at this position of the shard begins."""
+    def study(self, position: int, patience: float) -> None:
+        """The study at this position of the shard begins. patience: as of `TimeLimits.study`."""
         self.position = position
-        self.guard.study()
+        self.guard.study(patience)
 
     def loading(self) -> None:
         self._turn(LOADING)
@@ -140,10 +140,15 @@ class Shard:
         self._write(watcher)
 
     def _study(self, position: int, study: Study, watcher: WorkerHooks | None) -> None:
+        known = self.known.get(study.id, [])
         if watcher is not None:
-            watcher.study(position)
+            objective = self.context.objective is not None
+            watcher.study(position, hang_seconds(study.customer.about_rows, of_objective=objective))
+            watcher.guard.took(known)
         with own_settings():
-            for records in run_study(self.context, study, self.known.get(study.id, []), watch=watcher):
+            for records in run_study(self.context, study, known, watch=watcher):
+                if watcher is not None:
+                    watcher.guard.took(record for record in records if isinstance(record, TrialRecord))
                 self.writer.add(self._with_attempts(position, records))
                 if self.writer.due:
                     self._write(watcher)
@@ -171,9 +176,10 @@ class Shard:
     def _quarantine(self, study: Study, crash: Crash) -> Record:
         times = self.counts[crash.position, crash.trial]
         known = self.known.get(study.id, [])
-        return quarantine(
-            self.context, study, known, what=crash.where, times=times, cause=crash.cause, error=crash.stack
-        )
+        limits, cause = self.context.spec.definition.limits, crash.cause
+        if crash.timed_out and limits.trial_seconds is None and limits.study_seconds is None:
+            cause += ", which is taken for a hang where none is set (limits.trial_seconds)"
+        return quarantine(self.context, study, known, what=crash.where, times=times, cause=cause, error=crash.stack)
 
 
 def work_shard(
@@ -200,7 +206,8 @@ def work_shard(
     order = sorted(range(len(studies)), key=lambda position: position in suspects)
     left = [position for position in order if studies[position].id not in finished]
     context = WorkerContext.open(directory, plan.run, plan.spec, [studies[position] for position in left])
-    writer = PartWriter(directory, term, shard, report, interval, context.background.flush)
+    budgets = {study.id: study.n_trials for study in studies}
+    writer = PartWriter(directory, term, shard, report, interval, context.background.flush, budgets)
     work = Shard(context, studies, left, writer, known, found)
     with ExitStack() as stack:
         stack.enter_context(ignore_warnings())

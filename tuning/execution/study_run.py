@@ -52,7 +52,7 @@ class Hooks:
         return 0.0
 
     def each_step(self, start: Callable[..., Iterable[Step]]) -> Callable[..., Iterable[Step]]:
-        """Training code of trials that take turns, watched step by step."""
+        """Training code, watched step by step."""
         return start
 
 
@@ -266,8 +266,9 @@ def _trials(
     context: WorkerContext, study: Study, data: TrialData, before: Sequence[TrialRecord], watch: Hooks
 ) -> RecordedStudy:
     training = context.training(study, data)
-    start = within(training.start, context.spec.definition.limits.trial_seconds, watch.grace)
-    if study.scheduler.pauses:
+    limit = context.spec.definition.limits.trial_seconds
+    start = within(training.start, limit, watch.grace)
+    if study.scheduler.pauses or limit is None:
         start = watch.each_step(start)
     return RecordedStudy(
         run=context.run,

@@ -1,1 +1,1 @@
-"""What would run, where, at what cost, and what cannot."""
+"""What would run, where, and what cannot."""

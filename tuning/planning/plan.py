@@ -1,4 +1,4 @@
-"""What would run, where, and at what cost: made before anything is paid for, without Ray."""
+"""What would run, and where: made before anything is paid for, without Ray."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ from tuning.planning.studies import check_studies, distinct, make_studies
 from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
 from tuning.study.study import Study
+from tuning.timing import HANG_TIMES, hang_seconds
+from tuning.wording import duration
 
 PACKED, SPREAD = "packed", "spread"
-LONG_TRIAL_S = 0.5
+MANY_ROWS = 25_000  # from here on even a linear model takes about half a second per trial
 PACKAGES = ("tuning", "search_spaces", "schedulers", "numpy", "pandas", "pyarrow", "scipy", "sklearn", "optuna", "ray")
 
 
@@ -66,13 +68,23 @@ class Plan:
         return [self.studies[shard[0]].resources for shard in self.shards]
 
     @property
-    def core_seconds(self) -> float:
-        """A rough estimate: 5 ms per trial and fold set plus 20 µs per row, as measured with the linear preset."""
-        total = 0.0
-        for study in self.studies:
-            rows = study.customer.rows if study.customer.rows is not None else study.customer.size / 80
-            total += study.n_trials * (0.01 + 20e-6 * rows)
-        return total
+    def rows_per_trial(self) -> float:
+        """Of the customers on average, by the number of their trials."""
+        return sum(study.n_trials * study.customer.about_rows for study in self.studies) / max(1, self.n_trials)
+
+    @property
+    def time_limit(self) -> str:
+        """What a trial may take, as a sentence."""
+        if (limit := self.spec.definition.limits.trial_seconds) is not None:
+            return f"{duration(limit)} per trial (limits.trial_seconds)"
+        of_objective = self.spec.definition.objective is not None
+        rows = max((study.customer.about_rows for study in self.studies), default=0.0)
+        least, most = (duration(hang_seconds(each, of_objective=of_objective)) for each in (0.0, rows))
+        allowed = least if least == most else f"{least} to {most}, by its rows"
+        return (
+            f"a trial may make no step for {allowed}, or for {HANG_TIMES} times the longest trial before it; "
+            "limits.trial_seconds sets another"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The plan's figures as plain values."""
@@ -90,7 +102,6 @@ class Plan:
             "placement": self.placement,
             "slots": self.slots,
             "shards": len(self.shards),
-            "core_seconds": round(self.core_seconds, 1),
             "notes": list(self.notes),
         }
 
@@ -122,7 +133,6 @@ class Plan:
     def describe(self) -> str:
         """The plan as text."""
         facts = self.to_dict()
-        wall = self.core_seconds / max(1, self.slots)
         lines = [
             f"plan        {facts['name']}",
             f"customers   {facts['customers']}",
@@ -131,8 +141,9 @@ class Plan:
             f"task        {facts['task'] or 'objective'}{self._positive}",
             f"metric      {facts['metric']} ({facts['mode']})",
             f"placement   {self._placed()}",
-            f"cost        about {_duration(self.core_seconds)} of one core, {_duration(wall)} here (a rough guess)",
         ]
+        if self.placement == PACKED:
+            lines.append(f"time limit  {self.time_limit}")
         lines += [f"note        {note}" for note in self.notes]
         return "\n".join(lines)
 
@@ -181,8 +192,7 @@ def _with_placement(plan: Plan) -> Plan:
     """The plan with its placement chosen, or as the definition says; `PlanError` for a scheduler it does not allow."""
     definition = plan.spec.definition
     few = 0 < len(plan.studies) < plan.slots
-    per_trial = plan.core_seconds / max(1, plan.n_trials)
-    long = definition.objective is not None or per_trial > LONG_TRIAL_S
+    long = definition.objective is not None or plan.rows_per_trial > MANY_ROWS
     specs = distinct(study.scheduler for study in plan.studies)
     refusal = next(filter(None, map(schedulers.check_spread, specs)), None)
     if definition.placement == SPREAD and refusal:
@@ -208,6 +218,11 @@ def _reading(definition: Definition, customers: Sequence[Customer]) -> Iterator[
             f"each of the {tables} files is a table of its own, so a customer is a file and a value of "
             f"{', '.join(definition.by)}; give the folder instead of a pattern to take them as one table."
         )
+    if any(customer.key == () for customer in keyed):
+        yield (
+            f"the table has no key columns (`by`), so all its rows are one customer, {definition.name!r} after the "
+            "definition's name."
+        )
     if any(customer.unpartitioned for customer in keyed):
         size = sum(customer.size for customer in keyed if customer.unpartitioned)
         yield f"the data ({size / 1e6:,.1f} MB) is written once into the run directory, divided by customer."
@@ -227,9 +242,3 @@ def _shadows() -> Iterator[str]:
                     f"{shown} in the current folder has the name of a package. Workers here import the package; those "
                     "of a cluster at RAY_ADDRESS would import yours: rename it."
                 )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

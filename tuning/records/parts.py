@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,7 +60,8 @@ def kind_of(name: str) -> str:
 class PartWriter:
     """Collects a shard's records and writes them as parts about every `interval` seconds: written first, then reported.
 
-    report: called with {"part", "trials"} or {"part", "studies"} after each part is in place.
+    report: called with {"part", "trials"} or {"part", "studies", "unspent"} after each part is in place.
+    budgets: trials that each study may have; what studies have left of them when they end is reported as unspent.
     flush_files: called before studies are written, to wait for the files that their records name.
     """
 
@@ -70,6 +71,7 @@ class PartWriter:
     report: Callable[[dict[str, Any]], None]
     interval: float = 1.0
     flush_files: Callable[[], None] = lambda: None
+    budgets: Mapping[str, int] = field(default_factory=dict)
     trials: list[TrialRecord] = field(default_factory=list)
     studies: list[StudyRecord] = field(default_factory=list)
     _last: float = field(default_factory=time.monotonic)
@@ -97,11 +99,16 @@ class PartWriter:
                 data = encode(records)
                 name = part_name(self.term.folder, self.shard, kind, data)
                 self.directory.write(name, data)
-                written.append({"part": name, kind: len(records)})
+                written.append(
+                    {"part": name, kind: len(records)} | ({"unspent": self._unspent()} if kind == STUDIES else {})
+                )
                 records.clear()  # only after they are in place
         for part in written:
             self.report(part)
         self._last = time.monotonic()
+
+    def _unspent(self) -> int:
+        return sum(max(0, self.budgets.get(record.study, 0) - record.trials) for record in self.studies)
 
     def flush_on_exit(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         """At the end of the work: when the driver or a signal ended it, write what is finished; never raises."""

@@ -38,6 +38,7 @@ class OwnedRun:
         term: of this owner.
         lease: held until it is released.
         timing: how long the run waits for what.
+        recorded: trials that earlier owners have recorded of the studies that are left.
     """
 
     directory: RunDirectory
@@ -46,6 +47,7 @@ class OwnedRun:
     term: Term
     lease: Lease
     timing: Timing = USUAL
+    recorded: int = 0
 
 
 def begin(definition: Definition, run_dir: str | None = None, timing: Timing = USUAL) -> OwnedRun:
@@ -153,4 +155,4 @@ def resume_run(directory: RunDirectory, definition: Definition | None = None, ti
     except BaseException:
         lease.release()
         raise
-    return OwnedRun(directory, plan, recorded.run, term, lease, timing)
+    return OwnedRun(directory, plan, recorded.run, term, lease, timing, sum(map(len, state.trials.values())))

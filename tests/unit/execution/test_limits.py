@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import definition, write_customers
 from chaos import hazards, write_hazards
+from mlflow_records import trial as trial_of
 
-from tuning import RunResult
+from tuning import RunResult, TuneRunner
 from tuning.definition.options import Limits
 from tuning.execution.limits import COLD_START_S, TimeLimits, TrialTimeoutError, study_limit, within
 from tuning.execution.lost_nodes import worker_died
@@ -98,6 +101,37 @@ def test_a_trial_that_takes_too_long_fails_in_process_too(tmp_path: Path, monkey
     for trial in result.trial_records:
         assert trial.reason == "TrialTimeoutError: it took longer than limits.trial_seconds: 100"
         assert len(trial.steps) == 3
+
+
+def test_without_a_limit_a_trial_that_makes_no_step_ends_its_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    armed: list[float] = []
+    monkeypatch.setattr("faulthandler.dump_traceback_later", lambda seconds, **_: armed.append(seconds))
+    clock = _Clock(monkeypatch)
+    slow = replace(trial_of(), seconds=100.0)
+    with (tmp_path / "stack").open("wb") as stack, TimeLimits(Limits(), stack) as guard:
+        guard.study(600.0)
+        guard.part()
+        assert armed.pop() == pytest.approx(660)
+        steps = iter(guard.each_step(lambda: iter([Step(1, 1.0), Step(2, 2.0)]))())
+        next(steps)
+        clock.now += 599
+        next(steps)  # it made a step, so it does not hang, and has as long again
+        assert armed.pop() == pytest.approx(660)
+        guard.took([slow])
+        guard.part()
+        assert armed.pop() == pytest.approx(5500)
+
+
+def test_a_default_run_is_watched_from_its_first_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    armed: list[float] = []
+    monkeypatch.setattr("faulthandler.dump_traceback_later", lambda seconds, **_: armed.append(seconds))
+    write_customers(tmp_path / "data", 1)
+    owned = begin(TuneRunner(**definition(tmp_path / "data")).definition, str(tmp_path / "run"))
+    work_shard(owned.directory, owned.term, 0, lambda _: None, nodes=Nodes())
+    owned.lease.release()
+    assert 600 < armed[0] < 700
 
 
 @pytest.mark.parametrize(

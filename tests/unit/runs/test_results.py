@@ -108,7 +108,7 @@ def test_an_objective_has_a_winner_and_no_customers_or_models(
     best = min(result.trial_records, key=lambda record: (record.score, record.trial))
     assert result.best_config() == best.config
     assert "1 of 1 studies have a winner" in repr(result)
-    show_finished(result, result.summary(), "table")
+    show_finished(result, "table")
     said = capsys.readouterr()
     assert said.out.startswith("loss, smaller is better\n")
     assert "1 of 1 studies have a winner; 20 trials." in said.err

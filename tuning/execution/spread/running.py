@@ -171,7 +171,14 @@ class SpreadRun:
         return WorkerContext.open(self.directory, self.run, self.plan.spec)
 
     def _write(self, context: WorkerContext, record: StudyRecord) -> None:
-        writer = PartWriter(self.directory, self.term, DRIVER, self.report, flush_files=context.background.flush)
+        writer = PartWriter(
+            self.directory,
+            self.term,
+            DRIVER,
+            self.report,
+            flush_files=context.background.flush,
+            budgets={study.id: study.n_trials for study in self.plan.studies},
+        )
         writer.add([record])
         writer.flush()
 

@@ -1,0 +1,71 @@
+"""The progress line: how many trials there will be, and how long they will take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from builders import definition, write_customers
+
+from tuning import TuneRunner
+from tuning.driver import runner
+from tuning.driver.progress import Progress, Report
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_the_first_estimate_waits_until_there_is_a_pace() -> None:
+    clock = Clock()
+    bar = Progress(n_trials=1010, n_studies=101, shown=False, clock=clock)
+    clock.now = 40.0  # Ray and the workers have started
+    for worker in range(10):  # whose first reports come all at once
+        bar({"part": f"first-{worker}", "trials": 1})
+    assert bar.left == ""
+    clock.now = 44.0
+    bar({"part": "a", "trials": 50})
+    assert bar.left == ""
+    clock.now = 50.0
+    bar({"part": "b", "trials": 41})
+    assert bar.left == ", 2 min left"
+    bar({"part": "c", "trials": 909})
+    assert bar.left == ""
+
+
+def test_trials_of_customers_who_can_have_none_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, int]] = []
+
+    class Watched(Progress):
+        def __call__(self, result: Report) -> None:
+            super().__call__(result)
+            seen.append((self.done_trials, self.n_trials))
+
+    monkeypatch.setattr(runner, "Progress", Watched)
+    write_customers(tmp_path / "data", 3)
+    for name in ("c0001", "c0002"):
+        pd.read_csv(tmp_path / "data" / f"{name}.csv").head(2).to_csv(tmp_path / "data" / f"{name}.csv", index=False)
+    asked = TuneRunner(**definition(tmp_path / "data"))
+    asked.run(str(tmp_path / "run"), progress=False, in_process=True)
+    assert asked.plan().n_trials == 12
+    assert seen[-1] == (4, 4)
+
+
+def test_a_resumed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bars: list[Progress] = []
+
+    class Kept(Progress):
+        def __enter__(self) -> Progress:
+            bars.append(self)
+            assert self.done_trials == (4 if len(bars) == 2 else 0)
+            return super().__enter__()
+
+    monkeypatch.setattr(runner, "Progress", Kept)
+    write_customers(tmp_path / "data", 1)
+    TuneRunner(**definition(tmp_path / "data")).run(str(tmp_path / "run"), progress=False, in_process=True)
+    TuneRunner.resume(str(tmp_path / "run"), progress=False, in_process=True, trials=6)
+    assert [(bar.done_trials, bar.n_trials) for bar in bars] == [(4, 4), (6, 6)]

@@ -1,0 +1,42 @@
+"""What a plan says of a run before it starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from builders import SPACE, definition, valley, write_customers
+
+from tuning import TuneRunner
+from tuning.definition.options import Limits
+
+
+def lines(runner: TuneRunner) -> dict[str, str]:
+    return {line[:11].strip(): line[12:] for line in runner.plan().describe().splitlines()}
+
+
+def test_it_says_how_long_a_trial_may_hang(tmp_path: Path) -> None:
+    write_customers(tmp_path, 3)
+    fields = definition(tmp_path)
+    other = ", or for 50 times the longest trial before it; limits.trial_seconds sets another"
+    assert lines(TuneRunner(**fields))["time limit"] == f"a trial may make no step for 10 min{other}"
+    set_here = lines(TuneRunner(**fields, limits=Limits(trial_seconds=60)))
+    assert set_here["time limit"] == "60 s per trial (limits.trial_seconds)"
+    tuned = TuneRunner(objective=valley, search_space=SPACE, metric="loss", mode="min", placement="packed")
+    assert lines(tuned)["time limit"] == f"a trial may make no step for 60 min{other}"
+    assert "time limit" not in lines(TuneRunner(**{**fields, "placement": "spread"}))
+
+
+def test_it_promises_no_cost(tmp_path: Path) -> None:
+    write_customers(tmp_path, 3)
+    plan = TuneRunner(**definition(tmp_path)).plan()
+    assert "core" not in plan.describe()
+    assert "core_seconds" not in plan.to_dict()
+
+
+@pytest.mark.parametrize(("rows", "placement"), [(100, "packed"), (30_000, "spread")])
+def test_few_studies_are_spread_where_their_trials_have_many_rows(rows: int, placement: str) -> None:
+    frame = pd.DataFrame({"x": range(rows), "y": range(rows)})
+    runner = TuneRunner(data=frame, target="y", search_space="ridge", slots=4, mlflow=False)
+    assert runner.plan().placement == placement
