@@ -285,8 +285,8 @@ class Limits(Options):
         None,
         gt=0,
         le=MOST_SECONDS,
-        description="Time that a trial may train, in seconds. A trial that takes longer fails. By default, packed, only a "
-        "trial that makes no step for ten minutes or more is ended, as one that hangs (docs/reliability.md).",
+        description="Time that a trial may train, in seconds. A trial that takes longer fails. By default only what "
+        "makes no step for ten minutes or more is ended, as a hang, in packed placement (docs/reliability.md).",
     )
     study_seconds: float | None = Field(
         None,

@@ -266,7 +266,7 @@ class RunResult:
         return len(self.unfinished_studies)
 
     def best_config(self, customer: str | None = None) -> Config:
-        """The configuration that won, exactly: of models with the number of trees, rounds or epochs that count, of an
+        """The configuration that won, exactly: of a model that grows with its length (such as `n_estimators`), of an
         objective as it was called with.
 
         customer: may be left out where the run has a single one.
@@ -310,7 +310,7 @@ def _json(params: object) -> str | None:
 
 
 def exact_config(record: StudyRecord) -> Config | None:
-    """A winner's configuration, with the number of trees, rounds or epochs it was refitted with."""
+    """A winner's configuration, with the length that it was refitted to (such as `n_estimators`)."""
     if record.config is None or record.family is None or record.best_step is None:
         return record.config
     built_in = families().get(record.family)
