@@ -136,7 +136,7 @@ def _run(start: Callable[[], OwnedRun], run_dir: str | None, progress: bool, in_
             result = stop.result = RunResult(owned.directory)
             if not hasattr(sys, "ps1"):  # what Python sets where somebody types, in a notebook, too
                 raise
-            print(stop, file=sys.stderr)  # noqa: T201
+            print(stop, file=sys.stderr)  # noqa: T201  # nobody else would say so in a notebook
             return result
 
 
