@@ -22,12 +22,12 @@ from search_spaces.values import UNSET, Plain
 
 Document = dict[str, Plain]
 
-_PROSE = ("why", "source")
-_SHARED = ("when", *_PROSE, "nested")
+_SHARED = ("when", "why", "source", "nested")
+_REMARKS = ("why", "source", "cheap")  # no part of what is searched
 KINDS: dict[str, tuple[Callable[..., Parameter], tuple[str, ...], tuple[str, ...]]] = {
     # type: (class, required fields, optional fields)
-    "float": (Float, ("low", "high"), ("log", "step", "default", *_SHARED)),
-    "int": (Int, ("low", "high"), ("log", "step", "default", *_SHARED)),
+    "float": (Float, ("low", "high"), ("log", "step", "default", "cheap", *_SHARED)),
+    "int": (Int, ("low", "high"), ("log", "step", "default", "cheap", *_SHARED)),
     "choice": (Choice, ("values",), ("default", *_SHARED)),
     "constant": (Constant, ("value",), _SHARED),
 }
@@ -40,7 +40,7 @@ def parameter_to_dict(parameter: Parameter, prose: bool = True) -> Document:
     result |= {name: _plain(getattr(parameter, name)) for name in required}
     for name in optional:
         value = _plain(getattr(parameter, name))
-        if (name == "default" or value) and (prose or name not in _PROSE):
+        if (name == "default" or value) and (prose or name not in _REMARKS):
             result[name] = value
     if "when" in result:
         when = parameter.when.items()

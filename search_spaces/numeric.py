@@ -16,6 +16,8 @@ from search_spaces.values import UNSET, number, whole
 # Values of a grid that are still apart as positions in the unit interval, and whole numbers as floats: 15 digits.
 MOST = 10**15
 
+ENDS = ("low", "high")
+
 Number = TypeVar("Number", int, float)
 
 
@@ -26,6 +28,7 @@ class _Numeric(Shared, ABC, Generic[Number]):
     log: bool
     step: Number | None
     default: Number
+    cheap: str | None
 
     def _check(self, read: Callable[[object, str], Number]) -> None:
         self._start(self.name)
@@ -59,6 +62,8 @@ class _Numeric(Shared, ABC, Generic[Number]):
         else:
             object.__setattr__(self, "default", read(self.default, f"{self.name}.default"))
             self._check_default()
+        if self.cheap not in (None, *ENDS):
+            raise SpaceError(f"{self.cheap!r} must be 'low' or 'high'", path=f"{self.name}.cheap")
 
     def _check_default(self) -> None:
         if not self.low <= self.default <= self.high:
@@ -92,6 +97,11 @@ class _Numeric(Shared, ABC, Generic[Number]):
                 f"{below + step}, or another step",
                 path=f"{self.name}.step",
             )
+
+    @property
+    def cheapest(self) -> Number | None:
+        """The value with which training takes the least time; None where that is not known."""
+        return None if self.cheap is None else self.low if self.cheap == "low" else self.high
 
     @property
     def single(self) -> bool:
@@ -168,6 +178,8 @@ class Float(_Numeric[float]):
         log: spread evenly in the logarithm (for values whose order of magnitude matters).
         step: only `low`, `low + step`, …; must divide the range.
         default: the value of the default configuration; the middle of the scale if left out.
+        cheap: "low" or "high", the end of the range at which training takes the least time, for algorithms that begin
+            there; it is no part of what is searched.
         when: the condition under which the parameter exists, as in ``{"model": "ridge"}``.
         why, source: a sentence on the range, and where it comes from.
 
@@ -182,6 +194,7 @@ class Float(_Numeric[float]):
     log: bool = field(default=False, kw_only=True)
     step: float | None = field(default=None, kw_only=True)
     default: float = field(default=UNSET, kw_only=True)
+    cheap: str | None = field(default=None, kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         self._check(lambda value, path: float(number(value, path)))
@@ -240,6 +253,7 @@ class Int(_Numeric[int]):
     log: bool = field(default=False, kw_only=True)
     step: int | None = field(default=None, kw_only=True)
     default: int = field(default=UNSET, kw_only=True)
+    cheap: str | None = field(default=None, kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         self._check(_countable)

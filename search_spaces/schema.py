@@ -24,6 +24,7 @@ _FIELDS: dict[str, Schema] = {
     "log": {"type": "boolean", "description": "Spread evenly in the logarithm; needs low > 0."},
     "step": {"exclusiveMinimum": 0, "description": "Must divide the range."},
     "default": {"description": "Value in the default configuration. If left out: the middle, or the first value."},
+    "cheap": {"enum": ["low", "high"], "description": "The end of the range at which training takes the least time."},
     "values": {"type": "array", "minItems": 1, "maxItems": MOST_VALUES, "uniqueItems": True},
     "value": {},
     "when": {

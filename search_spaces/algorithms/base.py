@@ -71,6 +71,10 @@ class Algorithm(BaseModel, ABC):
         """
         return 0
 
+    def start_points(self, space: SearchSpace) -> list[Configuration]:
+        """What the algorithm itself wants tried after the given points, before it proposes anything."""
+        return []
+
     @property
     def full_trials_only(self) -> bool:
         """Whether a trial that its scheduler has stopped teaches it nothing."""
@@ -135,12 +139,14 @@ class Algorithm(BaseModel, ABC):
         Raises:
             SpaceError: a point outside the space, or what `check` refuses.
         """
-        from search_spaces.searcher import RungSearcher, StudySearcher  # imports Ray
+        load(["search_spaces.searcher"])  # imports Ray, which draws from the process's random state
+        from search_spaces.searcher import RungSearcher, StudySearcher
 
         if mode not in ("max", "min"):
             raise SpaceError(f"{mode!r} must be 'max' or 'min'", path="mode")
         self.check(space, n_trials)
         first = [_inside(space, point, f"points.{i}") for i, point in enumerate(points)]
+        first += [config for config in self.start_points(space) if config not in first and space.allows(config)]
         try:
             load(self.requires)
         except ImportError as error:

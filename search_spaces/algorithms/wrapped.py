@@ -17,11 +17,13 @@ from pydantic import Field
 
 from search_spaces.algorithms.base import Algorithm, Trials
 from search_spaces.algorithms.random import RandomDraws
+from search_spaces.errors import SpaceError
 from search_spaces.outcome import Result
-from search_spaces.parameters import Choice
+from search_spaces.parameters import Choice, Float, Int
 from search_spaces.proposer import Mode, Proposer
 from search_spaces.space import SearchSpace
 from search_spaces.unit_cube import METRIC, Adapter, Domains, Place, as_result, varying
+from search_spaces.values import Configuration
 
 if TYPE_CHECKING:
     from ray.tune.search import Searcher
@@ -305,6 +307,23 @@ class _Flaml(_Wrapped):
         "flaml 2.7.0 works with optuna 5; its extra 'blendsearch' asks for optuna 3.6 or below, so install it without"
     )
 
+    def start_points(self, space: SearchSpace) -> list[Configuration]:
+        """The default configuration with everything at its cheap end."""
+        try:
+            default = space.default()
+        except SpaceError:  # the constraints refuse it
+            return []
+        there = space.existing(default).values()
+        cheap = {p.name: p.cheapest for p in there if isinstance(p, Float | Int) and p.cheapest is not None}
+        return [{**default, **cheap}] if cheap else []
+
+    def domains(self, space: SearchSpace) -> Domains:
+        found = super().domains(space)
+        for key, parameter in varying(space).items():
+            if isinstance(parameter, Float | Int) and parameter.cheapest is not None:
+                found[key].cheapest = 0.0 if parameter.cheap == "low" else 1.0
+        return found
+
     def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int) -> Searcher:
         from flaml import tune
         from flaml.tune.searcher import blendsearch
@@ -314,7 +333,8 @@ class _Flaml(_Wrapped):
             for key, domain in domains.items()
         }
         kind = getattr(blendsearch, type(self).__name__)
-        return kind(metric=METRIC, mode=mode, space=own, seed=seed % 2**31)
+        cheap = {key: domain.cheapest for key, domain in domains.items() if hasattr(domain, "cheapest")}
+        return kind(metric=METRIC, mode=mode, space=own, seed=seed % 2**31, low_cost_partial_config=cheap)
 
     def feed(self, searcher: Searcher, point: Place) -> None:
         searcher._points_to_evaluate.insert(0, dict(point))
@@ -328,7 +348,11 @@ class _Flaml(_Wrapped):
 
 
 class CFO(_Flaml):
-    """FLAML's cost-frugal local search, from a cheap corner outwards."""
+    """FLAML's cost-frugal local search.
+
+    It begins at the better of the default configuration and its cheap corner: the default with every parameter that
+    says which end is `cheap` at that end. What trials really cost changes nothing that it proposes.
+    """
 
     name: Literal["cfo"] = "cfo"
 
@@ -344,7 +368,10 @@ class CFO(_Flaml):
 
 
 class BlendSearch(_Flaml):
-    """FLAML's mixture of cost-frugal local search and Optuna's TPE."""
+    """FLAML's mixture of cost-frugal local search and Optuna's TPE, the latter at first around the cheap corner.
+
+    Every trial costs the same for it: measured seconds would let the clock decide which search goes on.
+    """
 
     name: Literal["blendsearch"] = "blendsearch"
 

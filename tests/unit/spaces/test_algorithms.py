@@ -210,6 +210,34 @@ def test_optuna_does_not_announce_every_study(caplog: pytest.LogCaptureFixture, 
     assert "study created" not in caplog.text + capsys.readouterr().err
 
 
+# --- cfo and blendsearch -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ["cfo", "blendsearch"])
+def test_a_cost_frugal_search_begins_at_the_better_of_the_default_and_the_cheap_corner(algorithm: str) -> None:
+    pytest.importorskip("flaml")
+    space = presets.load("xgboost")
+    default = space.default()
+
+    def depths(sign: float) -> list[int]:
+        searcher = build(algorithm, space, points=[default])
+        configs = []
+        for number in range(12):
+            configs.append(searcher.suggest(str(number)))
+            searcher.on_trial_complete(str(number), {"loss": sign * configs[-1]["max_depth"]})
+        assert configs[:2] == [default, {**default, "max_depth": 1}]
+        return [config["max_depth"] for config in configs[4:]]
+
+    assert max(depths(1.0)) <= 3
+    assert min(depths(-1.0)) >= 5
+
+
+def test_a_search_without_a_cheap_end_begins_at_the_default_alone() -> None:
+    pytest.importorskip("flaml")
+    assert algorithms.parse("cfo").start_points(SearchSpace([Float("x", 0, 1)])) == []
+    assert algorithms.parse("optuna").start_points(presets.load("xgboost")) == []
+
+
 # --- bohb and hyperband -----------------------------------------------------------------------------
 
 

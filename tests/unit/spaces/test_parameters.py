@@ -230,3 +230,15 @@ def test_describe_is_what_a_reader_needs() -> None:
             "  C        float 0.1 to 10.0, log, default 1.0",
         ]
     )
+
+
+def test_the_cheap_end_is_told_and_is_no_part_of_what_is_searched() -> None:
+    plain, cheap = SearchSpace([Int("depth", 1, 9)]), SearchSpace([Int("depth", 1, 9, cheap="high")])
+    assert cheap == plain
+    (parameter,) = SearchSpace.from_dict(cheap.to_dict()).parameters
+    assert isinstance(parameter, Int)
+    assert parameter.cheapest == 9
+    assert Float("x", 2, 3, cheap="low").cheapest == 2.0
+    assert Float("x", 2, 3).cheapest is None
+    with pytest.raises(SpaceError, match=r"x\.cheap: 'cheap' must be 'low' or 'high'"):
+        Float("x", 2, 3, cheap="cheap")
