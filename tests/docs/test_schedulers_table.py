@@ -72,7 +72,14 @@ def test_a_placement_is_refused_or_planned(name: str) -> None:
     def objective(config: Any, state: Any) -> float:
         return 0.0
 
-    fields = {"objective": objective, "search_space": SPACE, "metric": "loss", "steps": STEPS, "placement": "spread"}
+    fields = {
+        "objective": objective,
+        "search_space": SPACE,
+        "metric": "loss",
+        "mode": "min",
+        "steps": STEPS,
+        "placement": "spread",
+    }
     algorithm = "bohb" if name == "bohb" else "random"
     definition = define({**fields, "scheduler": name, "algorithm": algorithm})
     row = next(line for line in PAGE.read_text().splitlines() if line.startswith(f"| `{name}` |"))
@@ -91,7 +98,13 @@ def test_a_placement_is_refused_or_planned(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in schedulers.names() if schedulers.parse(name).needs_state])
 def test_an_objective_that_cannot_go_on_from_a_state_is_refused_where_one_is_needed(name: str) -> None:
-    fields = {"objective": lambda config: 0.0, "search_space": SPACE, "metric": "loss", "algorithm": "random"}
+    fields = {
+        "objective": lambda config: 0.0,
+        "search_space": SPACE,
+        "metric": "loss",
+        "mode": "min",
+        "algorithm": "random",
+    }
     with pytest.raises(PlanError, match=f"scheduler '{name}' .* it has no parameter `state`"):
         make_plan(define({**fields, "scheduler": name}))
 
@@ -102,7 +115,7 @@ def test_a_search_space_in_which_nothing_can_change_is_refused(name: str, search
     (tmp_path / "c.csv").write_text("a,y\n" + "1,2\n3,4\n" * 10)
     what: dict[str, Any] = {"data": str(tmp_path / "c.csv"), "target": "y", "task": "regression"}
     if search_space != "ridge":
-        what = {"objective": lambda config, state: 0.0, "metric": "loss"}
+        what = {"objective": lambda config, state: 0.0, "metric": "loss", "mode": "min"}
     definition = define({**what, "search_space": search_space, "scheduler": name, "algorithm": "random"})
     with pytest.raises(PlanError, match=f"scheduler '{name}' changes a .* this search space has none"):
         make_plan(definition)

@@ -115,8 +115,10 @@ def steps_of(
     seed: int,
     data: pd.DataFrame | None = None,
     state: object = None,
+    *,
+    steps: float,
 ) -> Iterator[Step]:
-    """The steps of one trial of an objective."""
+    """The steps of one trial of an objective; `StudyError` for one beyond `steps`, which a full trial has."""
     offered = {"config": dict(config), "data": data, "seed": seed, "state": state}
     wanted = inspect.signature(objective).parameters
     arguments = {name: offered[name] for name in OFFERED if name in wanted}
@@ -126,7 +128,13 @@ def steps_of(
         return
     try:
         for number, value in enumerate(answer, start=1):
-            yield _step(number, value, metric)
+            step = _step(number, value, metric)
+            if step.step > steps:
+                raise StudyError(
+                    f"the objective yields step {step.step}, but a full trial has `steps: {steps:g}`, at which other "
+                    "trials end. Set `steps` to the number of steps that it yields."
+                )
+            yield step
     finally:
         answer.close()
 

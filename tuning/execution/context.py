@@ -113,7 +113,7 @@ class WorkerContext:
 
         def start(config: Configuration, seed: int, state: object) -> Iterator[Step]:
             # A space that came from Ray's notation may be nested, and so is what its function expects.
-            return steps_of(objective, study.space.nest(config), name, seed, data, state)
+            return steps_of(objective, study.space.nest(config), name, seed, data, state, steps=shape.full_steps)
 
         return Training(start=start, shape=lambda _: shape)
 

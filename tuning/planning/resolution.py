@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 
 from schedulers import stopping
@@ -23,10 +24,30 @@ from tuning.preprocessing.task import BINARY, REGRESSION, agreed_task
 from tuning.user_code import is_file
 from tuning.wording import did_you_mean, name_list
 
+SMALLER_IS_BETTER = {
+    *("loss", "logloss", "error", "errors", "err", "rmse", "rmsle", "rmspe", "mse", "mae", "mape"),
+    *(
+        "smape",
+        "wape",
+        "nll",
+        "cost",
+        "costs",
+        "regret",
+        "deviance",
+        "perplexity",
+        "brier",
+        "wer",
+        "cer",
+        "pinball",
+        "crps",
+    ),
+}
+
 
 def resolve(definition: Definition, customers: Sequence[Customer], code: OwnCode) -> tuple[RunSpec, list[str]]:
     """The spec of a definition, and notes on what was chosen for the user; `PlanError` says what cannot work."""
     notes: list[str] = []
+    _check_mode(definition)
     task, metric, positive = None, definition.metric or "objective", None
     if definition.objective is None:
         task, positive = _predicted(definition, customers, code, notes)
@@ -44,6 +65,19 @@ def resolve(definition: Definition, customers: Sequence[Customer], code: OwnCode
         positive=positive,
     )
     return spec, [*notes, *left_out]
+
+
+def _check_mode(definition: Definition) -> None:
+    """A figure of the user's own that sounds like a loss is not taken for one, nor maximised without a word."""
+    if "mode" in definition.model_fields_set or not (definition.objective is not None or definition.own_metric):
+        return
+    name = (definition.metric or "").rpartition(":")[2]
+    words = set(re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()))
+    if words & SMALLER_IS_BETTER and "neg" not in words:
+        raise PlanError(
+            f"mode: {name!r} sounds like a figure that is better when smaller, and by default a larger one is. "
+            "Set mode: min, or mode: max."
+        )
 
 
 def resolve_space(

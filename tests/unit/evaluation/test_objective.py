@@ -13,6 +13,7 @@ from paths import ROOT
 from ray import tune
 
 from tuning import RunResult, TuneRunner
+from tuning.errors import PlanError
 
 
 def search(tmp_path: Path, objective: Any, **fields: Any) -> RunResult:
@@ -33,6 +34,33 @@ def test_a_number_a_dict_and_a_generator_are_all_objectives(tmp_path: Path) -> N
     assert report.trial_records[0].metrics == {"extra": 2.0}
     assert [len(r.steps) for r in steps.trial_records] == [3] * 4
     assert steps.trial_records[0].metrics == {"accuracy": 1.0}
+
+
+@pytest.mark.parametrize("scheduler", ["fifo", "asha"])
+def test_a_generator_that_yields_more_than_its_steps_is_no_search(tmp_path: Path, scheduler: str) -> None:
+    def epochs(config: dict[str, Any]) -> Iterator[float]:
+        for epoch in range(1, 10):
+            yield config["x"] / epoch
+
+    row = search(tmp_path, epochs, scheduler=scheduler).leaderboard().iloc[0]
+    assert row["status"] == "no_model"
+    assert "the objective yields step 2, but a full trial has `steps: 1`" in row["reason"]
+    assert "Set `steps`" in row["reason"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "asked"),
+    [("loss", True), ("val_RMSE", True), ("testError", True), ("neg_loss", False), ("accuracy", False), (None, False)],
+)
+def test_a_figure_that_sounds_like_a_loss_needs_a_mode(metric: str | None, asked: bool) -> None:
+    fields = {"objective": lambda config: 0.0, "search_space": {"x": tune.uniform(-1, 1)}, "mlflow": False}
+    fields |= {} if metric is None else {"metric": metric}
+    if not asked:
+        assert TuneRunner(**fields).plan().spec.mode == "max"
+        return
+    with pytest.raises(PlanError, match=f"mode: '{metric}' sounds like .*Set mode: min, or mode: max"):
+        TuneRunner(**fields).plan()
+    assert TuneRunner(**fields, mode="max").plan().spec.mode == "max"
 
 
 def test_a_nested_space_of_ray_reaches_the_function_as_it_was_written(tmp_path: Path) -> None:

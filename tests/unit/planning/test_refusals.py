@@ -158,7 +158,12 @@ def test_an_objective_that_cannot_be_called_is_refused(objective: Any, message: 
 
 def test_a_metric_of_probabilities_leaves_out_models_without_them(tmp_path: Path) -> None:
     (tmp_path / "cost.py").write_text("def cost(y, proba):\n    return 1.0\ncost.needs_proba = True\n")
-    fields = {"data": frame(y=["a", "b"] * 6), "task": "binary", "metric": f"{tmp_path / 'cost.py'}:cost"}
+    fields = {
+        "data": frame(y=["a", "b"] * 6),
+        "task": "binary",
+        "metric": f"{tmp_path / 'cost.py'}:cost",
+        "mode": "min",
+    }
     with pytest.raises(PlanError, match=r"'svm' has no probabilities, which 'cost\.py:cost' needs"):
         notes(**fields, search_space="svm")
 
