@@ -152,3 +152,8 @@ def test_pages_of_other_contents() -> None:
     assert "x &lt; y" in html
     assert "<b>" not in html
     assert 'class="strong"' in html
+
+
+@pytest.mark.parametrize("name", ["regret", "critical_difference"])
+def test_a_notebook_shows_a_plot_by_itself(comparison: Comparison, name: str) -> None:
+    assert getattr(comparison.plot, name)()._repr_png_().startswith(b"\x89PNG")

@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tuning.compare.analysis.statistics import cliques
+from tuning.compare.report.figure import Plot
 
 ROW = 0.3
 BAR = 0.16
@@ -26,7 +27,7 @@ def draw(methods: Sequence[str], mean_ranks: np.ndarray, different: np.ndarray) 
     depth = BAR * (len(bars) + 1)
     rows = max(len(left), len(right))
     low, high = 1, len(methods)
-    figure = Figure(figsize=(7.0, 1.0 + depth + ROW * rows), layout="constrained")
+    figure = Plot(figsize=(7.0, 1.0 + depth + ROW * rows), layout="constrained")
     axes = figure.add_subplot()
     reach = 0.32 * (high - low)
     axes.set_xlim(low - reach, high + reach)

@@ -1,4 +1,4 @@
-"""The plots of a comparison, as matplotlib figures that belong to nobody: no pyplot, no global state.
+"""The plots of a comparison, as matplotlib figures that a notebook shows.
 
 Colours are Okabe and Ito's, which colour-blind readers can tell apart; markers and order repeat them.
 """
@@ -14,6 +14,7 @@ from matplotlib.ticker import PercentFormatter
 from tuning.compare.analysis.anytime import Anytime
 from tuning.compare.analysis.result import ComparisonResult
 from tuning.compare.report.critical_difference import draw as draw_critical_difference
+from tuning.compare.report.figure import Plot
 from tuning.compare.report.tables import summary
 from tuning.wording import shorten
 
@@ -161,7 +162,7 @@ class Plots:
 
 
 def _figure(width: float = 7.0, height: float = 4.2) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Plot(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
