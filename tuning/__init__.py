@@ -19,3 +19,8 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, for an editor or notebook; the packages beneath are for those who change them."""
+    return [*__all__, "__doc__", "__file__", "__name__", "__path__"]

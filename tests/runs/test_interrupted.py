@@ -43,7 +43,7 @@ def test_an_interrupt_carries_the_unfinished_result(tmp_path: Path) -> None:
     result = stopped.value.result
     assert isinstance(result, RunResult)
     assert len(result.trial_records) == 3
-    assert "unfinished, 1 studies left" in repr(result)
+    assert "unfinished, 1 study left" in repr(result)
     assert "unfinished" not in repr(runner.run(run, resume=True, **QUIET))
 
 

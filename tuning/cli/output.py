@@ -6,11 +6,12 @@ import json
 import math
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import click
 
 from tuning.cli import exit_codes
+from tuning.runs.outcome import sentences
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import LEADERBOARD, Row, RunResult
 from tuning.tracking.settings import how_to_look, tracking_uri_of
@@ -18,8 +19,6 @@ from tuning.wording import shorten
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison
-
-Counts: TypeAlias = Mapping[str, Any]  # `RunResult.summary`
 
 
 def show_finished(result: RunResult, output: str) -> int:
@@ -33,7 +32,7 @@ def show_finished(result: RunResult, output: str) -> int:
         click.echo(json.dumps(counts))
     else:
         show_leaderboard(result, output)
-        click.echo("\n".join(["", *_outcome(result, counts), *_where(result, ("records", "models"))]), err=True)
+        click.echo("\n".join(["", *sentences(result, counts), *_where(result, ("records", "models"))]), err=True)
     return exit_codes.of_models(counts["customers"], counts["succeeded"])
 
 
@@ -148,54 +147,6 @@ def _plain(value: object) -> object:
 def _window() -> int | None:
     """Characters in a line of the terminal; None where nobody looks, such as in a pipe."""
     return shutil.get_terminal_size((0, 0)).columns or None
-
-
-def _against_default(counts: Counts) -> list[str]:
-    compared, worse = counts["compared_with_default"], counts["worse_than_default"]
-    if not compared:
-        return []
-    if not worse:
-        return [f"No winner of {compared} that beat the default in the search scores below it on the hold-out rows."]
-    return [
-        f"{worse} of the {compared} winners that beat the default in the search ({100 * worse / compared:.0f} %) score "
-        "below it on the hold-out rows. More rows, more folds or `winner: one_standard_error` reduce this."
-    ]
-
-
-def _too_good(counts: Counts) -> list[str]:
-    found = counts["too_good"]
-    if not found:
-        return []
-    models = "1 model is" if found == 1 else f"{found} models are"
-    return [f"{models} perfect on every fold. A column may tell the target: find it, and leave it out with `drop`."]
-
-
-def _positive(counts: Counts) -> list[str]:
-    if counts["positive"] is None:
-        return []
-    others = counts["other_positive"]
-    more = f"; another one for {others} customers (column `positive`)" if others else ""
-    return [f"positive     {counts['positive']!r}, the class that probability, precision and recall are about{more}"]
-
-
-def _notes(counts: Counts) -> list[str]:
-    if not counts["with_notes"]:
-        return []
-    return [
-        f"{counts['with_notes']} of {counts['customers']} rows have notes, such as columns that were left out or why a "
-        "score is missing: tuning leaderboard --output csv."
-    ]
-
-
-def _outcome(result: RunResult, counts: Counts) -> list[str]:
-    without = f", {counts['without_model']} without (the reason is in their row)" if counts["without_model"] else ""
-    return [
-        f"{result.outcome(counts)}{without}; {counts['trials']} trials.",
-        *_against_default(counts),
-        *_too_good(counts),
-        *_notes(counts),
-        *_positive(counts),
-    ]
 
 
 def _where(result: RunResult, names: Iterable[str]) -> list[str]:

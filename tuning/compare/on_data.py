@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from tuning.compare.analysis.curves import Curves
 from tuning.compare.comparison import Comparison, analyse
 from tuning.compare.studies import curves_of, hold_out_of, options_of, unfinished_of
 from tuning.definition.compared_methods import Method
 from tuning.definition.definition import Definition, define
-from tuning.definition.yaml_file import read_definition
+from tuning.definition.given import definition_of, keys_of
 from tuning.driver.runner import TuneRunner
 from tuning.errors import DefinitionError
 from tuning.planning.search_notes import random_starts
@@ -25,10 +25,11 @@ CUSTOMER = "customer"
 CURVES, PAGE = "curves.parquet", "comparison.html"
 # Of a study under a budget of seconds; reaching it first would be a surprise.
 MOST_TRIALS = 10_000
+Given: TypeAlias = Definition | TuneRunner | Mapping[str, object] | str | Path | None
 
 
 def compare(
-    definition: Definition | str | Path | None = None,
+    definition: Given = None,
     algorithms: str | Iterable[str | Mapping[str, object] | Method] | None = None,
     seeds: int | None = None,
     *,
@@ -53,7 +54,7 @@ def compare(
     What is not given comes from the definition's `compare`.
 
     Args:
-        definition: a `Definition`, a YAML file, or None and its fields as keywords.
+        definition: a `Definition`, a mapping of its keys, a YAML file or a runner; or None and its fields as keywords.
         algorithms: see `parse_methods`; without `+scheduler` every trial runs to its end.
         seeds: repetitions (default 10).
         trials: of every study (default: the definition's).
@@ -76,7 +77,7 @@ def compare(
 
 
 def comparing(
-    definition: Definition | str | Path | None,
+    definition: Given,
     asked: Mapping[str, object],
     trials: int | None,
     fields: Mapping[str, object],
@@ -86,22 +87,13 @@ def comparing(
         raise DefinitionError("Give trials or seconds, not both: the budget decides what is compared.")
     budget = MOST_TRIALS if "seconds" in asked else trials
     changes = {**fields, "save_models": False} | ({} if budget is None else {"trials": budget})
-    if isinstance(definition, str | Path):
-        definition = read_definition(definition, changes)
-    elif definition is None:
-        definition = define(changes)
-    else:
-        definition = define({**_given(definition), **changes})
-    before = {} if definition.compare is None else definition.compare.to_dict()
+    made = definition_of(definition, changes)
+    before = {} if made.compare is None else made.compare.to_dict()
     if "algorithms" not in before and "algorithms" not in asked:
         raise DefinitionError("There are no algorithms to compare; give two or more, such as random,optuna.")
     # Spread over workers, a search hears of several trials at once, and how many depends on the machine.
-    placement = "packed" if definition.placement == "auto" else definition.placement
-    return define({**_given(definition), "placement": placement, "compare": {**before, **asked}})
-
-
-def _given(definition: Definition) -> dict[str, object]:
-    return {name: getattr(definition, name) for name in definition.model_fields_set}
+    placement = "packed" if made.placement == "auto" else made.placement
+    return define({**keys_of(made), "placement": placement, "compare": {**before, **asked}})
 
 
 def comparison_of(run_dir: str | RunDirectory | RunResult, **options: Any) -> Comparison:

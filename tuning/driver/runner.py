@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tuning.definition.definition import Definition, define
+from tuning.definition.definition import Definition
+from tuning.definition.given import definition_of, said, signature
 from tuning.definition.yaml_file import read_definition
 from tuning.driver.halt import StopConditions, stopper, workers_callback
 from tuning.driver.progress import Listener, Progress, Report, hand_on, reports_callback
@@ -25,6 +26,7 @@ from tuning.execution.spread.running import SpreadRun
 from tuning.planning.plan import PACKED, Plan, make_plan
 from tuning.records.ownership import newest_term
 from tuning.runs.begin import OwnedRun, abandon, begin, resume_run
+from tuning.runs.outcome import sentences
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import USED_UP, RunResult
 from tuning.storage.run_directory import RunDirectory
@@ -49,14 +51,18 @@ class TuneRunner:
     >>> result = runner.run()
     >>> result.leaderboard()
 
-    fields: those of `tuning.definition.definition.Definition`; the same as the keys of a YAML file.
+    definition: a `Definition`, or a mapping of its keys. fields: the keys one by one, the same as in a YAML file; they
+    replace those of the definition.
     """
 
-    def __init__(self, definition: Definition | None = None, **fields: Any) -> None:
-        if definition is not None and fields:
-            definition = define({**{name: getattr(definition, name) for name in definition.model_fields_set}, **fields})
-        self.definition = definition if definition is not None else define(fields)
+    __signature__ = signature()
+
+    def __init__(self, definition: Definition | Mapping[str, object] | None = None, **fields: Any) -> None:
+        self.definition = definition_of(definition, fields)
         self.timing = USUAL
+
+    def __repr__(self) -> str:
+        return f"TuneRunner({said(self.definition)})"
 
     @classmethod
     def from_yaml(cls, path: str | Path, **overrides: Any) -> TuneRunner:
@@ -111,8 +117,8 @@ class TuneRunner:
         definition = None
         if changes:
             frozen = frozen_definition(directory)
-            fields = {name: getattr(frozen, name) for name in frozen.model_fields_set}
-            definition = define({**fields, **{name: _within(frozen, name, value) for name, value in changes.items()}})
+            changed = {name: _within(frozen, name, value) for name, value in changes.items()}
+            definition = definition_of(frozen, changed)
         return _run(lambda: resume_run(directory, definition), run_dir, progress, in_process)
 
 
@@ -128,16 +134,24 @@ def _run(start: Callable[[], OwnedRun], run_dir: str | None, progress: bool, in_
             raise RunInterrupted(signals.last, _too_early(signals.last, run_dir)) from None
         signals.at_once = False
         try:
-            return RunSession(owned, signals).execute(progress, in_process)
+            result = RunSession(owned, signals).execute(progress, in_process)
+            if progress and typing() and owned.plan.spec.definition.compare is None:
+                print("\n".join(sentences(result, result.summary())))  # noqa: T201  # what a terminal shows, a cell would not
+            return result
         except PlanError:  # no machine has what a worker takes
             abandon(owned.directory, owned.term)
             raise
         except RunInterrupted as stop:
             result = stop.result = RunResult(owned.directory)
-            if not hasattr(sys, "ps1"):  # what Python sets where somebody types, in a notebook, too
+            if not typing():
                 raise
             print(stop, file=sys.stderr)  # noqa: T201  # nobody else would say so in a notebook
             return result
+
+
+def typing() -> bool:
+    """Whether somebody types at Python's prompt, or in a notebook: both set `sys.ps1`."""
+    return hasattr(sys, "ps1")
 
 
 def _too_early(number: int, run_dir: str | None) -> str:

@@ -41,7 +41,7 @@ class Writes(Protocol):
     def write(self, name: str, data: bytes) -> None: ...
 
 
-@dataclass
+@dataclass(repr=False)
 class CustomerModel:
     """A customer's winner: give it a frame with the same columns, it gives predictions.
 
@@ -78,6 +78,9 @@ class CustomerModel:
         if self.preparation is not None:
             return self.preparation.text
         return [column.name for column in self.columns if column.kind == TEXT]
+
+    def __repr__(self) -> str:
+        return f"<{self.family} model of customer {self.customer!r}: {self.task.kind} from {len(self.columns)} columns>"
 
     @property
     def _family(self) -> Family:

@@ -34,7 +34,7 @@ MANY_ROWS = 25_000  # from here on even a linear model takes about half a second
 PACKAGES = ("tuning", "search_spaces", "schedulers", "numpy", "pandas", "pyarrow", "scipy", "sklearn", "optuna", "ray")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """What would run.
 
@@ -51,6 +51,9 @@ class Plan:
     slots: int
     placement: str = PACKED
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return self.describe()
 
     @cached_property
     def shards(self) -> tuple[tuple[int, ...], ...]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tuning.errors import NoModelError, RunError, UnknownCustomerError
@@ -59,6 +60,7 @@ _NO_MODELS = {
     False: "models were not saved (save_models: false)",
     True: "an objective was tuned; result.best_config() is what won",
 }
+SHOWN = 20  # customers, in a notebook
 PENDING = "not finished yet: resume the run"
 USED_UP = "not finished: the time budget (limits.run_seconds: {limit:g}) is spent; resume with a larger one"
 
@@ -79,11 +81,16 @@ class RunResult:
 
     def __repr__(self) -> str:
         counts = self.summary()
-        left = f"unfinished, {self.unfinished} studies left; " if self.unfinished else ""
+        studies = "1 study" if self.unfinished == 1 else f"{self.unfinished} studies"
+        left = f"unfinished, {studies} left; " if self.unfinished else ""
         return f"RunResult({counts['run']!r}: {left}{self.outcome(counts)})"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self!r}</p>{self.leaderboard().head(20).to_html(index=False, na_rep='')}"
+        board = self.leaderboard()
+        less = (
+            f"<p>The first {SHOWN} of {len(board)} customers; leaderboard() has all.</p>" if len(board) > SHOWN else ""
+        )
+        return f"<p>{escape(repr(self))}</p>{board.head(SHOWN).to_html(index=False, na_rep='')}{less}"
 
     @cached_property
     def _parts(self) -> list[str]:

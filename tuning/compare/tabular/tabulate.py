@@ -13,6 +13,7 @@ from search_spaces import SearchSpace, SpaceError
 from search_spaces.algorithms.grid import Grid
 from tuning.compare.tabular.table import Table
 from tuning.definition.definition import Definition, define
+from tuning.definition.given import definition_of, keys_of
 from tuning.driver.runner import TuneRunner
 from tuning.errors import PlanError, RunError
 from tuning.models.base import SteppedFamily
@@ -56,7 +57,7 @@ def tabulate(
         RunError: no customer has a complete grid.
     """
     grid = {"name": "grid", "levels": dict(levels) if isinstance(levels, Mapping) else levels, "limit": limit}
-    given = {name: getattr(definition, name) for name in definition.model_fields_set}
+    given = keys_of(definition_of(definition, {}))
     fixed = {"algorithm": grid, "scheduler": "fifo", "placement": "packed", "save_models": False, "compare": None}
     made = define({**given, **fixed})
     space = make_plan(made).spec.space

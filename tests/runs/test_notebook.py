@@ -1,0 +1,33 @@
+"""What a cell shows of a run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from builders import definition, tuner_of, write_customers
+
+from tuning import TuneRunner
+
+
+def test_a_cell_that_runs_a_search_shows_what_came_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_customers(tmp_path / "data", 2)
+    runner = TuneRunner(**definition(tmp_path / "data"))
+    monkeypatch.setattr(sys, "ps1", "In : ", raising=False)
+    result = runner.run(str(tmp_path / "run"), in_process=True)
+    shown = capsys.readouterr().out
+    assert "2 of 2 customers have a model; 8 trials." in shown
+    assert "hold-out rows" in shown
+    assert repr(result.model("c0000")) == "<ridge model of customer 'c0000': regression from 3 columns>"
+
+
+def test_a_result_of_many_customers_says_that_it_shows_the_first(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"shop": [f"s{number:02d}" for number in range(23)]})
+    runner = tuner_of(lambda config: config["x"], data=frame, by="shop", trials=1)
+    result = runner.run(str(tmp_path / "run"), progress=False, in_process=True)
+    assert "The first 20 of 23 customers; leaderboard() has all." in result._repr_html_()
+    assert result._repr_html_().count("<tr") == 21

@@ -1,0 +1,62 @@
+"""What a program may give for a definition, and the definition that it is."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from tuning.definition.definition import Definition, define
+from tuning.definition.yaml_file import read_definition
+from tuning.errors import DefinitionError
+from tuning.storage.names import mask_in
+from tuning.wording import shorten
+
+
+def keys_of(definition: Definition) -> dict[str, object]:
+    """The keys that were given, with their checked values."""
+    return {name: getattr(definition, name) for name in definition.model_fields_set}
+
+
+def definition_of(given: object, fields: Mapping[str, object]) -> Definition:
+    """The definition that is given, with these fields in place of its own; `DefinitionError` says what is wrong.
+
+    given: a `Definition`, what has one (a runner), a mapping of its keys, a YAML file's path, or None.
+    """
+    if given is None:
+        return define(fields)
+    if isinstance(given, str | Path):
+        return read_definition(given, dict(fields))
+    if isinstance(given, Mapping):
+        return define({**given, **fields})
+    found = given if isinstance(given, Definition) else getattr(given, "definition", None)
+    if not isinstance(found, Definition):
+        raise DefinitionError(
+            f"a {type(given).__name__} is not a definition. Give its keys by name, such as data=frame, "
+            "target='churned'; or a mapping of them, or a YAML file."
+        )
+    return define({**keys_of(found), **fields}) if fields else found
+
+
+def signature() -> inspect.Signature:
+    """That of a function which takes a definition or its keys: what an editor offers."""
+    kind = inspect.Parameter
+    keys = [
+        kind(name, kind.KEYWORD_ONLY, annotation=field.annotation) for name, field in Definition.model_fields.items()
+    ]
+    return inspect.Signature([kind("definition", kind.POSITIONAL_OR_KEYWORD, default=None), *keys])
+
+
+def said(definition: Definition) -> str:
+    """The keys that were given, as somebody would write them in Python; long values are cut and secrets masked."""
+    return ", ".join(f"{name}={shorten(mask_in(_short(value)), 60)}" for name, value in definition.to_dict().items())
+
+
+def _short(value: object) -> str:
+    if isinstance(value, pd.DataFrame):
+        return f"<DataFrame of {len(value)} rows>"
+    if isinstance(value, Mapping) and any(isinstance(item, pd.DataFrame) for item in value.values()):
+        return f"<{len(value)} frames>"
+    return repr(value)

@@ -1,0 +1,60 @@
+"""What came of a run in sentences, for a terminal and for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from tuning.runs.results import RunResult
+
+Counts: TypeAlias = Mapping[str, Any]  # `RunResult.summary`
+
+
+def sentences(result: RunResult, counts: Counts) -> list[str]:
+    """A sentence on each thing that somebody should know of a run. counts: its `summary`."""
+    without = f", {counts['without_model']} without (the reason is in their row)" if counts["without_model"] else ""
+    return [
+        f"{result.outcome(counts)}{without}; {counts['trials']} trials.",
+        *_against_default(counts),
+        *_too_good(counts),
+        *_notes(counts),
+        *_positive(counts),
+    ]
+
+
+def _against_default(counts: Counts) -> list[str]:
+    compared, worse = counts["compared_with_default"], counts["worse_than_default"]
+    if not compared:
+        return []
+    if not worse:
+        return [f"No winner of {compared} that beat the default in the search scores below it on the hold-out rows."]
+    return [
+        f"{worse} of the {compared} winners that beat the default in the search ({100 * worse / compared:.0f} %) score "
+        "below it on the hold-out rows. More rows, more folds or `winner: one_standard_error` reduce this."
+    ]
+
+
+def _too_good(counts: Counts) -> list[str]:
+    found = counts["too_good"]
+    if not found:
+        return []
+    models = "1 model is" if found == 1 else f"{found} models are"
+    return [f"{models} perfect on every fold. A column may tell the target: find it, and leave it out with `drop`."]
+
+
+def _positive(counts: Counts) -> list[str]:
+    if counts["positive"] is None:
+        return []
+    others = counts["other_positive"]
+    more = f"; another one for {others} customers (column `positive`)" if others else ""
+    return [f"positive     {counts['positive']!r}, the class that probability, precision and recall are about{more}"]
+
+
+def _notes(counts: Counts) -> list[str]:
+    if not counts["with_notes"]:
+        return []
+    return [
+        f"{counts['with_notes']} of {counts['customers']} rows have notes, such as columns that were left out or why a "
+        "score is missing: tuning leaderboard --output csv."
+    ]
