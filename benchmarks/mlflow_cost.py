@@ -53,7 +53,7 @@ def main(trials: int, slow_trials: int, http_trials: int, models: int, keep: str
         figures["bulk_sqlite_ms"] = bulk_sqlite(folder, template, trials, keep)
         core = process(folder, trials)
         figures["bulk_postgres_ms"] = bulk_postgres(folder, trials)
-        figures["http_ms"] = http(folder, template, http_trials)
+        figures |= http(folder, template, http_trials)
         figures["ray_callback_ms"] = ray_callback(folder, template, slow_trials)
         figures["plain_client_ms"] = plain_client(folder, template, slow_trials)
         figures["model_ms"] = model(folder, template, models)
@@ -91,14 +91,21 @@ def bulk_postgres(folder: Path, trials: int) -> float | None:
         server.remove()
 
 
-def http(folder: Path, template: Path, trials: int) -> float:
-    """Our writer through a tracking server over SQLite."""
+def http(folder: Path, template: Path, trials: int) -> dict[str, float]:
+    """Our writer through a tracking server over SQLite: wall time, and the server's and our own CPU of it."""
     from mlflow_server import MlflowServer
 
     place = folder / "server"
     place.mkdir()
+    cpu: list[tuple[float, float]] = []
     with MlflowServer(place, template) as server:
-        return ours(place / "records", server.uri, trials)
+
+        def look() -> None:
+            cpu.append((group_seconds(server.process.pid), time.process_time()))
+
+        wall = ours(place / "records", server.uri, trials, look)
+    theirs, our_own = ((after - before) * 1000 / trials for before, after in zip(*cpu, strict=True))
+    return {"http_ms": wall, "http_server_core_ms": theirs, "http_client_core_ms": our_own}
 
 
 def ray_callback(folder: Path, template: Path, trials: int) -> float:
@@ -276,8 +283,8 @@ def children_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def ours(place: Path, uri: str, trials: int) -> float:
-    """Parts on disk into a store, by the one class that every copy uses."""
+def ours(place: Path, uri: str, trials: int, look: Callable[[], None] = lambda: None) -> float:
+    """Parts on disk into a store, by the one class that every copy uses; look: called before and after."""
     from mlflow_records import write_part
 
     from tuning.storage.run_directory import RunDirectory
@@ -299,7 +306,9 @@ def ours(place: Path, uri: str, trials: int) -> float:
             copier.work()
         copier.finish()
 
+    look()
     result = per_trial(work, studies * PER_STUDY)
+    look()
     assert copier.progress.trials == studies * PER_STUDY
     return result
 
@@ -356,6 +365,17 @@ def per_trial(work: Callable[[], None], trials: int) -> float:
     started = time.perf_counter()
     work()
     return (time.perf_counter() - started) * 1000 / trials
+
+
+def group_seconds(group: int) -> float:
+    """CPU seconds of the processes of a process group that are alive."""
+    return sum(cpu_seconds(int(path.name)) for path in Path("/proc").glob("[0-9]*") if _group_of(path.name) == group)
+
+
+def _group_of(pid: str) -> int:
+    with contextlib.suppress(ProcessLookupError):
+        return os.getpgid(int(pid))
+    return 0
 
 
 def cpu_seconds(pid: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -263,6 +264,23 @@ def test_studies_of_one_customer_stay_apart(copy: Copy, mlflow_database: str) ->
     changes: dict[str, Any] = {"customer": "acme"}
     copy([trial("acme:optuna:0", 0, **changes), trial("s-2", 0, **changes)], [study("s-2", 1, **changes)])
     assert sorted(by_name(mlflow_database)) == ["acme s-2", "acme s-2/0000", "acme:optuna:0", "acme:optuna:0/0000"]
+
+
+def test_trials_of_one_customer_are_written_side_by_side(
+    mlflow_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a server's answers are waited for together. The barrier breaks when no second trial comes."""
+    monkeypatch.setattr(sql_store, "TESTED_REVISIONS", frozenset())
+    directory = RunDirectory(str(tmp_path / "run"))
+    opened = open_store(mlflow_database, SEARCH, str(tmp_path / "mlruns"))
+    copier = Copier(directory, SEARCH, Selection(None), lambda: opened)
+    copier.add(write_part(directory, "a", trial("acme", 0)))
+    copier.work()
+    both, create = threading.Barrier(2, timeout=20), opened.client.create_run
+    monkeypatch.setattr(opened.client, "create_run", lambda *args: (both.wait(), create(*args))[1])
+    copier.add(write_part(directory, "b", trial("acme", 1), trial("acme", 2)))
+    copier.work()
+    assert sorted(by_name(mlflow_database)) == ["acme", "acme/0000", "acme/0001", "acme/0002"]
 
 
 def test_either_store_completes_what_the_other_began(

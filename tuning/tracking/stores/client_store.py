@@ -44,7 +44,7 @@ from tuning.tracking.tracked_runs import (
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
-THREADS = 4
+THREADS = 4  # more wait for each other in a server on SQLite
 PAGE = 1000
 PATIENCE_S = 2.0
 PORTS = {"http": 80, "https": 443}
@@ -82,7 +82,7 @@ class Found:
 
 
 class ClientStore:
-    """Studies side by side in a few threads; within a study the parent first, then its trials."""
+    """The runs of studies first, then those of trials, each kind side by side in a few threads."""
 
     batch = 100
     niceness = 5  # a run costs 20 times what it costs in bulk: with this, all of them 2 % of two busy cores
@@ -98,15 +98,32 @@ class ClientStore:
         self._remember(f"{_is(SEARCH_TAG, self.search)} and {_is(KIND_TAG, STUDY)}")
 
     def write(self, runs: Sequence[TrackedRun], done: Callable[[TrackedRun], None]) -> None:
-        families: defaultdict[str, list[TrackedRun]] = defaultdict(list)
+        studies: defaultdict[str, list[TrackedRun]] = defaultdict(list)
         for run in runs:
-            families[run.parent or run.key].append(run)
-        failures: list[Exception] = []
+            studies[run.parent or run.key].append(run)
+        failures: list[tuple[str, Exception]] = []
+        ids: dict[str, str] = {}  # study → MLflow's id of its run, once that is there
         with ThreadPoolExecutor(THREADS) as pool:
-            list(pool.map(lambda item: self._family(item[0], item[1], done, failures), families.items()))
-        outages = [failure for failure in failures if not isinstance(failure, RejectedError)]
+            opened = pool.map(
+                lambda study: self._attempt(study, failures, partial(self._open, study, studies[study])), studies
+            )
+            ids.update((study, run_id) for study, run_id in zip(studies, opened, strict=True) if run_id)
+            for run in runs:
+                if run.key in ids:
+                    done(run)
+            trials = [run for run in runs if run.parent in ids]
+            put = pool.map(
+                lambda run: self._attempt(run.parent, failures, partial(self._put, run, ids[run.parent])), trials
+            )
+            for run, run_id in zip(trials, put, strict=True):
+                if run_id:
+                    done(run)
+        outages = [(study, failure) for study, failure in failures if not isinstance(failure, RejectedError)]
+        for study, _ in outages:  # of which nothing is believed before it was looked for
+            for key in [study, *(run.key for run in studies[study])]:
+                self.found.pop(key, None)
         if failures:
-            raise (outages or failures)[0]
+            raise (outages or failures)[0][1]
 
     def mark(self, tags: Mapping[str, Mapping[str, str]]) -> None:
         for key, values in tags.items():
@@ -127,47 +144,45 @@ class ClientStore:
                 self._remember(_is(PARENT_TAG, self.found[study].run_id))
             self.unsettled.discard(study)
 
-    def _family(
-        self, study: str, runs: Sequence[TrackedRun], done: Callable[[TrackedRun], None], failures: list[Exception]
-    ) -> None:
-        """Write one study's runs; a failure is appended, and an outage keeps later studies from trying."""
-        if any(not isinstance(failure, RejectedError) for failure in failures):
-            return
+    def _attempt(self, study: str, failures: list[tuple[str, Exception]], write: Callable[[], str]) -> str | None:
+        """What `write` gives; None when it failed, which is noted, or when an outage keeps it from trying."""
+        if any(not isinstance(failure, RejectedError) for _, failure in failures):
+            return None
         try:
-            if study in self.unsure or runs[0].kind == SUMMARY:
-                self._look_up(study)
-                self.unsure.discard(study)
-            made = study not in self.found
-            for run in runs:
-                if run.key == study:
-                    self._put(run, None)
-                    done(run)
-            if study not in self.found:
-                raise RejectedError("its customer's run was refused")
-            if study not in self.complete and len(runs) > (runs[0].key == study):
-                if not made:
-                    self._remember(_is(PARENT_TAG, self.found[study].run_id))
-                self.complete.add(study)
-            for run in runs:
-                if run.key != study:
-                    self._put(run, self.found[study].run_id)
-                    done(run)
+            return write()
         except RejectedError as refusal:
-            failures.append(refusal)
+            failures.append((study, refusal))
         except Exception as outage:  # lost connection, time-out, 5xx, a run that somebody deleted, …
             self.unsure.add(study)
             self.unsettled.add(study)
             self.complete.discard(study)
-            for key in [study, *(run.key for run in runs)]:
-                self.found.pop(key, None)
-            failures.append(outage)
+            failures.append((study, outage))
+        return None
 
-    def _put(self, run: TrackedRun, parent: str | None) -> None:
+    def _open(self, study: str, runs: Sequence[TrackedRun]) -> str:
+        """Write a study's own run if it is among the runs, and know its trials on the server if any are; its id."""
+        if study in self.unsure or runs[0].kind == SUMMARY:
+            self._look_up(study)
+            self.unsure.discard(study)
+        made = study not in self.found
+        own = [run for run in runs if run.key == study]
+        for run in own:
+            self._put(run, None)
+        if study not in self.found:
+            raise RejectedError("its customer's run was refused")
+        if study not in self.complete and len(runs) > len(own):
+            if not made:
+                self._remember(_is(PARENT_TAG, self.found[study].run_id))
+            self.complete.add(study)
+        return self.found[study].run_id
+
+    def _put(self, run: TrackedRun, parent: str | None) -> str:
+        """Write a run unless it is there; its id."""
         from mlflow.exceptions import MlflowException
 
         there = self.found.get(run.key)
         if there is not None and not replaces(run, there.status, there.trials, there.end):
-            return
+            return there.run_id
         # Params cannot be changed, so what is written anew gets a new run; a study's trials move there.
         again = run.kind in (STUDY, TRIAL) and there is not None and there.status != RUNNING
         outdated = there if again else None
@@ -193,6 +208,7 @@ class ClientStore:
                 for former in self.client.search_runs([self.experiment], condition):
                     self.client.delete_tag(former.info.run_id, BEST_TAG)
                 self._remove(outdated.run_id, there.run_id)
+            return there.run_id
         except MlflowException as error:
             if error.error_code not in REFUSALS:
                 raise
