@@ -1,0 +1,136 @@
+"""A logged winner of every family is served by `mlflow models serve` in an environment made of its own requirements.
+
+Needs a package index, and pyenv, with which MLflow makes environments. Families with the same requirements share one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from mlflow import MlflowClient
+from mlflow_records import RUN, study, until, write_part
+from model_cases import CASES, data_of, make_frame
+
+from tuning.models.base import SteppedFamily
+from tuning.models.customer_model import CustomerModel
+from tuning.models.registry import families
+from tuning.storage.run_directory import RunDirectory
+from tuning.tracking.copy.copier import Copier
+from tuning.tracking.identity import Search
+from tuning.tracking.selection import Selection
+from tuning.tracking.stores.opening import open_store
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(shutil.which("pyenv") is None, reason="MLflow makes environments with pyenv"),
+]
+
+# One task each: two classes where a family can do that.
+TASKS = {name: "binary" if (name, "binary") in CASES else "regression" for name, _ in CASES}
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory, migrated_database: Path) -> tuple[str, dict[str, CustomerModel]]:
+    """A store with a winner of each family, and the winners."""
+    folder = tmp_path_factory.mktemp("logged")
+    uri = f"sqlite:///{shutil.copy(migrated_database, folder / 'mlflow.db')}"
+    directory, search = RunDirectory(str(folder / "run")), Search("churn", RUN)
+    winners, records = {}, []
+    for name, task in TASKS.items():
+        data, family = data_of(task), families()[name]
+        encoder, rows, _ = data.whole(family)
+        fitted = family.fit({}, rows, data.task, 5, 2 if isinstance(family, SteppedFamily) else None)
+        winners[name] = CustomerModel(name, name, data.task, data.columns, encoder, fitted, example=data.example)
+        digest = winners[name].save(directory, f"models/{name}")
+        records.append(study(name, 1, family=name, model_path=f"models/{name}", model_sha256=digest))
+    copier = Copier(directory, search, Selection(None), lambda: open_store(uri, search, str(folder / "mlruns")), None)
+    copier.add(write_part(directory, "s", *records))
+    copier.work()
+    while copier.models_pending:
+        copier.log_model()
+    return uri, winners
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for environments, and to be in: this project cannot be imported from there."""
+    return tmp_path_factory.mktemp("environments")
+
+
+@pytest.mark.parametrize("family", TASKS)
+def test_a_winner_is_served_from_its_own_requirements(
+    family: str, logged: tuple[str, dict[str, CustomerModel]], elsewhere: Path
+) -> None:
+    uri, winners = logged
+    found = MlflowClient(uri).search_logged_models(["1"], f"name = '{family}'")[0]
+    outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment = {**outside, "MLFLOW_ENV_ROOT": str(elsewhere), "MLFLOW_TRACKING_URI": uri}
+    model = ["-m", f"models:/{found.model_id}", "--env-manager", "virtualenv"]
+    mlflow = [sys.executable, "-P", "-m", "mlflow", "models"]
+    before, started = set(elsewhere.iterdir()), time.monotonic()
+    made = subprocess.run(
+        [*mlflow, "prepare-env", *model], cwd=elsewhere, env=environment, capture_output=True, text=True
+    )
+    assert made.returncode == 0, made.stderr[-4000:]
+    for new in set(elsewhere.iterdir()) - before:
+        size = sum(path.stat().st_size for path in new.rglob("*") if path.is_file() and not path.is_symlink())
+        print(f"{family}: environment of {size / 1e6:.0f} MB in {time.monotonic() - started:.0f} s")
+    frame = make_frame(TASKS[family]).drop(columns="y")
+    port, started = free_port(), time.monotonic()
+    serve = [*mlflow, "serve", *model, "--port", str(port)]
+    with (elsewhere / f"{family}.log").open("w") as log:
+        server = subprocess.Popen(
+            serve, cwd=elsewhere, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    try:
+        until(lambda: answers(port) or server.poll() is not None, 120)
+        assert server.poll() is None, (elsewhere / f"{family}.log").read_text()[-4000:]
+        print(f"{family}: the server started in {time.monotonic() - started:.1f} s")
+        ours = winners[family]
+        predictions = ask(port, frame)["predictions"]
+        if not ours.task.classification:
+            np.testing.assert_allclose(predictions, ours.predict(frame))
+            return
+        assert predictions == ours.predict(frame).tolist()
+        probabilities = ask(port, frame, params={"method": "predict_proba"})["predictions"]
+        np.testing.assert_allclose(probabilities, ours.predict_proba(frame))
+    finally:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    try:
+        return bool(urllib.request.urlopen(f"http://127.0.0.1:{port}/ping", timeout=5).status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def ask(port: int, frame: pd.DataFrame, **more: Any) -> Any:
+    body = json.dumps({"dataframe_split": json.loads(frame.to_json(orient="split", index=False)), **more})
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/invocations", body.encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
