@@ -286,7 +286,7 @@ class Limits(Options):
         gt=0,
         le=MOST_SECONDS,
         description="Time that a trial may train, in seconds. A trial that takes longer fails. By default only what "
-        "makes no step for ten minutes or more is ended, as a hang, in packed placement (docs/reliability.md).",
+        "makes no step for ten minutes or more is ended, as a hang (docs/reliability.md).",
     )
     study_seconds: float | None = Field(
         None,

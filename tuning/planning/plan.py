@@ -145,8 +145,7 @@ class Plan:
             f"metric      {facts['metric']} ({facts['mode']})",
             f"placement   {self._placed()}",
         ]
-        if self.placement == PACKED:
-            lines.append(f"time limit  {self.time_limit}")
+        lines.append(f"time limit  {self.time_limit}")
         lines += [f"note        {note}" for note in self.notes]
         return "\n".join(lines)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
@@ -18,6 +20,8 @@ from tuning.definition.options import Limits
 from tuning.execution.limits import COLD_START_S, TimeLimits, TrialTimeoutError, study_limit, within
 from tuning.execution.lost_nodes import worker_died
 from tuning.execution.packed import Nodes, work_shard
+from tuning.execution.spread.adapters import REPORT
+from tuning.execution.spread.trainable import run_trial
 from tuning.runs.begin import begin
 from tuning.steps import Step
 from tuning.study.interfaces import Rule
@@ -132,6 +136,35 @@ def test_a_default_run_is_watched_from_its_first_trial(tmp_path: Path, monkeypat
     work_shard(owned.directory, owned.term, 0, lambda _: None, nodes=Nodes())
     owned.lease.release()
     assert 600 < armed[0] < 700
+
+
+@pytest.mark.parametrize(
+    ("objective", "limits", "said"),
+    [
+        (
+            "builders:grows",
+            {"trial_seconds": 100},
+            "TrialTimeoutError: it took longer than limits.trial_seconds: 100",
+        ),
+        ("lone_worker:hunger", {"memory_gb": 0.5}, "MemoryError"),
+    ],
+)
+def test_a_spread_trial_has_the_limits_of_time_and_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str, limits: dict[str, float], said: str
+) -> None:
+    clock = _Clock(monkeypatch)
+    monkeypatch.setattr("builders.tick", lambda: setattr(clock, "now", clock.now + 30))
+    reports: list[dict[str, Any]] = []
+    monkeypatch.setattr("ray.tune.report", lambda report, **_: reports.append(json.loads(report[REPORT])))
+    monkeypatch.setattr("ray.tune.get_checkpoint", lambda: None)
+    write_hazards(tmp_path / "data", 1, {})
+    fields: dict[str, Any] = {"limits": limits, "objective": objective, "steps": 4, "placement": "spread"}
+    owned = begin(hazards(tmp_path / "data", **fields).definition, str(tmp_path / "run"))
+    config = {"study": "c0000", "trial": 1, "config": {"x": 1.0, "y": 0.0}, "checkpoint": None}
+    run_trial(owned.directory.uri, owned.term, None, config, pause=math.inf)
+    owned.lease.release()
+    assert [report.get("step") for report in reports[:-1]] == list(range(1, len(reports)))
+    assert reports[-1]["failed"] == said
 
 
 @pytest.mark.parametrize(

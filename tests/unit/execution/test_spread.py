@@ -212,6 +212,27 @@ def test_a_searcher_with_nothing_to_suggest_is_asked_again_as_long_as_a_trial_ru
     assert live.core.exhausted_by == "the algorithm has no configuration after 2 trials"
 
 
+def test_a_trial_that_makes_no_step_for_long_is_taken_for_one_that_hangs(tmp_path: Path) -> None:
+    live = study("acme")
+    live.patience = 600.0
+    studies = together(tmp_path, [live])
+    first, second = (found[0] for found in (studies.next(), studies.next()) if found is not None)
+    assert not studies.overdue(first, worked=9000.0, idle=599.0)
+    assert studies.overdue(first, worked=9000.0, idle=601.0)
+    studies.end(first, lost="its worker died")
+    why = "it made no step for 600 seconds, which is taken for a hang; limits.trial_seconds sets another"
+    assert [(record.state, record.reason) for record in live.records] == [("failed", why)]
+    assert live.crashed is None  # the study goes on
+    report = {"score": 1.0, "fit_seconds": 0.1, "full": STEPS, "prefix": True}
+    for step in range(1, STEPS + 1):
+        studies.result(second, {**report, "step": step, "seconds": 20.0 * step})
+    studies.end(second)
+    third = studies.next()
+    assert third is not None
+    assert not studies.overdue(third[0], worked=9000.0, idle=8999.0)  # one has taken 180 seconds
+    assert studies.overdue(third[0], worked=9001.0, idle=9001.0)
+
+
 def test_a_step_told_twice_is_no_news(tmp_path: Path) -> None:
     live = study("acme")
     studies = together(tmp_path, [live])

@@ -142,10 +142,15 @@ def time_limits_callback(studies: Key[Studies]) -> tune.Callback:
 
     class TimeLimits(tune.Callback):
         def __init__(self) -> None:
-            self._working: dict[str, tuple[Trial, float]] = {}
+            self._working: dict[str, tuple[Trial, float, float]] = {}  # since when, and when something was reported
 
         def on_trial_start(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
-            self._working[trial.trial_id] = trial, time.monotonic()
+            now = time.monotonic()
+            self._working[trial.trial_id] = trial, now, now
+
+        def on_trial_result(self, iteration: int, trials: object, trial: Trial, result: object, **info: object) -> None:
+            if trial.trial_id in self._working:
+                self._working[trial.trial_id] = *self._working[trial.trial_id][:2], time.monotonic()
 
         def on_trial_recover(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
             self._working.pop(trial.trial_id, None)
@@ -154,8 +159,8 @@ def time_limits_callback(studies: Key[Studies]) -> tune.Callback:
 
         def on_step_end(self, iteration: int, trials: object, **info: object) -> None:
             now = time.monotonic()
-            for trial_id, (trial, since) in list(self._working.items()):
-                if lookup(studies).overdue(trial_id, now - since):
+            for trial_id, (trial, since, heard) in list(self._working.items()):
+                if lookup(studies).overdue(trial_id, now - since, now - heard):
                     del self._working[trial_id]
                     trial.max_failures = 0  # else Tune starts it again
                     ray.kill(trial.temporary_state.ray_actor)

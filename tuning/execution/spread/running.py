@@ -26,7 +26,7 @@ from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
 from tuning.study.warm_start import of_customer
-from tuning.timing import USUAL, Timing
+from tuning.timing import USUAL, Timing, hang_seconds
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -146,6 +146,7 @@ class SpreadRun:
             of_customer(self.plan.spec.definition.warm_start, study.customer.id),
             stopping_rules(self.plan.spec),
             self.plan.spec.definition.limits,
+            hang_seconds(study.customer.about_rows, of_objective=self.plan.spec.definition.objective is not None),
         )
 
     def _conclude(self, live: SpreadStudy) -> None:

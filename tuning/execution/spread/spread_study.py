@@ -7,6 +7,7 @@ numbered; replaying them in order puts a new core where the old one was.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from tuning.study.interfaces import Configuration, Rule
 from tuning.study.record import trial_record
 from tuning.study.study import SCORE, Study, family_of
 from tuning.study.trial import RUNNING, Verdict
+from tuning.timing import HANG_TIMES
 
 SUGGEST, RESULT, SAVE, END, OVER = "suggest", "result", "save", "end", "over"
 NO_TRIAL = -1
@@ -50,7 +52,7 @@ class SpreadStudy:
     """Feeds one study's core with what workers report; every call that changes anything is told to `journal`.
 
     run: id of the run. metric, mode: as of the search. warm: what it begins with. rules: built stopping rules.
-    limits: of time.
+    limits: of time. patience: seconds for which a trial may report nothing, where `trial_seconds` is not set.
     Raises `StudyError` when the searcher, a scheduler or a rule raises; the study can have no more trials then
     (`give_up`), those that run end as they are.
     """
@@ -65,9 +67,10 @@ class SpreadStudy:
         warm: Sequence[WarmStart] = (),
         rules: Sequence[Rule] = (),
         limits: Limits | None = None,
+        patience: float = math.inf,
     ) -> None:
         self.run, self.study, self.metric, self.mode, self.journal = run, study, metric, mode, journal
-        self.limits = limits or Limits()
+        self.limits, self.patience = limits or Limits(), patience
         self.core = StudyCore(
             build_searcher(study, mode, warm),
             self._scheduler_for,
@@ -143,18 +146,28 @@ class SpreadStudy:
         self._note(RESULT, number, {**keep, "stop": decision == STOP, "ruled": ruled})
         return decision == STOP
 
-    def overdue(self, number: int, seconds: float) -> bool:
-        """Whether a trial whose worker has worked for so many seconds hangs: it has failed then, to be killed."""
-        study_seconds = self._before + time.monotonic() - self._began
-        for key, taken in (("trial_seconds", seconds), ("study_seconds", study_seconds)):
-            limit = getattr(self.limits, key)
-            if taken <= hard(limit, COLD_START_S):
-                continue
-            if (trial := self.live.get(number)) is not None and not trial.failed:
-                whose = "its study: " if key == "study_seconds" else ""
-                trial.fail(f"{whose}{took_longer(key, limit)}, and it reported no step that could end it")
-            return True
-        return False
+    def overdue(self, number: int, worked: float, idle: float) -> bool:
+        """Whether a trial hangs: it has failed then, and its worker is to be killed.
+
+        worked, idle: seconds since its worker took it up, and since that has reported something.
+        """
+        why = self._hang(worked, idle)
+        if why and (trial := self.live.get(number)) is not None and not trial.failed:
+            trial.fail(why)
+        return bool(why)
+
+    def _hang(self, worked: float, idle: float) -> str:
+        limits, no_step = self.limits, "and it reported no step that could end it"
+        if limits.trial_seconds is not None and worked > hard(limits.trial_seconds, COLD_START_S):
+            return f"{took_longer('trial_seconds', limits.trial_seconds)}, {no_step}"
+        in_all = self._before + time.monotonic() - self._began
+        if limits.study_seconds is not None and in_all > hard(limits.study_seconds, COLD_START_S):
+            return f"its study: {took_longer('study_seconds', limits.study_seconds)}, {no_step}"
+        patience = max(self.patience, HANG_TIMES * max((record.seconds for record in self.records), default=0.0))
+        if limits.trial_seconds is None and idle > patience:
+            hang = f"it made no step for {patience:g} seconds, which is taken for a hang"
+            return f"{hang}; limits.trial_seconds sets another"
+        return ""
 
     def saved(self, number: int, path: str) -> None:
         """A trial has a checkpoint from which it can go on."""

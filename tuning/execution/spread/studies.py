@@ -121,10 +121,10 @@ class Studies:
         self._flush_when_due()
         return stop
 
-    def overdue(self, trial_id: str, seconds: float) -> bool:
-        """Whether a trial whose worker works for so many seconds hangs, so that the worker is to be killed."""
+    def overdue(self, trial_id: str, worked: float, idle: float) -> bool:
+        """Whether a trial hangs, so that its worker is to be killed; see `SpreadStudy.overdue`."""
         study, number = self._trials[trial_id]
-        return study.overdue(number, seconds)
+        return study.overdue(number, worked, idle)
 
     def saved(self, trial_id: str, path: str) -> None:
         """A trial has a checkpoint at a path of the storage; the one before it has served."""
