@@ -155,11 +155,14 @@ def _parts(given: str | Mapping[str, Any]) -> tuple[str, Any, Any, int]:
         raise PlanError(
             f"The algorithm {dict(given)!r} has repeat {repeat!r}; a whole number up to {MOST_REPEATS} is expected."
         )
+    label = own.get("label")
+    if label is not None and not isinstance(label, str):
+        raise PlanError(f"The algorithm {dict(given)!r} has the label {label!r}, which is not text.")
     algorithm = own.get("algorithm", options)
     if "algorithm" in own and options:
         raise PlanError(f"The algorithm {dict(given)!r} has {', '.join(options)} beside `algorithm`; put them inside.")
     return (
-        str(own.get("label") or _label(algorithm, own.get("scheduler"))),
+        label or _label(algorithm, own.get("scheduler")),
         algorithm,
         own.get("scheduler"),
         repeat,

@@ -154,7 +154,10 @@ def _entry(item: object, position: int) -> ModelEntry:
     how = item.get("input", "auto")
     if how not in INPUTS:
         raise ValueError(f"{where}, input: {how!r} is not one of {', '.join(INPUTS)}.")
-    entry = ModelEntry(str(item.get("name", "")), estimator, dict(params), _space(item.get("search_space"), where), how)
+    name = item.get("name", "")
+    if not isinstance(name, str):
+        raise ValueError(f"{where}, name: {name!r} is not text.")
+    entry = ModelEntry(name, estimator, dict(params), _space(item.get("search_space"), where), how)
     if entry.built_in:
         if entry.name not in ("", estimator):
             raise ValueError(f"{where}, name: the built-in family {estimator!r} keeps its name.")
