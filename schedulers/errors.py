@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import get_args
 
 from pydantic import ValidationError
 
@@ -22,6 +23,17 @@ _WORDS = {
     "greater than": "above",
     "less than": "below",
 }
+
+
+def switch_for_number(value: object, annotation: object) -> bool:
+    """Whether true or false stands where a number belongs, and pydantic would take it for 1 or 0."""
+    if not isinstance(value, bool):
+        return False
+    kinds, unseen = set(), [annotation]
+    while unseen:
+        kinds.add(kind := unseen.pop())
+        unseen += get_args(kind)
+    return bool not in kinds and bool({int, float} & kinds)
 
 
 def complaints(error: ValidationError) -> str:

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from schedulers.errors import SchedulerError, complaints, did_you_mean
+from schedulers.errors import SchedulerError, complaints, did_you_mean, switch_for_number
 from schedulers.mutation import NO_MUTATIONS, Mutations
 from schedulers.protocols import Scheduler
 
@@ -48,6 +48,13 @@ class SchedulerSpec(BaseModel, ABC):
     mutates: ClassVar[bool] = False
     algorithms: ClassVar[frozenset[str] | None] = None
     why: ClassVar[str] = ""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_switch_for_a_number(cls, value: object, info: ValidationInfo) -> object:
+        if switch_for_number(value, cls.model_fields[info.field_name or ""].annotation):
+            raise ValueError("must be a number")
+        return value
 
     def to_dict(self) -> dict[str, object]:
         """Name and all options; `parse(spec.to_dict()) == spec`."""

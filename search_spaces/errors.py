@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from typing import get_args
 
 
 class SpaceError(ValueError):
@@ -61,6 +62,17 @@ _RULES = {
     "less_than_equal": "must be at most {le}",
     "less_than": "must be below {lt}",
 }
+
+
+def switch_for_number(value: object, annotation: object) -> bool:
+    """Whether true or false stands where a number belongs, and pydantic would take it for 1 or 0."""
+    if not isinstance(value, bool):
+        return False
+    kinds, unseen = set(), [annotation]
+    while unseen:
+        kinds.add(kind := unseen.pop())
+        unseen += get_args(kind)
+    return bool not in kinds and bool({int, float} & kinds)
 
 
 def _figure(value: object) -> object:

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
-from schedulers.errors import SchedulerError, complaints, did_you_mean
+from schedulers.errors import SchedulerError, complaints, did_you_mean, switch_for_number
 from schedulers.protocols import Result
 from schedulers.ray_classes import InFrontOfRay
 from schedulers.spec import Mode
@@ -46,6 +46,13 @@ class RuleSpec(BaseModel, ABC):
             return cls.model_validate(options)
         except ValidationError as error:
             raise SchedulerError(f"stopping rule {cls.name}: {complaints(error)}") from None
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_switch_for_a_number(cls, value: object, info: ValidationInfo) -> object:
+        if switch_for_number(value, cls.model_fields[info.field_name or ""].annotation):
+            raise ValueError("must be a number")
+        return value
 
     def to_dict(self) -> dict[str, object]:
         """All options by name."""

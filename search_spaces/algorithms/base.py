@@ -9,9 +9,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from packaging.version import Version
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from search_spaces.errors import SpaceError
+from search_spaces.errors import SpaceError, switch_for_number
 from search_spaces.proposer import Mode, Proposer
 from search_spaces.random_state import load
 from search_spaces.space import SearchSpace
@@ -45,6 +45,13 @@ class Algorithm(BaseModel, ABC):
     breaks_from: ClassVar[Mapping[str, str]] = {}  # distribution -> first version that does not work
     limits: ClassVar[str] = ""  # which versions work, what broke and how it was seen
     startup_option: ClassVar[str] = ""  # the option that says how many trials are drawn before the model is used
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_switch_for_a_number(cls, value: object, info: ValidationInfo) -> object:
+        if switch_for_number(value, cls.model_fields[info.field_name or ""].annotation):
+            raise ValueError(f"{value!r} must be a number")
+        return value
 
     def to_dict(self) -> dict[str, Plain]:
         """Name and the options that differ from their defaults; `parse` gives the same specification back."""

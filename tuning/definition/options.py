@@ -10,9 +10,19 @@ from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from search_spaces import SearchSpace, presets
+from search_spaces.errors import switch_for_number
 from tuning.definition.complaints import complaints
 from tuning.definition.plain_values import plain_value
 from tuning.errors import DefinitionError
@@ -46,6 +56,13 @@ class Options(BaseModel):
     def summary(cls) -> str:
         """The class's docstring without the list of its fields."""
         return (cls.__doc__ or "").partition("\n\nAttributes:")[0].strip()
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_switch_for_a_number(cls, value: object, info: ValidationInfo) -> object:
+        if switch_for_number(value, cls.model_fields[info.field_name or ""].annotation):
+            raise ValueError(f"must be a number (got {value!r})")
+        return value
 
     def to_dict(self) -> dict[str, Any]:
         """The values that differ from their defaults, as the user would write them in YAML."""

@@ -130,13 +130,17 @@ def check_models(
     return _composed(left), tuple(f"left out: {reason}" for reason in refused.values())
 
 
-def check_configurations(space: SearchSpace, own: Mapping[str, Family], task: str) -> None:
+def check_configurations(space: SearchSpace, own: Mapping[str, Family], task: str, written: bool = True) -> None:
     """`DefinitionError` for a parameter that a model does not have, or a value of a kind that it does not take.
 
     Every model of a space that a user has written is fitted on a few made-up rows, with its defaults and with both
     ends of each range: what is wrong there would fail every trial, or be ignored in each.
+
+    written: whether the space is the user's; of a preset only their own models are tried.
     """
     for name, parameters in parameters_by_model(space).items():
+        if not written and name not in own:
+            continue
         family = own.get(name) or find_family(name)
         if family.encoding == FRAME:
             continue  # it names columns that made-up rows do not have
@@ -156,7 +160,9 @@ def check_configurations(space: SearchSpace, own: Mapping[str, Family], task: st
                 # An unknown name is a TypeError, and what scikit-learn says of a wrong value is one and a ValueError.
                 # Nothing else is proved by these rows: real ones may do.
                 if isinstance(error, TypeError) and (name not in own or isinstance(error, ValueError)):
-                    raise DefinitionError(f"search_space: {name!r} does not take {config}: {error}") from error
+                    fixed = getattr(family, "params", {})
+                    key = "search_space" if config else "models"
+                    raise DefinitionError(f"{key}: {name!r} does not take {fixed | config}: {error}") from error
 
 
 CLASSES = {REGRESSION: (), BINARY: ("a", "b"), MULTICLASS: ("a", "b", "c")}

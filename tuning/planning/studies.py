@@ -126,8 +126,8 @@ def _check_space(
         options = study.customer.options
         own = None if options is None else options.search_space
         written = (own, spec.definition.search_space, *(entry.search_space for entry in spec.definition.models))
-        if any(each is not None and not isinstance(each, str) for each in written):
-            check_configurations(space, code.families, spec.task)
+        by_hand = any(each is not None and not isinstance(each, str) for each in written)
+        check_configurations(space, code.families, spec.task, by_hand)
     check_population(schedulers, space, code)
     for algorithm in algorithms:
         try:

@@ -21,6 +21,12 @@ BOTH = ["random", "optuna"]
     [
         ({"trials": "many"}, "trials: must be a whole number (got 'many')"),
         ({"trials": 1.5}, "trials: must be a whole number (got 1.5)"),
+        ({"trials": True}, "trials: must be a number (got True)"),
+        ({"limits": {"memory_gb": False}}, "limits.memory_gb: must be a number (got False)"),
+        ({"data": {"acme": {"path": "a.csv", "trials": True}}}, "customer 'acme': trials: must be a number (got True)"),
+        ({"algorithm": {"name": "optuna", "n_startup_trials": True}}, "n_startup_trials: True must be a number"),
+        ({"scheduler": {"name": "asha", "grace_period": True}}, "grace_period = True: must be a number"),
+        ({"stop": {"study_plateau": True}}, "trials = True: must be a number"),
         ({"trials": 0}, "trials: must be at least 1 (got 0)"),
         ({"by": {"a": 1}}, "by: must be a list"),
         ({"customers": [True]}, "customers.0: must be text (got True)"),

@@ -115,6 +115,13 @@ def test_what_is_no_model_is_refused(models: str, message: str) -> None:
         notes(data=frame(), models=[models], search_space=None)
 
 
+@pytest.mark.parametrize("alpha", ["../x", -1])
+def test_a_fixed_parameter_that_a_model_does_not_take_is_refused(alpha: object) -> None:
+    model = {"estimator": "sklearn.linear_model:Ridge", "name": "mine", "params": {"alpha": alpha}}
+    with pytest.raises(DefinitionError, match=re.escape(f"models: 'mine' does not take {{'alpha': {alpha!r}}}: The")):
+        notes(data=frame(), models=[model, "ridge"], search_space=None)
+
+
 @pytest.mark.parametrize("key", ["prepare", "metric", "objective"])
 @pytest.mark.parametrize("form", ["file", "module"])
 def test_code_that_ends_the_program_when_it_is_loaded(
