@@ -44,7 +44,7 @@ class _Tuners:
             work_shard(self.owned.directory, self.owned.term, shard, lambda _: None)
         self.done = until
         if wanted is not None:
-            raise RuntimeError("Caught unexpected exception: OutOfMemoryError()")
+            raise RuntimeError("Caught unexpected exception: OutOfMemoryError()\n" + 50 * "Memory on the node was …\n")
 
 
 @pytest.fixture(scope="module")
@@ -78,12 +78,18 @@ def test_a_tuner_that_raises_is_followed_by_another_one(
 
 
 def test_three_tuners_without_progress_end_the_run_with_the_reason(
-    search: TuneRunner, undisturbed: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    search: TuneRunner,
+    undisturbed: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     run = str(tmp_path / "run")
     tuners = _Tuners(monkeypatch, [2, 0, 0, 0])
     with pytest.raises(RunError) as stopped:
         search.run(run, **QUIET)
+    assert [record.getMessage() for record in caplog.records if "Memory on" in record.getMessage()] == []
+    assert "Memory on" not in str(stopped.value)
     assert tuners.built == 4
     assert "could not be finished in 3 attempts without progress" in str(stopped.value)
     assert "RuntimeError: Caught unexpected exception: OutOfMemoryError()" in str(stopped.value)

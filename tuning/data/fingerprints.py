@@ -177,8 +177,13 @@ def _row_hashes(frame: pd.DataFrame) -> np.ndarray:
         hashed = partial(pd.util.hash_pandas_object, index=False)
         try:
             column = hashed(values)
-        except TypeError:  # lists and the like
+        except (TypeError, ValueError):  # lists and the like; text that is no UTF-8
             column = hashed(values.map(repr))
-        seed = int.from_bytes(hashlib.sha256(f"{position} {name}".encode()).digest()[:8], "little") | 1
+        seed = (
+            int.from_bytes(
+                hashlib.sha256(f"{position} {name}".encode("utf-8", "backslashreplace")).digest()[:8], "little"
+            )
+            | 1
+        )
         total += column.to_numpy() * np.uint64(seed)
     return total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from tuning.study.record import versions
 from tuning.study.study import Study
 
 DEFINITION = "definition.yaml"
+DIGEST_LINE = b"# SHA-256 of the lines above: "
 HEADER = b"tuning.settings"  # the key in the Parquet file under which version 0.1 wrote it, too
 # Of `space`, `trials` and `resources` only what a customer has of its own is written; the rest is the run's.
 _COLUMNS = {
@@ -113,7 +115,7 @@ def plain(definition: Definition) -> dict[str, Any]:
 def freeze(directory: RunDirectory, definition: Definition, term: Term) -> None:
     """Write the definition into the run, as a YAML that `tuning run` takes; a copy of it for people at the top."""
     text = dump_yaml(plain(definition)).encode()
-    directory.write(term.definition, text)
+    directory.write(term.definition, text + DIGEST_LINE + hashlib.sha256(text).hexdigest().encode() + b"\n")
     directory.write(DEFINITION, text)
 
 
@@ -122,11 +124,19 @@ def frozen_definition(directory: RunDirectory, term: Term | None = None) -> Defi
     term = term or newest_term(directory)
     if term is None:
         raise RunError(f"{directory.shown} is not a run directory: no run was started there.")
+    shown = directory.display(term.definition)
     try:
-        text = directory.read(term.definition).decode()
+        text, _, digest = directory.read(term.definition).rpartition(DIGEST_LINE)
+        if not text:  # a run of version 0.1
+            text, digest = digest, hashlib.sha256(digest).hexdigest().encode()
+        decoded = text.decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise StorageError(f"{directory.display(term.definition)} cannot be read: {error}.") from error
-    return _defined(text, directory.display(term.definition))
+        raise StorageError(f"{shown} cannot be read: {error}.") from error
+    if hashlib.sha256(text).hexdigest().encode() != digest.strip():
+        raise StorageError(
+            f"{shown} is not what the run has written: its SHA-256 differs. Put the run's own file back."
+        )
+    return _defined(decoded, shown)
 
 
 @lru_cache(maxsize=1)

@@ -406,3 +406,12 @@ def test_every_command_has_help(name: str) -> None:
     answer = tuning(name, "--help")
     assert answer.exit_code == 0
     assert answer.stdout.startswith("Usage: ")
+
+
+def test_a_run_that_is_there_is_resumed_by_the_command_that_is_said(definition: Path, finished: Path) -> None:
+    answer = tuning("run", definition, "--run-dir", finished, *FAST)
+    assert answer.exit_code == 1
+    assert f"already holds a run. Resume it with tuning resume {finished}, or choose" in answer.stderr
+    again = tuning("resume", finished, "--in-process", "--quiet", "--output", "json")
+    assert again.exit_code == 3
+    assert json.loads(again.stdout.splitlines()[-1])["succeeded"] == 2

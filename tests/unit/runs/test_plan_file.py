@@ -6,11 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from tuning import TuneRunner
+from tuning.errors import StorageError
 from tuning.records.ownership import newest_term
 from tuning.runs.begin import OwnedRun, begin, resume_run
-from tuning.runs.plan_file import read_plan, read_shard
+from tuning.runs.plan_file import frozen_definition, read_plan, read_shard
 from tuning.storage.run_directory import RunDirectory
 
 
@@ -49,3 +51,11 @@ def test_a_resume_with_more_trials_leaves_a_customer_its_own_number(tmp_path: Pa
     term = newest_term(again.directory)
     assert term is not None
     assert {study.id: study.n_trials for study in read_plan(again.directory, term).studies}["plain"] == 5
+
+
+def test_a_definition_that_is_not_what_the_run_wrote_is_not_believed(tmp_path: Path) -> None:
+    owned = started(tmp_path)
+    file = tmp_path / "run" / owned.term.definition
+    file.write_text(file.read_text().replace("trials: 3", "trials: 4"))
+    with pytest.raises(StorageError, match=r"\.yaml is not what the run has written: its SHA-256 differs"):
+        frozen_definition(owned.directory)

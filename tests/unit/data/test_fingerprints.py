@@ -1,0 +1,43 @@
+"""What rows are known by depends on every value, and on nothing else; no column is too odd for it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tuning.data.customers import find_customers
+from tuning.data.fingerprints import changed, digested
+from tuning.definition.definition import define
+
+ODD = {
+    "lists": [[1], [2], None],
+    "mixed": [1, "a", None],
+    "large": [2**63, 2**64, 1],
+    "half a character": pd.Series(["\ud800", "a", "b"], dtype=object),
+    "intervals": pd.interval_range(0, 3),
+    "sparse": pd.arrays.SparseArray([0, 0, 1]),
+    "categories": pd.Categorical(["a", "b", "b"]),
+}
+
+
+@pytest.mark.parametrize("values", ODD.values(), ids=ODD.keys())
+def test_an_odd_column_is_known_like_any_other(values: Any) -> None:
+    frames = {"acme": pd.DataFrame({"x": values, "y": [1, 2, 3]}), "beta": pd.DataFrame({"y": [1, 2]})}
+    made = define({"data": frames, "target": "y"})
+    before = {customer.id: customer for customer in digested(made, find_customers(made))}
+    assert changed(made, before, find_customers(made)) == []
+    other = frames["acme"].iloc[[2, 1, 0]].assign(y=[1, 2, 3])
+    now = define({"data": {**frames, "acme": other}, "target": "y"})
+    assert [customer.id for customer in changed(now, before, find_customers(now))] == ["acme"]
+
+
+def test_what_no_digest_is_known_of_has_changed_with_its_number_of_rows() -> None:
+    frame = pd.DataFrame({"y": range(9), "shop": list("aaabbbccc")})
+    made = define({"data": frame, "by": "shop", "target": "y"})
+    known = {customer.id: dataclasses.replace(customer, digest="") for customer in find_customers(made)}
+    assert changed(made, known, find_customers(made)) == []
+    fewer = define({"data": frame[1:], "by": "shop", "target": "y"})
+    assert [customer.id for customer in changed(fewer, known, find_customers(fewer))] == ["a"]
