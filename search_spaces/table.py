@@ -41,6 +41,13 @@ a suggestion. `random` and `sobol` cost next to nothing. Gaussian processes (`op
 budgets, or `min_bandwidth: 0.1`. Figures: [cost and result](decisions/2026-11-22-cost-of-search-algorithms.md),
 [BOHB](decisions/2026-11-22-bohb-bandwidth.md).
 
+An algorithm with a model begins at random: `optuna` and `bayesopt` with 10 trials, `hyperopt` with 20, `bohb` with two
+more than twice the number of parameters. A plan, and the report of a comparison, name the algorithms whose start is as
+long as a study. `optuna` with `sampler: gp` learns from full trials only, so take `scheduler: fifo` with it;
+`sampler: cmaes` also learns from those that `asha` stops ([measured](decisions/2026-11-22-what-algorithms-hear.md)).
+`cfo` and `blendsearch` begin at the better of the default configuration and its cheap corner, where parameters say
+which end of their range is `cheap`.
+
 ## Optional libraries
 
 The libraries of the last column are optional. The extras `ax`, `bayesopt`, `bohb`, `cmaes`, `flaml`, `gp`, `nevergrad`

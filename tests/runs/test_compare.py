@@ -193,6 +193,13 @@ def test_an_algorithm_that_fails_on_a_customer_is_worst_there_and_it_is_said(tmp
     assert "Left out, since every algorithm failed there: 'c1'" in found.text()
 
 
+def test_a_comparison_says_which_algorithms_never_left_their_random_start(tmp_path: Path) -> None:
+    found = run(tmp_path, customers=2, algorithms="random,hyperopt,optuna", seeds=1, trials=8)
+    said = [note for note in found.notes if "is random search here" in note]
+    assert [note.split()[0] for note in said] == ["hyperopt", "optuna"]
+    assert "nothing before 20 trials have ended, and a study has 8; raise trials or lower n_startup_trials" in said[0]
+
+
 def test_an_algorithm_given_twice_draws_other_numbers(tmp_path: Path) -> None:
     made = define(fields(tmp_path) | {"compare": {"algorithms": "random,optuna,random", "seeds": 2}})
     again = define({**fields(tmp_path), "compare": made.compare.to_dict() if made.compare else None})

@@ -158,7 +158,7 @@ class SpreadRun:
         times = self.plan.spec.definition.limits.crashes_before_quarantine
         context, what = self._context(), f"trial {number}"
         record = quarantine(context, live.study, live.records, what=what, times=times, cause=DEATHS, error=error)
-        self._write(context, record)
+        self._write(context, live.study, record)
 
     def _record(
         self, study: Study, records: Sequence[TrialRecord], *, ended_by: str = "", failure: str | None = None
@@ -166,19 +166,19 @@ class SpreadRun:
         context = self._context()
         with ignore_warnings():
             record = conclude_study(context, study, records, ended_by=ended_by, failure=failure)
-        self._write(context, record)
+        self._write(context, study, record)
 
     def _context(self) -> WorkerContext:
         return WorkerContext.open(self.directory, self.run, self.plan.spec)
 
-    def _write(self, context: WorkerContext, record: StudyRecord) -> None:
+    def _write(self, context: WorkerContext, study: Study, record: StudyRecord) -> None:
         writer = PartWriter(
             self.directory,
             self.term,
             DRIVER,
             self.report,
             flush_files=context.background.flush,
-            budgets={study.id: study.n_trials for study in self.plan.studies},
+            budgets={study.id: study.n_trials},
         )
         writer.add([record])
         writer.flush()
