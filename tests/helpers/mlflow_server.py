@@ -28,7 +28,7 @@ class MlflowServer:
         command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(self.port)]
         command += ["--workers", "1", "--backend-store-uri", f"sqlite:///{database}"]
         command += ["--artifacts-destination", str(folder / "artifacts")]
-        # Its workers for evaluations of language models take more CPU to start than all that is asked of it here.
+        # Its workers for background jobs take more CPU to start than all that is asked of it here.
         environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
         self.log = folder / "server.log"
         with self.log.open("w") as log:
