@@ -6,15 +6,12 @@ Unknown keys are errors that name the nearest valid one.
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import json
-import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainValidator, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import Field, PlainValidator, ValidationError, field_validator, model_validator
 
 import schedulers
 from schedulers import SchedulerSpec
@@ -24,6 +21,7 @@ from search_spaces.algorithms import Algorithm
 from tuning.definition.compared_methods import CompareOptions
 from tuning.definition.complaints import complaints
 from tuning.definition.data_source import DataSource
+from tuning.definition.fields import ClassWeight, Code, Columns, Dates, Encoding, Ids, SomeColumns
 from tuning.definition.options import (
     CsvOptions,
     Limits,
@@ -38,14 +36,7 @@ from tuning.definition.plain_values import IN_MEMORY
 from tuning.definition.stop_rules import StopRules
 from tuning.errors import DefinitionError
 from tuning.models.entries import ModelEntry, parse_models
-from tuning.preprocessing.dates import DAY_FIRST, MONTH_FIRST
 from tuning.user_code import check_form
-
-ClassWeight: TypeAlias = Literal["balanced"] | dict[str | int | float | bool, float]
-
-
-# Codecs that Python has for text, and no file is written in.
-NOT_OF_FILES = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape", "unicode_escape")
 
 
 class Definition(Options):
@@ -63,7 +54,7 @@ class Definition(Options):
         "customer to file or to per-customer overrides. Every file is one customer unless `by` names key columns. "
         "In Python also a DataFrame (docs/data.md).",
     )
-    by: tuple[str, ...] = Field(
+    by: Columns = Field(
         (), description="Key column or columns of a table. Every value, or combination of values, is one customer."
     )
     manifest: str | None = Field(
@@ -71,26 +62,24 @@ class Definition(Options):
         description="File that lists customers with their files and per-customer overrides (docs/data.md). Give it "
         "instead of `data`, or beside `data` for the overrides only.",
     )
-    customers: tuple[str, ...] = Field(
-        (), description="Ids of the customers to search. By default all of them are searched."
-    )
+    customers: Ids = Field((), description="Ids of the customers to search. By default all of them are searched.")
     target: str | None = Field(None, description="Column to predict. It is required unless there is an `objective`.")
-    features: tuple[str, ...] | None = Field(
+    features: SomeColumns | None = Field(
         None, description="Columns to predict from. By default these are all other columns."
     )
-    drop: tuple[str, ...] = Field((), description="Columns to leave out.")
-    prepare: str | None = Field(
+    drop: Columns = Field((), description="Columns to leave out.")
+    prepare: Code | None = Field(
         None,
         description="Function `file.py:function` or `package.module:function`. It gets a customer's DataFrame and "
         "returns the one to use, with derived columns or fewer rows ([example](examples/nyc_taxi.py)).",
     )
     weight: str | None = Field(None, description="Column of sample weights, for fitting and for scoring.")
-    class_weight: ClassWeight | None = Field(
+    class_weight: ClassWeight = Field(
         None, description="Weights of the classes, for fitting: `balanced`, or a mapping of class to a number above 0."
     )
-    encoding: str = Field("utf-8", description="Encoding of CSV files.")
+    encoding: Encoding = Field("utf-8", description="Encoding of CSV files.")
     csv: CsvOptions = Field(CsvOptions(), description='How CSV files are read, such as `{sep: ";", decimal: ","}`.')
-    dates: str | None = Field(
+    dates: Dates | None = Field(
         None,
         description="How dates in text are written: `day_first`, `month_first`, or a format such as `%d.%m.%Y %H:%M`. "
         "ISO 8601 is always understood. The default is a guess from all values of a column.",
@@ -200,71 +189,10 @@ class Definition(Options):
         None, description="Algorithms and seeds to compare, in place of `algorithm` and `scheduler` (docs/compare.md)."
     )
 
-    @field_validator("by", "features", "drop", mode="before")
-    @classmethod
-    def _one_or_many(cls, value: Any) -> Any:
-        return (value,) if isinstance(value, str) else value
-
-    @field_validator("customers", mode="before")
-    @classmethod
-    def _ids_are_text(cls, value: Any) -> Any:
-        """141 in YAML is the customer "141", as it is in a column of numbers."""
-        ids = value if isinstance(value, list | tuple) else () if value is None else (value,)
-        return tuple(_id_text(one) for one in ids)
-
-    @field_validator("by", "features", "drop")
-    @classmethod
-    def _columns(cls, value: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
-        if info.field_name == "features" and value == ():
-            raise ValueError("the list is empty; leave `features` out to use all columns")
-        doubled = [name for name, count in Counter(value or ()).items() if count > 1]
-        if doubled:
-            what = "key column" if info.field_name == "by" else "column"
-            raise ValueError(f"the {what} {doubled[0]!r} is named twice; once is enough")
-        return value
-
     @field_validator("split", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         return {"type": value} if isinstance(value, str) else value
-
-    @field_validator("encoding")
-    @classmethod
-    def _encoding(cls, value: str) -> str:
-        try:
-            found = codecs.lookup(value).name
-            "".encode(value)  # some codecs are not for text, such as rot13
-        except (LookupError, ValueError) as error:  # ValueError: a NUL in the name
-            raise ValueError(f"{value!r} is not an encoding that Python knows; try utf-8, latin-1 or cp1252") from error
-        if found in NOT_OF_FILES:
-            raise ValueError(f"{value!r} is not an encoding of files; try utf-8, latin-1 or cp1252")
-        return value
-
-    @field_validator("prepare")
-    @classmethod
-    def _prepare(cls, value: str | None) -> str | None:
-        if value is not None:
-            check_form(value)
-        return value
-
-    @field_validator("dates")
-    @classmethod
-    def _dates(cls, value: str | None) -> str | None:
-        if value is not None and "%" not in value and value not in (DAY_FIRST, MONTH_FIRST):
-            raise ValueError(f"{value!r} is not {DAY_FIRST}, {MONTH_FIRST} or a format such as %d.%m.%Y")
-        return value
-
-    @field_validator("class_weight", mode="plain")
-    @classmethod
-    def _class_weight(cls, value: Any) -> Any:
-        if value is None or value == "balanced":
-            return value
-        if not isinstance(value, Mapping) or not value:
-            raise ValueError(f"{value!r} is neither 'balanced' nor a mapping of class to weight")
-        for label, weight in value.items():
-            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < float("inf"):
-                raise ValueError(f"the weight of class {label!r} is {weight!r}; a number above 0 is expected")
-        return dict(value)
 
     @field_validator("positive", mode="before")
     @classmethod
@@ -378,13 +306,6 @@ class Definition(Options):
         """Sixteen hex digits; equal for definitions that search the same thing."""
         text = json.dumps(self.to_dict(), sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _id_text(value: Any) -> Any:
-    """A number as the text of an id; anything else as it is."""
-    if type(value) is float and value.is_integer():
-        return str(int(value))
-    return str(value) if type(value) is int or (type(value) is float and math.isfinite(value)) else value
 
 
 def define(values: Mapping[str, Any]) -> Definition:

@@ -136,7 +136,7 @@ def test_validate_names_the_customers_that_would_get_no_model(definition: Path) 
         ("data: customers\ntarget: churned\nencoding: utf-9\n", 2, "'utf-9' is not an encoding"),
         ("data: customers\ntarget: churned\nlimits: {max_rows: 0}\n", 2, "limits.max_rows"),
         ("data: customers\ntarget: churned\nencoding: rot13\n", 2, "'rot13' is not an encoding"),
-        ("data: customers\ntarget: churned\nby: [plan, plan]\n", 2, "by: the key column 'plan' is named twice"),
+        ("data: customers\ntarget: churned\nby: [plan, plan]\n", 2, "by: the column 'plan' is named twice"),
         (
             "data: customers\ntarget: churned\nby: churned\n",
             2,

@@ -45,7 +45,7 @@ BOTH = ["random", "optuna"]
         ({"scheduler": {"name": "asha", "grace_period": 0}}, "grace_period = 0: must be at least 1"),
         ({"customers": math.inf}, "customers.0: must be text (got inf)"),
         ({"customers": {"a": 1}}, "customers.0: must be text"),
-        ({"features": []}, "features: the list is empty; leave `features` out to use all columns"),
+        ({"features": []}, "features: the list is empty; leave it out to use all columns"),
         ({"features": ["a", "b", "a"]}, "features: the column 'a' is named twice"),
         ({"drop": ["a", "a"]}, "drop: the column 'a' is named twice"),
         ({"drop": "y"}, "target: 'y' is the column to predict, so it cannot be under `drop` too"),

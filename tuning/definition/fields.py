@@ -1,0 +1,97 @@
+"""Types of fields of a definition whose rule is more than a type: columns, ids, encodings, dates, weights, code."""
+
+from __future__ import annotations
+
+import codecs
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, PlainValidator
+
+from tuning.preprocessing.dates import DAY_FIRST, MONTH_FIRST
+from tuning.user_code import check_form
+
+# Codecs that Python has for text, and no file is written in.
+NOT_OF_FILES = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape", "unicode_escape")
+
+
+def _one_or_many(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    doubled = [name for name, count in Counter(names).items() if count > 1]
+    if doubled:
+        raise ValueError(f"the column {doubled[0]!r} is named twice; once is enough")
+    return names
+
+
+def _some(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names:
+        raise ValueError("the list is empty; leave it out to use all columns")
+    return names
+
+
+def _ids_as_text(value: object) -> object:
+    """141 in YAML is the customer "141", as it is in a column of numbers."""
+    ids = value if isinstance(value, list | tuple) else () if value is None else (value,)
+    return tuple(map(_id_text, ids))
+
+
+def _id_text(value: object) -> object:
+    if type(value) is float and value.is_integer():
+        return str(int(value))
+    return str(value) if type(value) is int or (type(value) is float and math.isfinite(value)) else value
+
+
+def _encoding(value: str) -> str:
+    try:
+        found = codecs.lookup(value).name
+        "".encode(value)  # some codecs are not for text, such as rot13
+    except (LookupError, ValueError) as error:  # ValueError: a NUL in the name
+        raise ValueError(f"{value!r} is not an encoding that Python knows; try utf-8, latin-1 or cp1252") from error
+    if found in NOT_OF_FILES:
+        raise ValueError(f"{value!r} is not an encoding of files; try utf-8, latin-1 or cp1252")
+    return value
+
+
+def _dates(value: str) -> str:
+    if "%" not in value and value not in (DAY_FIRST, MONTH_FIRST):
+        raise ValueError(f"{value!r} is not {DAY_FIRST}, {MONTH_FIRST} or a format such as %d.%m.%Y")
+    return value
+
+
+def _code(value: str) -> str:
+    check_form(value)
+    return value
+
+
+def _class_weight(value: Any) -> Any:
+    if value is None or value == "balanced":
+        return value
+    if not isinstance(value, Mapping) or not value:
+        raise ValueError(f"{value!r} is neither 'balanced' nor a mapping of class to weight")
+    for label, weight in value.items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < float("inf"):
+            raise ValueError(f"the weight of class {label!r} is {weight!r}; a number above 0 is expected")
+    return dict(value)
+
+
+Columns: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_one_or_many), AfterValidator(_each_once)]
+"""One column or several, each once."""
+SomeColumns: TypeAlias = Annotated[Columns, AfterValidator(_some)]
+"""The same, and not none."""
+Ids: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_ids_as_text)]
+"""Ids of customers."""
+Encoding: TypeAlias = Annotated[str, AfterValidator(_encoding)]
+"""An encoding that files are written in."""
+Dates: TypeAlias = Annotated[str, AfterValidator(_dates)]
+"""How dates are written."""
+Code: TypeAlias = Annotated[str, AfterValidator(_code)]
+"""Where a function of the user's is, see `tuning.user_code`."""
+ClassWeight: TypeAlias = Annotated[
+    Literal["balanced"] | dict[str | int | float | bool, float] | None, PlainValidator(_class_weight)
+]
+"""Weights of the classes; None is the default of the field."""
