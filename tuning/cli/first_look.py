@@ -230,7 +230,8 @@ def _tells(column: pd.Series, target: pd.Series, task: str) -> bool:
 
 def _on_a_line(x: np.ndarray, y: np.ndarray) -> bool:
     """Whether y is a + b x, as far as numbers in files go."""
-    if not np.isfinite(x).all() or not np.isfinite(y).all() or np.ptp(x) == 0 or np.ptp(y) == 0:
+    if not all(np.isfinite(values).all() and 0 < np.ptp(values) < np.inf for values in (x, y)):
         return False
+    x, y = ((values - values.min()) / np.ptp(values) for values in (x, y))  # squares of very small numbers are 0
     b, a = np.polyfit(x, y, 1)
-    return bool(np.abs(y - a - b * x).max() <= 1e-6 * np.ptp(y))
+    return bool(np.abs(y - a - b * x).max() <= 1e-6)
