@@ -61,7 +61,8 @@ def search(folder: Path, **fields: Any) -> RunResult:
 
 def said(result: RunResult) -> dict[str, dict[str, Any]]:
     """All that a run says about each good customer."""
-    board = result.leaderboard().set_index("customer")
+    board = result.leaderboard().set_index("customer").astype(object)
+    board = board.where(board.notna(), None)  # how pandas shows what is not there depends on the whole column
     found: dict[str, dict[str, Any]] = {name: {"trials": []} for name in GOOD}
     for record in result.trial_records:
         if record.customer in found:

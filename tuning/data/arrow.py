@@ -25,8 +25,9 @@ def to_frame(table: pa.Table, csv: Options | None = None) -> pd.DataFrame:
         field if column.type == field.type else pa.field(field.name, column.type)
         for column, field in zip(columns, table.schema, strict=True)
     ]
-    schema = pa.schema(fields, table.schema.metadata)
-    return pa.Table.from_arrays(columns, schema=schema).to_pandas(use_threads=False)
+    # What pandas has noted about the types may be wrong of bytes, which it then takes for text.
+    known = None if any(pa.types.is_binary(column.type) for column in columns) else table.schema.metadata
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields, known)).to_pandas(use_threads=False)
 
 
 def _plain(column: pa.ChunkedArray, field: pa.Field, csv: Options) -> pa.ChunkedArray:

@@ -28,6 +28,7 @@ from tuning.data.reading import located
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError, StorageError
 from tuning.storage.names import is_uri
+from tuning.wording import encodable
 
 AT_ONCE = 16  # looks at a storage, which take it a tenth of a second each
 PIECE = 1 << 20  # bytes of a file at a time
@@ -111,6 +112,8 @@ def _digest(path: str) -> str:
         filesystem, inner = located(path)
         if not isinstance(filesystem, pyarrow.fs.LocalFileSystem):
             return _etag(filesystem, inner)
+        if not os.path.isfile(inner):  # a pipe would never end
+            return "no file"
         with open(inner, "rb", buffering=0) as file:
             digest = hashlib.sha256()
             while piece := file.read(PIECE):
@@ -160,7 +163,7 @@ def _of_keys(table: KeyedTable, definition: Definition) -> dict[Key | None, str]
             codes, keys = row_keys(keys_of, definition.by)
             order = np.argsort(codes, kind="stable")
             bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
-            hashes = _row_hashes(rows.to_pandas(use_threads=False))[order]
+            hashes = _row_hashes(rows.replace_schema_metadata(None).to_pandas(use_threads=False))[order]
             for number, key in enumerate(keys):
                 digest = digests.setdefault(key, hashlib.sha256())
                 digest.update(hashes[bounds[number] : bounds[number + 1]].tobytes())
@@ -177,13 +180,16 @@ def _row_hashes(frame: pd.DataFrame) -> np.ndarray:
         hashed = partial(pd.util.hash_pandas_object, index=False)
         try:
             column = hashed(values)
-        except (TypeError, ValueError):  # lists and the like; text that is no UTF-8
-            column = hashed(values.map(repr))
-        seed = (
-            int.from_bytes(
-                hashlib.sha256(f"{position} {name}".encode("utf-8", "backslashreplace")).digest()[:8], "little"
-            )
-            | 1
-        )
+        except Exception:  # lists, and whatever else pandas cannot hash
+            column = hashed(values.map(_shown))
+        place = hashlib.sha256(encodable(f"{position} {name}").encode()).digest()
+        seed = int.from_bytes(place[:8], "little") | 1
         total += column.to_numpy() * np.uint64(seed)
     return total
+
+
+def _shown(value: object) -> str:
+    try:
+        return ascii(value)
+    except Exception:  # an object that cannot even say what it is
+        return type(value).__name__
