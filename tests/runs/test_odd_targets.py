@@ -57,7 +57,7 @@ def test_what_was_guessed_is_said_where_the_run_is_watched(tmp_path: Path) -> No
     assert answer.exit_code == 0, answer.output
     assert "note: task 'binary' is guessed from the target of customers 'acme', 'beta'" in answer.stderr
     assert "note: positive class 'churned' is guessed: it is the rarer class" in answer.stderr
-    assert "positive     'churned', the class that probability, precision and recall are about" in answer.stderr
+    assert answer.stdout.startswith("recall, larger is better, positive class 'churned'\n")
     board = CliRunner().invoke(main, ["leaderboard", str(tmp_path / "run"), "--output", "json"])
     assert {row["positive"] for row in json.loads(board.stdout)} == {"churned"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -105,11 +106,21 @@ def table(rows: Sequence[Row], width: int | None = None) -> str:
         ).rstrip()
         for line in [{name: name for name in names}, *lines]
     ]
-    heading = f"{rows[0]['metric']}, {_BETTER[str(rows[0]['mode'])]} is better" if rows else ""
+    heading = f"{rows[0]['metric']}, {_BETTER[str(rows[0]['mode'])]} is better{_positive(rows)}" if rows else ""
     return "\n".join(line if width is None else shorten(line, width) for line in [heading, *text])
 
 
 _BETTER = {"max": "larger", "min": "smaller"}
+
+
+def _positive(rows: Sequence[Row]) -> str:
+    """The positive class of most customers, which is what probability, precision and recall are about."""
+    found = Counter(str(row["positive"]) for row in rows if row["positive"] is not None)
+    if not found:
+        return ""
+    ((most, times),) = found.most_common(1)
+    others = f", another one for {found.total() - times} customers" if len(found) > 1 else ""
+    return f", positive class {most!r}{others}"
 
 
 def _line(row: Row) -> dict[str, str]:

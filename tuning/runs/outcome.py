@@ -19,7 +19,6 @@ def sentences(result: RunResult, counts: Counts) -> list[str]:
         *_against_default(counts),
         *_too_good(counts),
         *_notes(counts),
-        *_positive(counts),
     ]
 
 
@@ -41,14 +40,6 @@ def _too_good(counts: Counts) -> list[str]:
         return []
     models = "1 model is" if found == 1 else f"{found} models are"
     return [f"{models} perfect on every fold. A column may tell the target: find it, and leave it out with `drop`."]
-
-
-def _positive(counts: Counts) -> list[str]:
-    if counts["positive"] is None:
-        return []
-    others = counts["other_positive"]
-    more = f"; another one for {others} customers (column `positive`)" if others else ""
-    return [f"positive     {counts['positive']!r}, the class that probability, precision and recall are about{more}"]
 
 
 def _notes(counts: Counts) -> list[str]:

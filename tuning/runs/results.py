@@ -223,7 +223,6 @@ class RunResult:
         unfinished = [self._of_unfinished[name] for name, one in zip(by_customer, best, strict=True) if one is None]
         succeeded = sum(record is not None and record.status == OK for record in best)
         gains = [record.gain for record in best if record is not None and record.gain is not None and record.trial]
-        positive = Counter(record.positive for record in best if record is not None and record.positive is not None)
         return {
             "run": self._plan.run,
             "run_dir": self.directory.shown,
@@ -234,8 +233,6 @@ class RunResult:
             "compared_with_default": len(gains),
             "worse_than_default": sum(gain < 0 for gain in gains),
             "too_good": sum(record is not None and _is_too_good(record) for record in best),
-            "positive": max(positive, key=lambda label: positive[label], default=None),
-            "other_positive": sum(positive.values()) - max(positive.values(), default=0),
             "with_notes": sum(bool(record is not None and record.notes) for record in best),
             "trials": sum(record.trials for record in self.study_records) + sum(unfinished),
             "wall_seconds": round(self._wall, 3),
