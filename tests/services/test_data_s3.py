@@ -122,9 +122,13 @@ def test_what_is_not_there_is_said(bucket: Bucket, tmp_path: Path) -> None:
         with pytest.raises(DataError, match=r"no file matches 's3://b-.*nowhere"):
             find_customers(definition(bucket.uri(data)))
     bucket.put("cut.parquet", content(trips(20), "x.parquet")[:-9])
-    result = TuneRunner(
-        data={"gone": bucket.uri("gone.csv"), "cut": bucket.uri("cut.parquet")}, target="y", task="regression", **QUICK
-    ).run(str(tmp_path / "run"), in_process=True, progress=False)
+    bucket.put("whole.csv", content(trips(20), "x.csv"))
+    files = {
+        name: bucket.uri(file) for name, file in (("gone", "gone.csv"), ("cut", "cut.parquet"), ("ok", "whole.csv"))
+    }
+    result = TuneRunner(data=files, target="y", task="regression", **QUICK).run(
+        str(tmp_path / "run"), in_process=True, progress=False
+    )
     reasons = result.leaderboard().set_index("customer")["reason"]
     assert "gone.csv is not there" in reasons["gone"]
     assert "cut.parquet cannot be read" in reasons["cut"]

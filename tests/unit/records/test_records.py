@@ -12,7 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from paths import ROOT
 
-from tuning.records.parts import part_name, read_part
+from tuning.execution.spread.journal import read_journal, write_journal
+from tuning.execution.spread.spread_study import Event
+from tuning.records.ownership import Term
+from tuning.records.parts import part_name, read_part, read_trials, without
 from tuning.records.schema import (
     STUDY_SCHEMA,
     TRIAL_SCHEMA,
@@ -170,3 +173,22 @@ def test_files_have_the_schema_of_the_first_version_and_columns_that_came_later(
     first, now = pq.read_schema(part), pq.read_schema(pa.BufferReader(encode([record])))
     assert list(now)[: len(first)] == list(first)
     assert now.metadata == first.metadata
+
+
+def test_parts_without_a_study_hold_everything_else_and_the_first_ones_stay(tmp_path: Path) -> None:
+    directory, term = RunDirectory(str(tmp_path)), Term(1, "0001-a")
+    both = encode([trial(0, "acme"), trial(0, "beta"), trial(1, "beta")])
+    names = [part_name("0001-a", 0, "trials", data) for data in (both, encode([trial(0, "gamma")]))]
+    for name, data in zip(names, (both, encode([trial(0, "gamma")])), strict=True):
+        directory.write(name, data)
+    events = [Event(study, order, "begin", 0, {}) for study in ("acme", "beta") for order in range(2)]
+    names.append(write_journal(directory, term, events))
+    (tmp_path / names[1]).write_bytes(b"damaged")
+    kept = without(directory, names, {"acme"})
+    assert [record.key for record in read_trials(directory, kept[:1])] == [("beta", 0), ("beta", 1)]
+    assert kept[1] == names[1]  # whoever reads it says so
+    journal = read_journal(directory, Term(2, "0002-b", accepts=tuple(kept)), lambda name, error: None)
+    assert {study: len(found) for study, found in journal.items()} == {"beta": 2}
+    assert read_part(directory, names[0]) == decode(both)
+    assert without(directory, kept, {"acme", "beta"}) == [names[1]]
+    assert without(directory, names, set()) == names
