@@ -11,13 +11,16 @@ from typing import Any
 
 import mlflow
 import numpy as np
+import pandas as pd
 import pytest
 from mlflow.exceptions import MlflowException
 from mlflow.models import Model
 from mlflow.tracking import MlflowClient
 from mlflow_records import RUN, by_name, live_copy, open_run, study, trial, write_part
 from model_cases import CASES, data_of, make_frame
+from paths import ROOT
 
+from tuning import TuneRunner
 from tuning.errors import RunError
 from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import CustomerModel, describe_model
@@ -266,6 +269,31 @@ def test_a_changed_model_is_refused_before_its_code_runs(tmp_path: Path) -> None
     described.write_text(described.read_text().replace("ridge", "ridgy"))
     with pytest.raises(RunError, match=r"model\.json is damaged: its SHA-256 is not the recorded one"):
         mlflow.pyfunc.load_model(str(tmp_path / "mlflow"))
+
+
+def test_a_model_takes_rows_as_they_are_before_prepare(tmp_path: Path) -> None:
+    """The taxi example: of a trip that has not ended there is no dropoff, of which the target is made."""
+    rng = np.random.default_rng(0)
+    pickup = pd.Timestamp(2019, 3, 1) + pd.to_timedelta(rng.integers(0, 86400, 40), unit="s")
+    trips = pd.DataFrame({"tpep_pickup_datetime": pickup, "trip_distance": rng.lognormal(size=40)})
+    trips["tpep_dropoff_datetime"] = pickup + pd.to_timedelta(60 + 300 * trips["trip_distance"], unit="s")
+    trips = trips.assign(PULocationID=7, DOLocationID=np.arange(40), passenger_count=np.resize([1, 2], 40))
+    trips.to_csv(tmp_path / "trips.csv", index=False)
+    runner = TuneRunner.from_yaml(
+        ROOT / "examples" / "nyc_taxi.yaml", data=str(tmp_path / "trips.csv"), trials=1, search_space="ridge",
+        mlflow=False, slots=1,
+    )  # fmt: skip
+    result = runner.run(str(tmp_path / "run"), in_process=True, progress=False)
+    (record,) = result.study_records
+    assert record.model_path is not None
+    description = describe_model(result.directory, record.model_path, record.model_sha256)
+    save_mlflow_model(tmp_path / "mlflow", Path(result.directory.path(record.model_path)), description, Model())
+    theirs = mlflow.pyfunc.load_model(str(tmp_path / "mlflow"))
+    new = trips.drop(columns="tpep_dropoff_datetime")
+    np.testing.assert_array_equal(theirs.predict(new), result.model("7").predict(new))
+    assert len(theirs.predict(theirs.input_example)) == 5
+    with pytest.raises(MlflowException, match="columns are missing: 'trip_distance'"):
+        theirs.predict(new.drop(columns="trip_distance"))
 
 
 def test_what_a_model_cannot_answer_is_said(tmp_path: Path) -> None:

@@ -47,8 +47,11 @@ def save_mlflow_model(target: Path, source: Path, description: Description, mode
     from mlflow.types import ColSpec, DataType, ParamSchema, ParamSpec, Schema
     from mlflow.types.schema import AnyType
 
+    from tuning.models import customer_model  # with pandas, like MLflow only where models are logged
+
     # Any: our models take integers, floats, booleans and missing values alike; MLflow's "double" refuses integers.
-    inputs = Schema([ColSpec(AnyType(), name) for name, _ in description["columns"]])
+    taken = customer_model.inputs(description)
+    inputs = Schema([ColSpec(AnyType(), name, required=needed) for name, needed in taken.items()])
     classes = description["classes"]
     answer = DataType.double
     if classes:
