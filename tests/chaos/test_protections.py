@@ -159,6 +159,23 @@ TABLE = [
         "unit/records/test_records.py::test_a_flipped_bit_is_found_before_its_content_is_believed",
     ),
     Protection(
+        "a customer whose data has changed is searched anew",
+        setting(tuning__data__fingerprints___differs=lambda there, here: False),
+        "runs/test_changed_data.py::test_an_objective_sees_new_rows_from_the_first_trial",
+    ),
+    Protection(
+        "what other libraries have begun is searched anew",
+        setting(tuning__runs__begin__with_libraries_now=lambda directory, before, studies, budget, state: state),
+        "runs/test_changed_data.py::test_what_other_libraries_have_begun_is_searched_anew",
+        slow,
+    ),
+    Protection(
+        "a copy of code has the digest of its content in its name",
+        setting(tuning__user_code___copy=lambda file, directory: directory.read(file)),
+        "runs/test_changed_data.py::test_code_of_a_run_that_is_not_what_the_run_wrote_is_never_run",
+        slow,
+    ),
+    Protection(
         "pages have checksums",
         unchecked_pages,
         "unit/records/test_records.py::test_page_checksums_find_damaged_data_without_the_name",
