@@ -17,7 +17,7 @@ from tuning.errors import RunError
 from tuning.models.entries import freeze_models
 from tuning.planning.plan import Plan, make_plan, resumed_plan, with_places
 from tuning.records.lease import Lease, last_heartbeat, wait_until_dead
-from tuning.records.ownership import Term, claim, newest_claimed, newest_term, written_by_0_1
+from tuning.records.ownership import TERMS, Term, claim, newest_claimed, newest_term, written_by_0_1
 from tuning.runs.plan_file import freeze, read_plan, read_spec, write_plan
 from tuning.runs.resume import hand_over, look_at_data, merge, with_customers, with_libraries_now
 from tuning.storage.names import slug
@@ -66,7 +66,7 @@ def begin(definition: Definition, run_dir: str | None = None, timing: Timing = U
             "or choose another folder."
         )
     before = newest_claimed(directory)
-    if before is None and not directory.is_empty():
+    if before is None and not directory.is_empty(besides=TERMS):
         raise RunError(f"{directory.shown} holds files that are of no run. Choose an empty folder, or a new one.")
     customers = find_customers(definition)
     plan = make_plan(definition, customers)

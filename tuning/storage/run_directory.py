@@ -73,10 +73,14 @@ class RunDirectory:
         """Make the folder, for its owner only."""
         self._attempt("", "made", self.storage.create)
 
-    def is_empty(self) -> bool:
-        """Whether nothing is in the folder; also when it is not there."""
+    def is_empty(self, besides: str) -> bool:
+        """Whether nothing is in the folder; also when it is not there.
+
+        besides: a folder in it that may be there as well, with nothing but unfinished temporary files.
+        """
         selector = pyarrow.fs.FileSelector(self.root, allow_not_found=True)
-        return not self._attempt("", "listed", lambda: self.filesystem.get_file_info(selector))
+        there = self._attempt("", "listed", lambda: self.filesystem.get_file_info(selector))
+        return all(entry.base_name == besides for entry in there) and not any(self.list(besides))
 
     def discard(self) -> None:
         """Delete the folder with all that is in it: of a run that could not begin."""

@@ -12,6 +12,7 @@ from builders import SPACE
 
 from tuning import TuneRunner
 from tuning.errors import DataError, DefinitionError, PlanError, RunError, TuningError
+from tuning.storage.backend import TEMPORARY
 
 
 def table(folder: Path, last_line: str = "") -> str:
@@ -79,6 +80,14 @@ def test_a_folder_with_other_files_is_no_place_for_a_run(tmp_path: Path) -> None
     with pytest.raises(RunError, match=r"mine holds files that are of no run\. Choose an empty folder, or a new one"):
         runner(table(tmp_path)).run(str(folder), in_process=True, progress=False)
     assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
+
+
+def test_a_run_that_died_in_its_first_write_can_be_begun_again(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    (folder / "terms").mkdir(parents=True)
+    (folder / "terms" / f"{TEMPORARY}0").write_bytes(b"{")
+    again = runner(table(tmp_path)).run(str(folder), in_process=True, progress=False, resume=True)
+    assert len(again.leaderboard()) == 2
 
 
 def test_the_file_of_an_objective_goes_into_the_run(tmp_path: Path) -> None:
