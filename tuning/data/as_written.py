@@ -6,6 +6,7 @@ text, marked in the Arrow schema, until a customer's rows are read.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
@@ -51,18 +52,29 @@ def typed(column: pa.ChunkedArray, csv: Options) -> pa.ChunkedArray:
         return pa.chunked_array([pa.nulls(len(column), pa.float64())])
     if present[0].as_py() in TRUE + FALSE and set(present.unique().to_pylist()) <= {*TRUE, *FALSE}:
         return pc.if_else(column.is_null(), pa.scalar(None, pa.bool_()), pc.is_in(column, value_set=pa.array(TRUE)))
-    are_numbers = _are_numbers(column, csv)
-    if pc.all(are_numbers).as_py():
+    if not _are_numbers(present[:1], csv)[0].as_py():
+        return column
+    if _usual(csv) and not pc.any(pc.match_substring(column, "x")).as_py():  # Arrow reads 0x10, pandas does not
+        try:
+            return _numbers(column, csv)
+        except pa.ArrowInvalid:
+            pass  # a sign in front or a blank beside, or text
+    if pc.all(_are_numbers(column, csv)).as_py():
         return _numbers(_plain(column, csv), csv)
     return column
 
 
 def plain_numbers(column: pa.ChunkedArray, csv: Options) -> pa.ChunkedArray:
     """Text of which nearly all are numbers, with these in the usual notation, whatever the definition's is."""
-    if csv.get("decimal", ".") == "." and csv.get("thousands") is None:
+    if _usual(csv):
         return column
     plain = pc.if_else(_are_numbers(column, csv), _plain(column, csv), column)
     return plain if nearly_numbers(plain.drop_null().to_pandas()) else column
+
+
+def _usual(csv: Options) -> bool:
+    """Whether numbers are written as Python does."""
+    return csv.get("decimal", ".") == "." and csv.get("thousands") is None
 
 
 def _are_numbers(column: pa.ChunkedArray, csv: Options) -> pa.ChunkedArray:
@@ -82,21 +94,26 @@ def _plain(column: pa.ChunkedArray, csv: Options) -> pa.ChunkedArray:
 
 
 def _numbers(plain: pa.ChunkedArray, csv: Options) -> pa.ChunkedArray:
-    """Whole numbers where all are, else float64; those that the definition calls missing are."""
-    kinds = [pa.float64()]
-    if pc.all(pc.match_substring_regex(plain, r"^-?\d+$")).as_py():
-        kinds = [pa.int64(), pa.uint64(), pa.float64()]
-    for kind in kinds:
-        try:
-            numbers = plain.cast(kind)
-            break
-        except pa.ArrowInvalid:
-            continue
+    """Whole numbers where all are, else float64, or `ArrowInvalid`; those that the definition calls missing are."""
+    numbers = _cast(plain)
     given = csv.get("na_values")
     missing = [float(text) for text in given if _is_number(text)] if isinstance(given, list | tuple) else []
     if not missing:
         return numbers
     return pc.if_else(pc.is_in(numbers.cast(pa.float64(), safe=False), value_set=pa.array(missing)), None, numbers)
+
+
+def _cast(plain: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Numbers of the first type that holds all; the attempts that fail are the ones that take long."""
+    if re.fullmatch(r"-?\d+", plain.drop_null()[0].as_py()):
+        try:
+            return plain.cast(pa.int64())
+        except pa.ArrowInvalid:
+            pass
+        if pc.all(pc.match_substring_regex(plain, r"^-?\d+$")).as_py():
+            with contextlib.suppress(pa.ArrowInvalid):
+                return plain.cast(pa.uint64())
+    return plain.cast(pa.float64())
 
 
 def _is_number(text: object) -> bool:

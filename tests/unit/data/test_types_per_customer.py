@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from data_shapes import definition, rows_of, trips
 
+from tuning.cli.starter import starter
 from tuning.data.as_written import typed
 from tuning.data.customers import find_customers
 from tuning.data.prepared import OwnCode
@@ -178,3 +179,19 @@ def test_numbers_of_another_notation_keep_their_column_beside_a_bad_cell(tmp_pat
     (tmp_path / "t.csv").write_text("x;y\n" + "".join(f"{cell};1\n" for cell in cells))
     frame = read_frame(str(tmp_path / "t.csv"), {"sep": ";", "decimal": ",", "thousands": "."})
     assert frame["x"].tolist() == [*(f"1234.{number:02d}" for number in range(20)), "n.a.?"]
+
+
+@pytest.mark.parametrize("odd", [[1.0, 2.0], {"v": 1.0}], ids=["lists", "structs"])
+def test_a_target_of_lists_is_its_customers_reason_in_plan_validate_and_init(odd: Any, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    large = trips(400).assign(y=[odd] * 400)  # the first that is looked at
+    large.to_parquet(data / "odd.parquet")
+    for name in ("a", "b"):
+        trips(60).to_parquet(data / f"{name}.parquet")
+    made = definition(str(data), task="auto")
+    plan = make_plan(made)
+    assert plan.spec.task == "regression"
+    refused = check_customers(plan, find_customers(made))
+    assert refused == {"odd": "the column 'y' holds lists or the like; numbers or text are needed."}
+    assert "task: regression" in starter(str(data), "y", (), str(tmp_path))
