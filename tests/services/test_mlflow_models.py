@@ -97,7 +97,7 @@ def test_every_family_predicts_what_ours_predicts(mlflow_database: str, tmp_path
             np.testing.assert_array_equal(theirs.predict(frame), ours.predict(frame), err_msg=folder)
             if ours.task.classification:
                 proba = theirs.predict(frame, params={"method": "predict_proba"})
-                np.testing.assert_array_equal(proba, ours.predict_proba(frame), err_msg=folder)
+                np.testing.assert_allclose(proba, ours.predict_proba(frame), rtol=1e-9, err_msg=folder)
             assert theirs.metadata.signature is not None
             assert theirs.metadata.signature.inputs.input_names() == [column.name for column in ours.columns]
             example = theirs.input_example
@@ -113,10 +113,9 @@ def test_every_family_predicts_what_ours_predicts(mlflow_database: str, tmp_path
         mlflow.set_tracking_uri(previous)
     files = [path.name for path in Path(directory.path("mlruns")).rglob("*") if path.is_file()]
     assert not [name for name in files if name.endswith((".pkl", ".pickle", ".joblib"))]
-    pinned = next(Path(directory.path("mlruns")).rglob("requirements.txt")).read_text()
-    assert "scikit-learn==" in pinned
-    assert "mlflow-skinny==" in pinned
-    assert "tuning-service" not in pinned
+    for pinned in Path(directory.path("mlruns")).rglob("requirements.txt"):
+        assert "mlflow-skinny==" in pinned.read_text()
+        assert "tuning-service" not in pinned.read_text()
 
 
 def test_a_model_is_logged_once_and_one_cut_short_is_made_again(mlflow_database: str, tmp_path: Path) -> None:
