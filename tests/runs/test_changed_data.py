@@ -174,7 +174,7 @@ def test_what_other_libraries_have_begun_is_searched_anew(
     assert len(ended) == len(begun) == 1
     monkeypatch.setattr("tuning.runs.resume.versions", lambda: "python 4.0; optuna 99")
     result = TuneRunner.resume(run, **QUIET)
-    assert f"(now python 4.0, optuna 99), so {begun.pop()!r} are searched anew" in caplog.text
+    assert f"(now python 4.0, optuna 99), so unfinished studies ({begun.pop()!r}) are searched anew" in caplog.text
     assert truth(result) == truth(runner.run(str(tmp_path / "whole"), **QUIET))
     assert {key for key, started in ran(before).items() if ran(result)[key] == started} == {
         record.key for record in before.trial_records if record.study in ended

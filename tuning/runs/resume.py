@@ -193,7 +193,8 @@ def with_libraries_now(
     if not before or not new or not state.trials:
         return state
     logger.warning(
-        "the libraries are not those that the run had (now %s), so %s are searched anew, from the first trial.",
+        "the libraries are not those that the run had (now %s), so unfinished studies (%s) are searched anew, from "
+        "the first trial.",
         ", ".join(new),
         some_names(sorted(state.trials)),
     )
@@ -253,7 +254,7 @@ def look_at_data(
     added = [customer for customer in found if customer.id not in before]
     known = [customer for customer in found if customer.id in before]
     other = {customer.id: customer for customer in fingerprints.changed(merged, before, known)}
-    gone = [customer for customer in other.values() if customer.files and customer.stamp == fingerprints.GONE]
+    gone = {name for name, each in other.items() if each.files and each.stamp == fingerprints.GONE}
     in_place = [
         replace(customer, stamp=before[customer.id].stamp, digest=before[customer.id].digest)
         for customer in known
@@ -262,8 +263,8 @@ def look_at_data(
     return DataNow(
         studies=with_customers(studies, in_place),
         added=fingerprints.digested(merged, added),
-        changed=[customer for customer in other.values() if customer not in gone],
-        gone=gone,
+        changed=[customer for name, customer in other.items() if name not in gone],
+        gone=[customer for name, customer in other.items() if name in gone],
     )
 
 
