@@ -18,20 +18,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from isolation_cases import (
-    CELLS,
-    COLUMNS,
-    FILES,
-    METRICS,
-    MODELS,
-    OBJECTIVES,
-    PREPARES,
-    TABLES,
-    Fickle,
-    frame_of,
-    mood,
-    objective,
-)
+from isolation_code import METRICS, MODELS, OBJECTIVES, PREPARES, Fickle, mood, objective
+from isolation_data import CELLS, COLUMNS, FILES, TABLES, frame_of
 
 from tuning import RunResult, TuneRunner
 from tuning.data import balancing
@@ -180,8 +168,8 @@ def test_a_column_of_a_frame(kind: str, role: str, references: Callable[..., Run
 # --- the user's code ------------------------------------------------------------------------------
 
 CODE: list[tuple[str, dict[str, Any], list[str]]] = [
-    ("prepare", {"prepare": "isolation_cases:prepare"}, PREPARES),
-    ("metric", {"metric": "isolation_cases:score"}, METRICS),
+    ("prepare", {"prepare": "isolation_code:prepare"}, PREPARES),
+    ("metric", {"metric": "isolation_code:score"}, METRICS),
     ("models", {"models": [Fickle()], "search_space": None, "allow_pickle": True}, MODELS),
     (
         "objective",

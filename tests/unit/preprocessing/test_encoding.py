@@ -10,7 +10,8 @@ import pytest
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from tuning.errors import CustomerError
+from tuning.definition.definition import define
+from tuning.errors import CustomerError, DefinitionError
 from tuning.evaluation.study_data import prepare_data
 from tuning.models.registry import family
 from tuning.preprocessing.columns import read_columns, to_raw
@@ -246,3 +247,9 @@ def test_bytes_that_are_no_text_cost_their_column_only() -> None:
     found = read_columns(frame, ["b", "x"], np.arange(40))
     assert found.left_out == ("b (holds bytes that are no text)",)
     assert [column.name for column in found.columns] == ["x"]
+
+
+def test_dates_are_said_by_order_or_by_format() -> None:
+    with pytest.raises(DefinitionError, match="dates: 'european' is not day_first, month_first or a format such as"):
+        define({"data": "x.csv", "target": "y", "dates": "european"})
+    assert define({"data": "x.csv", "target": "y", "dates": "%d.%m.%Y"}).dates == "%d.%m.%Y"
