@@ -296,3 +296,15 @@ def test_every_preset_passes_the_check_of_written_spaces() -> None:
     for task in (REGRESSION, BINARY, MULTICLASS):
         for name in presets.families(task):
             check_configurations(presets.load(name, task), {}, task)
+
+
+def test_linear_classes_with_the_same_probability_are_told_apart_as_scikit_learn_does() -> None:
+    data = data_of(MULTICLASS)
+    sgd = families()["sgd"]
+    _, rows, unseen = data.whole(sgd)
+    model = sgd.fit({"loss": "modified_huber", "eta0": 0.1}, rows, data.task, 0)
+    far = Matrix(20 * unseen.X, unseen.y)
+    said = sgd.predict(model, far, data.task)
+    assert said.proba is not None
+    assert (said.values == model.predict(far.X)).all()
+    assert (said.values != said.proba.argmax(axis=1)).any()

@@ -6,6 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
@@ -88,6 +89,16 @@ def check_names(family: str, config: Configuration, known: Collection[str]) -> N
 def single_class(train: Matrix, task: Task) -> bool:
     """Whether the training rows hold one class only (a fold of a rare class, an early time fold)."""
     return task.classification and bool((train.y == train.y[0]).all())
+
+
+def by_its_own_word(model: Model, rows: Matrix, said: Prediction) -> Prediction:
+    """A prediction with the classes that the model's own `predict` says.
+
+    They need not be the most probable ones: a classifier may have a threshold of its own.
+    """
+    if said.proba is None:
+        return said
+    return replace(said, values=np.asarray(model.predict(rows.X)).reshape(-1).astype(np.int64))
 
 
 def constant(train: Matrix) -> DummyClassifier:

@@ -16,7 +16,7 @@ import cloudpickle
 
 from tuning.errors import DefinitionError, RunError
 from tuning.models.base import ANY_TASK, CLASSIFICATION, FRAME, Configuration, Estimator, Family, Matrix, Model
-from tuning.models.estimators import constant, one_thread, single_class, sklearn_seed
+from tuning.models.estimators import by_its_own_word, constant, one_thread, single_class, sklearn_seed
 from tuning.models.skops_format import dump_skops
 from tuning.preprocessing.task import REGRESSION, Prediction, Task
 from tuning.wording import did_you_mean, shorten
@@ -91,7 +91,7 @@ class OwnFamily(Family):
 
     def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
         with one_thread():
-            return super().predict(model, rows, task)
+            return by_its_own_word(model, rows, super().predict(model, rows, task))
 
     def probabilities(self, config: Configuration) -> bool:
         return hasattr(self.build(config), "predict_proba")

@@ -10,6 +10,7 @@ import pytest
 from builders import by_name, make_frame
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -222,3 +223,12 @@ def test_a_classifier_keeps_its_labels(tmp_path: Path) -> None:
     own = {"mine": OwnFamily("mine", LogisticRegression())}
     data = prepare_data(frame, target="y", task=BINARY, seed=0, own=own)
     assert list(train({"model": "mine"}, data, Metric("roc_auc", data.task), 0))[-1].score > 0.9
+
+
+def test_a_classifier_with_a_threshold_of_its_own_is_scored_by_what_it_says() -> None:
+    frame = make_frame().drop(columns="y").assign(y=lambda all: np.where(all["x"] > 1, "up", "down"))
+    careful = FixedThresholdClassifier(LogisticRegression(), threshold=0.01, response_method="predict_proba")
+    data = prepare_data(frame, target="y", task=BINARY, seed=0, own={"mine": OwnFamily("mine", careful)})
+    (score,) = {step.fold_scores for step in list(train({"model": "mine"}, data, Metric("recall", data.task), 0))[-1:]}
+    assert score == (1.0, 1.0, 1.0)
+    assert list(train({"model": "mine"}, data, Metric("precision", data.task), 0))[-1].score < 0.9

@@ -6,9 +6,10 @@ learning_rate ("invscaling" by default); max_iter sets the epochs of a full tria
 
 from __future__ import annotations
 
-from tuning.models.base import Configuration, Estimator, Model
+from tuning.models.base import Configuration, Estimator, Matrix, Model
 from tuning.models.epoch_training import EpochFamily
-from tuning.preprocessing.task import Task
+from tuning.models.estimators import by_its_own_word
+from tuning.preprocessing.task import Prediction, Task
 
 WITH_PROBABILITIES = ("log_loss", "modified_huber")
 
@@ -31,6 +32,11 @@ class SGDFamily(EpochFamily):
         if task.classification:
             return SGDClassifier(**{"loss": "log_loss", **params})
         return SGDRegressor(**params)
+
+    def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
+        said = super().predict(model, rows, task)
+        # Its probabilities are cut off at 0 and 1, so several classes may have the same.
+        return by_its_own_word(model, rows, said) if getattr(model, "loss", "") == "modified_huber" else said
 
     def reconfigure(self, model: Model, config: Configuration, task: Task) -> Model:
         before = {name: getattr(model, name) for name in self.frozen}
