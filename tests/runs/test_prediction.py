@@ -98,6 +98,13 @@ def known(frame):
 def positive(frame):
     return frame.assign(y=frame["raw"]).query("y > 0")
 
+def forgetful(frame):
+    return twice(frame).reset_index(drop=True)
+
+def merged(frame):
+    towns = frame[["shop"]].drop_duplicates().assign(town="here")
+    return twice(frame).sort_index().merge(towns, on="shop", how="left")[["y", "x", "town", "raw"]].round(2)
+
 def named(frame):
     return frame.assign(y=frame["raw"], **{"x": frame["x"]}).set_axis(["0", *range(1, len(frame.columns) + 1)], axis=1)
 """
@@ -115,6 +122,24 @@ def test_every_row_keeps_its_place_however_prepare_sorts_them(tmp_path: Path) ->
     told = model.predict(new)
     assert np.corrcoef(told, 2 * 3 * new["x"])[0, 1] > 0.9
     np.testing.assert_allclose(model.predict(new.set_index(np.arange(20)[::-1])), told)
+
+
+def test_rows_that_prepare_sorts_and_numbers_anew_are_refused_in_place_of_other_rows_predictions(
+    tmp_path: Path,
+) -> None:
+    model = prepared(tmp_path, "forgetful").model("acme")
+    new = make_frame(20, seed=4)[["x", "shop"]].assign(hint=1.0)
+    with pytest.raises(CustomerError, match=r"an order and an index of its own, .* Leave out its reset_index"):
+        model.predict(new)
+    ordered = new.sort_values("x")
+    assert np.corrcoef(model.predict(ordered), ordered["x"])[0, 1] > 0.9
+    assert len(model.predict(new[:1])) == 1
+
+
+def test_rows_that_prepare_only_numbers_anew_are_predicted(tmp_path: Path) -> None:
+    model = prepared(tmp_path, "merged").model("acme")
+    new = make_frame(20, seed=4)[["x", "shop"]].assign(hint=1.0)
+    assert np.corrcoef(model.predict(new), new["x"])[0, 1] > 0.9
 
 
 def test_a_column_of_which_prepare_makes_features_is_missed_by_name(tmp_path: Path) -> None:

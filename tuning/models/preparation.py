@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tuning.errors import CustomerError
+from tuning.preprocessing.task import is_comparable
 from tuning.user_code import apply_prepare, loaded_function
 
 Function: TypeAlias = Callable[..., object]
@@ -51,16 +52,42 @@ class Preparation:
         absent = [name for name, _ in self.inputs if name not in frame.columns]
         if absent:
             self._check_spare(absent, features)
-        given = self._with_empty(frame, absent).reset_index(drop=True)
+        given = self._with_empty(frame, absent).set_axis(_numbered(len(frame)))
         prepared = apply_prepare(self.function, given)
         if len(prepared) != len(frame):
             raise CustomerError(
                 f"prepare returned {len(prepared)} rows for {len(frame)}; to predict, it must keep every row. Let it "
                 "empty the target of rows that are of no use: the search leaves these out."
             )
-        if not prepared.index.equals(given.index) and set(prepared.index) == set(given.index):
+        if isinstance(prepared.index, pd.RangeIndex):
+            self._check_order(given, prepared, features)
+        elif not prepared.index.equals(given.index) and set(prepared.index) == set(given.index):
             prepared = prepared.loc[given.index]  # it has sorted them
         return prepared.set_axis(frame.index)
+
+    def _check_order(self, given: pd.DataFrame, prepared: pd.DataFrame, features: Sequence[str]) -> None:
+        """`CustomerError` where rows with a new index may have been sorted, and nothing tells which is which.
+
+        They are in order when columns that were not changed tell each row, or when rows that are given in the
+        opposite order come back in the opposite order.
+        """
+        fresh = prepared.set_axis(given.index)
+        same = [
+            name for name in fresh if name in given and fresh[name].equals(given[name]) and is_comparable(given[name])
+        ]
+        if len(given) < 2 or (same and not given[same].duplicated().any()):
+            return
+        backwards = apply_prepare(self.function, given[::-1].set_axis(given.index))[::-1]
+        names = [name for name in features if name in prepared and name in backwards]
+        try:
+            pd.testing.assert_frame_equal(
+                fresh[names], backwards[names].set_axis(given.index), check_dtype=False, check_categorical=False
+            )
+        except (AssertionError, ValueError):
+            raise CustomerError(
+                "prepare gives the rows an order and an index of its own, so nobody can tell which is which. Leave out "
+                "its reset_index (or ignore_index): predictions are then brought into the order of the rows."
+            ) from None
 
     def _check_spare(self, absent: Sequence[str], features: Sequence[str]) -> None:
         """`CustomerError` when `prepare` makes features of columns that are not there."""
@@ -96,6 +123,11 @@ class Preparation:
     def _with_empty(self, frame: pd.DataFrame, absent: Sequence[str]) -> pd.DataFrame:
         kinds: Mapping[str, str] = dict(self.inputs)
         return frame.assign(**{name: _empty(kinds[name], frame.index) for name in absent})
+
+
+def _numbered(rows: int) -> pd.Index:
+    """0, 1, 2, … as pandas never numbers rows by itself, so that a new index of `prepare` can be told from it."""
+    return pd.Index(np.arange(rows))
 
 
 def _empty(kind: str, index: pd.Index) -> pd.Series:
