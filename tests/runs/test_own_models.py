@@ -11,18 +11,21 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import by_name, make_frame
-from sklearn.linear_model import LinearRegression
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeRegressor
 
 from tuning import TuneRunner
-from tuning.errors import PlanError, RunError
+from tuning.errors import CustomerError, PlanError, RunError
 
 
 def run(tmp_path: Path, models: Any, **fields: Any) -> Any:
     for customer, seed in (("acme", 1), ("bolt", 2)):
         make_frame(seed=seed).to_csv(tmp_path / f"{customer}.csv", index=False)
     runner = TuneRunner(
-        data=str(tmp_path / "*.csv"),
+        data=fields.pop("data", str(tmp_path / "*.csv")),
         target="y",
         task="regression",
         metric="mae",
@@ -66,6 +69,24 @@ def test_a_pipeline_by_column_names_gets_the_columns_themselves(tmp_path: Path) 
         check=True,
     )
     assert json.loads(done.stdout) == expected
+
+
+def test_a_pipeline_by_column_names_gets_numbers_as_numbers_and_refuses_what_is_none(tmp_path: Path) -> None:
+    frames = {}
+    for customer in ("acme", "bolt"):
+        frame = make_frame()
+        frames[customer] = frame.assign(shop=(frame["shop"] == "a").astype(int))
+    indicators = ColumnTransformer([("shop", OneHotEncoder(handle_unknown="ignore"), ["shop"])], remainder="drop")
+    model = run(tmp_path, make_pipeline(indicators, Ridge()), data=frames).model("acme")
+    new = frames["acme"][:6]
+    told = model.predict(new)
+    assert len(set(told)) == 2
+    np.testing.assert_allclose(model.predict(new.assign(shop=new["shop"].astype(str))), told)
+    with pytest.raises(CustomerError, match="column 'shop' held numbers when the model was fitted, now it holds text"):
+        model.predict(new.assign(shop="a"))
+    with pytest.raises(CustomerError, match="column 'x' held numbers when the model was fitted, now it holds dates"):
+        model.predict(new.assign(x=np.datetime64("2024-01-01")))
+    assert len(model.predict(new.assign(empty="text in a column that was empty"))) == 6
 
 
 OWN_CODE = """

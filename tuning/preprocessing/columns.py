@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from tuning.errors import CustomerError
-from tuning.preprocessing.kinds import KINDS, MISSING, TEXT, Column, Values
+from tuning.preprocessing.kinds import KINDS, MISSING, NUMBER, TEXT, Column, Values
 
+ANYTHING = "anything"  # the kind of a column of which no value tells; only own models that get columns as they are
 # Text of which nearly every value is another one names rows; it says nothing about rows to come.
 NAMES_ROWS, NAMES_ROWS_FROM = 0.9, 20
 
@@ -94,9 +95,12 @@ def read_columns(
 
 
 def all_columns(frame: pd.DataFrame) -> tuple[Column, ...]:
-    """Every column of a frame, those without any use included."""
-    kinds = {name: Values(frame[name]).kind(None) for name in frame.columns}
-    return tuple(Column(name, kind if kind in KINDS else TEXT) for name, kind in kinds.items())
+    """Every column of a frame as it is: text that is numbers or dates is text, and what is empty may hold anything."""
+    read = {name: Values(frame[name]) for name in frame.columns}
+    kinds = {name: TEXT if values.holds_text else values.kind(None) for name, values in read.items()}
+    return tuple(
+        Column(name, kind if kind in KINDS and frame[name].notna().any() else ANYTHING) for name, kind in kinds.items()
+    )
 
 
 def text_names(frame: pd.DataFrame) -> pd.DataFrame:
@@ -107,10 +111,19 @@ def text_names(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def as_frame(frame: pd.DataFrame, columns: Sequence[Column]) -> RawColumns:
-    """The frame's columns as they are; a missing one is a `CustomerError`."""
+    """The frame's columns as they are, and text as numbers where these were fitted.
+
+    A column that is missing or has changed its kind is a `CustomerError`.
+    """
     _check_present(frame, columns)
     nothing = np.empty((len(frame), 0))
-    return RawColumns(nothing, nothing, frame=frame[[column.name for column in columns]])
+    frame = frame[[column.name for column in columns]]
+    for column in (one for one in columns if one.kind != ANYTHING):
+        values = Values(frame[column.name])
+        values.check(column)
+        if column.kind == NUMBER and values.holds_text:
+            frame = frame.assign(**{column.name: values.arrays(column)[0]})
+    return RawColumns(nothing, nothing, frame=frame)
 
 
 def _check_present(frame: pd.DataFrame, columns: Sequence[Column]) -> None:

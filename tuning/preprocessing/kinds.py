@@ -80,6 +80,14 @@ class Values:
             return NUMBER
         return DATE if isinstance(seen[0], datetime.date) else TEXT
 
+    @property
+    def holds_text(self) -> bool:
+        """Whether its first value is text."""
+        if self._typed() is not None:
+            return False
+        there = self.values.dropna()
+        return bool(len(there)) and isinstance(there.iloc[0], str)
+
     def _typed(self) -> str | None:
         """What the column's type says; None where only the values can."""
         if isinstance(self.dtype, pd.CategoricalDtype):
