@@ -100,16 +100,19 @@ def _roc_auc(y: np.ndarray, prediction: Prediction, task: Task) -> float:
     return area / pairs if pairs > 0.0 else math.nan
 
 
-def _neg_log_loss(y: np.ndarray, prediction: Prediction, task: Task) -> float:
-    """scikit-learn's scorer takes the classes from `y`, so it refuses rows that lack one; here they are known."""
-    if prediction.proba is None:
+def neg_log_loss(y: np.ndarray, prediction: Prediction, task: Task, weight: np.ndarray | None = None) -> float:
+    """scikit-learn's scorer takes the classes from `y`, so it refuses rows that lack one; here they are known.
+
+    NaN without probabilities, and where all rows weigh nothing.
+    """
+    if prediction.proba is None or (weight is not None and not weight.any()):
         return math.nan
     eps = np.finfo(prediction.proba.dtype).eps
     if task.kind == BINARY:
         said = np.where(y == 1, prediction.proba[:, 1], 1.0 - prediction.proba[:, 1])
     else:
         said = prediction.proba[np.arange(len(y)), y]
-    return float(np.log(np.clip(said, eps, 1.0 - eps)).mean())
+    return float(np.average(np.log(np.clip(said, eps, 1.0 - eps)), weights=weight))
 
 
 REGRESSION: dict[str, Score] = {
@@ -124,6 +127,6 @@ CLASSIFICATION: dict[str, Score] = {
     "f1": _f1,
     "f1_macro": _f1_macro,
     "f1_weighted": _f1_weighted,
-    "neg_log_loss": _neg_log_loss,
+    "neg_log_loss": neg_log_loss,
     "roc_auc": _roc_auc,
 }

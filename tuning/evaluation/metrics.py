@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from tuning.errors import DefinitionError
-from tuning.evaluation.fast_scores import quick_score
+from tuning.evaluation.fast_scores import neg_log_loss, quick_score
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 from tuning.wording import did_you_mean
 
@@ -59,6 +59,8 @@ class Metric:
             quick = quick_score(self.name, y, prediction, self.task)
             if quick is not None:
                 return quick
+        elif self.name == "neg_log_loss" and prediction.proba is not None:
+            return neg_log_loss(y, prediction, self.task, weight)
         shim = _shim_classes()[self.task.classification](prediction, len(self.task.classes))
         extra = {} if weight is None else {"sample_weight": weight}
         return float(_scorer(self.name)(shim, _Rows(len(y)), y, **extra))
@@ -85,7 +87,7 @@ class Metric:
             values = prediction.proba[:, 1] if self.task.kind == BINARY else prediction.proba
         return float(function(truth, values, **extra))
 
-    def defined_for(self, y: np.ndarray) -> bool:
+    def defined_for(self, y: np.ndarray, weight: np.ndarray | None = None) -> bool:
         """Whether some prediction for these rows has a score; a user's function is taken to know."""
         if self.function is not None:
             return True
@@ -95,7 +97,7 @@ class Metric:
             proba = np.full((len(y), classes), 0.1 / classes)
             proba[np.arange(len(y)), y] += 0.9
         try:
-            return math.isfinite(self.score(y, Prediction(values=y, proba=proba)))
+            return math.isfinite(self.score(y, Prediction(values=y, proba=proba), weight))
         except ValueError:
             return False
 

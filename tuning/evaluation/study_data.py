@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -258,13 +259,15 @@ def keep_scorable_folds(data: StudyData, metric: Metric) -> StudyData:
     The ROC curve of rows of one class, for example: that says nothing about a configuration, and the other folds do.
     """
     folds = data.split.folds
-    kept = tuple(pair for pair in folds if metric.defined_for(data.y[data.split.search[pair[1]]]))
+    unseen = [data.split.search[valid] for _, valid in folds]
+    defined = [metric.defined_for(data.y[rows], None if data.weight is None else data.weight[rows]) for rows in unseen]
+    kept = tuple(compress(folds, defined))
     if len(kept) == len(folds):
         return data
     if not kept:
         raise CustomerError(
-            f"{metric.name} is not defined in any of the {len(folds)} folds: their rows are too few, or of one class. "
-            "Choose another metric or split."
+            f"{metric.name} is not defined in any of the {len(folds)} folds: their rows are too few, of one class or "
+            "without weight. Choose another metric or split."
         )
     note = f"{metric.name} is not defined in {len(folds) - len(kept)} of {len(folds)} folds, which are left out"
     return replace(data, split=replace(data.split, folds=kept), notes=(*data.notes, note))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import fbeta_score, make_scorer, mean_absolute_error, precision_score, roc_auc_score
+from sklearn.metrics import fbeta_score, log_loss, make_scorer, mean_absolute_error, precision_score, roc_auc_score
 
 from tuning.definition.definition import define
 from tuning.errors import CustomerError, DefinitionError, PlanError
@@ -206,6 +206,26 @@ def test_folds_in_which_a_metric_is_undefined_are_left_out_and_said() -> None:
     early = study_data(frame, made, BINARY, "a")
     with pytest.raises(CustomerError, match="roc_auc is not defined in any of the"):
         keep_scorable_folds(early, Metric("roc_auc", early.task))
+
+
+def test_a_fold_whose_rows_of_a_class_weigh_nothing_is_left_out_as_well() -> None:
+    frame = table(120).sort_values("day", ignore_index=True)
+    made = define({"data": "x", "target": "c", "weight": "w", "split": {"type": "time", "column": "day"}})
+    whole = study_data(frame, made, BINARY, "a")
+    roc_auc = Metric("roc_auc", whole.task)
+    assert len(keep_scorable_folds(whole, roc_auc).split.folds) == 3
+    frame.loc[whole.split.search[whole.split.folds[-1][1]], "w"] *= frame["c"] == "no"
+    data = keep_scorable_folds(study_data(frame, made, BINARY, "a"), roc_auc)
+    assert len(data.split.folds) == 2
+    assert np.isfinite(list(train({"model": "logistic"}, data, roc_auc, 0))[-1].score)
+
+
+def test_a_weighted_log_loss_needs_no_rows_of_every_class_as_an_unweighted_one_does_not() -> None:
+    task = Task(MULTICLASS, ("a", "b", "c"))
+    y, proba = np.array([0, 1, 1]), np.array([[0.5, 0.3, 0.2], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6]])
+    said, weight = Prediction(values=proba.argmax(axis=1), proba=proba), np.array([1.0, 2.0, 0.5])
+    wanted = -log_loss(y, proba, sample_weight=weight, labels=[0, 1, 2])
+    assert Metric("neg_log_loss", task).score(y, said, weight) == pytest.approx(wanted)
 
 
 # --- metrics ------------------------------------------------------------------------------------
