@@ -15,6 +15,9 @@ from chaos import Crash, crashing, duplicates, truth
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import RunError
+from tuning.execution.spread.journal import read_journal, write_journal
+from tuning.execution.spread.spread_study import Event
+from tuning.study.record import versions
 
 QUIET = {"progress": False, "in_process": True}
 SAID = "the data of 'c0000' has changed since it was searched, so it is searched anew"
@@ -179,6 +182,39 @@ def test_what_other_libraries_have_begun_is_searched_anew(
     assert {key for key, started in ran(before).items() if ran(result)[key] == started} == {
         record.key for record in before.trial_records if record.study in ended
     }
+
+
+def test_more_trials_are_not_mixed_with_those_of_other_libraries_although_a_resume_came_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_customers(tmp_path / "data", 1)
+    run, fields = str(tmp_path / "run"), definition(tmp_path / "data")
+    with monkeypatch.context() as then:
+        for module in ("tuning.study.record", "tuning.runs.plan_file"):
+            then.setattr(f"{module}.versions", lambda: "python 3.0; optuna 1.0")
+        before = TuneRunner(**fields).run(run, **QUIET)
+    assert ran(TuneRunner.resume(run, **QUIET)) == ran(before)  # nothing to do: what has ended stays
+    assert caplog.text == ""
+    result = TuneRunner.resume(run, trials=6, **QUIET)
+    assert "so unfinished studies ('c0000') are searched anew" in caplog.text
+    assert {record.versions for record in result.trial_records} == {versions()}
+    assert truth(result) == truth(TuneRunner(**{**fields, "trials": 6}).run(str(tmp_path / "whole"), **QUIET))
+
+
+def test_a_journal_of_other_libraries_is_not_replayed_although_no_trial_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_customers(tmp_path / "data", 1)
+    run = str(tmp_path / "run")
+    with crashing(monkeypatch, 1, "before", only="records/"), pytest.raises(Crash):
+        TuneRunner(**definition(tmp_path / "data", placement="spread")).run(run, **QUIET)
+    begun = RunResult(run)
+    write_journal(begun.directory, begun.term, [Event("c0000", 0, "suggest", 0, {"config": {"alpha": 1.0}})])
+    assert list(read_journal(begun.directory, begun.term, pytest.fail)) == ["c0000"]
+    monkeypatch.setattr("tuning.runs.resume.versions", lambda: "python 4.0")
+    result = TuneRunner.resume(run, **QUIET)
+    assert "so unfinished studies ('c0000') are searched anew" in caplog.text
+    assert read_journal(result.directory, result.term, pytest.fail) == {}
 
 
 def test_an_objective_sees_new_rows_from_the_first_trial(tmp_path: Path) -> None:

@@ -195,6 +195,22 @@ def test_a_deleted_part_is_missed_and_a_resume_brings_its_trials_back(
     assert truth(TuneRunner.resume(str(run), **QUIET)) == undisturbed
 
 
+def test_trials_behind_a_lost_one_run_again_with_it_and_count_once(tmp_path: Path) -> None:
+    write_customers(tmp_path / "data", 1)
+    run = tmp_path / "run"
+    runner = TuneRunner(**definition(tmp_path / "data"))
+    runner.timing = Timing(parts_s=0.0)  # every trial is a part of its own
+    whole = runner.run(str(run), **QUIET)
+    undisturbed = truth(whole)
+    (run / of_kind(list(whole.directory.list("records")), TRIALS)[1]).unlink()
+    result = TuneRunner.resume(str(run), **QUIET)
+    assert truth(result) == undisturbed
+    assert (list(result.leaderboard()["trials"]), result.summary()["trials"]) == ([4], 4)
+    assert duplicates(result) == []
+    first = {record.key: record.started for record in whole.trial_records if record.trial == 0}
+    assert first.items() <= {record.key: record.started for record in result.trial_records}.items()
+
+
 DRIVER = """
 import sys
 from builders import definition

@@ -18,7 +18,7 @@ from tuning.records.ownership import Term
 from tuning.records.schema import Record, StudyRecord, TrialRecord, decode, encode, unique
 from tuning.storage.run_directory import RunDirectory
 
-TRIALS, STUDIES = "trials", "studies"
+TRIALS, STUDIES, JOURNAL = "trials", "studies", "journal"
 
 
 def accepted(directory: RunDirectory, term: Term) -> list[str]:
@@ -145,12 +145,27 @@ def read_part(directory: RunDirectory, name: str) -> list[Any]:
 
 
 def without(directory: RunDirectory, names: Iterable[str], studies: Collection[str]) -> list[str]:
-    """Names of parts that hold what these hold, but nothing of some studies.
+    """Names of parts that hold what these hold, but nothing of some studies."""
+    gone = pa.array(sorted(studies), pa.string())
+    return _filtered(directory, names, lambda table: pc.is_in(table["study"], gone)) if studies else list(names)
 
-    A part with something of them is written once more without it, beside the first, which stays and counts no longer.
+
+def until(directory: RunDirectory, names: Iterable[str], firsts: Mapping[str, int]) -> list[str]:
+    """Names of parts that hold what these hold, but of some studies no trial from this number on."""
+
+    def beyond(table: pa.Table) -> pa.Array:
+        rows = zip(table["study"].to_pylist(), table["trial"].to_pylist(), strict=True)
+        return pa.array([study in firsts and trial >= firsts[study] for study, trial in rows], pa.bool_())
+
+    cut = {name: _filtered(directory, [name], beyond) for name in of_kind(names, TRIALS)} if firsts else {}
+    return [kept for name in names for kept in cut.get(name, [name])]
+
+
+def _filtered(directory: RunDirectory, names: Iterable[str], unwanted: Callable[[pa.Table], pa.Array]) -> list[str]:
+    """Names of parts without the rows that are not wanted.
+
+    A part with some of them is written once more without them, beside the first, which stays and counts no longer.
     """
-    if not studies:
-        return list(names)
     kept: list[str] = []
     for name in names:
         try:
@@ -158,7 +173,7 @@ def without(directory: RunDirectory, names: Iterable[str], studies: Collection[s
         except (OSError, ValueError):
             kept.append(name)  # whoever reads it says that it is damaged
             continue
-        theirs = pc.is_in(table["study"], pa.array(sorted(studies)))
+        theirs = unwanted(table)
         if not pc.any(theirs).as_py():
             kept.append(name)
             continue
@@ -170,6 +185,16 @@ def without(directory: RunDirectory, names: Iterable[str], studies: Collection[s
             kept.append(f"{name.rpartition('-')[0]}-{_digest(data)}.parquet")
             directory.write(kept[-1], data)
     return kept
+
+
+def studies_in(directory: RunDirectory, names: Iterable[str]) -> set[str]:
+    """Ids of the studies that the intact ones of some parts hold something of."""
+    found: set[str] = set()
+    for name in names:
+        with contextlib.suppress(OSError, ValueError):
+            table = pq.read_table(pa.BufferReader(intact(directory, name)), columns=["study"])
+            found.update(table["study"].to_pylist())
+    return found
 
 
 def shard_parts(directory: RunDirectory, term: Term, shard: int) -> list[str]:

@@ -15,11 +15,11 @@ from tuning.definition.definition import Definition
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import RunError
 from tuning.models.entries import freeze_models
-from tuning.planning.plan import Plan, make_plan, resumed_plan, with_places
+from tuning.planning.plan import PACKED, Plan, make_plan, resumed_plan, with_places
 from tuning.records.lease import Lease, last_heartbeat, wait_until_dead
 from tuning.records.ownership import TERMS, Term, claim, newest_claimed, newest_term, written_by_0_1
 from tuning.runs.plan_file import freeze, read_plan, read_spec, write_plan
-from tuning.runs.resume import hand_over, look_at_data, merge, with_customers, with_libraries_now
+from tuning.runs.resume import hand_over, look_at_data, merge, with_customers, with_libraries_now, without_gaps
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.timing import USUAL, Timing
@@ -140,6 +140,8 @@ def resume_run(directory: RunDirectory, definition: Definition | None = None, ti
     wait_until_dead(directory, owner, timing)
     state = look.state(directory, last, merged.trials)
     state = with_libraries_now(directory, recorded.versions, look.studies, merged.trials, state)
+    if recorded.placement == PACKED:
+        state = without_gaps(directory, state)
     spent = owner.seconds + last_heartbeat(directory, owner).seconds
     term = claim(directory, owner.number + 1, tuple(state.parts), merged.trials, spent)
     lease = Lease(directory, term, timing).hold()

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from tuning.data import fingerprints
@@ -17,13 +18,14 @@ from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import RunError
 from tuning.models.entries import same_models
 from tuning.records.ownership import Term, terms
-from tuning.records.parts import STUDIES, TRIALS, accepted, intact, of_kind, without
+from tuning.records.parts import JOURNAL, STUDIES, TRIALS, accepted, intact, of_kind, studies_in, until, without
 from tuning.records.schema import QUARANTINED, StudyRecord, TrialRecord, decode, encode, keys_in, unique
 from tuning.runs.plan_file import plain
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.record import versions
 from tuning.study.study import Study
+from tuning.study.trial import first_gap
 from tuning.user_code import name_inside
 from tuning.wording import resume_advice, shorten
 
@@ -185,20 +187,49 @@ def with_libraries_now(
 ) -> RecordedState:
     """The state without the trials of unfinished studies, where these came from other libraries.
 
-    Replayed, they might differ from what the libraries suggest now. before: as `RecordedPlan.versions`. studies,
-    budget: as for `read_state`.
+    Replayed, they might differ from what the libraries suggest now. Which libraries a trial had is in its record: an
+    owner in between may have had others, and may have left the study alone. before: as `RecordedPlan.versions`, of
+    trials that have not ended. studies, budget: as for `read_state`.
     """
-    then = set(before.split("; "))
-    new = [library for library in versions().split("; ") if library not in then]
-    if not before or not new or not state.trials:
+    now = versions().split("; ")
+
+    @cache
+    def other(then: str) -> frozenset[str]:
+        """The libraries that are not what they were."""
+        return frozenset(now) - set(then.split("; ")) if then else frozenset()
+
+    new = {
+        name: frozenset().union(*(other(each.versions) for each in records)) for name, records in state.trials.items()
+    }
+    if other(before):  # a spread study may have a journal, and no trial yet that has ended
+        journals = studies_in(directory, of_kind(state.parts, JOURNAL)) & {study.id for study in state.left}
+        new = {**dict.fromkeys(journals, other(before)), **new}
+    anew = sorted(name for name, libraries in new.items() if libraries)
+    if not anew:
         return state
     logger.warning(
         "the libraries are not those that the run had (now %s), so unfinished studies (%s) are searched anew, from "
         "the first trial.",
-        ", ".join(new),
-        some_names(sorted(state.trials)),
+        ", ".join(library for library in now if any(library in new[name] for name in anew)),
+        some_names(anew),
     )
-    return read_state(directory, without(directory, state.parts, state.trials.keys()), studies, budget)
+    return read_state(directory, without(directory, state.parts, anew), studies, budget)
+
+
+def without_gaps(directory: RunDirectory, state: RecordedState) -> RecordedState:
+    """The state of packed studies without the trials behind a lost one, which run again together with it.
+
+    They were suggested knowing the lost one. If they counted twice, a study could be of two searches.
+    """
+    firsts = {name: first_gap({record.trial for record in records}) for name, records in state.trials.items()}
+    firsts = {name: first for name, first in firsts.items() if any(each.trial > first for each in state.trials[name])}
+    if not firsts:
+        return state
+    kept = {
+        name: [record for record in records if name not in firsts or record.trial < firsts[name]]
+        for name, records in state.trials.items()
+    }
+    return replace(state, parts=until(directory, state.parts, firsts), trials=kept)
 
 
 @dataclass(frozen=True)

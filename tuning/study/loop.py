@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from itertools import count
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import NoReturn
 
 from schedulers.protocols import Scheduler
@@ -14,7 +13,7 @@ from tuning.steps import Step
 from tuning.study.core import CONTINUE, DEFAULT_ONLY, STOP, StudyCore, one_family, same_config
 from tuning.study.interfaces import Configuration, Rule, Searcher
 from tuning.study.local_trial import LocalTrial, Start
-from tuning.study.trial import ANY_SHAPE, RUNNING, EarlierTrial, TrialShape, Verdict
+from tuning.study.trial import ANY_SHAPE, RUNNING, EarlierTrial, TrialShape, Verdict, first_gap
 
 
 class ReplayError(StudyError):
@@ -76,7 +75,7 @@ class TrialLoop(Iterator[LocalTrial]):
         self._start, self._shape, self._on_start = start, shape, on_start
         known = {trial.number: trial for trial in replay}
         # What comes after a gap was suggested knowing the missing trial: it has to run again.
-        self._earlier = deque(known[number] for number in range(_first_gap(known)))
+        self._earlier = deque(known[number] for number in range(first_gap(known)))
         self._run = self._trials()
 
     def __next__(self) -> LocalTrial:
@@ -150,7 +149,3 @@ class TrialLoop(Iterator[LocalTrial]):
         raise ReplayError(
             f"trial {trial.number} {how}. The definition, the data or a library has changed since; run the study anew."
         )
-
-
-def _first_gap(numbers: Collection[int]) -> int:
-    return next(number for number in count() if number not in numbers)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import NamedTuple, Protocol
 
 from schedulers.protocols import Scheduler
@@ -67,6 +68,11 @@ class EarlierTrial:
     state: str
     seconds: float = 0.0
     spent_seconds: float | None = None
+
+
+def first_gap(numbers: Collection[int]) -> int:
+    """The first trial number that is missing: what comes after it was suggested knowing the missing trial."""
+    return next(number for number in count() if number not in numbers)
 
 
 class Trial:

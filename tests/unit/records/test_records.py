@@ -15,7 +15,7 @@ from paths import ROOT
 from tuning.execution.spread.journal import read_journal, write_journal
 from tuning.execution.spread.spread_study import Event
 from tuning.records.ownership import Term
-from tuning.records.parts import part_name, read_part, read_trials, without
+from tuning.records.parts import part_name, read_part, read_trials, until, without
 from tuning.records.schema import (
     STUDY_SCHEMA,
     TRIAL_SCHEMA,
@@ -192,3 +192,16 @@ def test_parts_without_a_study_hold_everything_else_and_the_first_ones_stay(tmp_
     assert read_part(directory, names[0]) == decode(both)
     assert without(directory, kept, {"acme", "beta"}) == [names[1]]
     assert without(directory, names, set()) == names
+
+
+def test_parts_until_a_trial_hold_those_before_it_and_everything_of_others(tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path))
+    parts = [("trials", [trial(0), trial(1), trial(1, "beta")]), ("trials", [trial(2)]), ("studies", [study()])]
+    names = []
+    for kind, records in parts:
+        names.append(part_name("0001-a", 0, kind, encode(records)))
+        directory.write(names[-1], encode(records))
+    kept = until(directory, names, {"acme": 1})
+    assert [record.key for record in read_trials(directory, kept)] == [("acme", 0), ("beta", 1)]
+    assert kept[-1] == names[-1]  # what a study has come to counts until it comes to something else
+    assert until(directory, names, {}) == names

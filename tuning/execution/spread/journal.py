@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable
 
 from tuning.execution.spread.spread_study import Event
 from tuning.records.ownership import Term
-from tuning.records.parts import accepted, intact, of_kind, part_name
+from tuning.records.parts import JOURNAL, accepted, intact, of_kind, part_name
 from tuning.storage.run_directory import RunDirectory
 
-JOURNAL = "journal"
 DRIVER = 99_999  # stands where a part's name has its shard: these are written by the driver
 
 
