@@ -72,9 +72,12 @@ def loaded_function(name: str, source: str | None) -> Function:
 
 
 def apply_prepare(prepare: Function, frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame as the user's `prepare` gives it back; whatever it raises is that customer's reason."""
+    """The frame as the user's `prepare` gives it back; whatever it raises is that customer's reason.
+
+    The frame itself stays as it is, also where the function changes what it gets.
+    """
     try:
-        prepared = prepare(frame)
+        prepared = prepare(frame.copy(deep=False))
     except BaseException as error:  # sys.exit(), too
         if isinstance(error, KeyboardInterrupt):
             raise

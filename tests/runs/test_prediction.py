@@ -105,6 +105,15 @@ def merged(frame):
     towns = frame[["shop"]].drop_duplicates().assign(town="here")
     return twice(frame).sort_index().merge(towns, on="shop", how="left")[["y", "x", "town", "raw"]].round(2)
 
+def in_place(frame):
+    frame["y"] = frame["raw"]
+    frame["double"] = 2 * frame["x"]
+    frame["x"] /= 100
+    return frame
+
+def centred(frame):
+    return frame.assign(y=frame["raw"], above=frame["x"] - frame["x"].mean(), before=frame["x"].shift(1))[::-1]
+
 def named(frame):
     return frame.assign(y=frame["raw"], **{"x": frame["x"]}).set_axis(["0", *range(1, len(frame.columns) + 1)], axis=1)
 """
@@ -140,6 +149,23 @@ def test_rows_that_prepare_only_numbers_anew_are_predicted(tmp_path: Path) -> No
     model = prepared(tmp_path, "merged").model("acme")
     new = make_frame(20, seed=4)[["x", "shop"]].assign(hint=1.0)
     assert np.corrcoef(model.predict(new), new["x"])[0, 1] > 0.9
+
+
+def test_prepare_may_change_what_it_gets(tmp_path: Path) -> None:
+    model = prepared(tmp_path, "in_place").model("acme")
+    new = make_frame(20, seed=4)[["x", "shop"]].assign(hint=1.0)
+    assert np.corrcoef(model.predict(new), new["x"])[0, 1] > 0.9
+    assert list(new) == ["x", "shop", "hint"]
+    assert model.example is not None
+    assert "double" not in model.example
+    assert model.example["x"].tolist() == pytest.approx(make_frame()["x"][:5].tolist())
+
+
+@pytest.mark.parametrize(("function", "made"), [("centred", "'above', 'before'"), ("in_place", ""), ("merged", "")])
+def test_features_that_prepare_makes_of_several_rows_are_told(function: str, made: str, tmp_path: Path) -> None:
+    """Their scores know the hold-out rows, and a row alone gets another prediction."""
+    notes = prepared(tmp_path, function).leaderboard()["notes"][0]
+    assert (f"prepare makes {made} of more than one row" in str(notes)) == bool(made)
 
 
 def test_a_column_of_which_prepare_makes_features_is_missed_by_name(tmp_path: Path) -> None:

@@ -19,9 +19,10 @@ from tuning.evaluation.objective import Objective, resolve_objective
 from tuning.evaluation.study_data import EXAMPLE_ROWS, StudyData, keep_scorable_folds, study_data
 from tuning.models.base import Family
 from tuning.models.entries import own_families
-from tuning.models.preparation import Preparation
+from tuning.models.preparation import Preparation, made_of_several_rows
 from tuning.storage.run_directory import RunDirectory
 from tuning.user_code import apply_prepare, load_function, source_of
+from tuning.wording import name_list
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,8 +120,19 @@ class CustomerData:
         data = study_data(frame, spec.definition, spec.task, customer.id, self.code.families, spec.positive)
         preparation = self.code.preparation(rows)
         if preparation is not None:
-            data = replace(data, preparation=preparation, example=preparation.example)
+            note = self._several_rows_note(rows, frame, data)
+            data = replace(data, preparation=preparation, example=preparation.example, notes=(*data.notes, *note))
         return keep_scorable_folds(data, self.metric(data))
+
+    def _several_rows_note(self, rows: pd.DataFrame, frame: pd.DataFrame, data: StudyData) -> list[str]:
+        assert self.code.prepare is not None
+        found = made_of_several_rows(self.code.prepare, rows, frame, [column.name for column in data.columns])
+        if not found:
+            return []
+        return [
+            f"prepare makes {name_list(found)} of more than one row: scores are too good where hold-out rows have a "
+            "part in them, and a prediction depends on the rows that it is made with"
+        ]
 
     def metric(self, data: StudyData) -> Metric:
         """The run's metric on this customer's classes."""

@@ -15,6 +15,7 @@ from tuning.preprocessing.task import is_comparable
 from tuning.user_code import apply_prepare, loaded_function
 
 Function: TypeAlias = Callable[..., object]
+TRIED_ROWS = 5
 TEXT_TYPES = ("str", "string", "object", "category")
 
 
@@ -123,6 +124,39 @@ class Preparation:
     def _with_empty(self, frame: pd.DataFrame, absent: Sequence[str]) -> pd.DataFrame:
         kinds: Mapping[str, str] = dict(self.inputs)
         return frame.assign(**{name: _empty(kinds[name], frame.index) for name in absent})
+
+
+def made_of_several_rows(
+    function: Function, rows: pd.DataFrame, prepared: pd.DataFrame, features: Sequence[str]
+) -> list[str]:
+    """The features that `prepare` makes otherwise of a few rows alone; none where the few rows cannot be found again.
+
+    rows: as they were given to it. prepared: what it made of all of them.
+    """
+    if len(rows) <= TRIED_ROWS:
+        return []
+    some = rows.iloc[np.linspace(0, len(rows) - 1, TRIED_ROWS).astype(int)]
+    try:
+        alone = apply_prepare(function, some)
+    except CustomerError:
+        return []
+    found = alone.index.isin(some.index) & alone.index.isin(prepared.index)
+    if not (alone.index.is_unique and prepared.index.is_unique and found.all()):
+        return []
+    given, whole = some.reindex(alone.index), prepared.loc[alone.index]
+    kept = [name for name in given if name in alone and _same(alone[name], given[name])]
+    if not all(name in whole and _same(whole[name], given[name]) for name in kept):
+        return []  # other rows have their index now
+    return [name for name in features if name not in alone or not _same(alone[name], whole[name])]
+
+
+def _same(some: pd.Series, others: pd.Series) -> bool:
+    """Whether values are equal, numbers up to rounding, whatever their types."""
+    if pd.api.types.is_numeric_dtype(some) and pd.api.types.is_numeric_dtype(others):
+        one, other = (values.to_numpy(dtype=np.float64, na_value=np.nan) for values in (some, others))
+        return np.allclose(one, other, equal_nan=True)
+    one, other = (values.astype(object).where(values.notna(), None) for values in (some, others))
+    return [str(value) for value in one] == [str(value) for value in other]
 
 
 def _numbered(rows: int) -> pd.Index:
