@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import pandas as pd
 
-from tuning.errors import RunError
+from tuning.errors import CustomerError, RunError
 from tuning.models.base import FRAME, Configuration, Family, Matrix, Model
 from tuning.models.own import OwnFamily
 from tuning.models.preparation import Preparation
@@ -106,6 +106,10 @@ class CustomerModel:
 
     def prediction(self, frame: pd.DataFrame) -> Prediction:
         """All that the model says about rows; `CustomerError` says what is wrong with them."""
+        if not isinstance(frame, pd.DataFrame):
+            raise CustomerError(f"new rows are a pandas DataFrame, with the columns by name; this is {frame!r:.50}.")
+        if not len(frame):
+            raise CustomerError("there are no rows to predict.")
         frame = text_names(frame)
         if self.preparation is not None:
             frame = self.preparation.rows(frame, [column.name for column in self.columns])

@@ -30,13 +30,15 @@ OF_MODELS = (
     "class_weight",
     "positive",
     "dates",
-    "positive",
     "min_rows",
     "task",
     "split",
     "winner",
+    "final_fit",
     "allow_pickle",
 )
+# Of rows; without data there are none.
+OF_DATA = ("by", "prepare", "encoding", "csv")
 HUGE = 1e300  # a score that no metric comes to
 
 
@@ -47,6 +49,7 @@ def idle_settings(spec: RunSpec, schedulers: Sequence[SchedulerSpec], code: OwnC
     """
     definition = spec.definition
     _check_target(spec)
+    _check_known_scores(spec)
     return [
         *_of_the_other_kind(definition),
         *_slots(definition),
@@ -128,14 +131,20 @@ def _plateaus(spec: RunSpec, code: OwnCode) -> Iterator[str]:
 
 
 def _of_the_other_kind(definition: Definition) -> Iterator[str]:
-    """Keys of models beside an objective, and of objectives beside models."""
-    fields = type(definition).model_fields
-    keys = OF_MODELS if definition.objective is not None else ("steps",)
-    given = [key for key in keys if getattr(definition, key) != fields[key].default]
+    """Keys of models beside an objective, of objectives beside models, and of rows where there are none."""
+    if definition.data is None and definition.manifest is None and (unread := _given(definition, OF_DATA)):
+        yield f"{', '.join(unread)}: no effect, since there is no `data`."
+    given = _given(definition, OF_MODELS if definition.objective is not None else ("steps",))
     if given and definition.objective is not None:
         yield f"{', '.join(given)}: no effect, since an objective is tuned instead of models."
     elif given:
         yield "steps: no effect, since it is the length of an objective's trials, and models are tuned."
+
+
+def _given(definition: Definition, keys: Sequence[str]) -> list[str]:
+    """Those of the keys that have not their default."""
+    fields = type(definition).model_fields
+    return [key for key in keys if getattr(definition, key) != fields[key].get_default(call_default_factory=True)]
 
 
 def _unsaved(definition: Definition) -> Iterator[str]:
@@ -175,4 +184,17 @@ def _check_target(spec: RunSpec) -> None:
             raise PlanError(
                 f"stop.target: {score:g} is what every score of {spec.metric} reaches, or none does: a study would end "
                 "at its first full trial, or never by it. Name a score that is worth stopping at."
+            )
+
+
+def _check_known_scores(spec: RunSpec) -> None:
+    """Scores of a warm start that the metric cannot give, such as an error without its minus."""
+    if spec.task is None or spec.definition.own_metric:
+        return
+    worst, best = score_range(spec.metric)
+    for number, entry in enumerate(spec.definition.warm_start):
+        if entry.score is not None and not worst <= entry.score <= best:
+            raise PlanError(
+                f"warm_start.{number}.score: {entry.score:g} is no score of {spec.metric}, which goes from "
+                f"{worst:g} to {best:g}. Write it in the metric's own units."
             )

@@ -150,7 +150,7 @@ def resume_run(directory: RunDirectory, definition: Definition | None = None, ti
         added, changed = placed[: len(look.added)], placed[len(look.added) :]
         left = with_customers(state.left, changed)
         plan = resumed_plan(recorded.spec, left, added, directory, recorded.placement)
-        plan = replace(plan, notes=tuple(dict.fromkeys((*recorded.notes, *plan.notes, *look.notes))))
+        plan = replace(plan, notes=tuple(dict.fromkeys((*recorded.notes, *plan.notes))))
         freeze(directory, merged, term)
         hand_over(directory, term, plan.shards, plan.studies, state)
         write_plan(directory, plan, term, recorded.run, state.ended)

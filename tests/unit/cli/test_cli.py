@@ -16,6 +16,7 @@ from tuning import RunResult
 from tuning.cli.output import show_finished
 from tuning.cli.program import main
 from tuning.definition.yaml_file import read_definition
+from tuning.errors import CustomerError
 
 FAST = ("--quiet", "--in-process", "--set", "mlflow=false", "--set", "search_space=logistic", "--set", "trials=2")
 
@@ -323,6 +324,16 @@ def test_predictions_come_back_beside_the_rows(customers: Path, finished: Path, 
     assert np.allclose(out["probability_no"] + out["probability_yes"], 1)
     printed = tuning("predict", finished, "--customer", "beta", "--data", tmp_path / "new.parquet")
     assert printed.stdout == (tmp_path / "out.csv").read_text()
+
+
+def test_predict_of_no_rows_says_so(customers: Path, finished: Path, tmp_path: Path) -> None:
+    pd.read_csv(customers / "beta.csv").head(0).to_csv(tmp_path / "n.csv", index=False)
+    answer = tuning("predict", finished, "--customer", "beta", "--data", tmp_path / "n.csv")
+    assert (answer.exit_code, answer.stderr) == (2, "error: there are no rows to predict.\n")
+    model = RunResult(str(finished)).model("beta")
+    for rows, said in ((pd.read_csv(tmp_path / "n.csv"), "no rows"), ([[1, 2]], "DataFrame"), (None, "DataFrame")):
+        with pytest.raises(CustomerError, match=said):
+            model.predict(rows)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

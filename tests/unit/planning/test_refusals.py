@@ -193,7 +193,7 @@ def test_a_metric_of_probabilities_leaves_out_models_without_them(tmp_path: Path
         ({"stop": {"study_plateau": 3}}, "stop.study_plateau: no effect, since a study has only 3 trials."),
         ({"stop": {"trial_plateau": 3}}, "stop.trial_plateau: no effect, since no trial grows for more than 0"),
         (
-            {"warm_start": [{"config": {}, "score": 1.0}], "algorithm": "sobol"},
+            {"warm_start": [{"config": {}, "score": -1.0}], "algorithm": "sobol"},
             "warm_start: sobol learns nothing from known scores.",
         ),
         ({"save_models": False, "mlflow": {"record_models": "all"}}, "mlflow.record_models: no effect, since"),
@@ -207,7 +207,10 @@ def test_what_has_no_effect_is_said(fields: dict[str, Any], note: str) -> None:
 
 def test_what_has_no_effect_beside_an_objective_is_said() -> None:
     assert "drop, weight: no effect, since an objective is tuned" in notes_of_objective(drop="a", weight="b")
-    assert "positive: no effect, since an objective is tuned" in notes_of_objective(positive="yes")
+    assert notes_of_objective(positive="yes").count("positive") == 1
+    assert "final_fit: no effect, since an objective is tuned" in notes_of_objective(final_fit="search")
+    unread = notes_of_objective(by="a", prepare="copy:copy", encoding="cp1252", csv={"sep": ";"})
+    assert "by, prepare, encoding, csv: no effect, since there is no `data`." in unread
     constant = {"x": {"type": "constant", "value": 1}}
     assert "holds one configuration, which each of the 3 trials" in notes_of_objective(search_space=constant)
     long = notes_of_objective(steps=20, scheduler={"name": "asha", "grace_period": 20})
@@ -234,6 +237,15 @@ def test_a_population_that_never_changes_is_refused() -> None:
 def test_a_target_beyond_the_metric_is_refused(metric: str, target: float, message: str) -> None:
     with pytest.raises(PlanError, match=re.escape(message)):
         notes(data=frame(), metric=metric, stop={"target": target})
+
+
+@pytest.mark.parametrize(("metric", "score"), [("r2", 1.5), ("rmse", 3.2)])
+def test_a_known_score_that_the_metric_cannot_give_is_refused(metric: str, score: float) -> None:
+    entries = [{"config": {}}, {"config": {}, "score": score}]
+    with pytest.raises(PlanError, match=rf"warm_start\.1\.score: {score} is no score of .*goes from -inf to [01]\."):
+        notes(data=frame(), metric=metric, warm_start=entries)
+    entries[1]["score"] = -3.2
+    notes(data=frame(), metric=metric, warm_start=entries)
 
 
 def test_a_warm_start_for_nobody_is_a_typo() -> None:
