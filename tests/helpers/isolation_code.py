@@ -161,9 +161,9 @@ REPORTS: dict[str, Callable[[], object]] = {
     "names that are no text": lambda: {"loss": 1.0, "\ud800": 1.0},
     "a metric that is no number": lambda: {"loss": "low"},
     "a figure too large": lambda: {"loss": 1.0, "more": 10**400},
-    "a step without a score": lambda: Step(2, None),  # type: ignore[arg-type]
+    "a step without a score": lambda: Step(2, None),
     "a step out of order": lambda: Step(-5, 1.0),
-    "figures that are none": lambda: Step(2, 1.0, metrics={"more": "text", "less": None}),  # type: ignore[dict-item]
+    "figures that are none": lambda: Step(2, 1.0, metrics={"more": "text", "less": None}),
     "a numpy array": lambda: np.array([1.0, 2.0]),
 }
 OBJECTIVES = [*TROUBLES, *REPORTS, "spoiling"]

@@ -26,9 +26,9 @@ def test_a_mapping_of_keys_is_a_definition() -> None:
 def test_what_is_no_definition_is_refused_with_the_way_out(given: object) -> None:
     said = rf"a {type(given).__name__} is not a definition\. Give its keys by name, such as data=frame"
     with pytest.raises(DefinitionError, match=said):
-        TuneRunner(given)  # type: ignore[arg-type]
+        TuneRunner(given)
     with pytest.raises(DefinitionError, match=said):
-        comparing(given, ASKED, None, {})  # type: ignore[arg-type]
+        comparing(given, ASKED, None, {})
 
 
 def test_a_comparison_takes_a_mapping_or_a_runner() -> None:
