@@ -39,4 +39,5 @@ def test_a_file_that_a_page_names_exists(page: Path) -> None:
 @pytest.mark.parametrize("page", TODAY, ids=named)
 def test_a_benchmark_that_a_page_names_can_be_run(page: Path) -> None:
     modules = set(re.findall(r"python -m (benchmarks[\w.]*)", page.read_text(encoding="utf-8")))
-    assert [name for name in sorted(modules) if not (ROOT / f"{name.replace('.', '/')}.py").exists()] == []
+    files = {name: [ROOT / f"{name.replace('.', '/')}{end}" for end in (".py", "/__main__.py")] for name in modules}
+    assert [name for name in sorted(modules) if not any(file.exists() for file in files[name])] == []

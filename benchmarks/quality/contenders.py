@@ -1,0 +1,85 @@
+"""The contenders, each in a process of its own:
+
+    python -m benchmarks.quality.contenders NAME ROUNDS ANSWERS [SECONDS]
+
+ROUNDS and ANSWERS are pickles that this benchmark writes and reads itself. A contender sees the given rows and the
+features of the unseen ones. FLAML gets SECONDS per customer: what ours took.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.quality import defaults, tools
+from benchmarks.quality.rounds import Round
+
+OURS = (5, 8, 10, 20, 50)
+REFERENCE = "ours_20"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """title: for tables. run: answers of all rounds, for (rounds, seconds per customer). requires: a package."""
+
+    name: str
+    title: str
+    run: Callable[[Sequence[Round], float], dict[str, np.ndarray]]
+    requires: str = "sklearn"
+
+    @property
+    def here(self) -> bool:
+        return find_spec(self.requires) is not None
+
+    @property
+    def searches(self) -> bool:
+        return self.name.startswith(("ours", "flaml", "halving"))
+
+
+def _each(answer: Callable[[Round], np.ndarray]) -> Callable[[Sequence[Round], float], dict[str, np.ndarray]]:
+    return lambda rounds, _: {one.key: answer(one) for one in rounds}
+
+
+def _ours(trials: int) -> Callable[[Sequence[Round], float], dict[str, np.ndarray]]:
+    return lambda rounds, _: tools.ours(rounds, trials)
+
+
+def contenders() -> dict[str, Contender]:
+    """All of them, in the order of tables."""
+    found = (
+        *(Contender(f"ours_{trials}", f"ours, {trials} trials", _ours(trials)) for trials in OURS),
+        Contender("linear", "ridge or logistic regression, built-in CV", _each(defaults.linear)),
+        Contender("random_forest", "random forest, defaults", _each(defaults.forest)),
+        Contender("extra_trees", "extra trees, defaults", _each(defaults.extra_trees)),
+        Contender("hist_boosting", "histogram boosting, defaults", _each(defaults.hist_boosting)),
+        Contender("xgboost", "XGBoost, defaults", _each(defaults.xgboost)),
+        Contender("lightgbm", "LightGBM, defaults", _each(defaults.lightgbm), "lightgbm"),
+        Contender("catboost", "CatBoost, defaults", _each(defaults.catboost), "catboost"),
+        Contender("vote", "vote of linear, forest, extra trees, two boosters", _each(defaults.vote)),
+        Contender("halving", "HalvingRandomSearchCV over histogram boosting", _each(defaults.halving)),
+        Contender(
+            "flaml",
+            "FLAML, the CPU seconds of ours with 20 trials",
+            lambda rounds, seconds: {one.key: tools.flaml(one, seconds) for one in rounds},
+            "flaml",
+        ),
+        Contender("nothing", "the median, or the shares of the classes", _each(defaults.nothing)),
+    )
+    return {contender.name: contender for contender in found}
+
+
+def main(name: str, given: str, wanted: str, seconds: str = "1") -> None:
+    warnings.simplefilter("ignore")
+    rounds = pickle.loads(Path(given).read_bytes())
+    Path(wanted).write_bytes(pickle.dumps(contenders()[name].run(rounds, float(seconds))))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

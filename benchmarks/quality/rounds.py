@@ -1,0 +1,65 @@
+"""Which rows a contender gets, which it does not, and how its answer is judged."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import log_loss, mean_squared_error
+from sklearn.model_selection import train_test_split
+
+from benchmarks.quality.sets import CLASSES, TARGET, Customer
+
+UNSEEN = 0.2
+
+
+@dataclass(frozen=True)
+class Round:
+    """One customer with one outer split. given: with the target; unseen: without it; truth: its target."""
+
+    customer: Customer
+    repetition: int
+    given: pd.DataFrame
+    unseen: pd.DataFrame
+    truth: np.ndarray
+
+    @property
+    def key(self) -> str:
+        return f"{self.customer.set}/{self.customer.name}/{self.repetition}"
+
+    @property
+    def labels(self) -> list[str]:
+        """The classes of the given rows, sorted; empty for regression."""
+        return sorted(self.given[TARGET].unique()) if self.customer.task == CLASSES else []
+
+
+def rounds(customer: Customer, repetitions: int) -> list[Round]:
+    """Outer splits, stratified by class, drawn from the customer's name and the repetition alone."""
+    found = []
+    for number in range(repetitions):
+        seed = zlib.crc32(f"{customer.set}/{customer.name}/{number}".encode())
+        strata = customer.rows[TARGET] if customer.task == CLASSES else None
+        given, unseen = train_test_split(customer.rows, test_size=UNSEEN, random_state=seed, stratify=strata)
+        truth = unseen[TARGET].to_numpy()
+        found.append(
+            Round(
+                customer,
+                number,
+                given.reset_index(drop=True),
+                unseen.drop(columns=TARGET).reset_index(drop=True),
+                truth,
+            )
+        )
+    return found
+
+
+def error(one: Round, answer: np.ndarray) -> float:
+    """Smaller is better: root mean squared error, or log loss over the classes of the given rows.
+
+    answer: (n,) numbers, or (n, classes) probabilities in the order of `labels`.
+    """
+    if one.customer.task == CLASSES:
+        return float(log_loss(one.truth, np.clip(answer, 1e-6, 1.0), labels=one.labels))
+    return float(np.sqrt(mean_squared_error(one.truth, answer)))

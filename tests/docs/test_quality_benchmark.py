@@ -1,0 +1,76 @@
+"""The harness behind every claim about the answer: rows that nobody saw, errors counted right, sets that are there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from paths import ROOT
+
+from benchmarks.quality.judgement import Judgement
+from benchmarks.quality.rounds import Round, error, rounds
+from benchmarks.quality.sets import TARGET, Customer, sets
+
+
+def test_no_contender_sees_the_rows_that_it_is_judged_on() -> None:
+    customers = list(sets()["friedman"]())[:3]
+    for one in [one for customer in customers for one in rounds(customer, 2)]:
+        assert TARGET not in one.unseen
+        assert len(one.given) + len(one.unseen) == len(one.customer.rows)
+        assert not set(one.given["x0"]) & set(one.unseen["x0"])
+
+
+def test_a_split_is_drawn_from_the_customer_alone() -> None:
+    _, customer = list(sets()["churn"]())[:2]
+    alone, again = rounds(customer, 2)[1], rounds(customer, 2)[1]
+    pd.testing.assert_frame_equal(alone.given, again.given)
+    assert not alone.given.equals(rounds(customer, 1)[0].given)
+
+
+def test_errors_are_those_of_scikit_learn() -> None:
+    numbers = Customer("made", "up", "regression", pd.DataFrame())
+    one = Round(numbers, 0, pd.DataFrame({TARGET: [1.0]}), pd.DataFrame(), np.array([0.0, 3.0]))
+    assert error(one, np.array([0.0, 1.0])) == pytest.approx(np.sqrt(2))
+    classes = Customer("made", "up", "classes", pd.DataFrame())
+    two = Round(classes, 0, pd.DataFrame({TARGET: ["no", "yes"]}), pd.DataFrame(), np.array(["yes", "no"]))
+    assert error(two, np.array([[0.5, 0.5], [0.75, 0.25]])) == pytest.approx(-(np.log(0.5) + np.log(0.75)) / 2)
+
+
+def test_wins_ties_and_medians_are_counted_by_customer() -> None:
+    ours, theirs = [1.0, 1.0, 1.0, 2.0], [2.0, 1.0005, 4.0, 1.0]
+    rows = [
+        ("made", str(number), 0, name, value)
+        for name, values in {"ours_20": ours, "random_forest": theirs}.items()
+        for number, value in enumerate(values)
+    ]
+    errors = pd.DataFrame(rows, columns=["set", "customer", "repetition", "contender", "error"])
+    judged = Judgement(errors, {"ours_20": 1.5, "random_forest": 0.1})
+    found = judged.against("ours_20").loc["random_forest"]
+    assert (found["better"], found["tie"], found["worse"]) == (2, 1, 1)
+    figures = judged.figures("ours_20")
+    assert figures["wins_vs_random_forest"] == pytest.approx(2 / 3, abs=1e-4)
+    assert figures["mean_rank"] == 1.25
+    assert figures["core_s_per_customer"] == 1.5
+
+
+def test_the_command_ends_with_one_object_and_a_model_beats_none() -> None:
+    command = ["-m", "benchmarks.quality", "--sets", "friedman", "--every", "10", "--output", "json"]
+    answer = subprocess.run(
+        [sys.executable, *command, "--contenders", "linear,nothing"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    figures = json.loads(answer.stdout.splitlines()[-1])
+    assert figures["customers"] == 3
+    assert figures["mean_ranks"]["linear"] < figures["mean_ranks"]["nothing"]
+    assert figures["core_s_per_customer"] > 0
+    assert "### friedman: 3 customers" in answer.stderr
