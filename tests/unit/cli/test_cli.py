@@ -333,7 +333,7 @@ def test_predict_of_no_rows_says_so(customers: Path, finished: Path, tmp_path: P
     model = RunResult(str(finished)).model("beta")
     for rows, said in ((pd.read_csv(tmp_path / "n.csv"), "no rows"), ([[1, 2]], "DataFrame"), (None, "DataFrame")):
         with pytest.raises(CustomerError, match=said):
-            model.predict(rows)  # type: ignore[arg-type]
+            model.predict(rows)
 
 
 @pytest.mark.parametrize(
