@@ -104,6 +104,20 @@ def test_more_customers_join_and_the_others_stay(tmp_path: Path) -> None:
     assert truth(result) == truth(TuneRunner(**fields).run(str(tmp_path / "whole"), **QUIET))
 
 
+def test_a_manifest_is_read_again_by_a_resume_that_is_given_the_definition(tmp_path: Path) -> None:
+    write_customers(tmp_path / "data", 3)
+    manifest, run = tmp_path / "manifest.yaml", str(tmp_path / "run")
+    manifest.write_text("acme: {path: data/c0000.csv, trials: 2}\nbeta: data/c0001.csv\n")
+    fields = {**definition(tmp_path), "data": None, "manifest": str(manifest)}
+    TuneRunner(**fields).run(run, **QUIET)
+    manifest.write_text("acme: {path: data/c0000.csv, trials: 3}\nbeta: data/c0001.csv\n")
+    with pytest.raises(RunError, match="trials of customer 'acme': 2 there, 3 here"):
+        TuneRunner(**fields).run(run, resume=True, **QUIET)
+    manifest.write_text("acme: {path: data/c0000.csv, trials: 2}\nbeta: data/c0002.csv\ngamma: data/c0001.csv\n")
+    result = TuneRunner(**fields).run(run, resume=True, **QUIET)
+    assert truth(result) == truth(TuneRunner(**fields).run(str(tmp_path / "whole"), **QUIET))
+
+
 def test_rows_of_a_keyed_table_join_as_customers(tmp_path: Path) -> None:
     import pandas as pd
 

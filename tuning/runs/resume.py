@@ -14,6 +14,7 @@ from tuning.data import fingerprints
 from tuning.data.customers import Customer, find_customers
 from tuning.data.partition import FOLDER as ROWS
 from tuning.definition.definition import Definition
+from tuning.definition.options import CustomerOptions
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import RunError
 from tuning.models.entries import same_models
@@ -276,7 +277,8 @@ def look_at_data(
 ) -> DataNow:
     """What has become of the data since it was searched. definition: where a resume was given one."""
     before = {study.customer.id: study.customer for study in studies}
-    if definition is None or definition.data is None or IN_MEMORY in _values(definition.data):
+    named = definition is not None and (definition.data is not None or definition.manifest is not None)
+    if definition is None or not named or IN_MEMORY in _values(definition.data):
         own = f"{directory.locate(ROWS)}/"  # what the run has written for itself stays as it is
         found = [each for each in before.values() if not all(file.startswith(own) for file in each.files)]
     else:
@@ -304,10 +306,18 @@ def _values(data: object) -> list[str]:
 
 
 def same_customers(directory: RunDirectory, before: Sequence[Study], now: Sequence[Customer]) -> None:
-    """`RunError` unless every customer of the run is still there."""
-    gone = sorted({study.customer.id for study in before} - {customer.id for customer in now})
-    if gone:
-        raise RunError(_refusal(directory, [f"customers: {some_names(gone)} here no more"]))
+    """`RunError` unless every customer of the run is still there, with the trials and resources of its own."""
+    there = {study.customer.id: study.customer.options or CustomerOptions() for study in before}
+    here = {customer.id: customer.options or CustomerOptions() for customer in now}
+    gone = sorted(there.keys() - here.keys())
+    differences = [f"customers: {some_names(gone)} here no more"] if gone else []
+    for name in sorted(there.keys() & here.keys()):
+        for key in ("trials", "resources"):
+            old, new = getattr(there[name], key), getattr(here[name], key)
+            if old != new:
+                differences.append(f"{key} of customer {name!r}: {_short(old)} there, {_short(new)} here")
+    if differences:
+        raise RunError(_refusal(directory, differences[:SHOWN]))
 
 
 def with_customers(studies: Sequence[Study], now: Sequence[Customer]) -> list[Study]:
@@ -321,7 +331,7 @@ def _refusal(directory: RunDirectory, differences: list[str]) -> str:
     lines = "\n".join(f"  {line}" for line in differences)
     return (
         f"the definition is not the one that {directory.shown} was started with:\n{lines}\n"
-        "A resume may add trials or customers, and change limits, slots and mlflow; nothing else. Resume it "
+        f"A resume may add trials or customers, and change {', '.join(MAY_CHANGE)}; nothing else. Resume it "
         f"unchanged ({resume_advice(directory.shown)}), or start a new run in another folder."
     )
 
