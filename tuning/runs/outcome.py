@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tuning.runs.plan_file import frozen_definition
+
 if TYPE_CHECKING:
     from tuning.runs.results import RunResult
 
@@ -16,21 +18,27 @@ def sentences(result: RunResult, counts: Counts) -> list[str]:
     without = f", {counts['without_model']} without (the reason is in their row)" if counts["without_model"] else ""
     return [
         f"{result.outcome(counts)}{without}; {counts['trials']} trials.",
-        *_against_default(counts),
+        *_against_default(counts, frozen_definition(result.directory, result.term).winner),
         *_too_good(counts),
         *_notes(counts),
     ]
 
 
-def _against_default(counts: Counts) -> list[str]:
+def _against_default(counts: Counts, rule: str) -> list[str]:
+    """rule: by which the winners were chosen; by that of one standard error they need not beat the default anywhere."""
     compared, worse = counts["compared_with_default"], counts["worse_than_default"]
     if not compared:
         return []
     if not worse:
-        return [f"No winner of {compared} that beat the default in the search scores below it on the hold-out rows."]
+        return [f"None of the {compared} winners other than the default scores below it on the hold-out rows."]
+    less = (
+        "More rows or more folds"
+        if rule == "one_standard_error"
+        else "More rows, more folds or `winner: one_standard_error`"
+    )
     return [
-        f"{worse} of the {compared} winners that beat the default in the search ({100 * worse / compared:.0f} %) score "
-        "below it on the hold-out rows. More rows, more folds or `winner: one_standard_error` reduce this."
+        f"{worse} of the {compared} winners other than the default ({100 * worse / compared:.0f} %) score below it on "
+        f"the hold-out rows. {less} reduce this."
     ]
 
 

@@ -296,8 +296,8 @@ def test_exit_codes_and_outputs_of_a_run(definition: Path, finished: Path, tmp_p
 @pytest.mark.parametrize(
     ("worse", "said"),
     [
-        (0, "No winner of 5 that beat the default in the search scores below it on the hold-out rows."),
-        (2, "2 of the 5 winners that beat the default in the search (40 %) score below it on the hold-out rows. More"),
+        (0, "None of the 5 winners other than the default scores below it on the hold-out rows."),
+        (2, "2 of the 5 winners other than the default (40 %) score below it on the hold-out rows. More"),
     ],
 )
 def test_a_run_ends_with_how_its_winners_do_against_the_default(

@@ -15,6 +15,7 @@ from tuning import TuneRunner
 from tuning.evaluation.winner import SimpleFirst, choose, standard_error
 from tuning.models.registry import families
 from tuning.records.schema import FINISHED, StepRecord, TrialRecord
+from tuning.runs.outcome import sentences
 
 
 def trial(
@@ -81,6 +82,9 @@ def test_one_standard_error_takes_the_strongest_penalty_of_a_family_without_step
     (study,) = result.study_records
     assert study.config["alpha"] == max(record.config["alpha"] for record in within)
     assert study.trial != min(record.trial for record in within)
+    told = sentences(result, {**result.summary(), "compared_with_default": 5, "worse_than_default": 2})
+    assert "2 of the 5 winners other than the default (40 %) score below it on the hold-out rows." in told[1]
+    assert "one_standard_error" not in told[1]
 
 
 @pytest.mark.parametrize("split", [{}, {"type": "time", "column": "day"}], ids=["random", "time"])
