@@ -185,6 +185,20 @@ def test_repetitions_that_were_not_run_alike_are_found(tasks: int) -> None:
     assert not found.null_check.passed
     assert found.notes[0].startswith("A/A check FAILED, do not trust the p-values: the 10 repetitions of random")
     assert found.to_dict()["null_check"] == {**asdict(found.null_check), "passed": False}
+    advice = found.to_dict()["recommendation"]
+    assert (advice["algorithm"], advice["decided"]) == (None, False)
+    assert "the A/A check failed, so no p-value can be trusted" in advice["sentence"]
+
+
+def test_a_method_with_fewer_seeds_than_others_is_named() -> None:
+    frame = curves({"random": 0.0, "optuna": 0.3}, tasks=4, seeds=3)
+    assert "fewer seeds" not in str(analyse(frame).notes)
+    late = (frame["method"] == "optuna") & (frame["seed"] > 0) & frame["task"].isin(frame["task"].unique()[:2])
+    notes = analyse(frame[~late]).notes
+    assert (
+        "optuna has fewer seeds than other algorithms on 2 of 4 tasks; its means are over those that there are."
+        in notes
+    )
 
 
 def test_customers_that_are_copies_of_each_other_are_found() -> None:

@@ -21,6 +21,7 @@ def notes(comparison: ComparisonResult) -> tuple[str, ...]:
         *(said if alarm else ()),
         *_size(comparison),
         *_failures(comparison),
+        *_fewer_seeds(comparison),
         *comparison.remarks,
         *_identical(comparison),
         *comparison.final.notes,
@@ -73,6 +74,17 @@ def _failures(comparison: ComparisonResult) -> list[str]:
     if failures.everywhere:
         found.append(f"Left out, since every algorithm failed there: {_some(failures.everywhere)}.")
     return found
+
+
+def _fewer_seeds(comparison: ComparisonResult) -> list[str]:
+    """Methods with fewer searches of a task than another one has; nothing stands for what is not there."""
+    seeds = comparison.curves.frame.groupby(["task", "method"])["seed"].nunique().unstack()
+    fewer = seeds.lt(seeds.max(axis=1), axis=0).sum()
+    return [
+        f"{method} has fewer seeds than other algorithms on {count} of {len(seeds)} {comparison.noun}s; its means are "
+        "over those that there are."
+        for method, count in fewer[fewer > 0].items()
+    ]
 
 
 def _identical(comparison: ComparisonResult) -> list[str]:

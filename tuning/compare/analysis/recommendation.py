@@ -34,9 +34,10 @@ def recommend(comparison: ComparisonResult) -> Recommendation:
 
     The best-ranked method, unless one with the same score (the interval of the difference lies within the margin)
     is clearly cheaper. With a baseline, only a method that is significantly better replaces it. When nothing is
-    significant and nothing is the same, no algorithm is named, and the power says what would settle it.
+    significant and nothing is the same, no algorithm is named, and the power says what would settle it. None is named
+    either when the A/A check failed, since tests, intervals and power are then all wrong.
     """
-    found = _recommend(comparison)
+    found = _distrusted(comparison) or _recommend(comparison)
     return replace(found, sentence=_within_its_limits(comparison, found.sentence))
 
 
@@ -65,6 +66,16 @@ def _recommend(comparison: ComparisonResult) -> Recommendation:
         return Recommendation(best, True, sentence)
     runner_up = against_best[0]
     sentence = f"The data cannot tell which is best{_power(comparison, runner_up)}."
+    return Recommendation(None, False, sentence)
+
+
+def _distrusted(comparison: ComparisonResult) -> Recommendation | None:
+    check = comparison.null_check
+    if check is None or check.passed:
+        return None
+    sentence = (
+        "The data cannot tell which is best: the A/A check failed, so no p-value can be trusted (see the first note)."
+    )
     return Recommendation(None, False, sentence)
 
 
