@@ -18,10 +18,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from click.testing import CliRunner
 from isolation_code import METRICS, MODELS, OBJECTIVES, PREPARES, Fickle, mood, objective
 from isolation_data import CELLS, COLUMNS, FILES, TABLES, frame_of
 
 from tuning import RunResult, TuneRunner
+from tuning.cli.program import main
 from tuning.data import balancing
 
 GOOD, BAD = ("a", "c", "d"), "b"
@@ -117,6 +119,54 @@ def test_a_file(kind: str, references: Callable[..., RunResult], tmp_path: Path)
     reference = references("files", data=str(folder))
     FILES[kind](folder)
     check(reference, search(tmp_path, data=f"{folder}/*"))
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_file_before_a_run(kind: str, tmp_path: Path) -> None:
+    """`tuning init` makes a definition that can be planned, and `tuning validate` has read everybody."""
+    folder = write_good(tmp_path)
+    FILES[kind](folder)
+    made = _command(0, "init", f"{folder}/*", "--target", "y", "--output", str(tmp_path / "made.yaml"))
+    assert "made.yaml is written" in made
+    _command(0, "plan", str(tmp_path / "made.yaml"))
+    (tmp_path / "own.yaml").write_text(json.dumps({**QUICK, "data": f"{folder}/*"}))
+    said = CliRunner().invoke(main, ["validate", str(tmp_path / "own.yaml"), "--all"])
+    assert said.exit_code in (0, 3), said.output
+    assert " of the 4 customers read would get no model" in said.stderr
+    assert not any(f"'{good}'" in line[:5] for good in GOOD for line in said.stdout.splitlines())
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_file_where_the_task_is_guessed(kind: str, references: Callable[..., RunResult], tmp_path: Path) -> None:
+    folder = write_good(tmp_path)
+    reference = references("files, guessed", data=str(folder), task="auto")
+    FILES[kind](folder)
+    check(reference, search(tmp_path, data=f"{folder}/*", task="auto"))
+
+
+def _command(code: int, *arguments: str) -> str:
+    answer = CliRunner().invoke(main, arguments)
+    assert answer.exit_code == code, answer.output
+    return answer.output
+
+
+@pytest.mark.parametrize("over", ["rows", "columns"])
+@pytest.mark.parametrize("form", ["files", "frames"])
+def test_who_is_over_a_limit_has_no_say(form: str, over: str, tmp_path: Path) -> None:
+    """The task, the metric and the positive class are guessed from customers that can have a model."""
+    labels = {name: frame_of(name).assign(y=["quit", "stay", "stay", "stay"] * 6) for name in GOOD}
+    large = pd.concat([frame_of(BAD).assign(y=np.arange(24) % 3)] * (30 if over == "rows" else 20), ignore_index=True)
+    if over == "columns":
+        large = pd.concat([large, pd.DataFrame(1, large.index, [f"x{n}" for n in range(120)])], axis=1)
+    fields = {"task": "auto", "search_space": "logistic"}
+    data: Any = {**labels, BAD: large}
+    if form == "files":
+        for name, frame in data.items():
+            frame.to_csv(tmp_path / f"{name}.csv", index=False)
+        data = {name: str(tmp_path / f"{name}.csv") for name in data}
+    (tmp_path / "reference").mkdir()
+    reference = search(tmp_path / "reference", data={name: data[name] for name in GOOD}, **fields)
+    check(reference, search(tmp_path, data=data, **fields))
 
 
 def table_with(change: Callable[[pd.DataFrame], pd.DataFrame] | None) -> pd.DataFrame:

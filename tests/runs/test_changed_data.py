@@ -118,6 +118,17 @@ def test_data_that_is_gone_is_asked_for_before_anything_recorded_is_dropped(
     assert truth(TuneRunner.resume(run, **QUIET)) == truth(whole)
 
 
+def test_a_file_that_is_gone_is_no_other_definition(tmp_path: Path) -> None:
+    """Whoever has finished does not need it, and where it is needed the message says which one."""
+    write_customers(tmp_path / "data", 3)
+    run = str(tmp_path / "run")
+    first = TuneRunner(**definition(tmp_path / "data")).run(run, **QUIET)
+    (tmp_path / "data" / "c0001.csv").unlink()
+    assert truth(TuneRunner.resume(run, slots=1, **QUIET)) == truth(first)
+    with pytest.raises(RunError, match=r"the data of 'c0001' is not there any more: .*c0001\.csv\. Bring it back"):
+        TuneRunner.resume(run, trials=6, **QUIET)
+
+
 def table_of(folder: Path) -> pd.DataFrame:
     frames = [pd.read_csv(path).assign(store=path.stem) for path in sorted(folder.glob("*.csv"))]
     return pd.concat(frames, ignore_index=True)

@@ -11,6 +11,7 @@ import pytest
 from builders import make_frame
 from click.testing import CliRunner, Result
 from paths import ROOT
+from sklearn.linear_model import LinearRegression
 
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
@@ -243,6 +244,43 @@ def test_one_customers_bad_cells_cost_nobody_else_the_prediction(tmp_path: Path)
     assert found.rows["prediction"].notna().tolist() == [*[True] * 40, *[False] * 20]
     clean = table[table["id"] == "b"].head(20)
     np.testing.assert_array_equal(found.rows["prediction"][20:40], result.model("b").predict(clean))
+
+
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [(["1.0", "2.0"], ["1.0", "2.0", "4.5"]), (["1.0", "2.0", "4.5"], ["1.0", "2.0"])],
+    ids=["more", "fewer"],
+)
+def test_one_customers_key_does_not_change_who_the_others_are(known: list[str], new: list[str], tmp_path: Path) -> None:
+    """Of keys that all end in .0 the ends are left out: pandas makes them of whole numbers with gaps."""
+    for name, keys in (("t", known), ("new", new)):
+        pd.concat([make_frame(20, seed).assign(id=key) for seed, key in enumerate(keys)]).to_csv(
+            tmp_path / f"{name}.csv", index=False
+        )
+    result = run(tmp_path, data=str(tmp_path / "t.csv"), by="id")
+    found = predict_file(result, str(tmp_path / "new.csv"))
+    assert set(found.without) == set(new) - set(known)
+    assert found.rows["prediction"].notna().sum() == 40
+
+
+class Choosy(LinearRegression):
+    """Predicts some rows only."""
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        if np.abs(X).max() > 1e6:
+            raise ZeroDivisionError("far out")
+        return super().predict(X)
+
+
+def test_one_customers_own_model_that_raises_costs_nobody_else_the_prediction(tmp_path: Path) -> None:
+    table = pd.concat([make_frame(20, seed).assign(id=name) for seed, name in enumerate("abc")])
+    fields = {"search_space": None, "models": [Choosy()], "allow_pickle": True, "algorithm": "grid", "trials": 1}
+    result = run(tmp_path, data=table, by="id", **fields)
+    table["x"] = table["x"].where(table["id"] != "b", 1e12)
+    table.to_csv(tmp_path / "new.csv", index=False)
+    found = predict_file(result, str(tmp_path / "new.csv"), allow_pickle=True)
+    assert found.without == {"b": "ZeroDivisionError: far out"}
+    assert found.rows["prediction"].notna().tolist() == (table["id"] != "b").tolist()
 
 
 def test_dates_are_read_at_predict_time_as_they_were_fitted(tmp_path: Path) -> None:

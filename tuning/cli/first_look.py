@@ -17,12 +17,13 @@ import numpy as np
 import pandas as pd
 
 from tuning.data.files import File, file_ids
-from tuning.data.reading import COMPRESSED, CsvOptions, file_name, is_parquet, located, read_frame, without_query
+from tuning.data.reading import CsvOptions, is_parquet, read_frame, read_head
 from tuning.errors import CustomerError, DataError
 from tuning.preprocessing.columns import read_columns
 from tuning.preprocessing.kinds import MISSING
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.task import REGRESSION
+from tuning.wording import raised
 
 LOOKED_AT = 5  # files or customers
 ROWS = 50_000  # of a file
@@ -93,7 +94,10 @@ def _guess_csv(files: Sequence[File]) -> tuple[CsvOptions, tuple[int, int]]:
     """Options of pandas.read_csv that read most of the files: encoding, separator and decimal sign."""
     heads = [head for head in map(_head, files) if head]
     encodings = [_encoding(head) for head in heads]
-    encoding = _most(found for found in encodings if found is not None) or "utf-8"
+    shown = [found for found in encodings if found is not None]
+    if shown.count("utf-16") <= encodings.count(None):  # in which what is the same in all others is another text
+        shown = [found for found in shown if found != "utf-16"]
+    encoding = _most(shown) or "utf-8"
     texts = [head.decode(own or encoding, "replace") for head, own in zip(heads, encodings, strict=True)]
     signs = [_signs(text) for text in texts]
     sep, decimal = _most(signs) or (",", ".")
@@ -110,17 +114,15 @@ def _most(found: Iterable[T]) -> T | None:
 
 
 def _head(file: File) -> bytes:
-    filesystem, inner = located(file.path)
-    compression = COMPRESSED.get(without_query(file.path).lower().rpartition(".")[2])
+    """Nothing where the file cannot be read: `look` says so."""
     try:
-        with filesystem.open_input_stream(inner, compression=compression) as stream:
-            return bytes(stream.read(HEAD_BYTES))
-    except OSError as error:
-        raise DataError(f"{file_name(file.path)} cannot be read: {error}.") from error
+        return read_head(file.path, HEAD_BYTES)
+    except CustomerError:
+        return b""
 
 
 def _encoding(head: bytes) -> str | None:
-    """The encoding that a file's bytes show; None where they are the same in all of them."""
+    """The encoding that a file's bytes show; None where they are the same in all but UTF-16."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     if head.isascii():
@@ -177,7 +179,12 @@ def see_column(name: str, customers: Mapping[str, pd.DataFrame]) -> SeenColumn:
     texts: set[str] = set()
     missing, found = 0, []
     for frame in (frame for frame in customers.values() if name in frame.columns):
-        features = read_columns(frame, [name], np.arange(len(frame)))
+        try:
+            features = read_columns(frame, [name], np.arange(len(frame)))
+        except Exception as error:  # a run would give this customer a reason
+            found.append("")
+            kinds["", f"{name}: {raised(error)}"] += len(frame)
+            continue
         kind = features.columns[0].kind if features.columns else ""
         texts.update(text for texts in features.raw.categories for text in texts if text != MISSING)
         missing += int(frame[name].isna().sum())

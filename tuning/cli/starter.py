@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -23,6 +24,8 @@ from tuning.wording import did_you_mean
 
 RARE = 0.1  # a smaller share than this makes a class rare
 SHOWN = 40  # columns
+# End a line for YAML, and so a comment, or may not be in it.
+BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 KEY_NAMES = re.compile(
     r"(^|_)(customer|client|account|tenant|store|shop|zone|region|site|device|product|sku|id|key)"
     r"(_?(id|key|name|number|code))?s?$"
@@ -75,7 +78,7 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str) -> st
         "# search_space: boosting  # the models tried; default by task, see docs/models.md",
         "storage: runs  # where run folders are made",
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(BREAKS.sub(" ", line) for line in lines) + "\n"
 
 
 def _of_files(files: Sequence[File], by: Sequence[str], seen: Look) -> str:
@@ -167,8 +170,10 @@ def _split_lines(columns: Sequence[SeenColumn]) -> list[str]:
 
 def _scalar(value: object) -> str:
     """A value as YAML in one line."""
-    text = dump_yaml(value, default_flow_style=True, width=10_000).strip()
-    return text.removesuffix("\n...").strip()
+    text = dump_yaml(value, default_flow_style=True, width=10_000).strip().removesuffix("\n...").strip()
+    if not BREAKS.search(text):
+        return text
+    return BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def _said(comment: str) -> str:

@@ -134,6 +134,12 @@ def read_schema(path: str, csv: CsvOptions) -> list[str]:
         return _header(data, csv, None, file_name(path))
 
 
+def read_head(path: str, most: int) -> bytes:
+    """A file's first bytes, decompressed; `CustomerError` says why they cannot be read."""
+    with reading_errors(path, {}):
+        return _content(path, most)[0]
+
+
 @contextlib.contextmanager
 def open_parquet(path: str, *, streamed: bool = False) -> Iterator[pq.ParquetFile]:
     """The Parquet file of a path or URI; page checksums are verified where the file has them, as a run's own have.

@@ -14,9 +14,9 @@ from tuning.data.customers import Customer
 from tuning.data.frames import to_arrow
 from tuning.data.keyed_tables import find_tables
 from tuning.data.keys import Key, hive_values, key_table, row_keys
-from tuning.data.loading import Loader
+from tuning.data.loading import Loader, check_size
 from tuning.data.prepared import OwnCode
-from tuning.data.reading import is_parquet, read_frame
+from tuning.data.reading import check_names, is_parquet, read_frame
 from tuning.errors import CustomerError
 from tuning.preprocessing.task import is_comparable
 from tuning.wording import did_you_mean, name_list
@@ -81,15 +81,26 @@ def sample_target(definition: Definition, customers: Sequence[Customer], code: O
 def sample_frames(
     definition: Definition, customers: Sequence[Customer], code: OwnCode
 ) -> Iterator[tuple[Customer, pd.DataFrame | CustomerError]]:
-    """Prepared rows of the largest customers, or why there are none; of large files only the first rows."""
-    unpartitioned = unpartitioned_rows(definition)
+    """Prepared rows of the largest customers, or why there are none; of large files only the first rows.
+
+    Who is over a limit gets no model, and so no say in what is guessed for the others.
+    """
+    unpartitioned, limits = unpartitioned_rows(definition), definition.limits
     largest = sorted(customers, key=lambda customer: (-customer.size, customer.id))[:LOOKED_AT]
     for customer in largest:
         try:
+            check_size(customer, limits.max_rows)
             if customer.unpartitioned:
                 rows = unpartitioned(customer)
+                check_names([str(name) for name in rows.columns], "its table", limits.max_columns)
             elif customer.key is None:
-                rows = read_frame(customer.files[0], definition.csv_options, rows=ROWS)
+                rows = read_frame(
+                    customer.files[0],
+                    definition.csv_options,
+                    rows=ROWS,
+                    max_rows=limits.max_rows,
+                    max_columns=limits.max_columns,
+                )
             else:
                 rows = Loader(definition, [customer]).read(customer)
             yield customer, code.frame(rows)

@@ -54,7 +54,12 @@ def resolve(definition: Definition, customers: Sequence[Customer], code: OwnCode
         metric = _metric(definition, task, code)
         if definition.metric is None:
             notes.append(f"metric {metric!r} is the default for {task}; set `metric` to choose.")
-    space, left_out = resolve_space(definition, task, metric, code)
+    try:
+        space, left_out = resolve_space(definition, task, metric, code)
+    except PlanError as error:
+        if definition.task != "auto" or task is None:
+            raise
+        raise PlanError(f"{str(error).rstrip('.')}; {notes[0]}") from error  # whose data it was guessed from
     spec = RunSpec(
         definition=definition,
         task=task,

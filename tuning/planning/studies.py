@@ -27,11 +27,15 @@ Spec = TypeVar("Spec", Algorithm, SchedulerSpec)
 def make_studies(spec: RunSpec, customers: Sequence[Customer], code: OwnCode) -> tuple[Study, ...]:
     """The studies of some customers; `PlanError` says which of their search spaces cannot be searched."""
     spaces: dict[str, SearchSpace] = {}
-    for options in (customer.options for customer in customers):
+    for customer in customers:
+        options = customer.options
         if options is None or options.search_space is None or (key := _space_key(options.search_space)) in spaces:
             continue
-        other = spec.definition.model_copy(update={"search_space": options.search_space})
-        spaces[key] = resolve_space(other, spec.task, spec.metric, code)[0]
+        try:
+            other = spec.definition.model_copy(update={"search_space": options.search_space})
+            spaces[key] = resolve_space(other, spec.task, spec.metric, code)[0]
+        except (PlanError, DefinitionError) as error:
+            raise type(error)(f"customer {customer.id!r}: {error}") from error
     return tuple(study for customer in customers for study in _of_customer(spec, customer, spaces))
 
 

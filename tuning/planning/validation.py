@@ -12,6 +12,7 @@ from tuning.data.prepared import CustomerData, OwnCode
 from tuning.data.sampling import unpartitioned_rows
 from tuning.errors import CustomerError
 from tuning.planning.plan import Plan
+from tuning.wording import raised
 
 
 def check_customers(plan: Plan, customers: Sequence[Customer]) -> dict[str, str]:
@@ -38,4 +39,6 @@ def check_customers(plan: Plan, customers: Sequence[Customer]) -> dict[str, str]
             data.prepared(customer)
         except CustomerError as error:
             refused[customer.id] = str(error)
+        except Exception as error:  # as in a run, whatever it is
+            refused[customer.id] = raised(error)
     return refused

@@ -192,6 +192,7 @@ class Values:
 
 def _parts(moments: pd.Series) -> list[np.ndarray]:
     moments = moments.dt.as_unit("us")  # whatever the source's unit, so that the same moment is the same number
-    days = (moments - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    since = moments - pd.Timestamp(0, tz="UTC").as_unit("us")  # in nanoseconds, 2262 would be the last year
+    days = since.dt.total_seconds() / 86_400
     fields: list[pd.Series] = [days, moments.dt.month, moments.dt.day_of_week, moments.dt.hour]
     return [field.to_numpy(dtype=np.float64, na_value=np.nan) for field in fields]

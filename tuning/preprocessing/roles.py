@@ -135,7 +135,7 @@ def read_moments(values: pd.Series, dates: str | None = None) -> np.ndarray:
             raise CustomerError(f"the time column {name!r} holds infinite values.")
         return moments
     if getattr(values.dtype, "kind", "") == "m":
-        return values.astype("timedelta64[ns]").astype("int64").to_numpy()
+        return values.astype("int64").to_numpy()
     check_plain(values)
     texts = pd.Series(values.unique()).astype(str)
     format = ISO if values.dtype.kind == "M" else date_format(texts, dates) or ISO
@@ -148,7 +148,7 @@ def read_moments(values: pd.Series, dates: str | None = None) -> np.ndarray:
             f"the time column {name!r} holds {str(wrong)[:40]!r}, which is no date such as 2024-03-31; set `dates` to "
             "how its dates are written."
         )
-    return parsed.astype("datetime64[ns, UTC]").astype("int64").to_numpy()
+    return parsed.astype("int64").to_numpy()  # in the column's own unit: nanoseconds end in 2262
 
 
 def check_plain(values: pd.Series) -> None:

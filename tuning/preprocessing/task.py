@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -77,7 +78,8 @@ def is_comparable(values: pd.Series) -> bool:
 class _Guess:
     """What one customer's target says.
 
-    rows: those with a target, 0 where it is of both kinds, numbers and text. odd: what is no number among numbers.
+    rows: those with a target, 0 where it is constant or of both kinds, numbers and text. odd: what is no number among
+    numbers.
     """
 
     task: str
@@ -100,7 +102,7 @@ def guess_task(target: pd.Series | Sequence[Label | None]) -> tuple[str, str]:
 def agreed_task(targets: Mapping[str, pd.Series]) -> tuple[str, str]:
     """The task that the customers with most rows suggest, each looked at by itself, and why; who differs is named.
 
-    A target that is half numbers and half text has no vote, unless they all are like that.
+    A target that is constant, or half numbers and half text, has no vote, unless they all are like that.
     """
     guesses = {name: _guess(values) for name, values in targets.items()}
     votes: Counter[str] = Counter()
@@ -130,11 +132,12 @@ def _guess(target: pd.Series) -> _Guess:
             odd = _described(values[wrong])
     kind = "text or classes"
     if numeric:
-        whole = bool((numbers == numbers.round()).all()) if len(numbers) else False
+        whole = bool((np.isfinite(numbers) & (numbers == numbers.round())).all()) if len(numbers) else False
         if not (whole and (distinct == 2 or (distinct <= 20 and distinct * 10 <= len(numbers)))):
             return _Guess(REGRESSION, f"numbers, {distinct} different ones in {len(numbers)} rows", len(values), odd)
         kind = "whole numbers"
         numbers = numbers.astype(np.int64)
+    clear = clear and distinct > 1  # a constant says nothing, and its customer gets no model
     labels = sorted(map(str, numbers.unique()))
     shown = ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")
     why = f"{kind} with {distinct} different values ({shown})"
@@ -153,4 +156,4 @@ def _may_hold_numbers(values: pd.Series) -> bool:
     plain = isinstance(values.dtype, pd.StringDtype) or values.dtype == np.dtype(object)
     if not plain or not len(values) or pd.api.types.infer_dtype(values, skipna=True) == "boolean":
         return False
-    return not values.astype(str).str.match(IS_CODE).any()
+    return not any(re.match(IS_CODE, str(value)) for value in values.unique())  # pandas cannot make text of all bytes

@@ -11,8 +11,9 @@ from tuning.data.as_written import written_table
 from tuning.data.keys import Key, check_columns, customer_id, key_table, row_keys, written_as_floats
 from tuning.data.reading import is_parquet, read_frame
 from tuning.definition.definition import Definition
-from tuning.errors import CustomerError, DataError, DefinitionError, RunError
+from tuning.errors import CustomerError, DataError, DefinitionError, TuningError, UnknownCustomerError
 from tuning.runs.plan_file import frozen_definition
+from tuning.wording import raised
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,12 +122,24 @@ def _by_key(
     for number, key in enumerate(keys):
         name = customer_id(key, shorten)
         try:
-            model = result.model(name, allow_pickle=allow_pickle)
+            model = _model(result, [name, customer_id(key, not shorten)], allow_pickle)
             own = order[bounds[number] : bounds[number + 1]]
             parts.append(_answer(model, rows.of(model, own), names))
-        except (RunError, CustomerError) as error:
+        except TuningError as error:
             without[name] = str(error)
+        except (Exception, SystemExit) as error:  # of the user's own model
+            without[name] = raised(error)
     return pd.concat(parts) if parts else pd.DataFrame(), without
+
+
+def _model(result: RunResult, names: Sequence[str], allow_pickle: bool) -> CustomerModel:
+    """The customer's model. names: beside other keys it may have been called 1 where it is 1.0 now, or the reverse."""
+    try:
+        return result.model(names[0], allow_pickle=allow_pickle)
+    except UnknownCustomerError:
+        if names[1] == names[0]:
+            raise
+        return _model(result, [names[1], names[1]], allow_pickle)
 
 
 def _answer(model: CustomerModel, rows: pd.DataFrame, taken: Sequence[str]) -> pd.DataFrame:

@@ -283,6 +283,9 @@ def look_at_data(
         found = [each for each in before.values() if not all(file.startswith(own) for file in each.files)]
     else:
         found = find_customers(definition)
+        ids = {customer.id for customer in found}
+        left_out = [each for each in before.values() if each.id not in ids and each.key is None and each.files]
+        found += [each for each in fingerprints.stamped(left_out) if each.stamp == fingerprints.GONE]
         same_customers(directory, studies, found)
     added = [customer for customer in found if customer.id not in before]
     known = [customer for customer in found if customer.id in before]

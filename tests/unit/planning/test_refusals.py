@@ -270,3 +270,30 @@ def test_a_customers_own_space_is_checked_against_the_algorithm(tmp_path: Path) 
 
 def _floats(count: int) -> dict[str, object]:
     return {f"x{number}": {"type": "float", "low": 0.0, "high": 1.0} for number in range(count)}
+
+
+# --- one customer among others ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        ("logistic", "preset 'logistic' is for binary, multiclass, not regression"),
+        ({"alpha": {"type": "float", "low": 0.1, "high": 1.0}}, "it has no parameter `model`"),
+    ],
+    ids=["preset", "by hand"],
+)
+def test_a_search_space_of_ones_own_that_cannot_work_names_its_customer(
+    space: object, message: str, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        frame().to_csv(tmp_path / f"{name}.csv", index=False)
+    data = {"one": str(tmp_path / "one.csv"), "two": {"path": str(tmp_path / "two.csv"), "search_space": space}}
+    with pytest.raises((PlanError, DefinitionError), match=rf"^customer 'two': search_space: {re.escape(message)}"):
+        notes(data=data)
+
+
+def test_a_space_that_does_not_go_with_a_guess_says_whose_data_was_looked_at() -> None:
+    large = pd.concat([frame(y=["no", "yes"] * 6)] * 2)
+    with pytest.raises(PlanError, match=r"not binary; task 'binary' is guessed from .*'one' alone is regression"):
+        notes(data={"one": frame(), "two": large}, task="auto")

@@ -17,6 +17,7 @@ from tuning.models.registry import family
 from tuning.preprocessing.columns import read_columns, to_raw
 from tuning.preprocessing.encoding import MAX_CATEGORIES, Encoder
 from tuning.preprocessing.kinds import DATE, DURATION, NUMBER, TEXT, Column
+from tuning.preprocessing.roles import read_moments
 
 
 def messy(rows: int = 200, seed: int = 0, texts: int = 5) -> pd.DataFrame:
@@ -253,3 +254,12 @@ def test_dates_are_said_by_order_or_by_format() -> None:
     with pytest.raises(DefinitionError, match="dates: 'european' is not day_first, month_first or a format such as"):
         define({"data": "x.csv", "target": "y", "dates": "european"})
     assert define({"data": "x.csv", "target": "y", "dates": "%d.%m.%Y"}).dates == "%d.%m.%Y"
+
+
+def test_days_without_end_are_days() -> None:
+    days = pd.Series(["2024-01-01", "9999-12-31", "0001-01-01"] * 10, name="d")
+    for values in (days, days.astype("datetime64[s]")):
+        found = read_columns(pd.DataFrame({"d": values}), ["d"], np.arange(30))
+        assert [column.kind for column in found.columns] == [DATE]
+        assert found.raw.numbers[:3, 0].tolist() == [19_723, 2_932_896, -719_162]
+        assert np.argsort(read_moments(values[:3])).tolist() == [2, 0, 1]
