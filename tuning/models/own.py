@@ -10,9 +10,11 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeGuard
 
 import cloudpickle
+import numpy as np
 
 from tuning.errors import DefinitionError, RunError
 from tuning.models.base import ANY_TASK, CLASSIFICATION, FRAME, Configuration, Estimator, Family, Matrix, Model
@@ -91,7 +93,11 @@ class OwnFamily(Family):
 
     def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
         with one_thread():
-            return by_its_own_word(model, rows, super().predict(model, rows, task))
+            said = by_its_own_word(model, rows, super().predict(model, rows, task))
+        values = np.asarray(said.values)
+        if values.size != len(rows.y):  # numpy would stretch it to a score of something else
+            raise ValueError(f"{self.name!r} predicts an array of shape {values.shape} for {len(rows.y)} rows")
+        return replace(said, values=values.reshape(-1))
 
     def probabilities(self, config: Configuration) -> bool:
         return hasattr(self.build(config), "predict_proba")

@@ -232,3 +232,23 @@ def test_a_classifier_with_a_threshold_of_its_own_is_scored_by_what_it_says() ->
     (score,) = {step.fold_scores for step in list(train({"model": "mine"}, data, Metric("recall", data.task), 0))[-1:]}
     assert score == (1.0, 1.0, 1.0)
     assert list(train({"model": "mine"}, data, Metric("precision", data.task), 0))[-1].score < 0.9
+
+
+class Column(LinearRegression):
+    """Answers with a column, as networks do, or with two."""
+
+    columns = 1
+
+    def predict(self, X: Any) -> Any:
+        return np.column_stack([super().predict(X)] * self.columns)
+
+
+def test_a_column_of_numbers_is_scored_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {"column": OwnFamily("column", Column()), "plain": OwnFamily("plain", LinearRegression())}
+    data = prepare_data(make_frame(), target="y", task=REGRESSION, seed=0, own=own)
+    r2 = Metric("r2", data.task)
+    scores = {name: list(train({"model": name}, data, r2, 0))[-1].score for name in own}
+    assert scores["column"] == scores["plain"]
+    monkeypatch.setattr(Column, "columns", 2)
+    with pytest.raises(ValueError, match=r"'column' predicts an array of shape \(16, 2\) for 16 rows"):
+        list(train({"model": "column"}, data, r2, 0))
