@@ -28,8 +28,13 @@ def parse_data(value: Any) -> Any:
     if value is None or hasattr(value, "columns"):
         return value
     if isinstance(value, Mapping):
-        named = {encodable(str(customer)): item for customer, item in value.items()}
-        return {name: _entry(name, item) for name, item in named.items()}
+        named: dict[str, Any] = {}
+        for customer, item in value.items():
+            name = encodable(str(customer))
+            if name in named:
+                raise ValueError(f"two customers have the id {name!r}, as text; rename one")
+            named[name] = _entry(name, item)
+        return named
     value = str(value) if isinstance(value, Path) else value
     if not value or not isinstance(value, str | list | tuple):
         raise ValueError(f"{value!r} is not a glob, a file, a folder, a list of these, a mapping or a DataFrame")
@@ -43,7 +48,12 @@ def _entry(customer: str, value: Any) -> Any:
             return customer_options(value)
         except DefinitionError as error:
             raise ValueError(f"customer {customer!r}: {error}") from None
-    return str(value) if isinstance(value, Path) else _as_frame(value)
+    entry = str(value) if isinstance(value, Path) else _as_frame(value)
+    if not (entry is None or isinstance(entry, str | CustomerOptions) or hasattr(entry, "columns")):
+        raise ValueError(
+            f"customer {customer!r}: a path, a mapping or a DataFrame is expected, not {type(value).__name__}"
+        )
+    return entry
 
 
 def _as_frame(value: Any) -> Any:

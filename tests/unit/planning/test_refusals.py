@@ -297,3 +297,17 @@ def test_a_space_that_does_not_go_with_a_guess_says_whose_data_was_looked_at() -
     large = pd.concat([frame(y=["no", "yes"] * 6)] * 2)
     with pytest.raises(PlanError, match=r"not binary; task 'binary' is guessed from .*'one' alone is regression"):
         notes(data={"one": frame(), "two": large}, task="auto")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({1: frame(), "1": frame()}, "data: two customers have the id '1', as text; rename one"),
+        ({"one": frame(), "two": frame().to_numpy()}, r"data: customer 'two': array\(.* is not a file, a mapping or"),
+        ({"one": frame(), "two": 7}, "data: customer 'two': a path, a mapping or a DataFrame is expected, not int"),
+    ],
+    ids=["one id", "an array", "a number"],
+)
+def test_an_entry_that_is_no_customer_is_refused_and_hides_nobody(data: Any, message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        notes(data=data)
