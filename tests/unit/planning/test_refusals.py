@@ -303,7 +303,10 @@ def test_a_space_that_does_not_go_with_a_guess_says_whose_data_was_looked_at() -
     ("data", "message"),
     [
         ({1: frame(), "1": frame()}, "data: two customers have the id '1', as text; rename one"),
-        ({"one": frame(), "two": frame().to_numpy()}, r"data: customer 'two': array\(.* is not a file, a mapping or"),
+        (
+            {"one": frame(), "two": frame().to_numpy()},
+            "data: customer 'two': a path, a mapping or a DataFrame is expected, not ndarray",
+        ),
         ({"one": frame(), "two": 7}, "data: customer 'two': a path, a mapping or a DataFrame is expected, not int"),
     ],
     ids=["one id", "an array", "a number"],
