@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from builders import SPACE
 
-from tuning import TuneRunner
-from tuning.errors import DataError, DefinitionError, PlanError, RunError, TuningError
+from tuning import RunResult, TuneRunner
+from tuning.errors import DataError, DefinitionError, PlanError, RunError, StorageError, TuningError
 from tuning.storage.backend import TEMPORARY
 
 
@@ -110,3 +110,27 @@ def test_the_file_of_an_objective_goes_into_the_run(tmp_path: Path) -> None:
         objective(7).run(run, resume=True, **quiet)
     code.unlink()
     assert len(TuneRunner.resume(run, trials=7, **quiet).trial_records) == 7
+
+
+def test_a_folder_may_be_a_path_and_what_is_none_is_said(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    definition = runner(table(tmp_path))
+    definition.run(run, in_process=True, progress=False)
+    again = definition.run(run, in_process=True, progress=False, resume=True)
+    resumed = TuneRunner.resume(run, in_process=True, progress=False)
+    assert repr(again) == repr(resumed) == repr(RunResult(run)) == repr(RunResult(str(run)))
+    for nothing, said in (
+        (5, "5 is no folder of a run"),
+        ("s3://", "'s3://' names no folder"),
+        ("/", "names no folder"),
+    ):
+        with pytest.raises(StorageError, match=said):
+            definition.run(nothing, in_process=True, progress=False)
+        with pytest.raises(StorageError, match=said):
+            RunResult(nothing)
+
+
+@pytest.mark.parametrize("data", [pd.Series([1, 2]), np.zeros((2, 2)), [pd.DataFrame({"a": [1]})], [1, 2]])
+def test_data_of_another_kind_is_refused_in_a_sentence(data: Any) -> None:
+    with pytest.raises(DefinitionError, match=r"^data: .{1,80} is not a glob, a file, a folder, a list of these"):
+        runner(data)
