@@ -10,7 +10,7 @@ from pydantic import PlainValidator
 
 from tuning.definition.options import CustomerOptions, customer_options
 from tuning.errors import DefinitionError
-from tuning.wording import encodable
+from tuning.wording import encodable, shorten
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -36,8 +36,10 @@ def parse_data(value: Any) -> Any:
             named[name] = _entry(name, item)
         return named
     value = str(value) if isinstance(value, Path) else value
-    if not value or not isinstance(value, str | list | tuple):
-        raise ValueError(f"{value!r} is not a glob, a file, a folder, a list of these, a mapping or a DataFrame")
+    several = isinstance(value, list | tuple) and all(isinstance(item, str | Path) for item in value)
+    if not (isinstance(value, str) or several) or not value:
+        shown = shorten(" ".join(repr(value).split()))
+        raise ValueError(f"{shown} is not a glob, a file, a folder, a list of these, a mapping or a DataFrame")
     return value
 
 

@@ -73,7 +73,7 @@ class TuneRunner:
         """What would run; imports neither Ray nor MLflow."""
         return make_plan(self.definition)
 
-    def tuner(self, run_dir: str | None = None) -> Any:
+    def tuner(self, run_dir: str | Path | None = None) -> Any:
         """The `tune.Tuner` that the definition maps to, over a new run directory: of shards when it is packed, of
         trials when it is spread.
 
@@ -88,7 +88,12 @@ class TuneRunner:
         )
 
     def run(
-        self, run_dir: str | None = None, *, progress: bool = True, in_process: bool = False, resume: bool = False
+        self,
+        run_dir: str | Path | None = None,
+        *,
+        progress: bool = True,
+        in_process: bool = False,
+        resume: bool = False,
     ) -> RunResult:
         """Search until every study has ended.
 
@@ -108,7 +113,7 @@ class TuneRunner:
         return _run(start, run_dir, progress, in_process)
 
     @staticmethod
-    def resume(run_dir: str, *, progress: bool = True, in_process: bool = False, **changes: Any) -> RunResult:
+    def resume(run_dir: str | Path, *, progress: bool = True, in_process: bool = False, **changes: Any) -> RunResult:
         """Go on with a run from its records: finished studies are skipped, unfinished ones replayed.
 
         in_process: as in `run`. changes: fields of the definition that a resume may change, such as `trials=80`.
@@ -122,7 +127,7 @@ class TuneRunner:
         return _run(lambda: resume_run(directory, definition), run_dir, progress, in_process)
 
 
-def _run(start: Callable[[], OwnedRun], run_dir: str | None, progress: bool, in_process: bool) -> RunResult:
+def _run(start: Callable[[], OwnedRun], run_dir: str | Path | None, progress: bool, in_process: bool) -> RunResult:
     """Begin a run and work it through; signals are heard from its first moment to its last."""
     with Signals(at_once=True) as signals:
         try:
@@ -154,7 +159,7 @@ def typing() -> bool:
     return hasattr(sys, "ps1")
 
 
-def _too_early(number: int, run_dir: str | None) -> str:
+def _too_early(number: int, run_dir: str | Path | None) -> str:
     """What to say when a signal came before anything was tried."""
     text = f"stopped by {signal_name(number)} before the first trial"
     with contextlib.suppress(Exception):

@@ -50,7 +50,7 @@ class OwnedRun:
     recorded: int = 0
 
 
-def begin(definition: Definition, run_dir: str | None = None, timing: Timing = USUAL) -> OwnedRun:
+def begin(definition: Definition, run_dir: str | Path | None = None, timing: Timing = USUAL) -> OwnedRun:
     """Start a new run; `RunError` when the folder holds one already, or something else.
 
     A definition that is refused on the way leaves nothing behind.

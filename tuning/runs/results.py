@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cached_property
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tuning.errors import NoModelError, RunError, UnknownCustomerError
@@ -71,7 +72,7 @@ class RunResult:
     damaged: parts that could not be read, with the reason; their trials are missing until a resume runs them again.
     """
 
-    def __init__(self, directory: RunDirectory | str) -> None:
+    def __init__(self, directory: RunDirectory | str | Path) -> None:
         self.directory = directory if isinstance(directory, RunDirectory) else RunDirectory(directory)
         term = newest_term(self.directory)
         if term is None:

@@ -8,6 +8,7 @@ is a `StorageError` that says what is wrong with the storage.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TypeVar
 
 import pyarrow.fs
@@ -29,9 +30,14 @@ class RunDirectory:
     this machine (or mounted there).
     """
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str | Path) -> None:
+        if not isinstance(uri, str | Path):
+            raise StorageError(f"{uri!r} is no folder of a run: give a path, or a URI such as s3://bucket/folder.")
+        uri = str(uri)
         filesystem, root = open_filesystem(uri)
         root = root.rstrip("/")
+        if not root:
+            raise StorageError(f"{mask(uri)!r} names no folder for a run: give one, such as s3://bucket/folder.")
         self.local = not is_uri(uri) or uri.startswith("file://")
         self.uri = root if self.local else uri
         self.storage: Backend = (LocalDisk if self.local else ObjectStorage)(filesystem, root, self.uri)
