@@ -105,6 +105,9 @@ class Ax(_Wrapped):
         "the experiment (seen with 1.3.1: AttributeError: 'Objective' object has no attribute 'objectives')"
     )
 
+    def startup(self, space: SearchSpace, n_trials: int) -> int:
+        return max(5, 2 * len(varying(space)))
+
     def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int) -> AxSearch:
         from ray.tune.search.ax import AxSearch
 
@@ -228,6 +231,9 @@ class Hebo(_Wrapped):
         "disjoint-set and pymoo 0.6.1.5, it works (pymoo 0.6.1.6 and later seed themselves from the operating "
         "system: seen with 0.6.2, the same seed gave other trials)"
     )
+
+    def startup(self, space: SearchSpace, n_trials: int) -> int:
+        return 1 + len(varying(space))
 
     def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int) -> HEBOSearch:
         from ray.tune.search.hebo import HEBOSearch

@@ -23,8 +23,11 @@ def _steps(config: dict[str, Any], state: object) -> Any:
     yield 1.0
 
 
-@pytest.mark.parametrize("algorithm", ["optuna", "hyperopt", "bohb", "bayesopt", "zoopt", "nevergrad"])
-def test_an_algorithm_whose_start_is_as_long_as_a_study_is_called_random_search(algorithm: str) -> None:
+@pytest.mark.parametrize("algorithm", ["optuna", "hyperopt", "bohb", "bayesopt", "zoopt", "nevergrad", "ax", "hebo"])
+def test_an_algorithm_whose_start_is_as_long_as_a_study_is_called_random_search(
+    algorithm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Algorithm, "_check_installed", lambda self: None)
     given = {"name": algorithm, **({"optimizer": "DE"} if algorithm == "nevergrad" else {})}
     start = algorithms.parse(given).startup(SPACE, 4)
     said = f"{algorithm} is random search here: its model proposes nothing before {start} trials have ended"
