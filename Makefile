@@ -45,7 +45,7 @@ types: install
 chaos: install
 	$(BIN)/python -m pytest -m chaos -rP
 
-# Environments built anew from a package index: no compiler, served models. Ten minutes.
+# Environments built anew from a package index: no compiler, served models, PyTorch. A quarter of an hour.
 fresh: install
 	$(BIN)/python -m pytest tests/fresh -rP
 

@@ -1,7 +1,7 @@
 """What every algorithm promises, over the registry: a new algorithm is tested by existing.
 
-An algorithm whose library is not installed here is tested for saying so; the optional ones run where they are
-(see docs/algorithms.md for what was seen with which version).
+An algorithm whose library is not installed here is tested for saying so; the optional ones run where they are.
+Those that need PyTorch run in tests/fresh/test_heavy_algorithms.py (`make fresh`).
 """
 
 from __future__ import annotations
@@ -190,10 +190,7 @@ def test_a_saved_searcher_goes_on(variant: str, tmp_path: Any) -> None:
     searcher = built(variant, space)
     list(play(searcher, 6))
     path = str(tmp_path / "searcher.pkl")
-    try:
-        searcher.save(path)
-    except NotImplementedError as error:
-        pytest.skip(str(error))
+    searcher.save(path)
     restored = built(variant, space, seed=77)
     restored.restore(path)
     assert list(play(restored, 3, start=6)) == list(play(searcher, 3, start=6))

@@ -43,15 +43,15 @@ def test_a_pair_is_refused_or_searches(scheduler: str, algorithm: str) -> None:
     if refusal is not None:
         assert refusal.startswith(f"scheduler {scheduler} cannot be used with algorithm {algorithm}: {spec.why}; use ")
         return
-    n_trials = 14
+    n_trials = 8 if algorithm in ("ax", "hebo") else 14  # those fit a model for seconds; 8 reach it
     if scheduler == "pb2":  # a proposal takes some tenths of a second: one of them
         spec, n_trials = schedulers.parse({"name": "pb2", "perturbation_interval": 4, "quantile_fraction": 0.1}), 5
     try:
         searcher = chosen.build(SPACE, metric="score", mode="max", seed=0, n_trials=n_trials, points=[SPACE.default()])
-    except SpaceError:
+    except SpaceError as error:
         if not set(chosen.requires) - {"optuna", "hyperopt"}:
             raise
-        return  # an optional library that is not here, or not for this machine's other versions
+        pytest.skip(str(error))  # an optional library that is not here: `make fresh` runs those
     found = mutations(SPACE, SPACE.default(), (), "model")
 
     def scheduler_for(config: Any) -> Any:
