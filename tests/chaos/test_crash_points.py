@@ -63,7 +63,7 @@ WRITERS = {
     ("tuning/records/parts.py", "flush"): HERE,
     (
         "tuning/records/parts.py",
-        "without",
+        "_filtered",
     ): "runs/test_changed_data.py: test_a_crash_while_changed_customers_are_left_out_changes_nothing",
     ("tuning/driver/runner.py", "_end"): HERE,
     (
