@@ -1,7 +1,7 @@
 """Plots of a run's leaderboard for the summary run: what tuning gained, customer by customer.
 
-matplotlib is imported when something will be drawn: its 0.8 core-seconds are spent beside the search, by a thread that
-leaves the cores to it, because a run waits for the plots at its end.
+matplotlib is imported when something will be drawn: its third of a core-second is spent beside the search, by a thread
+that leaves the cores to it, because a run waits for the plots at its end.
 """
 
 from __future__ import annotations
