@@ -252,7 +252,6 @@ def test_one_customers_bad_cells_cost_nobody_else_the_prediction(tmp_path: Path)
     ids=["more", "fewer"],
 )
 def test_one_customers_key_does_not_change_who_the_others_are(known: list[str], new: list[str], tmp_path: Path) -> None:
-    """Of keys that all end in .0 the ends are left out: pandas makes them of whole numbers with gaps."""
     for name, keys in (("t", known), ("new", new)):
         pd.concat([make_frame(20, seed).assign(id=key) for seed, key in enumerate(keys)]).to_csv(
             tmp_path / f"{name}.csv", index=False

@@ -24,7 +24,6 @@ from tuning.data.keys import (
     key_table,
     key_text,
     plain_column,
-    written_as_floats,
 )
 from tuning.data.reading import CsvOptions, is_parquet, open_parquet, read_chunks, read_schema, reading_errors
 from tuning.errors import CustomerError, DataError
@@ -127,11 +126,10 @@ def index(table: KeyedTable, by: Sequence[str], csv: CsvOptions) -> Index:
         raise DataError(f"data: {error}") from error
     columns = [counts.column(name).to_pylist() for name in _positions(by)]
     keys: list[Key] = [tuple(map(key_text, values)) for values in zip(*columns, strict=True)]
-    shorten = written_as_floats(keys)
     found: dict[str, KeyedCustomer] = {}
     figures = [counts.column(name).to_pylist() for name in ("n", "first", "last")]
     for key, rows, first, last in zip(keys, *figures, strict=True):
-        name = table.prefix + customer_id(key, shorten)
+        name = table.prefix + customer_id(key)
         known = found.get(name)
         if known is not None:  # the same value in two types, or NaN beside null
             rows, first, last = known.rows + rows, min(known.first, first), max(known.last, last)

@@ -20,6 +20,7 @@ from tuning.wording import encodable, name_list
 Key: TypeAlias = tuple[str | None, ...]
 
 MISSING = "(missing)"
+WHOLE = re.compile(r"(?:0|-?[1-9]\d*)\.0")  # what pandas writes of whole numbers in a column with gaps
 HIVE_MISSING = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -71,9 +72,13 @@ def key_text(value: object) -> str | None:
 
 
 def text_of(value: object) -> str:
-    """A key value as text, the same whatever type a file stores it in: 141, 141.0 and "141" are one customer."""
+    """A key value as text, the same whatever type a file stores it in: 141, 141.0, "141" and "141.0" are one customer.
+
+    It depends on nothing but the value: another row's key never changes what a customer is called.
+    """
     if isinstance(value, str):
-        return encodable(value)
+        text = encodable(value)
+        return text[:-2] if WHOLE.fullmatch(text) else text
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float):
@@ -85,28 +90,22 @@ def text_of(value: object) -> str:
     return str(value)
 
 
-def customer_id(key: Key, shorten: bool = False) -> str:
-    """A customer's name: the key's parts joined by `/`; two keys never share one.
-
-    shorten: whole numbers written with a decimal point (what pandas makes of a key column with gaps) lose it.
-    """
-    return "/".join(_part(text, len(key) > 1, shorten) for text in key)
+def written_forms(text: str) -> tuple[str, ...]:
+    """The texts that may stand in a file for a key's text."""
+    return (text, f"{text}.0") if WHOLE.fullmatch(f"{text}.0") else (text,)
 
 
-def _part(text: str | None, several: bool, shorten: bool) -> str:
+def customer_id(key: Key) -> str:
+    """A customer's name: the key's parts joined by `/`; two keys never share one."""
+    return "/".join(_part(text, len(key) > 1) for text in key)
+
+
+def _part(text: str | None, several: bool) -> str:
     if text is None:
         return MISSING
-    if shorten and re.fullmatch(r"-?\d+\.0", text):
-        return text[:-2]
     if text == MISSING or text.startswith('"') or (several and "/" in text):
         return json.dumps(text, ensure_ascii=False)
     return text
-
-
-def written_as_floats(keys: Sequence[Key]) -> bool:
-    """True when every part of every key is a whole number with a decimal point: `141.0`."""
-    parts = [text for key in keys for text in key if text is not None]
-    return bool(parts) and all(re.fullmatch(r"-?\d+\.0", text) for text in parts)
 
 
 def hive_values(path: str) -> dict[str, str | None]:

@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 
 from tuning.data.arrow import concatenated, runs_of_one_schema, to_frame
 from tuning.data.customers import Customer
-from tuning.data.keys import Key, hive_values, row_keys
+from tuning.data.keys import Key, hive_values, row_keys, written_forms
 from tuning.data.partition import with_columns
 from tuning.data.reading import check_names, file_name, located, read_frame, reading_errors
 from tuning.definition.definition import Definition
@@ -64,9 +64,14 @@ class Loader:
         return self._read[number]
 
 
+def is_too_large(customer: Customer, max_rows: int) -> bool:
+    """Whether a customer is known to have more rows than are allowed."""
+    return customer.rows is not None and customer.rows > max_rows
+
+
 def check_size(customer: Customer, max_rows: int) -> None:
     """`CustomerError` when a customer is known to have more rows than are allowed."""
-    if customer.rows is not None and customer.rows > max_rows:
+    if is_too_large(customer, max_rows):
         raise CustomerError(f"{customer.rows} rows, more than limits.max_rows: {max_rows}.")
 
 
@@ -154,8 +159,11 @@ def push_down(schema: pa.Schema, by: Sequence[str], keys: Sequence[Key]) -> ds.E
         if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             continue  # text and number round trips are exact for these; others are selected after reading
         texts = {key[position] for key in keys}
+        wanted = sorted(text for text in texts if text is not None)
+        if _is_text(kind):
+            wanted = [form for text in wanted for form in written_forms(text)]
         try:
-            values = pa.array(sorted(text for text in texts if text is not None), pa.string()).cast(kind)
+            values = pa.array(wanted, pa.string()).cast(kind)
         except pa.ArrowInvalid:
             continue
         here = ds.field(name)

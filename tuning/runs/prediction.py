@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from tuning.data.arrow import to_frame
 from tuning.data.as_written import written_table
-from tuning.data.keys import Key, check_columns, customer_id, key_table, row_keys, written_as_floats
+from tuning.data.keys import Key, check_columns, customer_id, key_table, row_keys
 from tuning.data.reading import is_parquet, read_frame
 from tuning.definition.definition import Definition
-from tuning.errors import CustomerError, DataError, DefinitionError, TuningError, UnknownCustomerError
+from tuning.errors import CustomerError, DataError, DefinitionError, TuningError
 from tuning.runs.plan_file import frozen_definition
 from tuning.wording import raised
 
@@ -114,15 +114,14 @@ def _by_key(
     import pandas as pd
 
     codes, keys = rows.keys()
-    shorten = written_as_floats(keys)
     parts: list[pd.DataFrame] = []
     without: dict[str, str] = {}
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
     for number, key in enumerate(keys):
-        name = customer_id(key, shorten)
+        name = customer_id(key)
         try:
-            model = _model(result, [name, customer_id(key, not shorten)], allow_pickle)
+            model = result.model(name, allow_pickle=allow_pickle)
             own = order[bounds[number] : bounds[number + 1]]
             parts.append(_answer(model, rows.of(model, own), names))
         except TuningError as error:
@@ -130,16 +129,6 @@ def _by_key(
         except (Exception, SystemExit) as error:  # of the user's own model
             without[name] = raised(error)
     return pd.concat(parts) if parts else pd.DataFrame(), without
-
-
-def _model(result: RunResult, names: Sequence[str], allow_pickle: bool) -> CustomerModel:
-    """The customer's model. names: beside other keys it may have been called 1 where it is 1.0 now, or the reverse."""
-    try:
-        return result.model(names[0], allow_pickle=allow_pickle)
-    except UnknownCustomerError:
-        if names[1] == names[0]:
-            raise
-        return _model(result, [names[1], names[1]], allow_pickle)
 
 
 def _answer(model: CustomerModel, rows: pd.DataFrame, taken: Sequence[str]) -> pd.DataFrame:

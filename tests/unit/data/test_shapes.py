@@ -175,6 +175,25 @@ def test_keys_that_look_alike_stay_apart_and_keys_that_are_alike_come_together(t
         }
 
 
+@pytest.mark.parametrize("odd", ["4.5", "x", ""])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "text in parquet", "frame"])
+def test_a_customers_id_does_not_depend_on_the_other_keys(kind: str, odd: str, tmp_path: Path) -> None:
+    """It would be another customer's seeds, and so another result."""
+    number = kind in ("parquet", "frame") and odd != "x"
+    found = []
+    for keys in (["1.0", "20.0", "1.0"], ["1.0", "20.0", "1.0", odd]):
+        table = pd.DataFrame({"k": [float(key or "nan") for key in keys] if number else keys, "y": range(len(keys))})
+        data: Any = tmp_path / f"t.{'csv' if kind == 'csv' else 'parquet'}"
+        if kind == "frame":
+            data = table
+        else:
+            table.to_csv(data, index=False) if kind == "csv" else table.to_parquet(data, index=False)
+        frames = rows_of(definition(data, by="k"), tmp_path / str(len(keys)))
+        found.append({key: frame["y"].tolist() for key, frame in frames.items()})
+    assert found[0] == {"1": [0, 2], "20": [1]}
+    assert found[1] == {**found[0], odd or "(missing)": [3]}
+
+
 def test_large_whole_numbers_and_dates_as_keys(tmp_path: Path) -> None:
     numbers = pa.array([2**60, 2**60 + 1, None, 2**60], pa.int64())
     days = pa.array(["2024-03-01", "2024-03-02", None, "2024-03-01"]).cast(pa.date32())
