@@ -12,7 +12,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -95,7 +95,7 @@ def read_frame(
 
     csv: options of `pandas.read_csv`. columns: only these. text: columns of a CSV kept as they are written, whatever
     they look like. as_written: the other ones of a CSV are text too, or missing. max_rows, max_columns: more is an
-    error. rows: stop after as many.
+    error, `max_rows` of the whole file. rows: stop after as many.
     """
     with reading_errors(path, csv):
         if is_parquet(path):
@@ -105,9 +105,22 @@ def read_frame(
         limit = rows if rows is not None else None if max_rows is None else max_rows + 1
         with _source(path, data, whole) as source:
             frame = _parse(source, csv, names, columns, text, as_written, nrows=limit)
+        if rows is not None and max_rows is not None and len(frame) == rows and _lines(path) > max_rows:
+            named = next((name for name in names if name.strip()), None)
+            read_frame(path, csv, columns=[named] if named else None, as_written=True, max_rows=max_rows)
     if max_rows is not None and len(frame) > max_rows:
         raise CustomerError(f"the file {file_name(path)} has more than limits.max_rows: {max_rows} rows.")
     return frame
+
+
+def read_pieces(path: str, csv: CsvOptions, *, text: Sequence[str] = ()) -> Iterator[pd.DataFrame]:
+    """A file piece by piece, as `read_frame` with `as_written` gives it."""
+    if not is_parquet(path):
+        yield from read_chunks(path, csv, text=text)
+        return
+    with reading_errors(path, csv), open_parquet(path, streamed=True) as file:
+        for batch in file.iter_batches():
+            yield to_frame(pa.Table.from_batches([batch]))
 
 
 def read_chunks(
@@ -193,6 +206,13 @@ def _content(path: str, most: int = AT_ONCE) -> tuple[bytes, bool]:
     with _open(path) as stream:
         data = stream.read(most + 1)
     return data, len(data) <= most
+
+
+def _lines(path: str) -> int:
+    """At least as many as a CSV has rows: its ends of lines, also those within quotes."""
+    with _open(path) as stream:
+        pieces = iter(partial(stream.read, CHUNK_BYTES), b"")
+        return 1 + sum(piece.count(b"\n") + piece.count(b"\r") for piece in pieces)
 
 
 def _open(path: str) -> pa.NativeFile:

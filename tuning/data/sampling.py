@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,9 +14,9 @@ from tuning.data.customers import Customer
 from tuning.data.frames import to_arrow
 from tuning.data.keyed_tables import find_tables
 from tuning.data.keys import Key, hive_values, key_table, row_keys
-from tuning.data.loading import Loader, check_size
+from tuning.data.loading import Loader, check_size, is_too_large
 from tuning.data.prepared import OwnCode
-from tuning.data.reading import check_names, is_parquet, read_frame
+from tuning.data.reading import check_names, is_parquet, read_frame, read_pieces
 from tuning.errors import CustomerError
 from tuning.preprocessing.task import is_comparable
 from tuning.wording import did_you_mean, name_list
@@ -83,10 +83,11 @@ def sample_frames(
 ) -> Iterator[tuple[Customer, pd.DataFrame | CustomerError]]:
     """Prepared rows of the largest customers, or why there are none; of large files only the first rows.
 
-    Who is over a limit gets no model, and so no say in what is guessed for the others.
+    Who is over a limit gets no model, and so no say in what is guessed for the others, nor their place here.
     """
-    unpartitioned, limits = unpartitioned_rows(definition), definition.limits
-    largest = sorted(customers, key=lambda customer: (-customer.size, customer.id))[:LOOKED_AT]
+    unpartitioned, limits = unpartitioned_rows(definition, customers), definition.limits
+    order = {customer.id: (is_too_large(customer, limits.max_rows), -customer.size) for customer in customers}
+    largest = sorted(customers, key=lambda customer: (order[customer.id], customer.id))[:LOOKED_AT]
     for customer in largest:
         try:
             check_size(customer, limits.max_rows)
@@ -108,8 +109,15 @@ def sample_frames(
             yield customer, error
 
 
-def unpartitioned_rows(definition: Definition) -> Callable[[Customer], pd.DataFrame]:
-    """A function that gives rows of customers in tables that have no order yet: those among the first of each file."""
+def unpartitioned_rows(definition: Definition, customers: Sequence[Customer]) -> Callable[[Customer], pd.DataFrame]:
+    """A function that gives rows of customers in tables that have no order yet: those among the first of each file.
+
+    Rows of those of the customers that are too large do not count there.
+    """
+    refused: dict[int, set[Key]] = {}
+    for each in customers:
+        if each.key and is_too_large(each, definition.limits.max_rows):
+            refused.setdefault(each.table, set()).add(each.key)
     heads: dict[int, list[tuple[pd.DataFrame | pa.Table, np.ndarray, list[Key]]]] = {}
 
     def rows_of(customer: Customer) -> pd.DataFrame:
@@ -119,7 +127,7 @@ def unpartitioned_rows(definition: Definition) -> Callable[[Customer], pd.DataFr
             return to_frame(to_arrow(definition.data))
         assert customer.key is not None
         if customer.table not in heads:
-            heads[customer.table] = list(_heads(definition, customer.table))
+            heads[customer.table] = list(_heads(definition, customer.table, refused.get(customer.table, set())))
         found = [
             _own(head, codes == keys.index(customer.key))
             for head, codes, keys in heads[customer.table]
@@ -131,8 +139,13 @@ def unpartitioned_rows(definition: Definition) -> Callable[[Customer], pd.DataFr
     return rows_of
 
 
-def _heads(definition: Definition, number: int) -> Iterator[tuple[pd.DataFrame | pa.Table, np.ndarray, list[Key]]]:
-    """The first rows of each file of a keyed table, with the code of each row's key, and the keys."""
+def _heads(
+    definition: Definition, number: int, refused: Set[Key]
+) -> Iterator[tuple[pd.DataFrame | pa.Table, np.ndarray, list[Key]]]:
+    """The first rows of each file of a keyed table, with the code of each row's key, and the keys.
+
+    refused: keys whose rows are passed over.
+    """
     by = definition.by
     table = next(table for table in find_tables(definition.data, by) if table.number == number)
     if table.frame is not None:
@@ -140,9 +153,28 @@ def _heads(definition: Definition, number: int) -> Iterator[tuple[pd.DataFrame |
     for file in table.files[:LOOKED_AT]:
         outside = hive_values(file.path)
         text = [name for name in by if name not in outside]
-        rows = read_frame(file.path, definition.csv_options, text=text, as_written=True, rows=ROWS).assign(**outside)
+        if refused:
+            pieces = (piece.assign(**outside) for piece in read_pieces(file.path, definition.csv_options, text=text))
+            rows = _first_without(refused, pieces, by)
+        else:
+            head = read_frame(file.path, definition.csv_options, text=text, as_written=True, rows=ROWS)
+            rows = head.assign(**outside)
         keys = row_keys(key_table(rows, by), by)
         yield (rows if is_parquet(file.path) else written_table(rows, (*by, *outside)), *keys)
+
+
+def _first_without(refused: Set[Key], pieces: Iterable[pd.DataFrame], by: Sequence[str]) -> pd.DataFrame:
+    """The first rows of other keys."""
+    import numpy as np
+    import pandas as pd
+
+    kept: list[pd.DataFrame] = []
+    for piece in pieces:
+        codes, keys = row_keys(key_table(piece, by), by)
+        kept.append(piece[np.array([key not in refused for key in keys])[codes]])
+        if sum(map(len, kept)) >= ROWS:
+            break
+    return pd.concat(kept, ignore_index=True)[:ROWS]
 
 
 def _own(head: pd.DataFrame | pa.Table, rows: np.ndarray) -> pa.Table:

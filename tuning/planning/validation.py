@@ -24,7 +24,7 @@ def check_customers(plan: Plan, customers: Sequence[Customer]) -> dict[str, str]
     if definition.objective is not None:
         return {}
     loader = Loader(definition, [customer for customer in customers if not customer.unpartitioned])
-    unpartitioned = unpartitioned_rows(definition)
+    unpartitioned = unpartitioned_rows(definition, customers)
 
     def rows(customer: Customer) -> pd.DataFrame:
         if not customer.unpartitioned:

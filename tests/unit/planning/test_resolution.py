@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tuning.data import keyed_tables, sampling
 from tuning.definition.definition import define
 from tuning.errors import DefinitionError, PlanError
 from tuning.planning.plan import Plan, make_plan
@@ -38,6 +39,31 @@ def test_the_positive_class_can_be_chosen() -> None:
     assert not [note for note in plan.notes if note.startswith("positive class")]
     assert plan_of({"a": [0, 1, None] * 20}, positive=0).spec.positive == 0
     assert plan_of({"a": ["True", "False"] * 30}, positive=True).spec.positive == "True"
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "files"])
+def test_a_customer_with_too_many_rows_has_no_say_in_the_task(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it hide the others behind its own rows, of which there are more than a look takes in."""
+    monkeypatch.setattr(sampling, "ROWS", 100)
+    monkeypatch.setattr(keyed_tables, "IN_PLACE_BYTES", 0)
+    table = pd.concat(
+        [pd.DataFrame({"shop": "big", "y": ["a", "b", "c"] * 60})]
+        + [pd.DataFrame({"shop": name, "y": X / 7}) for name in ("s1", "s2")]
+    ).astype({"y": str})
+    if kind == "files":
+        for name, rows in table.groupby("shop"):
+            rows.to_csv(tmp_path / f"{name}.csv", index=False)
+        data: dict[str, Any] = {"data": str(tmp_path / "*.csv")}
+    else:
+        data = {"data": str(tmp_path / f"t.{kind}"), "by": "shop"}
+        table["y"] = table["y"] if kind == "csv" else table["y"].map(len)  # Parquet has one type for all
+        table.to_csv(data["data"], index=False) if kind == "csv" else table.to_parquet(data["data"], row_group_size=70)
+    plan = make_plan(define({**data, "target": "y", "limits": {"max_rows": 150}}))
+    said = next(note for note in plan.notes if note.startswith("task"))
+    assert "'s1', 's2'" in said
+    assert "big" not in said
 
 
 @pytest.mark.parametrize(
