@@ -270,7 +270,7 @@ def copying(place: Path, trials: int) -> float:
             block = range(first, min(first + 10, studies))
             write_part(directory, f"trials-{first}", *(r for n in block for r in records_of(n, each)))
             write_part(directory, f"studies-{first}", *(study_of(n) for n in block))
-        board = "customer,metric,test_score,default_test_score,gain\nacme,roc_auc,0.8,0.7,0.1\n"
+        board = "customer,metric,test_score,baseline_test_score,gain\nacme,roc_auc,0.8,0.7,0.1\n"
         save_summary(directory, Summary(1.0, 2.0), {"leaderboard.csv": board.encode()})
         before = children_seconds()
         status = live_copy(directory, None, "cost").close(600.0)

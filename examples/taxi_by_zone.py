@@ -42,7 +42,7 @@ def main() -> None:
     result = search(asked.trips, asked.run_dir)
     board = result.leaderboard()
     good = board[board["status"] == "ok"].sort_values("test_score", ascending=False)
-    print(good[["customer", "model", "cv_score", "test_score", "default_test_score"]].to_string(index=False))
+    print(good[["customer", "model", "cv_score", "test_score", "baseline_test_score"]].to_string(index=False))
     print(good["model"].value_counts().to_string())
     counts = result.summary()
     print(

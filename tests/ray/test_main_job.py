@@ -85,7 +85,7 @@ def test_the_winner_has_its_full_budget_and_the_best_score(demo: RunResult) -> N
         full = [r for r in demo.trial_records if r.study == study.study and r.state == "finished"]
         if study.status == "ok":
             assert study.cv_score == max(record.score for record in full)
-            assert study.gain == pytest.approx(study.test_score - study.default_test_score)
+            assert study.gain == pytest.approx(study.test_score - study.baseline_test_score)
 
 
 def test_a_model_predicts_new_rows_with_gaps_and_unknown_words(demo: RunResult, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def outcome(customers: Path, run: Path, target: str, models: list[str]) -> tuple
     trials = [(t.study, t.trial, t.config, t.state, t.best_step) for t in result.trial_records]
     winners = [(s.study, s.status, s.trial) for s in result.study_records]
     scores = [score for record in result.trial_records for score in (record.score, *record.fold_scores)]
-    tests = [score for s in result.study_records for score in (s.cv_score, s.test_score, s.default_test_score)]
+    tests = [score for s in result.study_records for score in (s.cv_score, s.test_score, s.baseline_test_score)]
     return [trials, winners], scores, tests
 
 

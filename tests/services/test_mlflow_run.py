@@ -67,7 +67,7 @@ def test_the_summary_shows_the_leaderboard(done: RunResult, uri: str) -> None:
     paths = {item.path for item in client.list_artifacts(run.info.run_id)}
     assert paths == {"leaderboard.csv", "plan.json", "definition.yaml", "plots"}
     plots = {item.path for item in client.list_artifacts(run.info.run_id, "plots")}
-    assert plots == {"plots/gain.svg", "plots/default-and-tuned.svg"}
+    assert plots == {"plots/gain.svg", "plots/baseline-and-tuned.svg"}
 
 
 def test_winners_are_models_that_predict_what_ours_predict(done: RunResult, uri: str) -> None:

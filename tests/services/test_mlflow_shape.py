@@ -108,8 +108,8 @@ def test_a_customers_parent_run(copy: Copy, mlflow_database: str) -> None:
     wanted = {
         "cv_score": 0.8,
         "test_score": 0.79,
-        "default_cv_score": 0.75,
-        "default_test_score": 0.74,
+        "baseline_cv_score": 0.75,
+        "baseline_test_score": 0.74,
         "gain": 0.05,
         "trials": 3,
         "stopped": 1,

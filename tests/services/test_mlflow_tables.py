@@ -97,7 +97,7 @@ assert copier.progress.trials == 6 and not copier.pending
 print([name for name in ("mlflow", "ray", "pandas", "alembic") if name in sys.modules])
 """
     directory = RunDirectory(str(tmp_path / "run"))
-    board = b"customer,metric,test_score,default_test_score,gain\nacme,r2,0.8,0.7,0.1\n"
+    board = b"customer,metric,test_score,baseline_test_score,gain\nacme,r2,0.8,0.7,0.1\n"
     save_summary(directory, Summary(1.0, 2.0), {"leaderboard.csv": board})
     parts = [*write_parts(directory, 2, 3), SUMMARY_FILE]
     done = subprocess.run(

@@ -76,10 +76,10 @@ def show_leaderboard(result: RunResult, output: str, sort: str = "customer") -> 
 
 
 LAST = "parameters or reason"
-LEFT = {"customer", "status", "model", LAST}
+LEFT = {"customer", "status", "model", "baseline", LAST}
 LAST_WIDTH, LAST_LEAST = 70, 20
 #: What a narrow window does without, in this order.
-SPARED = ("trials", "default", "status", "model")
+SPARED = ("trials", "baseline", "baseline_score", "status", "model")
 
 
 def table(rows: Sequence[Row], width: int | None = None) -> str:
@@ -125,12 +125,13 @@ def _positive(rows: Sequence[Row]) -> str:
 
 def _line(row: Row) -> dict[str, str]:
     """What a line of the table shows, by column."""
-    figures = {"cv_score": "cv_score", "test_score": "test_score", "default": "default_test_score", "gain": "gain"}
-    words = {name: _one_line(row[name]) for name in ("customer", "status", "model")}
     params = row["params"]
     return {
-        **{name: shorten(text, 30) for name, text in words.items()},
-        **{name: _figure(row[column]) for name, column in figures.items()},
+        **{name: shorten(_one_line(row[name]), 30) for name in ("customer", "status", "model")},
+        **{name: _figure(row[name]) for name in ("cv_score", "test_score")},
+        "baseline": shorten(_one_line(row["baseline"]), 30),
+        "baseline_score": _figure(row["baseline_test_score"]),
+        "gain": _figure(row["gain"]),
         "trials": _one_line(row["trials"]),
         LAST: params_text(params) if isinstance(params, dict) and params else _one_line(row["reason"]),
     }

@@ -1,7 +1,7 @@
 """Choosing a study's winner from its records, refitting it, and scoring it once on the hold-out rows.
 
-Only a trial with its full budget can win. The default configuration (trial 0) is scored beside it, so that the
-gain over doing nothing is always known; it is kept when nothing is better on cross-validation.
+Only a trial with its full budget can win. The baseline (trial 0) is scored beside it, so that what the search has
+gained is always known; it is kept when nothing is better on cross-validation.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ class StudyOutcome:
     """A study's winner, or the reason why there is none; scores in the metric's own direction."""
 
     winner: TrialRecord | None
-    default: TrialRecord | None
+    baseline: TrialRecord | None
     reason: str = ""
     test_score: float | None = None
-    default_test_score: float | None = None
+    baseline_test_score: float | None = None
     model: CustomerModel | None = None
     notes: str | None = None
 
     @property
     def gain(self) -> float | None:
-        """Winner's hold-out score minus the default's; positive is better whatever the direction."""
-        if self.winner is None or self.test_score is None or self.default_test_score is None:
+        """Winner's hold-out score minus the baseline's; positive is better whatever the direction."""
+        if self.winner is None or self.test_score is None or self.baseline_test_score is None:
             return None
-        difference = self.test_score - self.default_test_score
+        difference = self.test_score - self.baseline_test_score
         return difference if self.winner.mode == "max" else -difference
 
     @property
@@ -52,7 +52,7 @@ class StudyOutcome:
 
 
 def choose(records: Sequence[TrialRecord], simple_first: SimpleFirst | None = None) -> StudyOutcome:
-    """The winner by score alone; of equal ones the earliest, so the default when nothing is better.
+    """The winner by score alone; of equal ones the earliest, so the baseline when nothing is better.
 
     simple_first: for the rule of one standard error (Breiman et al., Classification and Regression Trees, 1984,
     section 3.4.3): of the trials whose score is within one standard error (over the folds) of the best one's, the
@@ -60,16 +60,16 @@ def choose(records: Sequence[TrialRecord], simple_first: SimpleFirst | None = No
     the simpler parameters (a stronger penalty, a smaller depth), then the earliest.
     """
     eligible = [record for record in records if record.state == FINISHED and record.score is not None]
-    default = next((record for record in eligible if record.trial == 0), None)
+    baseline = next((record for record in eligible if record.trial == 0), None)
     if not eligible:
-        return StudyOutcome(None, default, reason=_why_none(records))
+        return StudyOutcome(None, baseline, reason=_why_none(records))
     sign = 1.0 if eligible[0].mode == "max" else -1.0
     winner = max(eligible, key=lambda record: (sign * (record.score or 0.0), -record.trial))
     if simple_first is not None:
         least = sign * (winner.score or 0.0) - (standard_error(winner.fold_scores) or 0.0)
         within = [record for record in eligible if sign * (record.score or 0.0) >= least]
         winner = min(within, key=lambda record: _simplicity(record, simple_first))
-    return StudyOutcome(winner, default)
+    return StudyOutcome(winner, baseline)
 
 
 def standard_error(scores: Sequence[float]) -> float | None:
@@ -108,23 +108,23 @@ def conclude(
     if outcome.winner is None:
         return outcome
     model, test_score, note = _scored(outcome.winner, data, metric, customer)
-    default_score, default_note = None, _why_no_default(records)
-    if outcome.default is not None and outcome.default.trial == outcome.winner.trial:
-        default_score = test_score
-    elif outcome.default is not None:
-        _, default_score, default_note = _scored(outcome.default, data, metric, customer)
+    baseline_score, baseline_note = None, _why_no_baseline(records)
+    if outcome.baseline is not None and outcome.baseline.trial == outcome.winner.trial:
+        baseline_score = test_score
+    elif outcome.baseline is not None:
+        _, baseline_score, baseline_note = _scored(outcome.baseline, data, metric, customer)
     notes = (
         note,
-        default_note if default_note != note else None,
+        baseline_note if baseline_note != note else None,
         _refit_note(outcome.winner),
         _leak_note(outcome, data, metric),
         *data.notes,
     )
     return StudyOutcome(
         outcome.winner,
-        outcome.default,
+        outcome.baseline,
         test_score=test_score,
-        default_test_score=default_score,
+        baseline_test_score=baseline_score,
         model=model,
         notes="; ".join(filter(None, notes)) or None,
     )
@@ -215,11 +215,11 @@ def parameters(config: Config) -> dict[str, Any]:
     return {name: value for name, value in config.items() if name != "model"}
 
 
-def _why_no_default(records: Sequence[TrialRecord]) -> str | None:
-    default = next((record for record in records if record.trial == 0), None)
-    if default is None or default.state == FINISHED:
+def _why_no_baseline(records: Sequence[TrialRecord]) -> str | None:
+    baseline = next((record for record in records if record.trial == 0), None)
+    if baseline is None or baseline.state == FINISHED:
         return None
-    return f"there is no gain: the default configuration (trial 0) {default.state}: {default.reason}"
+    return f"there is no gain: the baseline (trial 0) {baseline.state}: {baseline.reason}"
 
 
 def _why_none(records: Sequence[TrialRecord]) -> str:

@@ -194,7 +194,7 @@ def study_record(
 
     records: all of its trials. saved: path and digest of its model. error: the traceback or stack behind the reason.
     """
-    winner, default = outcome.winner, outcome.default
+    winner, baseline = outcome.winner, outcome.baseline
     return StudyRecord(
         run=context.run,
         study=study.id,
@@ -214,8 +214,8 @@ def study_record(
         cv_score=winner.score if winner else None,
         cv_error=outcome.cv_error,
         test_score=outcome.test_score,
-        default_cv_score=default.score if default else None,
-        default_test_score=outcome.default_test_score,
+        baseline_cv_score=baseline.score if baseline else None,
+        baseline_test_score=outcome.baseline_test_score,
         gain=outcome.gain,
         trials=len(records),
         stopped=sum(record.state == STOPPED for record in records),
@@ -234,6 +234,7 @@ def study_record(
         error=error,
         notes=outcome.notes,
         positive=_positive(data),
+        baseline=baseline.family if baseline else None,
     )
 
 

@@ -24,6 +24,8 @@ from tuning.storage.names import mask_in
 from tuning.wording import encodable
 
 SCHEMA_VERSION = 1
+#: What columns were called in earlier files of this schema.
+FORMER_NAMES = {"default_cv_score": "baseline_cv_score", "default_test_score": "baseline_test_score"}
 
 FINISHED, STOPPED, FAILED = "finished", "stopped", "failed"
 TRIAL_STATES = (FINISHED, STOPPED, FAILED)
@@ -131,8 +133,8 @@ class StudyRecord:
     cv_score: float | None
     cv_error: float | None
     test_score: float | None
-    default_cv_score: float | None
-    default_test_score: float | None
+    baseline_cv_score: float | None
+    baseline_test_score: float | None
     gain: float | None
     trials: int
     stopped: int
@@ -151,6 +153,7 @@ class StudyRecord:
     notes: str | None = None
     positive: str | None = None
     final_fit: str | None = None
+    baseline: str | None = None
 
     @property
     def key(self) -> tuple[str]:
@@ -194,6 +197,7 @@ def decode(data: bytes) -> list[Any]:
             "upgrade tuning-service"
         )
     kind: type[Record] = TrialRecord if metadata.get("tuning.kind") == "trials" else StudyRecord
+    table = table.rename_columns([FORMER_NAMES.get(name, name) for name in table.schema.names])
     there = set(table.schema.names)
     missing = sorted(c.name for c in fields(kind) if c.default is MISSING and c.name not in there)
     if missing:

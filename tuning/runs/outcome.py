@@ -18,26 +18,26 @@ def sentences(result: RunResult, counts: Counts) -> list[str]:
     without = f", {counts['without_model']} without (the reason is in their row)" if counts["without_model"] else ""
     return [
         f"{result.outcome(counts)}{without}; {counts['trials']} trials.",
-        *_against_default(counts, frozen_definition(result.directory, result.term).winner),
+        *_against_baseline(counts, frozen_definition(result.directory, result.term).winner),
         *_too_good(counts),
         *_notes(counts),
     ]
 
 
-def _against_default(counts: Counts, rule: str) -> list[str]:
-    """rule: by which the winners were chosen; by that of one standard error they need not beat the default anywhere."""
-    compared, worse = counts["compared_with_default"], counts["worse_than_default"]
+def _against_baseline(counts: Counts, rule: str) -> list[str]:
+    """rule: by which winners were chosen; by that of one standard error they need not beat the baseline anywhere."""
+    compared, worse = counts["compared_with_baseline"], counts["worse_than_baseline"]
     if not compared:
         return []
     if not worse:
-        return [f"None of the {compared} winners other than the default scores below it on the hold-out rows."]
+        return [f"None of the {compared} winners other than the baseline scores below it on the hold-out rows."]
     less = (
         "More rows or more folds"
         if rule == "one_standard_error"
         else "More rows, more folds or `winner: one_standard_error`"
     )
     return [
-        f"{worse} of the {compared} winners other than the default ({100 * worse / compared:.0f} %) score below it on "
+        f"{worse} of the {compared} winners other than the baseline ({100 * worse / compared:.0f} %) score below it on "
         f"the hold-out rows. {less} reduce this."
     ]
 

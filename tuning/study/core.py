@@ -23,8 +23,8 @@ from tuning.wording import raised
 
 STEP = "training_iteration"  # the key under which Ray's schedulers look for a trial's progress
 CONTINUE, PAUSE, STOP = "CONTINUE", "PAUSE", "STOP"
-#: The default configuration, with which every score is compared, is never stopped early.
-DEFAULT_ONLY = frozenset({0})
+#: The baseline, with which every score is compared, is never stopped early.
+BASELINE_ONLY = frozenset({0})
 RULE = "stopping rule"
 NO_STEP = "training ended without a single step"
 
@@ -61,7 +61,7 @@ class StudyCore(Generic[TrialT]):
         mode: str,
         family: Callable[[Configuration], str] = one_family,
         rules: Sequence[Rule] = (),
-        protect: frozenset[int] = DEFAULT_ONLY,
+        protect: frozenset[int] = BASELINE_ONLY,
     ) -> None:
         self.searcher, self.scheduler_for, self.new_trial = searcher, scheduler_for, new_trial
         self.n_trials, self.metric, self.mode, self.family = n_trials, metric, mode, family

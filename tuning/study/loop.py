@@ -10,7 +10,7 @@ from typing import NoReturn
 from schedulers.protocols import Scheduler
 from tuning.errors import StudyError
 from tuning.steps import Step
-from tuning.study.core import CONTINUE, DEFAULT_ONLY, STOP, StudyCore, one_family, same_config
+from tuning.study.core import BASELINE_ONLY, CONTINUE, STOP, StudyCore, one_family, same_config
 from tuning.study.interfaces import Configuration, Rule, Searcher
 from tuning.study.local_trial import LocalTrial, Start
 from tuning.study.trial import ANY_SHAPE, RUNNING, EarlierTrial, TrialShape, Verdict, first_gap
@@ -56,7 +56,7 @@ class TrialLoop(Iterator[LocalTrial]):
         mode: str,
         family: Callable[[Configuration], str] = one_family,
         shape: Callable[[Configuration], TrialShape] = any_shape,
-        protect: frozenset[int] = DEFAULT_ONLY,
+        protect: frozenset[int] = BASELINE_ONLY,
         replay: Sequence[EarlierTrial] = (),
         rules: Sequence[Rule] = (),
         on_start: Callable[[int], None] | None = None,

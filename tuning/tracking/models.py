@@ -18,7 +18,7 @@ from tuning.tracking.tracked_runs import CUSTOMER_TAG, KEY_TAG, PREFIX, RUN_TAG,
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
 
-SCORES = ("cv_score", "test_score", "default_test_score", "gain")
+SCORES = ("cv_score", "test_score", "baseline_test_score", "gain")
 PAGE = 50
 NOT_FOUND = 404
 DIGEST_TAG = f"{PREFIX}model_sha256"

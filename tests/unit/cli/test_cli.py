@@ -281,7 +281,7 @@ def test_exit_codes_and_outputs_of_a_run(definition: Path, finished: Path, tmp_p
     assert one.exit_code == 0
     counts = json.loads(one.stdout)
     assert (counts["customers"], counts["succeeded"], counts["trials"]) == (1, 1, 2)
-    assert 0 <= counts["worse_than_default"] <= counts["compared_with_default"] <= 1
+    assert 0 <= counts["worse_than_baseline"] <= counts["compared_with_baseline"] <= 1
     none = tuning(
         "run", definition, "--run-dir", tmp_path / "none", "--customer", "tiny", "--set", "task=binary", *FAST
     )
@@ -296,15 +296,15 @@ def test_exit_codes_and_outputs_of_a_run(definition: Path, finished: Path, tmp_p
 @pytest.mark.parametrize(
     ("worse", "said"),
     [
-        (0, "None of the 5 winners other than the default scores below it on the hold-out rows."),
-        (2, "2 of the 5 winners other than the default (40 %) score below it on the hold-out rows. More"),
+        (0, "None of the 5 winners other than the baseline scores below it on the hold-out rows."),
+        (2, "2 of the 5 winners other than the baseline (40 %) score below it on the hold-out rows. More"),
     ],
 )
 def test_a_run_ends_with_how_its_winners_do_against_the_default(
     worse: int, said: str, finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = RunResult(str(finished))
-    counts = {**result.summary(), "compared_with_default": 5, "worse_than_default": worse}
+    counts = {**result.summary(), "compared_with_baseline": 5, "worse_than_baseline": worse}
     monkeypatch.setattr(result, "summary", lambda: counts)
     show_finished(result, "table")
     error = capsys.readouterr().err

@@ -82,8 +82,8 @@ def test_one_standard_error_takes_the_strongest_penalty_of_a_family_without_step
     (study,) = result.study_records
     assert study.config["alpha"] == max(record.config["alpha"] for record in within)
     assert study.trial != min(record.trial for record in within)
-    told = sentences(result, {**result.summary(), "compared_with_default": 5, "worse_than_default": 2})
-    assert "2 of the 5 winners other than the default (40 %) score below it on the hold-out rows." in told[1]
+    told = sentences(result, {**result.summary(), "compared_with_baseline": 5, "worse_than_baseline": 2})
+    assert "2 of the 5 winners other than the baseline (40 %) score below it on the hold-out rows." in told[1]
     assert "one_standard_error" not in told[1]
 
 

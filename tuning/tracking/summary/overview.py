@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = 15
-COLUMNS = ("customer", "model", "cv_score", "test_score", "default_test_score", "gain", "reason")
+COLUMNS = ("customer", "model", "cv_score", "test_score", "baseline_test_score", "gain", "reason")
 
 
 def overview(
@@ -33,7 +33,7 @@ def overview(
     unfinished = result.unfinished
     figures = {name: counts[name] for name in ("customers", "succeeded", "without_model", "trials", "fit_seconds")}
     figures["wall_seconds"] = round(result.term.seconds + ended - started, 3)
-    for name in ("cv_score", "test_score", "default_test_score", "gain"):
+    for name in ("cv_score", "test_score", "baseline_test_score", "gain"):
         values = board.loc[board["status"] == OK, name].dropna()
         if len(values):
             figures[f"median_{name}"] = float(values.median())

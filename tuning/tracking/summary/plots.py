@@ -28,7 +28,7 @@ class Scores(NamedTuple):
     """What one customer's models score on the hold-out; NaN where nothing was scored."""
 
     metric: str
-    default: float
+    baseline: float
     tuned: float
     gain: float
 
@@ -47,15 +47,15 @@ def _import_matplotlib() -> None:
 
 
 def leaderboard_plots(board: bytes) -> dict[str, bytes]:
-    """name → SVG: the gain of every customer, and tuned against default scores; {} when nothing was scored.
+    """name → SVG: the gain of every customer, and tuned against baseline scores; {} when nothing was scored.
 
     board: the leaderboard as CSV.
     """
     rows = [_scores_of(row) for row in csv.DictReader(io.StringIO(board.decode()))]
-    scored = [row for row in rows if math.isfinite(row.tuned) and math.isfinite(row.default)]
+    scored = [row for row in rows if math.isfinite(row.tuned) and math.isfinite(row.baseline)]
     if not scored:
         return {}
-    plots = {"plots/default-and-tuned.svg": _draw_scores(scored)}
+    plots = {"plots/baseline-and-tuned.svg": _draw_scores(scored)}
     gains = sorted((row.gain for row in rows if math.isfinite(row.gain)), reverse=True)
     if gains:
         plots["plots/gain.svg"] = _draw_gains(gains, scored[0].metric)
@@ -63,8 +63,8 @@ def leaderboard_plots(board: bytes) -> dict[str, bytes]:
 
 
 def _scores_of(row: dict[str, str]) -> Scores:
-    default, tuned, gain = (_number(row.get(name)) for name in ("default_test_score", "test_score", "gain"))
-    return Scores(row.get("metric") or "score", default, tuned, gain)
+    baseline, tuned, gain = (_number(row.get(name)) for name in ("baseline_test_score", "test_score", "gain"))
+    return Scores(row.get("metric") or "score", baseline, tuned, gain)
 
 
 def _number(text: str | None) -> float:
@@ -84,18 +84,18 @@ def _draw_gains(gains: list[float], metric: str) -> bytes:
     axes.axhline(0.0, color="black", linewidth=0.8)
     axes.set_title(f"Tuning helped {sum(gain > 0 for gain in gains)} of {len(gains)} customers")
     axes.set_xlabel("customers, the largest gain first")
-    axes.set_ylabel(f"gain over the default configuration ({metric}, hold-out)")
+    axes.set_ylabel(f"gain over the baseline ({metric}, hold-out)")
     return _svg(figure)
 
 
 def _draw_scores(scored: list[Scores]) -> bytes:
     figure, axes = _axes()
     metric = scored[0].metric
-    ends = [pick(value for row in scored for value in (row.default, row.tuned)) for pick in (min, max)]
+    ends = [pick(value for row in scored for value in (row.baseline, row.tuned)) for pick in (min, max)]
     axes.plot(ends, ends, color="black", linewidth=0.8)
-    axes.scatter([row.default for row in scored], [row.tuned for row in scored], color=UP, alpha=0.7)
+    axes.scatter([row.baseline for row in scored], [row.tuned for row in scored], color=UP, alpha=0.7)
     axes.set_title("One dot per customer; on the line nothing has changed")
-    axes.set_xlabel(f"default configuration ({metric}, hold-out)")
+    axes.set_xlabel(f"baseline ({metric}, hold-out)")
     axes.set_ylabel(f"tuned ({metric}, hold-out)")
     return _svg(figure)
 
