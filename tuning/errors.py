@@ -4,6 +4,7 @@
     ├── DefinitionError      the definition is wrong: change it
     ├── DataError            the data cannot be used as a whole: change the data or where it is looked for
     │   └── CustomerError    one customer's data cannot be used: that customer gets a reason, the others go on
+    │       └── NotLookedAtError  it could not be looked at before the run: it has no say in what is guessed
     ├── PlanError            the definition is right but cannot be run like this: change what the message names
     ├── RunError             a run cannot be started, resumed or read: the message says what to do
     │   ├── RunOwnedError    somebody else is running it: wait, or stop the other
@@ -39,6 +40,10 @@ class DataError(TuningError):
 
 class CustomerError(DataError):
     """One customer's data cannot be used; the message becomes the reason on the leaderboard."""
+
+
+class NotLookedAtError(CustomerError):
+    """A customer's rows could not be looked at before the run: `prepare` hangs on them, or ends its process."""
 
 
 class PlanError(TuningError):

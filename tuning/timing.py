@@ -44,3 +44,7 @@ HANG_TIMES = 50  # times the longest trial before it, where that is more
 def hang_seconds(rows: float, *, of_objective: bool) -> float:
     """How long a trial on so many rows may make no step before anything is known of how long trials take."""
     return (HANG_S_OF_OBJECTIVE if of_objective else HANG_S) + HANG_S_PER_ROW * rows
+
+
+# The longest look at one customer before a run; `prepare` may take longer in the run itself.
+LOOK_S = 60.0

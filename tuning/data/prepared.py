@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tuning.data.customers import Customer
+from tuning.data.prepare_process import PrepareProcess
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import DefinitionError
@@ -37,10 +38,12 @@ class OwnCode:
     Attributes:
         definition: names the code.
         directory: of the run that has a copy of it; None while there is no run, for the files themselves.
+        process: where rows are given to `prepare`; None for this process, as in a worker, which may be lost.
     """
 
     definition: Definition
     directory: RunDirectory | None = None
+    process: PrepareProcess | None = None
 
     @cached_property
     def prepare(self) -> Function | None:
@@ -88,9 +91,11 @@ class OwnCode:
         inputs = tuple((name, str(rows[name].dtype)) for name in rows.columns)
         return Preparation(self.definition.prepare, self._source, inputs, rows[:EXAMPLE_ROWS])
 
-    def frame(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Rows as `prepare` gives them back; `CustomerError` when it fails."""
-        return rows if self.prepare is None else apply_prepare(self.prepare, rows)
+    def frame(self, rows: pd.DataFrame, customer: str) -> pd.DataFrame:
+        """A customer's rows as `prepare` gives them back; `CustomerError` when it fails."""
+        if self.prepare is None:
+            return rows
+        return apply_prepare(self.prepare, rows) if self.process is None else self.process.frame(rows, customer)
 
 
 @dataclass(frozen=True)
@@ -109,24 +114,28 @@ class CustomerData:
 
     def frame(self, customer: Customer) -> pd.DataFrame:
         """The customer's rows after `prepare`, which is what an objective gets; `CustomerError` says what is wrong."""
-        return self.code.frame(self.rows(customer))
+        return self.code.frame(self.rows(customer), customer.id)
 
     def prepared(self, customer: Customer) -> StudyData:
         """The customer's rows checked and split for its study; `CustomerError` says why they cannot be used."""
         spec = self.spec
         assert spec.task is not None
         rows = self.rows(customer)
-        frame = self.code.frame(rows)
+        frame = self.code.frame(rows, customer.id)
         data = study_data(frame, spec.definition, spec.task, customer.id, self.code.families, spec.positive)
         preparation = self.code.preparation(rows)
         if preparation is not None:
-            note = self._several_rows_note(rows, frame, data)
+            note = self._several_rows_note(customer, rows, frame, data)
             data = replace(data, preparation=preparation, example=preparation.example, notes=(*data.notes, *note))
         return keep_scorable_folds(data, self.metric(data))
 
-    def _several_rows_note(self, rows: pd.DataFrame, frame: pd.DataFrame, data: StudyData) -> list[str]:
-        assert self.code.prepare is not None
-        found = made_of_several_rows(self.code.prepare, rows, frame, [column.name for column in data.columns])
+    def _several_rows_note(
+        self, customer: Customer, rows: pd.DataFrame, frame: pd.DataFrame, data: StudyData
+    ) -> list[str]:
+        def prepare(some: pd.DataFrame) -> pd.DataFrame:
+            return self.code.frame(some, customer.id)
+
+        found = made_of_several_rows(prepare, rows, frame, [column.name for column in data.columns])
         if not found:
             return []
         return [

@@ -17,7 +17,7 @@ from tuning.data.keys import Key, hive_values, key_table, row_keys
 from tuning.data.loading import Loader, check_size, is_too_large
 from tuning.data.prepared import OwnCode
 from tuning.data.reading import check_names, is_parquet, read_frame, read_pieces
-from tuning.errors import CustomerError
+from tuning.errors import CustomerError, NotLookedAtError
 from tuning.preprocessing.task import is_comparable
 from tuning.wording import did_you_mean, name_list
 
@@ -83,11 +83,13 @@ def sample_frames(
 ) -> Iterator[tuple[Customer, pd.DataFrame | CustomerError]]:
     """Prepared rows of the largest customers, or why there are none; of large files only the first rows.
 
-    Who is over a limit gets no model, and so no say in what is guessed for the others, nor their place here.
+    Who is over a limit gets no model, and so no say in what is guessed for the others, nor their place here. The look
+    ends where several of them cannot be looked at at all.
     """
     unpartitioned, limits = unpartitioned_rows(definition, customers), definition.limits
     order = {customer.id: (is_too_large(customer, limits.max_rows), -customer.size) for customer in customers}
     largest = sorted(customers, key=lambda customer: (order[customer.id], customer.id))[:LOOKED_AT]
+    lost = 0
     for customer in largest:
         try:
             check_size(customer, limits.max_rows)
@@ -104,9 +106,12 @@ def sample_frames(
                 )
             else:
                 rows = Loader(definition, [customer]).read(customer)
-            yield customer, code.frame(rows)
+            yield customer, code.frame(rows, customer.id)
         except CustomerError as error:
             yield customer, error
+            lost += isinstance(error, NotLookedAtError)
+            if lost == ENOUGH:
+                return
 
 
 def unpartitioned_rows(definition: Definition, customers: Sequence[Customer]) -> Callable[[Customer], pd.DataFrame]:

@@ -127,17 +127,21 @@ class Preparation:
 
 
 def made_of_several_rows(
-    function: Function, rows: pd.DataFrame, prepared: pd.DataFrame, features: Sequence[str]
+    prepare: Callable[[pd.DataFrame], pd.DataFrame],
+    rows: pd.DataFrame,
+    prepared: pd.DataFrame,
+    features: Sequence[str],
 ) -> list[str]:
     """The features that `prepare` makes otherwise of a few rows alone; none where the few rows cannot be found again.
 
-    rows: as they were given to it. prepared: what it made of all of them.
+    prepare: raises a `CustomerError` where it fails, as `apply_prepare` does. rows: as they were given to it.
+    prepared: what it made of all of them.
     """
     if len(rows) <= TRIED_ROWS:
         return []
     some = rows.iloc[np.linspace(0, len(rows) - 1, TRIED_ROWS).astype(int)]
     try:
-        alone = apply_prepare(function, some)
+        alone = prepare(some)
     except CustomerError:
         return []
     found = alone.index.isin(some.index) & alone.index.isin(prepared.index)

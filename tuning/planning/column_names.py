@@ -12,7 +12,7 @@ from tuning.data.prepared import OwnCode
 from tuning.data.reading import read_schema
 from tuning.data.sampling import LOOKED_AT, sample_frames
 from tuning.definition.definition import Definition
-from tuning.errors import CustomerError, DataError, PlanError
+from tuning.errors import CustomerError, DataError, NotLookedAtError, PlanError
 from tuning.wording import did_you_mean, name_list, separator_hint
 
 MOST_LOOKED_AT = 200  # customers, when the first ones do not have a column
@@ -31,6 +31,8 @@ def check_columns(definition: Definition, customers: Sequence[Customer], code: O
     unread: list[str] = []
     looked = 0
     for names in _headers(definition, customers, code):
+        if isinstance(names, NotLookedAtError):
+            continue
         if isinstance(names, CustomerError):
             unread.append(str(names))
             if len(unread) >= MOST_LOOKED_AT:

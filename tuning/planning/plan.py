@@ -12,6 +12,7 @@ from typing import Any
 
 import schedulers
 from tuning.data.customers import Customer, find_customers
+from tuning.data.prepare_process import PrepareProcess
 from tuning.data.prepared import OwnCode
 from tuning.definition.definition import Definition
 from tuning.definition.options import Resources
@@ -26,7 +27,7 @@ from tuning.planning.studies import check_studies, distinct, make_studies
 from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
 from tuning.study.study import Study
-from tuning.timing import HANG_TIMES, hang_seconds
+from tuning.timing import HANG_TIMES, LOOK_S, hang_seconds
 from tuning.wording import duration
 
 PACKED, SPREAD = "packed", "spread"
@@ -160,14 +161,24 @@ def make_plan(definition: Definition, customers: Sequence[Customer] | None = Non
     if refusal := definition.mlflow.refusal():
         raise PlanError(refusal)
     found = list(customers) if customers is not None else find_customers(definition)
-    code = OwnCode(definition).loaded()
-    columns = check_columns(definition, found, code)
-    spec, chosen = resolve(definition, found, code)
+    with PrepareProcess(definition.prepare, LOOK_S) as process:
+        code = OwnCode(definition, process=process).loaded()
+        columns = check_columns(definition, found, code)
+        spec, chosen = resolve(definition, found, code)
+    lost = [f"customer {name!r} has no say in what is guessed: {why}." for name, why in process.lost.items()]
     studies = make_studies(spec, found, code)
     if not definition.customers:
         warm_start.check_customers(definition.warm_start, {customer.id for customer in found})
     idle = idle_settings(spec, distinct(study.scheduler for study in studies), code)
-    notes = (*_reading(definition, found), *columns, *chosen, *check_studies(spec, studies, code), *idle, *_shadows())
+    notes = (
+        *_reading(definition, found),
+        *columns,
+        *lost,
+        *chosen,
+        *check_studies(spec, studies, code),
+        *idle,
+        *_shadows(),
+    )
     return _with_placement(Plan(spec=spec, studies=studies, slots=_slots(definition), notes=notes))
 
 

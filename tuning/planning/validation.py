@@ -8,10 +8,12 @@ import pandas as pd
 
 from tuning.data.customers import Customer
 from tuning.data.loading import Loader, check_size
+from tuning.data.prepare_process import PrepareProcess
 from tuning.data.prepared import CustomerData, OwnCode
 from tuning.data.sampling import unpartitioned_rows
 from tuning.errors import CustomerError
 from tuning.planning.plan import Plan
+from tuning.timing import HANG_S
 from tuning.wording import raised
 
 
@@ -32,13 +34,14 @@ def check_customers(plan: Plan, customers: Sequence[Customer]) -> dict[str, str]
         check_size(customer, definition.limits.max_rows)
         return unpartitioned(customer)
 
-    data = CustomerData(plan.spec, OwnCode(definition), rows)
     refused: dict[str, str] = {}
-    for customer in customers:
-        try:
-            data.prepared(customer)
-        except CustomerError as error:
-            refused[customer.id] = str(error)
-        except Exception as error:  # as in a run, whatever it is
-            refused[customer.id] = raised(error)
+    with PrepareProcess(definition.prepare, definition.limits.trial_seconds or HANG_S) as process:
+        data = CustomerData(plan.spec, OwnCode(definition, process=process), rows)
+        for customer in customers:
+            try:
+                data.prepared(customer)
+            except CustomerError as error:
+                refused[customer.id] = str(error)
+            except Exception as error:  # as in a run, whatever it is
+                refused[customer.id] = raised(error)
     return refused

@@ -20,6 +20,7 @@ from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.parts import parts_of
 from tuning.tracking.settings import CopyStatus, TrackingSettings, masked
+from tuning.user_code import import_environment
 
 HANDED = "TUNING_MLFLOW_COPY"  # a variable, because a command line is seen by everybody on the machine
 RESTARTS = 5  # of the child, without any run copied in between; what is left then is for `tuning mlflow sync`
@@ -147,14 +148,7 @@ class LiveCopy:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _environment(self) -> dict[str, str]:
-        """The child imports what this process imports: the same paths, in the same order."""
-        paths = [path or os.getcwd() for path in sys.path]
-        return {
-            **os.environ,
-            HANDED: self.settings.to_json(),
-            "PYTHONPATH": os.pathsep.join(paths),
-            "PYTHONSAFEPATH": "1",
-        }
+        return {**os.environ, HANDED: self.settings.to_json(), **import_environment()}
 
 
 def handed_settings() -> TrackingSettings | None:

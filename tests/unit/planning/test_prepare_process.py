@@ -1,0 +1,116 @@
+"""What a customer's rows do to `prepare` before a run, a hang or the end of its process, costs nobody else anything."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tuning.data.prepare_process import PrepareProcess
+from tuning.definition.definition import Definition, define
+from tuning.errors import CustomerError, NotLookedAtError, PlanError
+from tuning.planning.plan import make_plan
+from tuning.planning.validation import check_customers
+
+CODE = """
+import os, sys, threading
+
+def prepare(rows):
+    name = rows["name"].iloc[0]
+    if name == "exits":
+        os._exit(3)
+    if name == "crashes":
+        os.abort()
+    if name == "hangs":
+        print("it hangs with a process of its own")
+        os.fork() or threading.Event().wait()
+        threading.Event().wait()
+    if name == "raises":
+        raise ValueError("no such rows")
+    if name == "cannot be sent":
+        return rows.assign(lock=[threading.Lock() for _ in range(len(rows))])
+    breakpoint()
+    return rows.assign(double=2 * rows["x"], parent=os.getppid())
+"""
+
+
+@pytest.fixture
+def prepare(tmp_path: Path) -> str:
+    (tmp_path / "mine.py").write_text(CODE)
+    return f"{tmp_path / 'mine.py'}:prepare"
+
+
+def rows(name: str, n: int = 40) -> pd.DataFrame:
+    return pd.DataFrame({"name": name, "x": np.arange(float(n)), "y": ["no", "no", "yes", "no"] * (n // 4)})
+
+
+def of(prepare: str, *odd: str, **fields: object) -> Definition:
+    """Customers with odd names are the largest, which are looked at first."""
+    data = {name: rows(name, 80) for name in odd} | {name: rows(name) for name in ("acme", "globex")}
+    return define({"data": data, "target": "y", "drop": "name", "prepare": prepare, "trials": 2, **fields})
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("hangs", "prepare took longer than 1 s"),
+        ("exits", r"prepare has ended its process \(exit code 3\)"),
+        ("crashes", r"prepare has ended its process \(SIGABRT\)"),
+        ("cannot be sent", "it cannot be passed on to a process: TypeError: cannot pickle"),
+    ],
+)
+def test_a_customer_is_lost_and_the_next_one_is_prepared(name: str, why: str, prepare: str) -> None:
+    with PrepareProcess(prepare, seconds=1.0) as process:
+        with pytest.raises(CustomerError, match=r"^prepare failed: ValueError: no such rows$"):
+            process.frame(rows("raises"), "raises")
+        with pytest.raises(NotLookedAtError, match=why):
+            process.frame(rows(name), name)
+        prepared = process.frame(rows("acme"), "acme")
+        assert list(process.lost) == [name]
+    assert list(prepared["double"]) == list(2 * rows("acme")["x"])
+    assert set(prepared["parent"]) == {os.getpid()}
+
+
+def test_a_function_of_a_module_is_imported_as_it_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "their_rows.py").write_text("def first(rows):\n    return rows[:1]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with PrepareProcess("their_rows:first", seconds=60.0) as process:
+        assert len(process.frame(rows("acme"), "acme")) == 1
+
+
+def test_who_ends_the_process_has_no_say_and_the_others_plan_as_without_it(prepare: str) -> None:
+    plan, without = make_plan(of(prepare, "exits")), make_plan(of(prepare))
+    assert (plan.spec.task, plan.spec.positive, plan.spec.metric) == ("binary", "yes", without.spec.metric)
+    assert [study.id for study in plan.studies] == ["acme", "exits", "globex"]
+    lost = "customer 'exits' has no say in what is guessed: prepare has ended its process (exit code 3)."
+    assert [note for note in plan.notes if note != lost] == list(without.notes)
+    assert lost in plan.notes
+
+
+def test_who_hangs_has_no_say(prepare: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuning.planning.plan.LOOK_S", 1.0)
+    plan = make_plan(of(prepare, "hangs"))
+    assert plan.spec.positive == "yes"
+    assert "customer 'hangs' has no say in what is guessed: prepare took longer than 1 s." in plan.notes
+
+
+def test_where_nobody_can_be_looked_at_the_task_has_to_be_given(prepare: str) -> None:
+    data = {"one": rows("exits"), "two": rows("exits")}
+    with pytest.raises(PlanError, match=r"no usable target 'y' .*'two': prepare has ended its process .* set `task`"):
+        make_plan(of(prepare, data=data))
+    plan = make_plan(of(prepare, data=data, task="binary"))
+    assert len(plan.studies) == 2
+
+
+def test_validation_names_who_ends_the_process_and_goes_on(prepare: str) -> None:
+    plan = make_plan(of(prepare, "exits", task="binary"))
+    refused = check_customers(plan, [study.customer for study in plan.studies])
+    assert refused == {"exits": "prepare has ended its process (exit code 3)"}
+
+
+def test_nothing_is_started_without_prepare(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuning.data.prepare_process.subprocess.Popen", None)
+    assert make_plan(define({"data": {"acme": rows("acme")}, "target": "y", "drop": "name"})).spec.positive == "yes"
