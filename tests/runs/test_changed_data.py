@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -118,15 +119,51 @@ def test_data_that_is_gone_is_asked_for_before_anything_recorded_is_dropped(
     assert truth(TuneRunner.resume(run, **QUIET)) == truth(whole)
 
 
-def test_a_file_that_is_gone_is_no_other_definition(tmp_path: Path) -> None:
-    """Whoever has finished does not need it, and where it is needed the message says which one."""
+def test_a_file_that_is_gone_is_no_other_definition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever has finished does not need it; with more trials it stays as it was, and the others get theirs."""
     write_customers(tmp_path / "data", 3)
     run = str(tmp_path / "run")
     first = TuneRunner(**definition(tmp_path / "data")).run(run, **QUIET)
-    (tmp_path / "data" / "c0001.csv").unlink()
+    whole = TuneRunner(**definition(tmp_path / "data", trials=6)).run(str(tmp_path / "whole"), **QUIET)
+    away = (tmp_path / "data" / "c0001.csv").rename(tmp_path / "away")
     assert truth(TuneRunner.resume(run, slots=1, **QUIET)) == truth(first)
-    with pytest.raises(RunError, match=r"the data of 'c0001' is not there any more: .*c0001\.csv\. Bring it back"):
-        TuneRunner.resume(run, trials=6, **QUIET)
+    assert caplog.text == ""
+    monkeypatch.setattr("tuning.runs.resume.versions", lambda: "python 4.0")  # which leaves it alone, too
+    more = TuneRunner.resume(run, trials=6, **QUIET)
+    assert re.search(r"the data of 'c0001' is not there any more: .*c0001\.csv\. What is recorded of it", caplog.text)
+    assert dict(zip(*[more.leaderboard()[name] for name in ("customer", "trials")], strict=True)) == {
+        "c0000": 6,
+        "c0001": 4,
+        "c0002": 6,
+    }
+    away.rename(tmp_path / "data" / "c0001.csv")
+    assert truth(TuneRunner.resume(run, **QUIET)) == truth(whole)
+
+
+@pytest.mark.parametrize("away", [shutil.move, shutil.copytree], ids=["moved", "copied"])
+def test_a_run_that_was_moved_or_copied_reads_its_own_rows(tmp_path: Path, away: Callable[..., Any]) -> None:
+    write_customers(tmp_path / "data", 2)
+    fields = {**definition(tmp_path), "data": table_of(tmp_path / "data"), "by": "store"}
+    whole = TuneRunner(**{**fields, "trials": 6}).run(str(tmp_path / "whole"), **QUIET)
+    run = tmp_path / "run"
+    TuneRunner(**fields).run(str(run), **QUIET)
+    away(run, tmp_path / "elsewhere")
+    for rows in (run / "data").rglob("*.parquet"):
+        rows.write_bytes(b"the original's rows")
+    assert truth(TuneRunner.resume(str(tmp_path / "elsewhere"), trials=6, **QUIET)) == truth(whole)
+
+
+def test_rows_that_a_run_has_written_and_somebody_has_deleted_are_said_to_be_gone(tmp_path: Path) -> None:
+    write_customers(tmp_path / "data", 1)
+    run = tmp_path / "run"
+    frame = pd.read_csv(tmp_path / "data" / "c0000.csv")
+    first = TuneRunner(**{**definition(tmp_path), "data": frame}).run(str(run), **QUIET)
+    shutil.rmtree(run / "data")
+    assert truth(TuneRunner.resume(str(run), **QUIET)) == truth(first)
+    with pytest.raises(RunError, match=r"the data of 'chaos' is not there any more: .*\.parquet\. Bring it back"):
+        TuneRunner.resume(str(run), trials=6, **QUIET)
 
 
 def table_of(folder: Path) -> pd.DataFrame:

@@ -139,7 +139,7 @@ def resume_run(directory: RunDirectory, definition: Definition | None = None, ti
     owner = newest_claimed(directory) or last
     wait_until_dead(directory, owner, timing)
     state = look.state(directory, last, merged.trials)
-    state = with_libraries_now(directory, recorded.versions, look.studies, merged.trials, state)
+    state = with_libraries_now(directory, recorded.versions, merged.trials, state)
     if recorded.placement == PACKED:
         state = without_gaps(directory, state)
     spent = owner.seconds + last_heartbeat(directory, owner).seconds

@@ -32,11 +32,13 @@ from tuning.study.study import Study
 DEFINITION = "definition.yaml"
 DIGEST_LINE = b"# SHA-256 of the lines above: "
 HEADER = b"tuning.settings"  # the key in the Parquet file under which version 0.1 wrote it, too
+# `inside`: the files are the run's own, by their names in it; so it can be moved and copied.
 # Of `space`, `trials` and `resources` only what a customer has of its own is written; the rest is the run's.
 _COLUMNS = {
     "study": "string",
     "customer": "string",
     "files": "list",
+    "inside": "bool",
     "key": "list",
     "table": "int64",
     "place": "int64",
@@ -169,10 +171,12 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
                 continue
             customers = [study.customer for study in studies]
             own = [customer.options or _NOTHING_OWN for customer in customers]
+            inside = [names_inside(directory, customer) for customer in customers]
             columns = {
                 "study": [study.id for study in studies],
                 "customer": [customer.id for customer in customers],
-                "files": [customer.files for customer in customers],
+                "files": [names or customer.files for names, customer in zip(inside, customers, strict=True)],
+                "inside": [names is not None for names in inside],
                 "key": [customer.key for customer in customers],
                 "table": [customer.table for customer in customers],
                 "place": [customer.first_block for customer in customers],
@@ -192,6 +196,13 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
             }
             writer.write_table(pa.table(columns, schema=schema), row_group_size=len(studies))
     directory.write(term.plan, bytes(sink.getvalue()))
+
+
+def names_inside(directory: RunDirectory, customer: Customer) -> tuple[str, ...] | None:
+    """The names of a customer's files, where the run has written them for itself; None for other files, or none."""
+    names = [directory.name_of(file) for file in customer.files]
+    found = tuple(name for name in names if name is not None)
+    return found if names and len(found) == len(names) else None
 
 
 class _Texts:
@@ -265,7 +276,7 @@ def _recorded(
     directory: RunDirectory, term: Term, spec: RunSpec | None, header: Mapping[str, Any], tables: Sequence[pa.Table]
 ) -> RecordedPlan:
     spec = spec or _spec(directory, term, header)
-    study_of = _studies(spec)
+    study_of = _studies(spec, directory)
     groups = [[study_of(row) for row in table.to_pylist()] for table in tables]
     shards = header["shards"]
     return RecordedPlan(
@@ -280,7 +291,7 @@ def _recorded(
     )
 
 
-def _studies(spec: RunSpec) -> Callable[[Mapping[str, Any]], Study]:
+def _studies(spec: RunSpec, directory: RunDirectory) -> Callable[[Mapping[str, Any]], Study]:
     """A function from a row of the plan to its study; what rows have in common is parsed once."""
     algorithm_of = cache(lambda text: algorithms.parse(json.loads(text)))
     scheduler_of = cache(lambda text: schedulers.parse(json.loads(text)))
@@ -300,7 +311,7 @@ def _studies(spec: RunSpec) -> Callable[[Mapping[str, Any]], Study]:
         own = options or _NOTHING_OWN
         customer = Customer(
             id=row["customer"],
-            files=tuple(row["files"]),
+            files=tuple(directory.locate(name) if row.get("inside") else name for name in row["files"]),
             key=None if row["key"] is None else tuple(row["key"]),
             table=row["table"],
             first_block=row["place"],

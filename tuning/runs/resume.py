@@ -12,7 +12,6 @@ from typing import Any
 
 from tuning.data import fingerprints
 from tuning.data.customers import Customer, find_customers
-from tuning.data.partition import FOLDER as ROWS
 from tuning.definition.definition import Definition
 from tuning.definition.options import CustomerOptions
 from tuning.definition.plain_values import IN_MEMORY
@@ -21,7 +20,7 @@ from tuning.models.entries import same_models
 from tuning.records.ownership import Term, terms
 from tuning.records.parts import JOURNAL, STUDIES, TRIALS, accepted, intact, of_kind, studies_in, until, without
 from tuning.records.schema import QUARANTINED, StudyRecord, TrialRecord, decode, encode, keys_in, unique
-from tuning.runs.plan_file import plain
+from tuning.runs.plan_file import names_inside, plain
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.record import versions
@@ -52,6 +51,11 @@ class RecordedState:
     left: list[Study] = field(default_factory=list)
     trials: dict[str, list[TrialRecord]] = field(default_factory=dict)
     damaged: dict[str, str] = field(default_factory=dict)
+
+    def of(self, left: list[Study]) -> RecordedState:
+        """The state with these studies left, and the trials of no others."""
+        ids = {study.id for study in left}
+        return replace(self, left=left, trials={name: each for name, each in self.trials.items() if name in ids})
 
 
 def read_state(directory: RunDirectory, names: Sequence[str], studies: Sequence[Study], budget: int) -> RecordedState:
@@ -183,14 +187,12 @@ def merge(directory: RunDirectory, before: Definition, now: Definition) -> Defin
     return before.model_copy(update={**added, **{key: getattr(now, key) for key in MAY_CHANGE}})
 
 
-def with_libraries_now(
-    directory: RunDirectory, before: str, studies: Sequence[Study], budget: int, state: RecordedState
-) -> RecordedState:
+def with_libraries_now(directory: RunDirectory, before: str, budget: int, state: RecordedState) -> RecordedState:
     """The state without the trials of unfinished studies, where these came from other libraries.
 
     Replayed, they might differ from what the libraries suggest now. Which libraries a trial had is in its record: an
     owner in between may have had others, and may have left the study alone. before: as `RecordedPlan.versions`, of
-    trials that have not ended. studies, budget: as for `read_state`.
+    trials that have not ended. budget: as for `read_state`.
     """
     now = versions().split("; ")
 
@@ -214,7 +216,8 @@ def with_libraries_now(
         ", ".join(library for library in now if any(library in new[name] for name in anew)),
         some_names(anew),
     )
-    return read_state(directory, without(directory, state.parts, anew), studies, budget)
+    again = read_state(directory, without(directory, state.parts, anew), state.left, budget)
+    return replace(again.of(state.left), ended=state.ended)
 
 
 def without_gaps(directory: RunDirectory, state: RecordedState) -> RecordedState:
@@ -257,16 +260,25 @@ class DataNow:
         return [f"the data of {names} has changed since it was searched, so it is searched anew, from the first trial."]
 
     def state(self, directory: RunDirectory, last: Term, budget: int) -> RecordedState:
-        """What is recorded of the data as it is now; `RunError` when files that are needed are gone."""
+        """What is recorded of the data as it is now.
+
+        Customers whose files are gone stay as they are, a warning names them; `RunError` when nobody else is left.
+        """
         anew = {customer.id for customer in self.changed}
         ids = [study.id for study in self.studies if study.customer.id in anew]
         state = read_state(directory, without(directory, accepted(directory, last), ids), self.studies, budget)
         needed = {study.customer.id for study in state.left}
-        if lost := [customer for customer in self.gone if customer.id in needed]:
-            raise RunError(
-                f"the data of {some_names([customer.id for customer in lost])} is not there any more: "
-                f"{mask(lost[0].files[0])}. Bring it back, then: {resume_advice(directory.shown)}"
-            )
+        lost = [customer for customer in self.gone if customer.id in needed]
+        if lost:
+            names = {customer.id for customer in lost}
+            stay = [study for study in state.left if study.customer.id in names]
+            text = f"the data of {some_names([customer.id for customer in lost])} is not there any more: "
+            advice = f"Bring it back, then: {resume_advice(directory.shown)}"
+            if len(stay) == len(state.left) and not self.added:
+                raise RunError(f"{text}{mask(lost[0].files[0])}. {advice}")
+            logger.warning("%s%s. What is recorded of it stays as it is. %s", text, mask(lost[0].files[0]), advice)
+            going_on = [study for study in state.left if study.customer.id not in names]
+            state = replace(state.of(going_on), ended=[*state.ended, *stay])
         for note in self.notes:
             logger.warning("%s", note)
         return state
@@ -279,8 +291,8 @@ def look_at_data(
     before = {study.customer.id: study.customer for study in studies}
     named = definition is not None and (definition.data is not None or definition.manifest is not None)
     if definition is None or not named or IN_MEMORY in _values(definition.data):
-        own = f"{directory.locate(ROWS)}/"  # what the run has written for itself stays as it is
-        found = [each for each in before.values() if not all(file.startswith(own) for file in each.files)]
+        # What the run has written for itself stays as it is.
+        found = [each for each in before.values() if each.files and names_inside(directory, each) is None]
     else:
         found = find_customers(definition)
         ids = {customer.id for customer in found}
@@ -291,6 +303,8 @@ def look_at_data(
     known = [customer for customer in found if customer.id in before]
     other = {customer.id: customer for customer in fingerprints.changed(merged, before, known)}
     gone = {name for name, each in other.items() if each.files and each.stamp == fingerprints.GONE}
+    own = [each for name, each in before.items() if name not in other and names_inside(directory, each) is not None]
+    lost = [each for each in fingerprints.stamped(own) if each.stamp == fingerprints.GONE]
     in_place = [
         replace(customer, stamp=before[customer.id].stamp, digest=before[customer.id].digest)
         for customer in known
@@ -300,7 +314,7 @@ def look_at_data(
         studies=with_customers(studies, in_place),
         added=fingerprints.digested(merged, added),
         changed=[customer for name, customer in other.items() if name not in gone],
-        gone=[customer for name, customer in other.items() if name in gone],
+        gone=[*(customer for name, customer in other.items() if name in gone), *lost],
     )
 
 

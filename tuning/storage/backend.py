@@ -51,6 +51,10 @@ class Backend(ABC):
         """The full path or URI of a file below the folder, for programs: secrets in the URI are kept."""
 
     @abstractmethod
+    def name_of(self, location: str) -> str | None:
+        """The name that `locate` made a full path of; None for a place that is not below the folder."""
+
+    @abstractmethod
     def create(self) -> None:
         """Make the folder, for its owner only."""
 

@@ -19,6 +19,10 @@ class LocalDisk(Backend):
     def locate(self, name: str) -> str:
         return f"{self.root}/{name}"
 
+    def name_of(self, location: str) -> str | None:
+        before = f"{self.root}/"
+        return location.removeprefix(before) if location.startswith(before) else None
+
     def create(self) -> None:
         _make_folder(self.root)
         if not os.listdir(self.root):

@@ -21,6 +21,12 @@ class ObjectStorage(Backend):
         uri, mark, query = self.uri.partition("?")
         return f"{uri.rstrip('/')}/{name}{mark}{query}"
 
+    def name_of(self, location: str) -> str | None:
+        uri, mark, query = self.uri.partition("?")
+        before, after = f"{uri.rstrip('/')}/", f"{mark}{query}"
+        inside = location.startswith(before) and location.endswith(after)
+        return location.removeprefix(before).removesuffix(after) if inside else None
+
     def create(self) -> None:
         self.filesystem.create_dir(self.root, recursive=True)
 

@@ -66,6 +66,10 @@ class RunDirectory:
         self.path(name)
         return self.storage.locate(name)
 
+    def name_of(self, location: str) -> str | None:
+        """The name of the file that `locate` made this of; None for a file that is not in the run directory."""
+        return self.storage.name_of(location)
+
     @property
     def shown(self) -> str:
         """The run directory as a user would type it, secrets masked."""
