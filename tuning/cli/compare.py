@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuning.cli.options import check_target, definition_options, read
+from tuning.cli.program import Command
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison
@@ -24,7 +25,7 @@ def _optional_definition(command: Any) -> Any:
     return command
 
 
-@click.command()
+@click.command(cls=Command)
 @_optional_definition
 @click.option("--algorithms", metavar="LIST", help="Such as random,optuna,hyperopt,optuna+asha (with a scheduler).")
 @click.option("--seeds", type=click.IntRange(min=1), help="Repetitions of each search (default: 10).")
@@ -165,7 +166,7 @@ def _from_table(
     return compare_on_table(table, algorithms, seeds or 10, trials, seconds, workers=workers, source=path, **analysis)
 
 
-@click.command()
+@click.command(cls=Command)
 @definition_options
 @click.option("--levels", type=click.IntRange(min=1), default=5, show_default=True, help="Values per number.")
 @click.option("--limit", type=click.IntRange(min=1), default=10_000, show_default=True, help="Configurations at most.")

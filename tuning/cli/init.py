@@ -6,11 +6,12 @@ import os
 
 import click
 
+from tuning.cli.program import Command
 from tuning.cli.starter import starter
 from tuning.errors import DefinitionError
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("data", metavar="DATA")
 @click.option("--target", metavar="COLUMN", help="The column to predict.")
 @click.option("--by", multiple=True, metavar="COLUMN", help="Key column(s) of one table: each value is a customer.")

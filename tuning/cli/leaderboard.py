@@ -6,12 +6,13 @@ import click
 
 from tuning.cli.options import output_option
 from tuning.cli.output import show_leaderboard
+from tuning.cli.program import Command
 from tuning.errors import PlanError
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("run_dir", metavar="RUN")
 @click.option(
     "--sort",

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from tuning.cli.program import Command
+
 if TYPE_CHECKING:
     from tuning.tracking.copy.sync import SyncReport
     from tuning.tracking.settings import CopyStatus
@@ -28,7 +30,7 @@ def mlflow() -> None:
     """The copy of a run's records in MLflow."""
 
 
-@mlflow.command("sync")
+@mlflow.command("sync", cls=Command)
 @click.argument("run_dir", metavar="RUN")
 @click.option("--tracking-uri", metavar="URI", help="Another store than the definition's.")
 @click.option("--experiment", metavar="NAME", help="Another experiment than the definition's.")

@@ -8,10 +8,11 @@ from typing import Unpack
 import click
 
 from tuning.cli.options import Overrides, definition_options, read
+from tuning.cli.program import Command
 from tuning.planning.plan import make_plan
 
 
-@click.command()
+@click.command(cls=Command)
 @definition_options
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def plan(definition: str, output: str, **options: Unpack[Overrides]) -> None:

@@ -8,14 +8,15 @@ import click
 import pandas as pd
 
 from tuning.cli import exit_codes
-from tuning.data.frames import check_writable, write_frame
+from tuning.cli.program import Command
+from tuning.data.frames import check_writable, is_same_file, write_frame
 from tuning.errors import DataError
 from tuning.runs.prediction import PREDICTION, predict_file
 from tuning.runs.results import RunResult
 from tuning.storage.names import mask
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("run_dir", metavar="RUN")
 @click.option("--customer", metavar="ID", help="Use this customer's model (default: each row's own customer, by key).")
 @click.option("--data", required=True, metavar="FILE", help="CSV or Parquet with the columns of the training data.")
@@ -32,6 +33,8 @@ def predict(run_dir: str, customer: str | None, data: str, output: str | None, a
             check_writable(output)
         except DataError as error:
             raise DataError(f"--output: {error}") from None
+        if is_same_file(output, data):
+            raise DataError(f"--output: {mask(output)!r} is the file of --data; name another one.")
     answer = predict_file(RunResult(run_dir), data, customer, allow_pickle=allow_pickle)
     _write(answer.rows, output)
     if answer.column != PREDICTION:

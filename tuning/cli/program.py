@@ -42,6 +42,18 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
+class Command(click.Command):
+    """A command that refuses an option given twice, of which click would take the last without a word."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for option in given:
+            takes_one = isinstance(option, click.Option) and not (option.multiple or option.is_flag or option.count)
+            if takes_one and given.count(option) > 1 and not ctx.resilient_parsing:
+                ctx.fail(f"{option.opts[0]} is given {given.count(option)} times. It takes one value; give it once.")
+        return super().parse_args(ctx, args)
+
+
 class LazyGroup(click.Group):
     """Imports a command's file only when that command is used."""
 

@@ -8,10 +8,11 @@ import click
 
 from tuning.cli.options import changes_option, output_option, read_changes
 from tuning.cli.output import show_finished
+from tuning.cli.program import Command
 from tuning.driver.runner import TuneRunner
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("run_dir", metavar="RUN")
 @changes_option("Change what a resume may change, such as trials=80 or limits.run_seconds=3600.")
 @click.option("--in-process", is_flag=True, help="Without Ray, in this process, for debugging.")

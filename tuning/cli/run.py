@@ -9,11 +9,12 @@ import click
 
 from tuning.cli.options import Overrides, definition_options, output_option, read
 from tuning.cli.output import explain, show_finished
+from tuning.cli.program import Command
 from tuning.driver.runner import TuneRunner
 from tuning.errors import DefinitionError
 
 
-@click.command()
+@click.command(cls=Command)
 @definition_options
 @click.option("--run-dir", metavar="DIR", help="The run's folder (default: <storage>/<name>-<time>).")
 @click.option("--resume", "again", is_flag=True, help="Resume when the folder already holds this run.")

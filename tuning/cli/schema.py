@@ -6,8 +6,10 @@ import json
 
 import click
 
+from tuning.cli.program import Command
 
-@click.command()
+
+@click.command(cls=Command)
 @click.option("--space", is_flag=True, help="The schema of a search space in a file of its own.")
 def schema(space: bool) -> None:
     """Print the JSON Schema (draft 2020-12) of a definition file.

@@ -10,11 +10,12 @@ import click
 
 from tuning.cli import exit_codes
 from tuning.cli.options import Overrides, definition_options, read
+from tuning.cli.program import Command
 from tuning.planning.plan import make_plan
 from tuning.planning.validation import check_customers
 
 
-@click.command()
+@click.command(cls=Command)
 @definition_options
 @click.option("--first", type=click.IntRange(min=0), default=100, show_default=True, help="How many customers to read.")
 @click.option("--all", "everybody", is_flag=True, help="Read the rows of every customer.")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,7 +12,7 @@ import pyarrow.parquet as pq
 from tuning.data.reading import SUFFIXES, check_names, compression, is_parquet, located, without_query
 from tuning.errors import CustomerError, DataError
 from tuning.preprocessing.columns import text_names
-from tuning.storage.names import mask
+from tuning.storage.names import is_uri, mask
 
 SAFE = "biumM"  # kinds of numpy's types that Arrow always has
 
@@ -31,6 +34,15 @@ def check_writable(path: str) -> None:
     """`DataError` unless the suffix says what kind of file it is to be."""
     if not without_query(path).lower().endswith(SUFFIXES):
         raise DataError(f"{mask(path)!r} is neither CSV nor Parquet; end it in .csv, .csv.gz or .parquet.")
+
+
+def is_same_file(one: str, other: str) -> bool:
+    """Whether two paths or URIs lead to the same file, through links too."""
+    if is_uri(one) or is_uri(other):
+        return located(one) == located(other)
+    with contextlib.suppress(OSError):
+        return os.path.samefile(os.path.expanduser(one), os.path.expanduser(other))
+    return False
 
 
 def write_frame(frame: pd.DataFrame, path: str) -> None:
