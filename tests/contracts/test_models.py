@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from model_cases import CASES, PLAIN, STEPPED, data_of, make_data, make_frame
+from sklearn.metrics import get_scorer
 
 from tuning.evaluation.metrics import DEFAULT_METRIC, Metric
 from tuning.evaluation.study_data import StudyData, full_steps, prepare_data, train
@@ -103,6 +104,26 @@ def test_probabilities_are_probabilities(name: str, task: str) -> None:
         assert np.allclose(answer.proba.sum(axis=1), 1)
         assert (answer.proba >= 0).all()
         assert np.isfinite(Metric(DEFAULT_METRIC[task], data.task).score(unseen.y, answer))
+
+
+# The models of the others are no estimators of scikit-learn.
+SCORED = [(name, task, {}) for name, task in CASES if task != REGRESSION and name not in ("lightgbm", "xgboost")]
+SCORED += [("sgd", task, {"loss": "modified_huber"}) for task in (BINARY, MULTICLASS)]
+
+
+@pytest.mark.parametrize(("name", "task", "config"), SCORED)
+def test_a_score_is_that_of_scikit_learns_scorer(name: str, task: str, config: dict[str, Any]) -> None:
+    """Also where its scorer prefers decision values to probabilities, which order rows otherwise."""
+    data, family = data_of(task), families()[name]
+    rows, unseen = data.folds(family)[0]
+    model = family.fit(config, rows, data.task, 5, 2)
+    answers = [family.predict(model, unseen, data.task)]
+    if isinstance(family, SteppedFamily) and not config:
+        answers += [step for step, _ in itertools.islice(family.grow({}, rows, unseen, data.task, 5), 1, 2)]
+    for scorer in ("average_precision", "roc_auc" if task == BINARY else "top_k_accuracy"):
+        expected = get_scorer(scorer)(model, unseen.X, unseen.y)
+        for answer in answers:
+            assert Metric(scorer, data.task).score(unseen.y, answer) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("name", "task"), CASES)

@@ -123,12 +123,12 @@ class Family(ABC):
         """What a fitted model says about rows; `rows.y` is not looked at."""
         if not task.classification:
             return Prediction(values=model.predict(rows.X))
-        if hasattr(model, "predict_proba"):
-            proba = full_proba(model.predict_proba(rows.X), model.classes_, task)
-            return Prediction(values=proba.argmax(axis=1), proba=proba)
         decision = None
         if hasattr(model, "decision_function") and len(model.classes_) == len(task.classes):
-            decision = model.decision_function(rows.X)
+            decision = full_decision(model.decision_function(rows.X), task)
+        if hasattr(model, "predict_proba"):
+            proba = full_proba(model.predict_proba(rows.X), model.classes_, task)
+            return Prediction(values=proba.argmax(axis=1), proba=proba, decision=decision)
         return Prediction(values=model.predict(rows.X), decision=decision)
 
     def save(self, model: Model) -> tuple[str, bytes]:
@@ -218,6 +218,14 @@ class SteppedFamily(Family):
         prediction = Family.predict(self, model, valid, task)
         for step in range((state or 0) + 1, self.steps(config) + 1):
             yield prediction, partial(int, step)
+
+
+def full_decision(decision: np.ndarray, task: Task) -> np.ndarray | None:
+    """Decision values of all classes: (n,) of two, (n, classes) of more; None where they are of something else."""
+    values = decision.reshape(len(decision), -1)
+    if values.shape[1] == 1 and len(task.classes) == 2:
+        return values[:, 0]
+    return values if values.shape[1] == len(task.classes) > 2 else None
 
 
 def full_proba(proba: np.ndarray, seen: np.ndarray, task: Task) -> np.ndarray:

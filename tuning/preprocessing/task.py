@@ -44,7 +44,8 @@ class Prediction:
 
     values: (n,) predicted numbers, or class codes.
     proba: (n, classes) probabilities, or None where the model has none.
-    decision: (n,) or (n, classes) decision values, or None.
+    decision: (n,) or (n, classes) decision values, or None. Metrics that take either one take these, as
+        scikit-learn's scorers do: probabilities are rounded, and compare classes within a row.
     """
 
     values: np.ndarray

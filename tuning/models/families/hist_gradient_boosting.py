@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tuning.models.base import Configuration, Grown, Matrix, Model, SteppedFamily, full_proba
+from tuning.models.base import Configuration, Grown, Matrix, Model, SteppedFamily, full_decision, full_proba
 from tuning.models.estimators import constant, lean, one_thread, single_class, sklearn_seed
 from tuning.preprocessing.task import Prediction, Task
 
@@ -180,7 +180,8 @@ def _prediction(model: BaseHistGradientBoosting, raw: np.ndarray, task: Task) ->
     if not task.classification:
         return Prediction(values=model._loss.link.inverse(raw.ravel()))
     proba = full_proba(model._loss.predict_proba(raw), model.classes_, task)
-    return Prediction(values=proba.argmax(axis=1), proba=proba)
+    decision = full_decision(raw, task) if len(model.classes_) == len(task.classes) else None
+    return Prediction(values=proba.argmax(axis=1), proba=proba, decision=decision)
 
 
 FAMILY = HistGradientBoostingFamily()
