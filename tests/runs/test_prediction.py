@@ -115,6 +115,12 @@ def in_place(frame):
 def centred(frame):
     return frame.assign(y=frame["raw"], above=frame["x"] - frame["x"].mean(), before=frame["x"].shift(1))[::-1]
 
+def renumbered(frame):
+    return centred(frame).reset_index(drop=True)
+
+def filtered(frame):
+    return centred(frame)[["y", "x", "shop", "above", "raw"]].query("x > -1").sort_values("shop", ignore_index=True)
+
 def named(frame):
     return frame.assign(y=frame["raw"], **{"x": frame["x"]}).set_axis(["0", *range(1, len(frame.columns) + 1)], axis=1)
 """
@@ -162,7 +168,17 @@ def test_prepare_may_change_what_it_gets(tmp_path: Path) -> None:
     assert model.example["x"].tolist() == pytest.approx(make_frame()["x"][:5].tolist())
 
 
-@pytest.mark.parametrize(("function", "made"), [("centred", "'above', 'before'"), ("in_place", ""), ("merged", "")])
+@pytest.mark.parametrize(
+    ("function", "made"),
+    [
+        ("centred", "'above', 'before'"),
+        ("renumbered", "'above', 'before'"),
+        ("filtered", "'above'"),
+        ("in_place", ""),
+        ("merged", ""),
+        ("forgetful", ""),
+    ],
+)
 def test_features_that_prepare_makes_of_several_rows_are_told(function: str, made: str, tmp_path: Path) -> None:
     """Their scores know the hold-out rows, and a row alone gets another prediction."""
     notes = prepared(tmp_path, function).leaderboard()["notes"][0]

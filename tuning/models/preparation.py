@@ -15,6 +15,7 @@ from tuning.preprocessing.task import is_comparable
 from tuning.user_code import apply_prepare, loaded_function
 
 Function: TypeAlias = Callable[..., object]
+Pair: TypeAlias = tuple[pd.DataFrame, pd.DataFrame]
 TRIED_ROWS = 5
 TEXT_TYPES = ("str", "string", "object", "category")
 
@@ -134,6 +135,7 @@ def made_of_several_rows(
 ) -> list[str]:
     """The features that `prepare` makes otherwise of a few rows alone; none where the few rows cannot be found again.
 
+    They are found by their index, or, where `prepare` has numbered rows anew, by the columns that it does not change.
     prepare: raises a `CustomerError` where it fails, as `apply_prepare` does. rows: as they were given to it.
     prepared: what it made of all of them.
     """
@@ -144,14 +146,55 @@ def made_of_several_rows(
         alone = prepare(some)
     except CustomerError:
         return []
-    found = alone.index.isin(some.index) & alone.index.isin(prepared.index)
-    if not (alone.index.is_unique and prepared.index.is_unique and found.all()):
+    pair = _by_index(some, prepared, alone) or _by_values(rows, some, prepared, alone)
+    if pair is None:
         return []
+    alone, whole = pair
+    return [name for name in features if name not in alone or not _same(alone[name], whole[name])]
+
+
+def _by_index(some: pd.DataFrame, prepared: pd.DataFrame, alone: pd.DataFrame) -> Pair | None:
+    """The rows that `prepare` made of a few alone, and the same ones of what it made of all; None where it has numbered
+    them anew.
+    """
+    found = alone.index.isin(some.index) & alone.index.isin(prepared.index)
+    if not (len(alone) and alone.index.is_unique and prepared.index.is_unique and found.all()):
+        return None
     given, whole = some.reindex(alone.index), prepared.loc[alone.index]
     kept = [name for name in given if name in alone and _same(alone[name], given[name])]
     if not all(name in whole and _same(whole[name], given[name]) for name in kept):
-        return []  # other rows have their index now
-    return [name for name in features if name not in alone or not _same(alone[name], whole[name])]
+        return None  # other rows have their index now
+    return alone, whole
+
+
+def _by_values(rows: pd.DataFrame, some: pd.DataFrame, prepared: pd.DataFrame, alone: pd.DataFrame) -> Pair | None:
+    """As `_by_index`, by the columns that `prepare` does not change, where these tell a row from all others."""
+    told = [
+        name
+        for name in rows
+        if name in alone
+        and name in prepared
+        and is_comparable(rows[name])
+        and np.isin(_hashes(alone[[name]]), _hashes(some[[name]])).all()
+        and np.isin(_hashes(prepared[[name]]), _hashes(rows[[name]])).all()
+    ]
+    if not told:
+        return None
+    here, there, before = (pd.Index(_hashes(frame[told])) for frame in (alone, prepared, rows))
+    once = here.isin(there[~there.duplicated(keep=False)]) & here.isin(before[~before.duplicated(keep=False)])
+    once &= ~here.duplicated(keep=False)
+    return (alone[once], prepared.iloc[there.get_indexer_for(here[once])]) if once.any() else None
+
+
+def _hashes(frame: pd.DataFrame) -> np.ndarray:
+    """A number for each row, the same where its values are, whatever their types."""
+    columns = {
+        name: values.to_numpy(dtype=np.float64, na_value=np.nan)
+        if pd.api.types.is_numeric_dtype(values)
+        else values.astype(str).to_numpy(dtype=object)
+        for name, values in frame.items()
+    }
+    return pd.util.hash_pandas_object(pd.DataFrame(columns), index=False).to_numpy()
 
 
 def _same(some: pd.Series, others: pd.Series) -> bool:
