@@ -15,7 +15,10 @@ class Timing:
         look_s: between two looks at the lease of another owner.
         parts_s: between two parts of records, or of a spread study's journal. Many slots make it longer.
         checkpoint_s: between two checkpoints of a spread trial.
+        storage_pause_s: before the second attempt at what the storage refuses; each further one is four times as long.
+        cold_start_s: more than `limits` for the first study of a process that could not load its libraries beforehand.
         attempt_pause_s: before the Tuner that follows one without progress, so that storage and nodes can come back.
+        mlflow_look_s: between two looks for records to copy; small batches cost several times as much per run.
         mlflow_closing_s: for which the end of a run waits for its copy in MLflow.
         mlflow_interrupted_s: the same, when somebody has stopped the run.
         mlflow_patience_s: for which a failing store may fail once the run has ended; `tuning mlflow sync` has more.
@@ -26,7 +29,10 @@ class Timing:
     look_s: float = 0.5
     parts_s: float = 1.0
     checkpoint_s: float = 5.0
+    storage_pause_s: float = 0.1
+    cold_start_s: float = 10.0
     attempt_pause_s: float = 2.0
+    mlflow_look_s: float = 2.0
     mlflow_closing_s: float = 60.0
     mlflow_interrupted_s: float = 5.0
     mlflow_patience_s: float = 10.0

@@ -38,7 +38,7 @@ from tuning.timing import Timing
 
 QUIET = {"progress": False, "in_process": True}
 MOMENTS = ("before", "during", "after")
-TIMING = Timing(heartbeat_s=1e6, parts_s=0.0)  # no beats in between, each trial a part
+TIMING = Timing(heartbeat_s=1e6, parts_s=0.0, storage_pause_s=0.0)  # no beats in between, each trial a part
 MIDDLE = 12  # the step after which two trials are recorded
 STEPS, RESUME = 24, 18  # durable steps of the scenario, and of a resume of what is left after the middle
 
@@ -81,9 +81,8 @@ WRITERS = {
 
 @pytest.fixture(autouse=True)
 def _steps_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same steps in the same order each time: one thread that writes, and no pauses."""
+    """The same steps in the same order each time: one thread that writes."""
     monkeypatch.setattr("tuning.storage.background.THREADS", 1)
-    monkeypatch.setattr("tuning.storage.retrying.FIRST_PAUSE_S", 0.0)
 
 
 @pytest.fixture(scope="module")

@@ -188,7 +188,7 @@ TABLE = [
     ),
     Protection(
         "what the storage refuses is tried again",
-        setting(tuning__storage__retrying__with_retries=lambda action: action()),
+        setting(tuning__storage__retrying__with_retries=lambda action, pause: action()),
         "services/test_storage.py::test_a_fault_that_passes_is_ridden_out[503]",
     ),
     Protection(

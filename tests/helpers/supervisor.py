@@ -30,7 +30,6 @@ MOST_STARTS = 2000
 
 
 def main() -> None:
-    from tuning.execution import limits
     from tuning.execution.context import WorkerContext
     from tuning.execution.warm_up import warm_up
     from tuning.records.ownership import newest_term
@@ -61,7 +60,6 @@ def main() -> None:
             context.data(studies[0].customer)
             warm_up(context, studies[0])
             break
-    limits.COLD_START_S = 0.0  # children are warm
     ends: list[int] = []
     for shard in range(plan.shards):
         while len(ends) < MOST_STARTS:
@@ -91,12 +89,13 @@ def work(uri: str, shard: int, interval: int) -> None:
     from tuning.execution.packed import Nodes, WornOutError, work_shard
     from tuning.records.ownership import newest_term
     from tuning.storage.run_directory import RunDirectory
+    from tuning.timing import Timing
 
-    directory = RunDirectory(uri)
+    directory, timing = RunDirectory(uri), Timing(parts_s=interval, cold_start_s=0.0)  # it is warm
     term = newest_term(directory)
     assert term is not None
     try:
-        work_shard(directory, term, shard, lambda _: None, interval=interval, nodes=Nodes())
+        work_shard(directory, term, shard, lambda _: None, timing=timing, nodes=Nodes())
     except WornOutError:
         os._exit(75)
     os._exit(0)

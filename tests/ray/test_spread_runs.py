@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from chaos import hazard, hazards, write_hazards
 from spread_workers import SPACE
 
@@ -73,13 +72,11 @@ def test_a_customer_whose_trial_ends_its_workers_is_quarantined_and_the_others_g
     assert again.leaderboard()["status"].tolist() == board["status"].tolist()
 
 
-def test_a_trial_that_hangs_is_killed_and_its_study_goes_on(
-    ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tuning.execution.spread.spread_study.COLD_START_S", 4.0)
+def test_a_trial_that_hangs_is_killed_and_its_study_goes_on(ray_cluster: None, tmp_path: Path) -> None:
     write_hazards(tmp_path / "data", 1, {0: "loop_in_c"})  # it holds the interpreter: nothing in the worker can help
     fields: dict[str, Any] = {"objective": hazard, "algorithm": "random", "placement": "spread", "trials": 4}
     runner = hazards(tmp_path / "data", limits={"trial_seconds": 1.0}, **fields)
+    runner.timing = Timing(cold_start_s=4.0)
     result = runner.run(str(tmp_path / "run"), progress=False)
     board = result.leaderboard().set_index("customer")
     assert board.loc["c0000", "status"] == "ok"

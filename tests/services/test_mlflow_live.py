@@ -29,6 +29,7 @@ from mlflow_records import (
 from tuning.errors import DefinitionError, PlanError
 from tuning.records.lease import Lease
 from tuning.storage.run_directory import RunDirectory
+from tuning.timing import Timing
 from tuning.tracking.copy.sync import follow, sync
 from tuning.tracking.settings import CopyStatus, settings_for
 
@@ -72,11 +73,11 @@ def test_what_is_recorded_is_copied_while_the_run_goes_on(
     read: list[str] = []
     plain_read = RunDirectory.read
     monkeypatch.setattr(RunDirectory, "read", lambda self, name: (read.append(name), plain_read(self, name))[1])
-    monkeypatch.setattr("tuning.tracking.copy.loop.LOOK_EVERY_S", 0.05)
     seen: list[CopyStatus] = []
     reports = []
     settings = settings_for(directory, mlflow_database, "churn", RUN)
-    thread = threading.Thread(target=lambda: reports.append(follow(settings, TERM, progress=seen.append)))
+    often = Timing(mlflow_look_s=0.05)
+    thread = threading.Thread(target=lambda: reports.append(follow(settings, TERM, progress=seen.append, timing=often)))
     thread.start()
     first = write_part(directory, "trials-a", trial("acme", 0))
     until(lambda: bool(seen) and seen[-1].trials == 1)
@@ -91,14 +92,14 @@ def test_what_is_recorded_is_copied_while_the_run_goes_on(
 
 
 def test_the_end_of_a_run_is_not_waited_for_twice(
-    directory: RunDirectory, mlflow_database: str, running: Lease, monkeypatch: pytest.MonkeyPatch
+    directory: RunDirectory, mlflow_database: str, running: Lease
 ) -> None:
     """The owner says that the run has ended: what is left is copied at once, not at the next look."""
-    monkeypatch.setattr("tuning.tracking.copy.loop.LOOK_EVERY_S", 3600.0)
     ending = threading.Event()
     seen: list[CopyStatus] = []
     settings = settings_for(directory, mlflow_database, "churn", RUN)
-    thread = threading.Thread(target=lambda: follow(settings, TERM, ending=ending, progress=seen.append))
+    rarely = Timing(mlflow_look_s=3600.0)
+    thread = threading.Thread(target=lambda: follow(settings, TERM, ending=ending, progress=seen.append, timing=rarely))
     write_part(directory, "trials-a", trial("acme", 0))
     thread.start()
     until(lambda: bool(seen) and seen[-1].trials == 1)

@@ -6,7 +6,6 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,9 @@ from tuning.errors import RunOwnedError, StorageError
 from tuning.records.ownership import claim, newest_claimed
 from tuning.storage import retrying
 from tuning.storage.run_directory import RunDirectory
+from tuning.timing import Timing
+
+AT_ONCE = Timing(storage_pause_s=0.0)  # no pauses between attempts
 
 
 @pytest.fixture(params=["local", "s3"])
@@ -28,13 +30,6 @@ def directory(request: pytest.FixtureRequest, tmp_path: Path) -> RunDirectory:
         made = RunDirectory(request.getfixturevalue("bucket").uri("runs/weekly"))
     made.create()
     return made
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No pauses between attempts."""
-    monkeypatch.setattr(retrying, "FIRST_PAUSE_S", 0.0)
-    return
 
 
 def test_what_is_written_is_read_listed_and_removed(directory: RunDirectory) -> None:
@@ -116,8 +111,8 @@ def test_markers_of_folders_are_no_files(bucket: Bucket) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 503, 0])
-def test_a_fault_that_passes_is_ridden_out(bucket: Bucket, quick: None, status: int) -> None:
-    directory = impatient(RunDirectory(bucket.uri("run")))
+def test_a_fault_that_passes_is_ridden_out(bucket: Bucket, status: int) -> None:
+    directory = impatient(RunDirectory(bucket.uri("run"), AT_ONCE))
     for action in (lambda: directory.write("a", b"1"), lambda: directory.claim("b", b"2"), lambda: directory.read("a")):
         with bucket.server.failing(lambda _: True, status, most=2) as failed:
             action()
@@ -125,8 +120,8 @@ def test_a_fault_that_passes_is_ridden_out(bucket: Bucket, quick: None, status: 
     assert (directory.read("a"), directory.read("b")) == (b"1", b"2")
 
 
-def test_one_that_lasts_ends_after_a_few_attempts_and_says_so(bucket: Bucket, quick: None) -> None:
-    directory = impatient(RunDirectory(bucket.uri("run")))
+def test_one_that_lasts_ends_after_a_few_attempts_and_says_so(bucket: Bucket) -> None:
+    directory = impatient(RunDirectory(bucket.uri("run"), AT_ONCE))
     for action in (lambda: directory.write("a", b"1"), lambda: directory.claim("b", b"2")):
         with (
             bucket.server.failing(lambda _: True, 503) as failed,
@@ -157,8 +152,8 @@ def test_what_will_not_pass_is_not_tried_again(bucket: Bucket, status: int, said
         assert SECRET not in str(refusal.value)
 
 
-def test_a_claim_whose_answer_was_lost_is_ours(bucket: Bucket, quick: None) -> None:
-    directory = RunDirectory(bucket.uri("run"))
+def test_a_claim_whose_answer_was_lost_is_ours(bucket: Bucket) -> None:
+    directory = RunDirectory(bucket.uri("run"), AT_ONCE)
     with bucket.server.failing(lambda _: True, 500, most=1, done=True) as failed:
         directory.claim("terms/0001.json", b"me")
     assert len(failed) == 1
@@ -184,9 +179,9 @@ def test_a_bucket_that_vanishes_is_an_error_and_not_an_empty_run(s3_server: S3Se
 
 
 def test_a_sector_that_cannot_be_read_is_damage_a_disk_that_refuses_is_not(
-    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    directory = RunDirectory(str(tmp_path))
+    directory = RunDirectory(str(tmp_path), AT_ONCE)
     directory.write("records/e/trials-1", b"x")
 
     class Broken:

@@ -18,8 +18,8 @@ from tuning.errors import RunError, RunOwnedError, StorageError
 from tuning.records.ownership import claim, claim_file, newest_term
 from tuning.records.parts import TRIALS, of_kind
 from tuning.runs.begin import begin
-from tuning.storage import retrying
 from tuning.storage.run_directory import RunDirectory
+from tuning.timing import Timing
 
 QUIET = {"progress": False, "in_process": True}
 
@@ -111,12 +111,9 @@ def test_a_damaged_part_costs_its_trials_only(customers: Path, undisturbed: dict
 
 
 @pytest.mark.parametrize("prefix", ["terms", "plan", "records", "leases"])
-def test_a_storage_that_refuses_is_no_damage_and_no_success(
-    finished: str, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, prefix: str
-) -> None:
+def test_a_storage_that_refuses_is_no_damage_and_no_success(finished: str, s3_server: S3Server, prefix: str) -> None:
     """What cannot be read now is not given up: it may hold records, which must not run again."""
-    monkeypatch.setattr(retrying, "FIRST_PAUSE_S", 0.0)
-    directory = impatient(RunDirectory(finished))
+    directory = impatient(RunDirectory(finished, Timing(storage_pause_s=0.0)))
     claimed = claim_file(2)
     for status in (503, 403):
         with s3_server.failing(lambda call: call.method == "GET" and f"finished/{prefix}/" in call.path, status) as hit:

@@ -107,7 +107,7 @@ class TuneRunner:
 
         def start() -> OwnedRun:
             if resume and run_dir is not None:
-                return resume_run(RunDirectory(run_dir), self.definition, self.timing)
+                return resume_run(RunDirectory(run_dir, self.timing), self.definition, self.timing)
             return begin(self.definition, run_dir, self.timing)
 
         return _run(start, run_dir, progress, in_process)
@@ -288,7 +288,7 @@ class RunSession:
         with contextlib.suppress(_EnoughError):
             for shard in range(len(self.plan.shards)):
                 where = (self.directory, self.owned.term, shard)
-                work_shard(*where, report, spec=in_memory(self.plan.spec), interval=self.timing.parts_s)
+                work_shard(*where, report, spec=in_memory(self.plan.spec), timing=self.timing)
 
     def _fit_until_done(self, halt: StopConditions, bar: Progress) -> None:
         """Tuners until nothing is left; one that raises is followed by another one while there is progress."""

@@ -52,8 +52,8 @@ def build_tuner(owned: OwnedRun, attempt: int, callbacks: Sequence[Any] = (), st
     tune_settings(slots)
     name = f"packed_{slug(owned.run).replace('-', '_')}"
     term = replace(owned.term, accepts=())  # the long list of accepted parts stays here
-    interval = max(owned.timing.parts_s, slots / 8)
-    trainable = packed_trainable(owned.directory.uri, term, name, in_memory(owned.plan.spec), interval)
+    timing = replace(owned.timing, parts_s=max(owned.timing.parts_s, slots / 8))
+    trainable = packed_trainable(owned.directory.uri, term, name, in_memory(owned.plan.spec), timing)
     return tune.Tuner(
         tune.with_resources(trainable, shard_resources([each.to_ray() for each in owned.plan.resources])),
         param_space={"shard": tune.grid_search(list(range(len(owned.plan.shards))))},

@@ -34,7 +34,6 @@ from tuning.timing import HANG_TIMES
 
 HARD_OVER_SOFT = 1.25  # a hard limit's share of the soft one
 LEEWAY_S = 1.0
-COLD_START_S = 10.0  # more for the first study in a process whose libraries could not be loaded beforehand
 WATCHDOG_SLACK = 0.1  # the watchdog may fire 10 % late, so it need not be re-armed for every short trial
 SHARE_OF_FREE_MEMORY = 0.8  # of the memory that is free, for all slots of a node together
 LEAST_MEMORY = 512 * 2**20
@@ -88,15 +87,15 @@ def study_limit(limits: Limits, clock: Callable[[], float] = time.monotonic) -> 
 class TimeLimits:
     """Watches over one worker's studies; a context manager.
 
-    stack: a file with a descriptor, where the watchdog writes before it ends the process. warm: whether everything
-    that studies need is loaded already; from the second study of a process on it is, whatever the shard.
+    stack: a file with a descriptor, where the watchdog writes before it ends the process. grace: seconds on top while
+    libraries have to be loaded; from the second study of a process on they are, whatever the shard.
     """
 
     _studies = 0  # of this process
 
-    def __init__(self, limits: Limits, stack: IO[bytes], warm: bool = True) -> None:
+    def __init__(self, limits: Limits, stack: IO[bytes], grace: float = 0.0) -> None:
         self.limits = limits
-        self.grace = 0.0 if warm else COLD_START_S
+        self.grace = grace
         self._stack = stack
         self._study_until = self._armed_until = float("inf")
         self._patience = self._longest = 0.0

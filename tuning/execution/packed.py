@@ -33,7 +33,7 @@ from tuning.runs.resume import handed_over
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
-from tuning.timing import USUAL, hang_seconds
+from tuning.timing import USUAL, Timing, hang_seconds
 
 Report = Callable[[dict[str, Any]], None]
 FALSE_STARTS = 5  # of a shard's workers, before its first study
@@ -189,14 +189,14 @@ def work_shard(
     report: Report,
     *,
     spec: RunSpec | None = None,
-    interval: float = USUAL.parts_s,
+    timing: Timing = USUAL,
     nodes: Nodes | None = None,
 ) -> None:
     """Run all unfinished studies of a shard and record them.
 
-    spec: where it holds a function, which cannot be written down; else the one in the plan file. interval: seconds
-    between record parts. nodes: with None nothing is noted for the case of a crash, and what hangs or needs
-    too much memory goes on, as when somebody debugs in this process.
+    spec: where it holds a function, which cannot be written down; else the one in the plan file. nodes: with None
+    nothing is noted for the case of a crash, and what hangs or needs too much memory goes on, as when somebody debugs
+    in this process.
     """
     plan = read_shard(directory, term, shard, spec)
     studies = plan.studies
@@ -207,7 +207,7 @@ def work_shard(
     left = [position for position in order if studies[position].id not in finished]
     context = WorkerContext.open(directory, plan.run, plan.spec, [studies[position] for position in left])
     budgets = {study.id: study.n_trials for study in studies}
-    writer = PartWriter(directory, term, shard, report, interval, context.background.flush, budgets)
+    writer = PartWriter(directory, term, shard, report, timing.parts_s, context.background.flush, budgets)
     work = Shard(context, studies, left, writer, known, found)
     with ExitStack() as stack:
         stack.enter_context(ignore_warnings())
@@ -226,7 +226,7 @@ def work_shard(
         memory = stack.enter_context(MemoryLimit(limits.memory_gb, nodes.slots, allocated() - before))
         timed = limits.trial_seconds is not None or limits.study_seconds is not None
         warm = not (timed and left) or warm_up(context, studies[left[0]])
-        guard = stack.enter_context(TimeLimits(limits, marker.stack, warm))
+        guard = stack.enter_context(TimeLimits(limits, marker.stack, 0.0 if warm else timing.cold_start_s))
         work.work(WorkerHooks(marker, guard), memory)
 
 
@@ -245,7 +245,7 @@ def rerun_damaged(name: str, error: Exception) -> None:
     """A damaged part costs its trials only: they are run again."""
 
 
-def packed_trainable(uri: str, term: Term, name: str, spec: RunSpec | None, interval: float) -> Any:
+def packed_trainable(uri: str, term: Term, name: str, spec: RunSpec | None, timing: Timing) -> Any:
     """The Tune trainable; its name carries the run, because Ray keeps trainables by name within a job.
 
     spec: as of `work_shard`. It never raises: Tune would start it again for ever. What went wrong is reported, and the
@@ -256,9 +256,9 @@ def packed_trainable(uri: str, term: Term, name: str, spec: RunSpec | None, inte
         from ray import tune
 
         unblock_sigterm()
-        directory, shard = RunDirectory(uri), config["shard"]
+        directory, shard = RunDirectory(uri, timing), config["shard"]
         try:
-            work_shard(directory, term, shard, tune.report, spec=spec, interval=interval, nodes=ray_nodes())
+            work_shard(directory, term, shard, tune.report, spec=spec, timing=timing, nodes=ray_nodes())
         except WornOutError:
             os._exit(0)  # Tune starts another process for what is left
         except Exception as error:

@@ -59,7 +59,7 @@ def begin(definition: Definition, run_dir: str | Path | None = None, timing: Tim
     """
     stamp = time.strftime("%Y%m%d-%H%M%S")
     name = f"{slug(definition.name)}-{stamp}-{uuid.uuid4().hex[:4]}"
-    directory = RunDirectory(run_dir if run_dir is not None else f"{definition.storage.rstrip('/')}/{name}")
+    directory = RunDirectory(run_dir if run_dir is not None else f"{definition.storage.rstrip('/')}/{name}", timing)
     if newest_term(directory) is not None:
         raise RunError(
             f"{directory.shown} already holds a run. Resume it with {resume_advice(directory.shown, by_runner=True)}, "

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pyarrow.fs
 
-from tuning.storage import retrying, s3
+from tuning.storage import s3
 from tuning.storage.backend import TEMPORARY, Backend
 
 
@@ -54,13 +54,7 @@ class ObjectStorage(Backend):
     def check_present(self) -> None:
         """`FileNotFoundError` when the bucket is gone: that is not an empty folder."""
         bucket = self.root.split("/")[0]
-        if not bucket:
-            return
-        try:
-            there = retrying.with_retries(lambda: self.exists(bucket))
-        except OSError:  # who may see a part of a bucket only may not ask for it as a whole
-            return
-        if not there:
+        if bucket and not self.exists(bucket):
             raise FileNotFoundError(errno.ENOENT, f"the bucket {bucket!r} does not exist (any more)")
 
     def is_damage(self, error: OSError) -> bool:

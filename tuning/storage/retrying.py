@@ -11,7 +11,6 @@ from typing import TypeVar
 T = TypeVar("T")
 
 ATTEMPTS = 4
-FIRST_PAUSE_S = 0.1
 # Another attempt would find the same: the user has to do something first.
 PERMANENT = {
     errno.ENOSPC: "the disk is full",
@@ -45,20 +44,19 @@ TRANSIENT_TEXTS = {
 }
 
 
-def with_retries(action: Callable[[], T], attempts: int = ATTEMPTS, sleep: Callable[[float], None] = time.sleep) -> T:
-    """What `action` returns; an `OSError` that may pass is answered with up to `attempts` attempts.
+def with_retries(action: Callable[[], T], pause: float) -> T:
+    """What `action` returns; an `OSError` that may pass is answered with up to `ATTEMPTS` attempts.
 
-    The pauses between them grow fourfold from a tenth of a second, so it is over after about two seconds (plus
-    what the filesystem's own client waits).
+    pause: seconds before the second attempt. The pauses grow fourfold, so from a tenth of a second on it is over after
+    about two seconds (plus what the filesystem's own client waits).
     """
-    pause = FIRST_PAUSE_S
-    for _ in range(attempts - 1):
+    for _ in range(ATTEMPTS - 1):
         try:
             return action()
         except OSError as error:
             if is_permanent(error):
                 raise
-        sleep(pause * random.uniform(0.75, 1.25))
+        time.sleep(pause * random.uniform(0.75, 1.25))
         pause *= 4
     return action()
 

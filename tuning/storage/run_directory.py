@@ -19,6 +19,7 @@ from tuning.storage.backend import Backend, open_filesystem
 from tuning.storage.local_disk import LocalDisk
 from tuning.storage.names import is_uri, mask, mask_in
 from tuning.storage.object_storage import ObjectStorage
+from tuning.timing import USUAL, Timing
 
 T = TypeVar("T")
 
@@ -27,10 +28,10 @@ class RunDirectory:
     """One run's folder. Names are relative, with `/`.
 
     uri: a local path or any URI of a pyarrow filesystem (`s3://bucket/runs/weekly`). local: whether it is on a disk of
-    this machine (or mounted there).
+    this machine (or mounted there). timing: of the pauses between attempts.
     """
 
-    def __init__(self, uri: str | Path) -> None:
+    def __init__(self, uri: str | Path, timing: Timing = USUAL) -> None:
         if not isinstance(uri, str | Path):
             raise StorageError(f"{uri!r} is no folder of a run: give a path, or a URI such as s3://bucket/folder.")
         uri = str(uri)
@@ -40,6 +41,7 @@ class RunDirectory:
             raise StorageError(f"{mask(uri)!r} names no folder for a run: give one, such as s3://bucket/folder.")
         self.local = not is_uri(uri) or uri.startswith("file://")
         self.uri = root if self.local else uri
+        self.timing = timing
         self.storage: Backend = (LocalDisk if self.local else ObjectStorage)(filesystem, root, self.uri)
 
     def __repr__(self) -> str:
@@ -129,7 +131,7 @@ class RunDirectory:
         """
         target = self.path(name)
         try:
-            return retrying.with_retries(lambda: self.storage.read(target))
+            return self._retried(lambda: self.storage.read(target))
         except FileNotFoundError:
             self._check_present(name)
             raise
@@ -161,9 +163,11 @@ class RunDirectory:
     def _check_present(self, name: str) -> None:
         """`StorageError` when nothing is found because the storage as a whole is gone."""
         try:
-            self.storage.check_present()
-        except OSError as gone:
+            self._retried(self.storage.check_present)
+        except FileNotFoundError as gone:
             raise self._error(name, "looked for", gone) from gone
+        except OSError:  # who may see a part of a bucket only may not ask for it as a whole
+            pass
 
     def _error(self, name: str, done: str, error: OSError) -> StorageError:
         return StorageError(
@@ -173,14 +177,17 @@ class RunDirectory:
 
     def _attempt(self, name: str, done: str, action: Callable[[], T]) -> T:
         try:
-            return retrying.with_retries(action)
+            return self._retried(action)
         except FileExistsError:
             raise
         except OSError as error:
             raise self._error(name, done, error) from error
 
-    def __getstate__(self) -> dict[str, str]:
-        return {"uri": self.uri}
+    def _retried(self, action: Callable[[], T]) -> T:
+        return retrying.with_retries(action, self.timing.storage_pause_s)
 
-    def __setstate__(self, state: dict[str, str]) -> None:
-        self.__init__(state["uri"])  # type: ignore[misc]  # a filesystem handle does not travel between processes
+    def __getstate__(self) -> tuple[str, Timing]:
+        return self.uri, self.timing
+
+    def __setstate__(self, state: tuple[str, Timing]) -> None:
+        self.__init__(*state)  # type: ignore[misc]  # a filesystem handle does not travel between processes

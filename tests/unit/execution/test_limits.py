@@ -17,7 +17,7 @@ from mlflow_records import trial as trial_of
 
 from tuning import RunResult, TuneRunner
 from tuning.definition.options import Limits
-from tuning.execution.limits import COLD_START_S, TimeLimits, TrialTimeoutError, study_limit, within
+from tuning.execution.limits import TimeLimits, TrialTimeoutError, study_limit, within
 from tuning.execution.lost_nodes import worker_died
 from tuning.execution.packed import Nodes, work_shard
 from tuning.execution.spread.adapters import REPORT
@@ -25,6 +25,7 @@ from tuning.execution.spread.trainable import run_trial
 from tuning.runs.begin import begin
 from tuning.steps import Step
 from tuning.study.interfaces import Rule
+from tuning.timing import Timing
 
 QUIET = {"progress": False}
 
@@ -58,10 +59,10 @@ def test_only_the_first_study_of_a_process_has_more_time_for_loading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TimeLimits, "_studies", 0)
-    for grace in (COLD_START_S, 0.0):  # two shards, the same process
+    for grace in (10.0, 0.0):  # two shards, the same process
         with (
             (tmp_path / "stack").open("wb") as stack,
-            TimeLimits(Limits(trial_seconds=100), stack, warm=False) as guard,
+            TimeLimits(Limits(trial_seconds=100), stack, grace=10.0) as guard,
         ):
             guard.study()
             assert guard.grace == grace
@@ -161,7 +162,7 @@ def test_a_spread_trial_has_the_limits_of_time_and_memory(
     fields: dict[str, Any] = {"limits": limits, "objective": objective, "steps": 4, "placement": "spread"}
     owned = begin(hazards(tmp_path / "data", **fields).definition, str(tmp_path / "run"))
     config = {"study": "c0000", "trial": 1, "config": {"x": 1.0, "y": 0.0}, "checkpoint": None}
-    run_trial(owned.directory.uri, owned.term, None, config, pause=math.inf)
+    run_trial(owned.directory.uri, owned.term, None, config, Timing(checkpoint_s=math.inf))
     owned.lease.release()
     assert [report.get("step") for report in reports[:-1]] == list(range(1, len(reports)))
     assert reports[-1]["failed"] == said

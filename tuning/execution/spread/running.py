@@ -96,7 +96,7 @@ class SpreadRun:
         term, definition = replace(self.term, accepts=()), self.plan.spec.definition
         return tune.Tuner(
             tune.with_resources(
-                spread_trainable(self.directory.uri, term, name, self.in_memory, self.timing.checkpoint_s),
+                spread_trainable(self.directory.uri, term, name, self.in_memory, self.timing),
                 definition.resources.to_ray(),
             ),
             tune_config=tune.TuneConfig(search_alg=search_over(key), scheduler=scheduler_over(key), reuse_actors=True),
@@ -147,6 +147,7 @@ class SpreadRun:
             stopping_rules(self.plan.spec),
             self.plan.spec.definition.limits,
             hang_seconds(study.customer.about_rows, of_objective=self.plan.spec.definition.objective is not None),
+            self.timing.cold_start_s,
         )
 
     def _conclude(self, live: SpreadStudy) -> None:

@@ -17,7 +17,7 @@ from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
 from tuning.definition.options import Limits, WarmStart
 from tuning.errors import CustomerError, StudyError
-from tuning.execution.limits import COLD_START_S, hard, took_longer
+from tuning.execution.limits import hard, took_longer
 from tuning.execution.lost_nodes import worker_died
 from tuning.execution.spread.spread_trial import REPORTED, SHAPE, SpreadTrial
 from tuning.records.schema import FAILED, TrialRecord
@@ -28,7 +28,7 @@ from tuning.study.interfaces import Configuration, Rule
 from tuning.study.record import trial_record
 from tuning.study.study import SCORE, Study, family_of
 from tuning.study.trial import RUNNING, Verdict
-from tuning.timing import HANG_TIMES
+from tuning.timing import HANG_TIMES, USUAL
 
 SUGGEST, RESULT, SAVE, END, OVER = "suggest", "result", "save", "end", "over"
 NO_TRIAL = -1
@@ -53,6 +53,7 @@ class SpreadStudy:
 
     run: id of the run. metric, mode: as of the search. warm: what it begins with. rules: built stopping rules.
     limits: of time. patience: seconds for which a trial may report nothing, where `trial_seconds` is not set.
+    grace: seconds on top of `limits`, for a worker that has to load its libraries first.
     Raises `StudyError` when the searcher, a scheduler or a rule raises; the study can have no more trials then
     (`give_up`), those that run end as they are.
     """
@@ -68,9 +69,10 @@ class SpreadStudy:
         rules: Sequence[Rule] = (),
         limits: Limits | None = None,
         patience: float = math.inf,
+        grace: float = USUAL.cold_start_s,
     ) -> None:
         self.run, self.study, self.metric, self.mode, self.journal = run, study, metric, mode, journal
-        self.limits, self.patience = limits or Limits(), patience
+        self.limits, self.patience, self.grace = limits or Limits(), patience, grace
         self.core = StudyCore(
             build_searcher(study, mode, warm),
             self._scheduler_for,
@@ -158,10 +160,10 @@ class SpreadStudy:
 
     def _hang(self, worked: float, idle: float) -> str:
         limits, no_step = self.limits, "and it reported no step that could end it"
-        if limits.trial_seconds is not None and worked > hard(limits.trial_seconds, COLD_START_S):
+        if limits.trial_seconds is not None and worked > hard(limits.trial_seconds, self.grace):
             return f"{took_longer('trial_seconds', limits.trial_seconds)}, {no_step}"
         in_all = self._before + time.monotonic() - self._began
-        if limits.study_seconds is not None and in_all > hard(limits.study_seconds, COLD_START_S):
+        if limits.study_seconds is not None and in_all > hard(limits.study_seconds, self.grace):
             return f"its study: {took_longer('study_seconds', limits.study_seconds)}, {no_step}"
         patience = max(self.patience, HANG_TIMES * max((record.seconds for record in self.records), default=0.0))
         if limits.trial_seconds is None and idle > patience:

@@ -15,7 +15,7 @@ from typing import Any
 
 from tuning.definition.run_spec import RunSpec
 from tuning.execution.context import WorkerContext
-from tuning.execution.limits import COLD_START_S, MemoryLimit, within
+from tuning.execution.limits import MemoryLimit, within
 from tuning.execution.spread.adapters import REPORT
 from tuning.execution.spread.reports import Reported, step_reports, until_failure
 from tuning.execution.spread.state import read_state, write_state
@@ -25,30 +25,30 @@ from tuning.runs.plan_file import read_plan
 from tuning.seeds import trial_seed
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
+from tuning.timing import Timing
 
 KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as large
 
 
-def spread_trainable(uri: str, term: Term, name: str, spec: RunSpec | None, pause: float) -> Any:
+def spread_trainable(uri: str, term: Term, name: str, spec: RunSpec | None, timing: Timing) -> Any:
     """The trainable of one trial; its name carries the run.
 
-    spec: where it holds a function, which cannot be written down; else the one in the plan file. pause: seconds
-    between checkpoints.
+    spec: where it holds a function, which cannot be written down; else the one in the plan file.
     """
 
     def trainable(config: dict[str, Any]) -> None:
         unblock_sigterm()
-        run_trial(uri, term, spec, config, pause)
+        run_trial(uri, term, spec, config, timing)
 
     trainable.__name__ = name
     return trainable
 
 
-def run_trial(uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any], pause: float) -> None:
+def run_trial(uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any], timing: Timing) -> None:
     """One trial, every step reported; an exception of the user's code is reported too, and not tried again."""
     from ray import tune
 
-    for report, state in until_failure(_reports(uri, term, spec, config, pause)):
+    for report, state in until_failure(_reports(uri, term, spec, config, timing)):
         # Tune ends a stopped trial by a SystemExit from `tune.report`.
         if state is None:
             tune.report({REPORT: json.dumps(report)})
@@ -58,15 +58,15 @@ def run_trial(uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any]
             tune.report({REPORT: json.dumps(report)}, checkpoint=tune.Checkpoint.from_directory(folder))
 
 
-def _reports(uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any], pause: float) -> Iterator[Reported]:
-    grace = 0.0 if (uri, term.folder) in _OPEN else COLD_START_S
-    context, studies = _opened(uri, term, spec)
+def _reports(uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any], timing: Timing) -> Iterator[Reported]:
+    grace = 0.0 if (uri, term.folder) in _OPEN else timing.cold_start_s
+    context, studies = _opened(uri, term, spec, timing)
     limits, study = context.spec.definition.limits, studies[config["study"]]
     with nullcontext() if limits.memory_gb is None else MemoryLimit(limits.memory_gb, slots=1):
         training = context.training(study, context.data(study.customer))
         training = replace(training, start=within(training.start, limits.trial_seconds, grace))
         seed, state = trial_seed(study.seed, config["trial"]), _restored(context.directory, config)
-        yield from step_reports(training, config["config"], seed, study.space, state, pause)
+        yield from step_reports(training, config["config"], seed, study.space, state, timing.checkpoint_s)
 
 
 def _restored(directory: RunDirectory, config: dict[str, Any]) -> dict[str, Any] | None:
@@ -83,12 +83,12 @@ Opened = tuple[WorkerContext, Mapping[str, Study]]
 _OPEN: dict[tuple[str, str], Opened] = {}
 
 
-def _opened(uri: str, term: Term, spec: RunSpec | None) -> Opened:
+def _opened(uri: str, term: Term, spec: RunSpec | None, timing: Timing) -> Opened:
     """The context and the studies of a run, opened once by this process and kept for its next trials."""
     key = (uri, term.folder)
     if key not in _OPEN:
         _OPEN.clear()
-        directory = RunDirectory(uri)
+        directory = RunDirectory(uri, timing)
         plan = read_plan(directory, term, spec)
         context = WorkerContext.open(directory, plan.run, plan.spec, kept_bytes=KEPT_BYTES)
         _OPEN[key] = context, {study.id: study for study in plan.studies}

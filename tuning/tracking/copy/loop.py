@@ -8,11 +8,11 @@ import random
 import time
 from collections.abc import Callable
 
+from tuning.timing import USUAL
 from tuning.tracking.copy.copier import Copier
 from tuning.tracking.copy.parts import Parts
 from tuning.tracking.settings import REQUEST_TIMEOUT_S, CopyStatus, masked
 
-LOOK_EVERY_S = 2.0  # small batches cost several times as much per run
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 5.0
 SETTLE_AFTER_S = 2 * REQUEST_TIMEOUT_S
 
@@ -21,8 +21,9 @@ class CopyLoop:
     """Copies parts until there are no more; when something fails, says so, waits a little longer each time, goes on.
 
     patience: seconds that the store may fail without a success, once no more parts come, before this gives up; until
-    then it waits for ever. progress: called with the status after every change. tracking_uri: its secrets are
-    masked in errors. nice: let the store say how far this process steps back for others.
+    then it waits for ever. look_s: seconds between two looks for parts. progress: called with the status after every
+    change. tracking_uri: its secrets are masked in errors. nice: let the store say how far this process steps back for
+    others.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class CopyLoop:
         tracking_uri: str,
         *,
         patience: float = math.inf,
+        look_s: float = USUAL.mlflow_look_s,
         progress: Callable[[CopyStatus], None] = lambda _: None,
         nice: bool = False,
     ) -> None:
@@ -40,6 +42,7 @@ class CopyLoop:
         self.status = CopyStatus()
         self._tracking_uri = tracking_uri
         self._patience = patience
+        self._look_s = look_s
         self._progress = progress
         self._nice = nice
         self._failing_since: float | None = None
@@ -57,7 +60,7 @@ class CopyLoop:
                     failure = self._attempt(self._finish)
                 if failure is None or self.copier.stuck or self._impatient():
                     return self.status
-            self.parts.wait(LOOK_EVERY_S if failure is None else self._pause * random.uniform(0.75, 1.25))
+            self.parts.wait(self._look_s if failure is None else self._pause * random.uniform(0.75, 1.25))
 
     def _copy(self) -> None:
         for part in self.parts.look():

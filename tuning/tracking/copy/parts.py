@@ -53,13 +53,21 @@ class FollowedRun:
     """The parts of a term whose owner may still write more: one listing of its folder each time.
 
     ending: set from outside when the run has ended, by a process that knows it before the lease is released.
+    dead_after_s: an owner whose lease stood still for so many seconds is dead.
     """
 
-    def __init__(self, directory: RunDirectory, term: Term, ending: threading.Event | None = None) -> None:
+    def __init__(
+        self,
+        directory: RunDirectory,
+        term: Term,
+        ending: threading.Event | None = None,
+        dead_after_s: float = USUAL.dead_after_s,
+    ) -> None:
         self.directory = directory
         self.term = term
         self.complete = False
         self._ending = ending or threading.Event()
+        self._dead_after_s = dead_after_s
         self._beat = Heartbeat()
         self._moved = time.monotonic()  # when the owner's counter was last seen to have changed
 
@@ -68,7 +76,7 @@ class FollowedRun:
         if not self._beat.released and self.term.owner.gone:
             self._look_at_owner()  # it may have let go in the meantime
             return not self._beat.released
-        return not self._beat.released and time.monotonic() - self._moved >= USUAL.dead_after_s
+        return not self._beat.released and time.monotonic() - self._moved >= self._dead_after_s
 
     def look(self) -> list[str]:
         ended = self._ending.is_set()

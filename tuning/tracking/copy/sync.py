@@ -18,6 +18,7 @@ from tuning.errors import RunError
 from tuning.records.ownership import Term, newest_term
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
+from tuning.timing import USUAL, Timing
 from tuning.tracking.copy.copier import Copier
 from tuning.tracking.copy.loop import CopyLoop
 from tuning.tracking.copy.parts import FollowedRun, GivenParts, Parts, parts_of
@@ -69,7 +70,7 @@ def sync(
     patience: seconds that a store may fail, with no success in between, before this gives up. progress: called after
     every change.
     """
-    return _copy(settings, GivenParts(parts), patience, progress, nice=False)
+    return _copy(settings, GivenParts(parts), patience, progress)
 
 
 def follow(
@@ -80,14 +81,15 @@ def follow(
     patience: float = PATIENCE_S,
     progress: Callable[[CopyStatus], None] = _nothing,
     nice: bool = False,
+    timing: Timing = USUAL,
 ) -> SyncReport:
     """Write the parts of a term as they come, until its owner has let go of the run and nothing is left.
 
     While the owner works, a store that fails is waited for without end; `patience` counts afterwards. When the owner
     dies, this ends at once: whoever resumes the run copies the rest. ending: set from outside when the run has ended.
     """
-    parts = FollowedRun(RunDirectory(settings.directory), term, ending)
-    return _copy(settings, parts, patience, progress, nice)
+    parts = FollowedRun(RunDirectory(settings.directory), term, ending, timing.dead_after_s)
+    return _copy(settings, parts, patience, progress, nice, timing.mlflow_look_s)
 
 
 def sync_run(
@@ -137,7 +139,12 @@ def settings_of(
 
 
 def _copy(
-    settings: TrackingSettings, parts: Parts, patience: float, progress: Callable[[CopyStatus], None], nice: bool
+    settings: TrackingSettings,
+    parts: Parts,
+    patience: float,
+    progress: Callable[[CopyStatus], None],
+    nice: bool = False,
+    look_s: float = USUAL.mlflow_look_s,
 ) -> SyncReport:
     started = time.monotonic()
     search = settings.search
@@ -149,7 +156,9 @@ def _copy(
         most_models(settings.record_models),
     )
     with _quiet_mlflow():
-        loop = CopyLoop(copier, parts, settings.tracking_uri, patience=patience, progress=progress, nice=nice)
+        loop = CopyLoop(
+            copier, parts, settings.tracking_uri, patience=patience, look_s=look_s, progress=progress, nice=nice
+        )
         status = loop.run()
     return SyncReport(
         parts=status.copied + status.pending,
