@@ -1,0 +1,113 @@
+"""`tuning validate` and `tuning plan`: what they refuse, and what `--set` changes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import tuning
+
+from tuning.definition.yaml_file import read_definition
+
+
+def test_validate_names_the_customers_that_would_get_no_model(definition: Path) -> None:
+    answer = tuning("validate", definition)
+    assert answer.exit_code == 3
+    assert answer.stdout == "'tiny': 3 rows with a target, fewer than min_rows: 4.\n"
+    found = json.loads(tuning("validate", definition, "--output", "json").stdout)
+    assert found["without_model"] == {"tiny": "3 rows with a target, fewer than min_rows: 4."}
+    assert found["customers"] == 3
+    assert tuning("validate", definition, "--customer", "acme").exit_code == 0
+    assert tuning("validate", definition, "--customer", "tiny", "--set", "task=binary").exit_code == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("data: customers\ntargt: y\n", 2, "targt: unknown key. Did you mean 'target'?"),
+        ("data: customers\ntarget: churned\ntrials: many\n", 2, "trials: must be a whole number (got 'many')"),
+        ("data: customers\ntarget: churned\nscheduler: ahsa\n", 2, "did you mean 'asha'"),
+        ("data: customers\ntarget: churned\nscheduler: {name: asha, grace: 2}\n", 2, "did you mean 'grace_period'"),
+        ("data: customers\ntarget: churned\nmlflow: {tracking_uri: 'htp://x'}\n", 2, "MLflow knows no htp://"),
+        (
+            "data: customers\ntarget: churned\nmlflow: {tracking_uri: ./mlruns}\n",
+            2,
+            "is a folder, and MLflow no longer writes",
+        ),
+        ("data: customers\ntarget: churned\nmlflow: {tracking_uri: 'sqlite://x.db'}\n", 2, "a database in memory"),
+        ("data: customers\ntarget: churned\nalgorithm: {name: optuna, sampler: tpee}\n", 2, "tpe"),
+        ("data: customers\ntarget: churned\nsplit: {fold: 3}\n", 2, "split.fold: unknown key. Did you mean 'folds'?"),
+        ("data: customers\ntarget: churned\nsearch_space: rigde\n", 2, "Did you mean 'ridge'?"),
+        ("data: customers\ntarget: churned\nencoding: utf-9\n", 2, "'utf-9' is not an encoding"),
+        ("data: customers\ntarget: churned\nlimits: {max_rows: 0}\n", 2, "limits.max_rows"),
+        ("data: customers\ntarget: churned\nencoding: rot13\n", 2, "'rot13' is not an encoding"),
+        ("data: customers\ntarget: churned\nby: [plan, plan]\n", 2, "by: the column 'plan' is named twice"),
+        (
+            "data: customers\ntarget: churned\nby: churned\n",
+            2,
+            "'churned' is the column to predict, so it cannot be under `by` too",
+        ),
+        ("data: customers\ntarget: churned\nfeatures: [churned]\n", 2, "it cannot be under `features` too"),
+        ("data: customers\ntarget: churned\n1: 2\n", 2, "1: unknown key"),
+        ("data: 3\ntarget: churned\n", 2, "data: 3 is not a glob, a file, a folder"),
+        ("data: ''\ntarget: churned\n", 2, "data: '' is not a glob"),
+        ("data: {acme: gone.csv}\ntarget: churned\n", 2, "no customer can be read, of 1 looked at. Correct `data`"),
+        ("data: customers\n", 2, "target: the column to predict is missing"),
+        ("target: y\n", 2, "data: a glob, file, mapping or DataFrame is missing"),
+        ("data: customers\ntarget: [a\n", 2, "d.yaml, line 3, column 1 is not YAML"),
+        ("- data\n", 2, "holds ['data']; keys and values are expected"),
+        ("data: customers\ntarget: a\ntarget: b\n", 2, "d.yaml, line 3: the key 'target' occurs twice"),
+        ("data: &x customers\ntarget: *x\n", 2, "line 2: *x is an alias; write the value out"),
+        ("data: !!python/object:os.system x\ntarget: y\n", 2, "python/object:os.system is not allowed"),
+        ("data: nowhere/*.csv\ntarget: y\n", 2, "no file matches"),
+        (
+            "data: customers\ntarget: churn\n",
+            2,
+            "target: no customer has a column 'churn'. Did you mean 'churned'? There are 'plan'",
+        ),
+        ("data: customers\ntarget: churned\nmetric: r2_score\n", 2, "'r2_score' is not a scikit-learn scorer"),
+        ("data: customers\ntarget: churned\nmetric: neg_mean_absolute_error\n", 2, "does not fit binary"),
+        ("data: customers\ntarget: churned\nprepare: nowhere.py:f\n", 2, "nowhere.py"),
+    ],
+)
+def test_a_wrong_definition_is_refused_with_the_way_out(
+    text: str, code: int, message: str, customers: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "d.yaml").write_text(text.replace("customers", str(customers)))
+    for command in ("validate", "plan", "run"):
+        answer = tuning(command, tmp_path / "d.yaml", *(("--quiet",) if command == "run" else ()))
+        assert (answer.exit_code, message in answer.stderr) == (code, True), answer.stderr
+        assert not answer.stdout
+
+
+def test_set_overrides_parts_and_keeps_the_rest(definition: Path) -> None:
+    answer = tuning(
+        "plan", definition, "--output", "json", "--set", "scheduler.grace_period=2", "--set", "trials=7", "--set",
+        "split.folds=4",
+    )  # fmt: skip
+    facts = json.loads(answer.stdout)
+    assert facts["trials"] == 21
+    made = read_definition(definition, {"scheduler": {"grace_period": 2}, "algorithm": {"name": "random"}})
+    assert made.scheduler.to_dict()["reduction_factor"] == 3
+    assert made.scheduler.to_dict()["grace_period"] == 2
+    assert read_definition(definition, {"scheduler": {"name": "fifo"}}).scheduler.name == "fifo"
+    wrong = tuning("plan", definition, "--set", "trials")
+    assert wrong.exit_code == 2
+    assert "KEY=VALUE is expected" in wrong.stderr
+    assert "KEY=VALUE is expected" in tuning("plan", definition, "--set", "=3").stderr
+    nested = tuning("plan", definition, "--set", "trials=3", "--set", "trials.more=2")
+    assert nested.exit_code == 2
+    assert "is not a mapping" in nested.stderr
+
+
+def test_options_without_a_name_are_those_of_the_default(customers: Path, tmp_path: Path) -> None:
+    """The example of docs/commands.md, on a definition that names neither."""
+    (tmp_path / "d.yaml").write_text(f"data: {customers}\ntarget: churned\n")
+    given = ("--set", "scheduler.grace_period=2", "--set", "algorithm.n_startup_trials=5")
+    facts = json.loads(tuning("plan", tmp_path / "d.yaml", "--output", "json", *given).stdout)
+    assert (facts["scheduler"], facts["algorithm"]) == ("asha", "optuna")
+    made = read_definition(tmp_path / "d.yaml", {"scheduler": {"grace_period": 2}})
+    assert made.scheduler.to_dict()["grace_period"] == 2
+    wrong = tuning("plan", tmp_path / "d.yaml", "--set", "scheduler.burn_in_period=2")
+    assert (wrong.exit_code, "scheduler asha: unknown option 'burn_in_period'" in wrong.stderr) == (2, True)

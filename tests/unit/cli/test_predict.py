@@ -1,0 +1,97 @@
+"""`tuning predict`: predictions beside the rows, or what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from commands import FAST, tuning
+
+from tuning import RunResult
+from tuning.errors import CustomerError
+
+
+def test_predictions_come_back_beside_the_rows(customers: Path, finished: Path, tmp_path: Path) -> None:
+    rows = pd.read_csv(customers / "beta.csv").drop(columns="churned")
+    rows.to_parquet(tmp_path / "new.parquet", index=False)
+    answer = tuning("predict", finished, "--customer", "beta", "--data", tmp_path / "new.parquet", "--output",
+                    tmp_path / "out.csv")  # fmt: skip
+    assert answer.exit_code == 0, answer.output
+    out = pd.read_csv(tmp_path / "out.csv")
+    assert list(out.columns) == [*rows.columns, "prediction", "probability_no", "probability_yes"]
+    assert set(out["prediction"]) <= {"yes", "no"}
+    assert np.allclose(out["probability_no"] + out["probability_yes"], 1)
+    printed = tuning("predict", finished, "--customer", "beta", "--data", tmp_path / "new.parquet")
+    assert printed.stdout == (tmp_path / "out.csv").read_text()
+
+
+def test_predict_of_no_rows_says_so(customers: Path, finished: Path, tmp_path: Path) -> None:
+    pd.read_csv(customers / "beta.csv").head(0).to_csv(tmp_path / "n.csv", index=False)
+    answer = tuning("predict", finished, "--customer", "beta", "--data", tmp_path / "n.csv")
+    assert (answer.exit_code, answer.stderr) == (2, "error: there are no rows to predict.\n")
+    model = RunResult(str(finished)).model("beta")
+    for rows, said in ((pd.read_csv(tmp_path / "n.csv"), "no rows"), ([[1, 2]], "DataFrame"), (None, "DataFrame")):
+        with pytest.raises(CustomerError, match=said):
+            model.predict(rows)
+
+
+@pytest.mark.parametrize(
+    ("customer", "change", "code", "message"),
+    [
+        ("bata", {}, 2, "no customer 'bata' in this run. Did you mean 'beta'?"),
+        ("tiny", {}, 4, "customer 'tiny' has no model: 3 rows with a target"),
+        ("beta", {"usage_hours": "lots"}, 2, "'usage_hours' held numbers when the model was fitted"),
+        ("beta", {"plan": None}, 2, "columns are missing: 'plan'"),
+        (None, {}, 2, "--customer is needed"),
+    ],
+)
+def test_predict_says_what_is_wrong(
+    customer: str | None,
+    change: dict[str, str | None],
+    code: int,
+    message: str,
+    customers: Path,
+    finished: Path,
+    tmp_path: Path,
+) -> None:
+    rows = pd.read_csv(customers / "beta.csv").assign(**change)
+    rows.drop(columns=[name for name, value in change.items() if value is None]).to_csv(tmp_path / "n.csv", index=False)
+    whose = ("--customer", customer) if customer else ()
+    answer = tuning("predict", finished, *whose, "--data", tmp_path / "n.csv")
+    assert answer.exit_code == code
+    assert message in answer.stderr
+
+
+def test_rows_of_a_keyed_table_go_to_their_own_model(customers: Path, tmp_path: Path) -> None:
+    names = {"acme": "07", "beta": "7", "tiny": "9"}
+    table = pd.concat([pd.read_csv(customers / f"{name}.csv").assign(who=key) for name, key in names.items()])
+    table = table.sample(frac=1, random_state=0).assign(zip=lambda rows: [f"0{n % 5}" for n in range(len(rows))])
+    table.to_csv(tmp_path / "table.csv", index=False)
+    (tmp_path / "d.yaml").write_text("data: table.csv\nby: who\ntarget: churned\ndrop: tenure_months\n")
+    assert tuning("run", tmp_path / "d.yaml", "--run-dir", tmp_path / "run", *FAST).exit_code == 3
+    answer = tuning("predict", tmp_path / "run", "--data", tmp_path / "table.csv", "--output", tmp_path / "out.csv")
+    assert answer.exit_code == 3
+    assert "no prediction for customer '9': customer '9' has no model" in answer.stderr
+    out = pd.read_csv(tmp_path / "out.csv", dtype={"who": str})
+    assert out["who"].tolist() == table["who"].tolist()
+    assert out["prediction"].isna().equals(out["who"] == "9")
+    only = table[table["who"] == "07"].drop(columns="who")
+    only.to_csv(tmp_path / "acme.csv", index=False)
+    one = tuning("predict", tmp_path / "run", "--customer", "07", "--data", tmp_path / "acme.csv", "--output",
+                 tmp_path / "one.csv")  # fmt: skip
+    assert one.exit_code == 0, one.output
+    assert pd.read_csv(tmp_path / "one.csv")["prediction"].tolist() == out[out["who"] == "07"]["prediction"].tolist()
+
+
+def test_an_output_that_cannot_be_written_is_said(customers: Path, finished: Path, tmp_path: Path) -> None:
+    for name, message in (("no/folder/x.csv", "cannot be written"), ("x.xlsx", "is neither CSV nor Parquet")):
+        answer = tuning("predict", finished, "--customer", "beta", "--data", customers / "beta.csv", "--output",
+                        tmp_path / name)  # fmt: skip
+        assert answer.exit_code == 2
+        assert message in answer.stderr
+    tuning(
+        "predict", finished, "--customer", "beta", "--data", customers / "beta.csv", "--output", tmp_path / "x.csv.gz"
+    )
+    assert len(pd.read_csv(tmp_path / "x.csv.gz")) == 120

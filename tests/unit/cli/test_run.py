@@ -1,0 +1,122 @@
+"""`tuning run`, `resume` and `leaderboard`, and what is asked before hours of work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import FAST, tuning
+
+from tuning import RunResult
+from tuning.cli.output import show_finished
+
+
+def test_exit_codes_and_outputs_of_a_run(definition: Path, finished: Path, tmp_path: Path) -> None:
+    board = tuning("leaderboard", finished, "--output", "csv")
+    assert board.exit_code == 0
+    assert board.stdout.splitlines()[0].startswith("customer,status,reason")
+    assert len(json.loads(tuning("leaderboard", finished, "--output", "json").stdout)) == 3
+    one = tuning("run", definition, "--run-dir", tmp_path / "one", "--customer", "acme", "--output", "json", *FAST)
+    assert one.exit_code == 0
+    counts = json.loads(one.stdout)
+    assert (counts["customers"], counts["succeeded"], counts["trials"]) == (1, 1, 2)
+    assert 0 <= counts["worse_than_baseline"] <= counts["compared_with_baseline"] <= 1
+    none = tuning(
+        "run", definition, "--run-dir", tmp_path / "none", "--customer", "tiny", "--set", "task=binary", *FAST
+    )
+    assert none.exit_code == 4
+    again = tuning("run", definition, "--run-dir", finished, *FAST)
+    assert again.exit_code == 1
+    assert "already holds a run" in again.stderr
+    assert tuning("leaderboard", tmp_path).exit_code == 1
+    assert tuning("run", tmp_path / "nothing.yaml").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("worse", "said"),
+    [
+        (0, "None of the 5 winners other than the baseline scores below it on the hold-out rows."),
+        (2, "2 of the 5 winners other than the baseline (40 %) score below it on the hold-out rows. More"),
+    ],
+)
+def test_a_run_ends_with_how_its_winners_do_against_the_default(
+    worse: int, said: str, finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = RunResult(str(finished))
+    counts = {**result.summary(), "compared_with_baseline": 5, "worse_than_baseline": worse}
+    monkeypatch.setattr(result, "summary", lambda: counts)
+    show_finished(result, "table")
+    error = capsys.readouterr().err
+    assert said in error
+    assert ("reduce this" in error) == (worse > 0)
+
+
+def test_a_run_that_is_there_is_resumed_by_the_command_that_is_said(definition: Path, finished: Path) -> None:
+    answer = tuning("run", definition, "--run-dir", finished, *FAST)
+    assert answer.exit_code == 1
+    assert f"already holds a run. Resume it with tuning resume {finished}, or choose" in answer.stderr
+    again = tuning("resume", finished, "--in-process", "--quiet", "--output", "json")
+    assert again.exit_code == 3
+    assert json.loads(again.stdout.splitlines()[-1])["succeeded"] == 2
+
+
+def test_an_objective_may_be_in_a_file_beside_the_definition(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def loss(config):\n    return config['x'] ** 2\n")
+    space = "search_space: {x: {type: float, low: -1, high: 1}}"
+    (tmp_path / "d.yaml").write_text(
+        f"objective: mine.py:loss\n{space}\nmetric: loss\nmode: min\ntrials: 3\nmlflow: off\n"
+    )
+    answer = tuning("run", tmp_path / "d.yaml", "--run-dir", tmp_path / "run", "--in-process", "--quiet")
+    assert answer.exit_code == 0, answer.output
+    (tmp_path / "mine.py").unlink()
+    assert tuning("leaderboard", tmp_path / "run").exit_code == 0
+    gone = tuning("plan", tmp_path / "d.yaml")
+    assert (gone.exit_code, "mine.py:loss': the file cannot be read" in gone.stderr) == (2, True)
+
+
+def test_users_code_that_exits_does_not_pass_for_success(customers: Path, tmp_path: Path) -> None:
+    (tmp_path / "d.yaml").write_text(f"data: {customers}\ntarget: churned\nmodels: ['sys:exit']\n")
+    for command in ("plan", "validate", "run"):
+        answer = tuning(command, tmp_path / "d.yaml")
+        assert answer.exit_code == 2
+        assert "models: 'exit' cannot be built: SystemExit" in answer.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_model_that_exits_in_its_last_fit_ends_its_study_only(customers: Path, tmp_path: Path) -> None:
+    """Trials fit two thirds of the rows that the winner is fitted on."""
+    (tmp_path / "mine.py").write_text(
+        "import sys\nfrom sklearn.dummy import DummyClassifier\n\nclass Ends(DummyClassifier):\n"
+        "    def fit(self, X, y, sample_weight=None):\n"
+        "        return sys.exit() if len(X) > 80 else super().fit(X, y, sample_weight)\n"
+    )
+    (tmp_path / "d.yaml").write_text(
+        f"data: {customers}\ntarget: churned\nmodels: [mine.py:Ends]\nsave_models: false\nmlflow: off\n"
+    )
+    answer = tuning("run", tmp_path / "d.yaml", "--run-dir", tmp_path / "run", "--quiet", "--in-process")
+    assert answer.exit_code == 4, answer.output
+    rows = json.loads(tuning("leaderboard", tmp_path / "run", "--output", "json").stdout.splitlines()[-1])
+    assert "SystemExit" in json.dumps(rows)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("tabulate", "--to", "grid.csv"), "'grid.csv': a table is written as .parquet"),
+        (("tabulate", "--to", "."), "a table is written as .parquet"),
+        (("tabulate", "--to", "d.yaml/grid.parquet"), "--to: 'd.yaml/grid.parquet' cannot be written"),
+        (
+            ("compare", "--algorithms", "random,sobol", "--html", "d.yaml/page.html"),
+            "--html: 'd.yaml/page.html' cannot be written",
+        ),
+    ],
+)
+def test_where_results_go_is_asked_before_hours_of_work(
+    command: tuple[str, ...], message: str, definition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d.yaml").write_text(definition.read_text())
+    answer = tuning(command[0], definition, *command[1:], "--run-dir", tmp_path / "run", "--quiet", "--in-process")
+    assert (answer.exit_code, message in answer.stderr) == (2, True), answer.stderr
+    assert not (tmp_path / "run").exists()
