@@ -21,6 +21,7 @@ from tuning.records.ownership import newest_term
 from tuning.records.parts import TRIALS, of_kind
 from tuning.timing import Timing
 
+RIDGE = {"type": "constant", "value": "ridge"}
 QUIET = {"progress": False, "in_process": True}
 
 
@@ -116,6 +117,21 @@ def test_a_manifest_is_read_again_by_a_resume_that_is_given_the_definition(tmp_p
     manifest.write_text("acme: {path: data/c0000.csv, trials: 2}\nbeta: data/c0002.csv\ngamma: data/c0001.csv\n")
     result = TuneRunner(**fields).run(run, resume=True, **QUIET)
     assert truth(result) == truth(TuneRunner(**fields).run(str(tmp_path / "whole"), **QUIET))
+
+
+@pytest.mark.parametrize("there", ["ridge", {"model": RIDGE, "alpha": {"type": "float", "low": 0.1, "high": 9.0}}])
+def test_another_search_space_of_one_customer_is_refused_with_a_diff(tmp_path: Path, there: Any) -> None:
+    write_customers(tmp_path / "data", 1)
+    run, path = str(tmp_path / "run"), str(tmp_path / "data" / "c0000.csv")
+
+    def runner(space: Any) -> TuneRunner:
+        return TuneRunner(**definition(tmp_path, data={"acme": {"path": path, "search_space": space}}))
+
+    first = runner(there).run(run, **QUIET)
+    with pytest.raises(RunError, match=r"search_space of customer 'acme': .* there, 'lasso' here"):
+        runner("lasso").run(run, resume=True, **QUIET)
+    assert truth(runner(there).run(run, resume=True, **QUIET)) == truth(first)
+    assert truth(TuneRunner.resume(run, **QUIET)) == truth(first)
 
 
 def test_rows_of_a_keyed_table_join_as_customers(tmp_path: Path) -> None:

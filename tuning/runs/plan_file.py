@@ -34,6 +34,7 @@ DIGEST_LINE = b"# SHA-256 of the lines above: "
 HEADER = b"tuning.settings"  # the key in the Parquet file under which version 0.1 wrote it, too
 # `inside`: the files are the run's own, by their names in it; so it can be moved and copied.
 # Of `space`, `trials` and `resources` only what a customer has of its own is written; the rest is the run's.
+# `own_space`: that space as it was given, such as a preset's name; `space` is what it meant when the run began.
 _COLUMNS = {
     "study": "string",
     "customer": "string",
@@ -50,6 +51,7 @@ _COLUMNS = {
     "scheduler": "string",
     "seed": "int64",
     "space": "string",
+    "own_space": "string",
     "trials": "int64",
     "resources": "string",
 }
@@ -191,6 +193,7 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
                     None if options.search_space is None else text(study.space)
                     for study, options in zip(studies, own, strict=True)
                 ],
+                "own_space": [options.search_space and _space_text(options.search_space) for options in own],
                 "trials": [options.trials for options in own],
                 "resources": [options.resources and options.resources.model_dump_json() for options in own],
             }
@@ -203,6 +206,10 @@ def names_inside(directory: RunDirectory, customer: Customer) -> tuple[str, ...]
     names = [directory.name_of(file) for file in customer.files]
     found = tuple(name for name in names if name is not None)
     return found if names and len(found) == len(names) else None
+
+
+def _space_text(space: SearchSpace | str) -> str:
+    return json.dumps(space if isinstance(space, str) else space.to_dict())
 
 
 class _Texts:
@@ -296,18 +303,21 @@ def _studies(spec: RunSpec, directory: RunDirectory) -> Callable[[Mapping[str, A
     algorithm_of = cache(lambda text: algorithms.parse(json.loads(text)))
     scheduler_of = cache(lambda text: schedulers.parse(json.loads(text)))
 
+    space_of = cache(lambda text: SearchSpace.from_dict(json.loads(text)))
+
     @cache
     def own_of(space: str | None, trials: int | None, resources: str | None) -> CustomerOptions | None:
         if space is None and trials is None and resources is None:
             return None
+        given = space and json.loads(space)
         return CustomerOptions(
-            search_space=space and SearchSpace.from_dict(json.loads(space)),
+            search_space=SearchSpace.from_dict(given) if isinstance(given, dict) else given,
             trials=trials,
             resources=resources and Resources.model_validate_json(resources),
         )
 
     def study_of(row: Mapping[str, Any]) -> Study:
-        options = own_of(row["space"], row["trials"], row["resources"])
+        options = own_of(row.get("own_space") or row["space"], row["trials"], row["resources"])
         own = options or _NOTHING_OWN
         customer = Customer(
             id=row["customer"],
@@ -327,7 +337,7 @@ def _studies(spec: RunSpec, directory: RunDirectory) -> Callable[[Mapping[str, A
             algorithm=algorithm_of(row["algorithm"]),
             scheduler=scheduler_of(row["scheduler"]),
             seed=row["seed"],
-            space=own.search_space if isinstance(own.search_space, SearchSpace) else spec.space,
+            space=spec.space if row["space"] is None else space_of(row["space"]),
             n_trials=own.trials or spec.definition.trials,
             resources=own.resources or spec.definition.resources,
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+from search_spaces import SearchSpace
 from tuning.data import fingerprints
 from tuning.data.customers import Customer, find_customers
 from tuning.definition.definition import Definition
@@ -323,13 +324,13 @@ def _values(data: object) -> list[str]:
 
 
 def same_customers(directory: RunDirectory, before: Sequence[Study], now: Sequence[Customer]) -> None:
-    """`RunError` unless every customer of the run is still there, with the trials and resources of its own."""
+    """`RunError` unless every customer of the run is still there, with what it has of its own."""
     there = {study.customer.id: study.customer.options or CustomerOptions() for study in before}
     here = {customer.id: customer.options or CustomerOptions() for customer in now}
     gone = sorted(there.keys() - here.keys())
     differences = [f"customers: {some_names(gone)} here no more"] if gone else []
     for name in sorted(there.keys() & here.keys()):
-        for key in ("trials", "resources"):
+        for key in ("search_space", "trials", "resources"):
             old, new = getattr(there[name], key), getattr(here[name], key)
             if old != new:
                 differences.append(f"{key} of customer {name!r}: {_short(old)} there, {_short(new)} here")
@@ -354,6 +355,7 @@ def _refusal(directory: RunDirectory, differences: list[str]) -> str:
 
 
 def _short(value: Any) -> str:
+    value = value.to_dict() if isinstance(value, SearchSpace) else value
     return "not set" if value is None else shorten(repr(value))
 
 
