@@ -75,13 +75,14 @@ def sync_command(run_dir: str, patience: float, following: bool, output: str, **
 def _follow(
     run_dir: str, patience: float, show: Callable[[CopyStatus], None], changes: dict[str, str | None]
 ) -> SyncReport:
+    from tuning.records.ownership import begun_term
     from tuning.storage.run_directory import RunDirectory
     from tuning.tracking.copy.live import handed_settings
-    from tuning.tracking.copy.sync import follow, settings_of, term_of
+    from tuning.tracking.copy.sync import follow, settings_of
 
     settings = handed_settings()
     directory = RunDirectory(run_dir if settings is None else settings.directory)
-    term = term_of(directory)
+    term = begun_term(directory)
     settings = settings or settings_of(directory, term, **changes)
     ending = _step_back_until_told()
     return follow(settings, term, ending=ending, patience=patience, progress=show, nice=True)

@@ -24,6 +24,7 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.wording import resume_advice
 
 TERMS = "terms"
+RECORDS = "records"
 TERMS_OF_0_1 = "epochs"  # their folder in runs of version 0.1, which are read and not resumed
 
 
@@ -109,7 +110,7 @@ class Term:
     @property
     def records(self) -> str:
         """The folder of its parts."""
-        return f"records/{self.folder}"
+        return f"{RECORDS}/{self.folder}"
 
 
 def claim_file(number: int) -> str:
@@ -137,6 +138,33 @@ def newest_claimed(directory: RunDirectory) -> Term | None:
 def newest_term(directory: RunDirectory) -> Term | None:
     """The newest term that has begun, None for a folder that no run has been started in."""
     return next((term for term in terms(directory) if directory.exists(term.plan)), None)
+
+
+def begun_term(directory: RunDirectory) -> Term:
+    """The newest term that has begun; `RunError` says what the folder holds instead of a run."""
+    term = newest_term(directory)
+    if term is not None:
+        return term
+    claimed = newest_claimed(directory)
+    if claimed is None:
+        raise RunError(f"{directory.shown} is not a run directory: no run was started there.")
+    check_plan(directory, claimed)
+    raise RunError(
+        f"{claimed.owner} began a run in {directory.shown} and has not come as far as its plan, so nothing was "
+        f"searched. If it has ended, begin again in the same folder: tuning run DEFINITION --run-dir {directory.shown}"
+    )
+
+
+def check_plan(directory: RunDirectory, claimed: Term) -> None:
+    """`RunError` when somebody has deleted the plan of a run: without one nothing can have been recorded.
+
+    claimed: the newest term, of a folder in which none has begun.
+    """
+    if any(directory.list(RECORDS)):
+        raise RunError(
+            f"the plan of {directory.shown} is not there any more: {directory.display(claimed.plan)}. Put it back; "
+            f"without it the run can only be searched anew, in another folder. What is in {RECORDS}/ is kept."
+        )
 
 
 def claim(directory: RunDirectory, number: int, accepts: tuple[str, ...], trials: int, seconds: float) -> Term:

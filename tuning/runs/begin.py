@@ -17,7 +17,16 @@ from tuning.errors import RunError
 from tuning.models.entries import freeze_models
 from tuning.planning.plan import PACKED, Plan, make_plan, resumed_plan, with_places
 from tuning.records.lease import Lease, last_heartbeat, wait_until_dead
-from tuning.records.ownership import TERMS, Term, claim, newest_claimed, newest_term, written_by_0_1
+from tuning.records.ownership import (
+    TERMS,
+    Term,
+    begun_term,
+    check_plan,
+    claim,
+    newest_claimed,
+    newest_term,
+    written_by_0_1,
+)
 from tuning.runs.plan_file import freeze, read_plan, read_spec, write_plan
 from tuning.runs.resume import hand_over, look_at_data, merge, with_customers, with_libraries_now, without_gaps
 from tuning.storage.names import slug
@@ -68,6 +77,8 @@ def begin(definition: Definition, run_dir: str | Path | None = None, timing: Tim
     before = newest_claimed(directory)
     if before is None and not directory.is_empty(besides=TERMS):
         raise RunError(f"{directory.shown} holds files that are of no run. Choose an empty folder, or a new one.")
+    if before is not None:
+        check_plan(directory, before)  # else what is recorded there would be lost
     customers = find_customers(definition)
     plan = make_plan(definition, customers)
     directory.create()
@@ -119,9 +130,9 @@ def resume_run(directory: RunDirectory, definition: Definition | None = None, ti
     """
     last = newest_term(directory)
     if last is None:
-        if definition is None:
-            raise RunError(f"{directory.shown} is not a run directory: no run was started there.")
-        return begin(definition, directory.uri, timing)
+        if definition is not None:
+            return begin(definition, directory.uri, timing)
+        last = begun_term(directory)  # which says what the folder holds instead
     if written_by_0_1(directory):
         raise RunError(
             f"{directory.shown} was written by version 0.1, whose plan this version cannot resume. Its leaderboard and "

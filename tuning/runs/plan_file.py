@@ -22,9 +22,9 @@ from tuning.definition.options import CustomerOptions, Resources
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.definition.run_spec import RunSpec
 from tuning.definition.yaml_file import load_yaml
-from tuning.errors import RunError, StorageError
+from tuning.errors import StorageError
 from tuning.planning.plan import Plan
-from tuning.records.ownership import Term, newest_term
+from tuning.records.ownership import Term, begun_term
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.record import versions
 from tuning.study.study import Study
@@ -125,9 +125,7 @@ def freeze(directory: RunDirectory, definition: Definition, term: Term) -> None:
 
 def frozen_definition(directory: RunDirectory, term: Term | None = None) -> Definition:
     """The definition that a run works on: of the term, by default of the newest one."""
-    term = term or newest_term(directory)
-    if term is None:
-        raise RunError(f"{directory.shown} is not a run directory: no run was started there.")
+    term = term or begun_term(directory)
     shown = directory.display(term.definition)
     try:
         text, _, digest = directory.read(term.definition).rpartition(DIGEST_LINE)
@@ -135,11 +133,9 @@ def frozen_definition(directory: RunDirectory, term: Term | None = None) -> Defi
             text, digest = digest, hashlib.sha256(digest).hexdigest().encode()
         decoded = text.decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise StorageError(f"{shown} cannot be read: {error}.") from error
+        raise StorageError(f"{shown} cannot be read: {error}. {_way_out(term)}") from error
     if hashlib.sha256(text).hexdigest().encode() != digest.strip():
-        raise StorageError(
-            f"{shown} is not what the run has written: its SHA-256 differs. Put the run's own file back."
-        )
+        raise StorageError(f"{shown} is not what the run has written: its SHA-256 differs. {_way_out(term)}")
     return _defined(decoded, shown)
 
 
@@ -271,8 +267,18 @@ def _read(
             header = json.loads(file.metadata.metadata[HEADER])
             wanted = range(file.metadata.num_row_groups) if groups is None else groups
             return header, [file.read_row_group(group, columns=columns) for group in wanted]
-    except (OSError, ValueError) as error:
-        raise StorageError(f"{directory.display(term.plan)} cannot be read: {error}.") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StorageError(f"{directory.display(term.plan)} cannot be read: {error}. {_way_out(term)}") from error
+
+
+def _way_out(term: Term) -> str:
+    """What to do about a file of a term's plan that is damaged or gone."""
+    if term.number == 1:
+        return "Put the run's own file back; without it the run can only be searched anew, in another folder."
+    return (
+        f"Put the run's own file back. Or remove {term.plan}: the run then continues from the owner before, and the "
+        "trials recorded since then run again."
+    )
 
 
 def _spec(directory: RunDirectory, term: Term, header: Mapping[str, Any]) -> RunSpec:

@@ -11,12 +11,12 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tuning.errors import NoModelError, RunError, UnknownCustomerError
+from tuning.errors import NoModelError, UnknownCustomerError
 from tuning.evaluation.study_data import MODEL
 from tuning.evaluation.winner import is_too_good
 from tuning.models.registry import families
 from tuning.records.lease import last_heartbeat
-from tuning.records.ownership import newest_term
+from tuning.records.ownership import begun_term
 from tuning.records.parts import accepted, read_studies, read_trials
 from tuning.records.schema import (
     FINISHED,
@@ -75,10 +75,7 @@ class RunResult:
 
     def __init__(self, directory: RunDirectory | str | Path) -> None:
         self.directory = directory if isinstance(directory, RunDirectory) else RunDirectory(directory)
-        term = newest_term(self.directory)
-        if term is None:
-            raise RunError(f"{self.directory.shown} is not a run directory: no run was started there.")
-        self.term = term
+        self.term = begun_term(self.directory)
         self.damaged: dict[str, str] = {}
 
     def __repr__(self) -> str:

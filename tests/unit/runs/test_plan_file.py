@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tuning import TuneRunner
-from tuning.errors import StorageError
+from tuning import RunResult, TuneRunner
+from tuning.errors import RunError, StorageError
 from tuning.records.ownership import newest_term
 from tuning.runs.begin import OwnedRun, begin, resume_run
 from tuning.runs.plan_file import frozen_definition, read_plan, read_shard
@@ -59,3 +59,41 @@ def test_a_definition_that_is_not_what_the_run_wrote_is_not_believed(tmp_path: P
     file.write_text(file.read_text().replace("trials: 3", "trials: 4"))
     with pytest.raises(StorageError, match=r"\.yaml is not what the run has written: its SHA-256 differs"):
         frozen_definition(owned.directory)
+
+
+def test_a_damaged_plan_says_how_to_go_on(tmp_path: Path) -> None:
+    owned = started(tmp_path)
+    second = resume_run(RunDirectory(owned.directory.uri))
+    second.lease.release()
+    (tmp_path / "run" / second.term.plan).write_bytes(b"PAR1 torn")
+    with pytest.raises(StorageError, match=rf"cannot be read: .* Or remove {second.term.plan}: the run then continues"):
+        resume_run(RunDirectory(owned.directory.uri))
+    (tmp_path / "run" / second.term.plan).unlink()
+    third = resume_run(RunDirectory(owned.directory.uri))
+    third.lease.release()
+    assert third.plan.studies == second.plan.studies
+    for plan in (second.term.plan, third.term.plan):
+        (tmp_path / "run" / plan).unlink(missing_ok=True)
+    (tmp_path / "run" / owned.term.plan).write_bytes(b"PAR1 torn")
+    with pytest.raises(StorageError, match=r"cannot be read: .* Put the run's own file back; without it the run can"):
+        resume_run(RunDirectory(owned.directory.uri))
+
+
+def test_a_run_without_its_plan_is_no_empty_folder(tmp_path: Path) -> None:
+    """Whoever has got no further than a term file may begin again; where there are records, these would be lost."""
+    owned = started(tmp_path)
+    folder, uri = tmp_path / "run", owned.directory.uri
+    (folder / owned.term.plan).unlink()
+    for read in (RunResult, lambda uri: resume_run(RunDirectory(uri))):
+        with pytest.raises(RunError, match=r"has not come as far as its plan.*tuning run DEFINITION --run-dir"):
+            read(uri)
+    (folder / owned.term.records).mkdir(parents=True)
+    (folder / owned.term.records / "trials-s00000.parquet").touch()
+    definition = owned.plan.spec.definition
+    for again in (
+        lambda: RunResult(uri),
+        lambda: begin(definition, uri),
+        lambda: resume_run(owned.directory, definition),
+    ):
+        with pytest.raises(RunError, match=rf"the plan of .* is not there any more: .*{owned.term.plan}\. Put it back"):
+            again()

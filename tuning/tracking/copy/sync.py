@@ -14,8 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from tuning.errors import RunError
-from tuning.records.ownership import Term, newest_term
+from tuning.records.ownership import Term, begun_term
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
 from tuning.timing import USUAL, Timing
@@ -101,17 +100,9 @@ def sync_run(
 ) -> SyncReport:
     """`sync` of the run in a folder. changes: as `settings_of` takes them."""
     directory = RunDirectory(run_dir)
-    term = term_of(directory)
+    term = begun_term(directory)
     parts = parts_of(directory, term, summary=True)
     return sync(settings_of(directory, term, **changes), parts, patience=patience, progress=progress)
-
-
-def term_of(directory: RunDirectory) -> Term:
-    """The newest term of a run; `RunError` when the folder holds none."""
-    term = newest_term(directory)
-    if term is None:
-        raise RunError(f"{directory.shown} is not a run directory: no run was started there.")
-    return term
 
 
 def settings_of(
