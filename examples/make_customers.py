@@ -1,7 +1,5 @@
 """Make 24 customers: related but different, with the trouble that real ones bring.
 
-Usage: python examples/make_customers.py FOLDER [CUSTOMERS]
-
 Each file holds a month of one customer's accounts: did the account churn? The customers share the way churn comes
 about but differ in how much each cause matters, in size and in noise. Missing values and text columns are
 everywhere; one file cannot be read, one customer never lost anybody (a single class), one has three rows.
@@ -9,7 +7,7 @@ everywhere; one file cannot be read, one customer never lost anybody (a single c
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +59,11 @@ def write_customers(folder: Path, customers: int = 24, seed: int = 7) -> None:
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1])
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 24
-    write_customers(target, count)
-    print(f"{count} customers in {target}")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="where the files are written")
+    parser.add_argument("customers", type=int, nargs="?", default=24, help="how many, 4 or more (default: 24)")
+    given = parser.parse_args()
+    if given.customers < 4:
+        parser.error(f"customers: {given.customers} is too few; three of them are troubled, so give 4 or more")
+    write_customers(given.folder, given.customers)
+    print(f"{given.customers} customers in {given.folder}")

@@ -47,7 +47,6 @@ _RULES = {
     "finite": "must be a finite number",
     "bool": "must be true or false",
     "string_type": "must be text",
-    "string_pattern": "must match {pattern}",
     "string_too_short": "must have at least {min_length} characters",
     "string_too_long": "must have at most {max_length} characters",
     "tuple": "must be a list",
@@ -90,6 +89,8 @@ def rule(complaint: Mapping[str, object]) -> str:
             places = complaint.get("ctx")
             if not isinstance(places, Mapping):
                 return _RULES[name]
+            if name == "string_too_short" and places.get("min_length") == 1:
+                return "must not be empty"
             return _RULES[name].format(**{place: _figure(value) for place, value in places.items()})
     message = str(complaint["msg"]).removeprefix("Value error, ")
     return message.replace("Input should be", "must be")

@@ -14,6 +14,10 @@ _HOMES = {"TuneRunner": "tuning.driver.runner", "RunResult": "tuning.runs.result
 
 def __getattr__(name: str) -> Any:
     """Public names are imported when they are first used: `import tuning` costs next to nothing."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("tuning-service")
     if name not in _HOMES:
         raise AttributeError(f"module 'tuning' has no attribute {name!r}")
     import importlib
@@ -23,4 +27,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """The public names, for an editor or notebook; the packages beneath are for those who change them."""
-    return [*__all__, "__doc__", "__file__", "__name__", "__path__"]
+    return [*__all__, "__doc__", "__file__", "__name__", "__path__", "__version__"]

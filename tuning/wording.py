@@ -41,6 +41,11 @@ def natural_order(name: str) -> tuple[list[tuple[int, str]], str]:
     return [(len(digits[at]), digits[at]) if at % 2 else (0, part) for at, part in enumerate(parts)], name
 
 
+def amount(number: int, noun: str) -> str:
+    """How many: `1 task`, `2 tasks`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def duration(seconds: float) -> str:
     """Seconds in the unit that says them shortest."""
     if seconds < 90:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import many_models
@@ -68,6 +70,15 @@ def test_a_model_for_every_pair_of_keys(ray_cluster: None, tmp_path: Path) -> No
     assert list(board["customer"]) == [f"{shop}/{product}" for shop in range(3) for product in range(3)]
     assert (board["status"] == "ok").all()
     assert (board["trials"] == 2).all()
+
+
+def test_the_customers_script_says_how_it_is_used_and_makes_nothing(tmp_path: Path) -> None:
+    script = [sys.executable, str(EXAMPLES / "make_customers.py")]
+    for arguments, code, said in ((["--help"], 0, "where the files are written"), (["made", "3"], 2, "3 is too few")):
+        answer = subprocess.run([*script, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert answer.returncode == code
+        assert said in answer.stdout + answer.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_real_data_is_found_beside_a_checkout_and_one_level_higher(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from tuning.compare.analysis.statistics import friedman, smallest_p
 from tuning.compare.report.tables import summary, text
 from tuning.errors import DataError, PlanError
 from tuning.records.schema import FAILED
+from tuning.wording import amount
 
 if TYPE_CHECKING:
     from tuning.compare.report.plots import Plots
@@ -116,7 +117,8 @@ class Comparison(ComparisonResult):
         return target
 
     def __repr__(self) -> str:
-        return f"<Comparison of {len(self.methods)} methods on {len(self.final.tasks)} {self.noun}s: {self.sentence}>"
+        tasks = amount(len(self.final.tasks), self.noun)
+        return f"<Comparison of {len(self.methods)} methods on {tasks}: {self.sentence}>"
 
     def _repr_html_(self) -> str:
         rows: str = self.table().to_html(float_format=lambda value: f"{value:.3g}", na_rep="")

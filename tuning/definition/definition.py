@@ -21,7 +21,7 @@ from search_spaces.algorithms import Algorithm
 from tuning.definition.compared_methods import CompareOptions
 from tuning.definition.complaints import complaints
 from tuning.definition.data_source import DataSource
-from tuning.definition.fields import ClassWeight, Code, Columns, Dates, Encoding, Ids, SomeColumns
+from tuning.definition.fields import ClassWeight, Code, Columns, Dates, Encoding, Ids, Name, SomeColumns
 from tuning.definition.options import (
     CsvOptions,
     Limits,
@@ -42,9 +42,8 @@ from tuning.user_code import check_form
 class Definition(Options):
     """One search over all customers: keyword arguments of `TuneRunner`, and the keys of a YAML file."""
 
-    name: str = Field(
+    name: Name = Field(
         "search",
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$",
         description="Name of the search, its run folders and its MLflow experiment: letters, digits, spaces, `.`, "
         "`_` and `-`. In a file the default is the file's name.",
     )
@@ -213,8 +212,10 @@ class Definition(Options):
     @field_validator("mlflow", mode="before")
     @classmethod
     def _switch(cls, value: Any) -> Any:
-        if isinstance(value, str) and value.lower() in ("on", "off", "yes", "no"):
-            value = value.lower() in ("on", "yes")
+        if value in ("on", "off"):  # words of YAML that stay text, since classes are called so too
+            value = value == "on"
+        if not isinstance(value, bool | Mapping | MLflowOptions):
+            raise ValueError(f"{value!r} is neither true nor false, nor a mapping such as {{experiment: churn}}")
         return {"enabled": value} if isinstance(value, bool) else value
 
     @field_validator("models", mode="plain")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
@@ -12,7 +13,9 @@ from pydantic import AfterValidator, BeforeValidator, PlainValidator
 
 from tuning.preprocessing.dates import DAY_FIRST, MONTH_FIRST
 from tuning.user_code import check_form
+from tuning.wording import shorten
 
+NAME = r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}"
 # Codecs that Python has for text, and no file is written in.
 NOT_OF_FILES = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape", "unicode_escape")
 
@@ -35,9 +38,10 @@ def _some(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _ids_as_text(value: object) -> object:
-    """141 in YAML is the customer "141", as it is in a column of numbers."""
-    ids = value if isinstance(value, list | tuple) else () if value is None else (value,)
-    return tuple(map(_id_text, ids))
+    """141 in a list is the customer "141", as it is in a column of numbers; alone it could be how many are meant."""
+    if not isinstance(value, str | list | tuple | None):
+        raise ValueError(f"{shorten(repr(value))} is no list of ids; name the customers, such as [acme, 141]")
+    return tuple(map(_id_text, (value,) if isinstance(value, str) else value or ()))
 
 
 def _id_text(value: object) -> object:
@@ -54,6 +58,15 @@ def _encoding(value: str) -> str:
         raise ValueError(f"{value!r} is not an encoding that Python knows; try utf-8, latin-1 or cp1252") from error
     if found in NOT_OF_FILES:
         raise ValueError(f"{value!r} is not an encoding of files; try utf-8, latin-1 or cp1252")
+    return value
+
+
+def _name(value: str) -> str:
+    if not re.fullmatch(NAME, value):
+        raise ValueError(
+            f"{shorten(value)!r} must begin with a letter or digit and have at most 100 letters (a to z, A to Z), "
+            "digits, spaces, '.', '_' and '-'"
+        )
     return value
 
 
@@ -79,6 +92,8 @@ def _class_weight(value: Any) -> Any:
     return dict(value)
 
 
+Name: TypeAlias = Annotated[str, AfterValidator(_name)]
+"""A name that folders and experiments may have."""
 Columns: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_one_or_many), AfterValidator(_each_once)]
 """One column or several, each once."""
 SomeColumns: TypeAlias = Annotated[Columns, AfterValidator(_some)]

@@ -18,6 +18,7 @@ from schedulers.stopping.registry import rules
 from search_spaces import algorithms, presets
 from search_spaces.schema import DRAFT, definitions, space_schema
 from tuning.definition.definition import Definition
+from tuning.definition.fields import NAME
 from tuning.definition.options import RECORD_TRIALS, Options
 from tuning.models.entries import INPUTS
 from tuning.models.registry import families
@@ -46,6 +47,7 @@ def definition_schema() -> Schema:
     _accept(parts["Definition"]["properties"], _forms(split_types))
     _accept(parts["CustomerOptions"]["properties"], {"search_space": _space()})
     _accept(parts["CompareOptions"]["properties"], {"algorithms": _compared()})
+    parts["Definition"]["properties"]["name"]["pattern"] = f"^({NAME})$"
     parts["MLflowOptions"]["properties"]["record_trials"]["pattern"] = f"^({RECORD_TRIALS})$"
     parts |= {**definitions(), "space": space_schema()}
     parts |= {"algorithm": _algorithm(), "scheduler": _scheduler(), "model": _model()}
@@ -72,7 +74,7 @@ def _forms(split_types: list[str]) -> dict[str, Schema]:
     return {
         "data": _any_of(TEXT, TEXTS, _mapping(_any_of(TEXT, _ref("CustomerOptions"))), NOTHING),
         "by": ONE_OR_MANY,
-        "customers": _any_of(IDS, {"type": "array", "items": IDS}, NOTHING),
+        "customers": _any_of(TEXT, {"type": "array", "items": IDS}, NOTHING),
         "features": _any_of(TEXT, {**TEXTS, "minItems": 1}, NOTHING),
         "drop": ONE_OR_MANY,
         "class_weight": _any_of(

@@ -12,7 +12,7 @@ import numpy as np
 
 from tuning.errors import DefinitionError
 from tuning.evaluation.fast_scores import neg_log_loss, quick_score
-from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
+from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, Prediction, Task
 from tuning.wording import did_you_mean
 
 DEFAULT_METRIC = {
@@ -129,6 +129,12 @@ def _scorer(name: str) -> Callable[..., float]:
     return get_scorer(name)
 
 
+def _scorer_names() -> list[str]:
+    from sklearn.metrics import get_scorer_names
+
+    return list(get_scorer_names())
+
+
 def resolve_metric(name: str | None, task: str, weighted: bool = False) -> str:
     """The scorer's name: the task's default when None, an alias resolved, an unknown or unfit one refused.
 
@@ -136,10 +142,8 @@ def resolve_metric(name: str | None, task: str, weighted: bool = False) -> str:
     """
     if name is None:
         return DEFAULT_METRIC[task]
-    from sklearn.metrics import get_scorer_names
-
     resolved = ALIASES.get(name, name)
-    known = get_scorer_names()
+    known = _scorer_names()
     if resolved not in known:
         hint = did_you_mean(name, [*known, *ALIASES])
         raise DefinitionError(
@@ -151,6 +155,19 @@ def resolve_metric(name: str | None, task: str, weighted: bool = False) -> str:
 
 
 def _check_fits(name: str, task: str, weighted: bool) -> None:
+    if not _scores(name, task):
+        tasks = [other for other in TASKS if _scores(name, other)]
+        meant = f"it is for {' and '.join(tasks)}" if tasks else "it scores several labels per row"
+        kin = [other for other in _scorer_names() if other.startswith(f"{name}_") and _scores(other, task, weighted)]
+        use = f" For {task} there are {', '.join(kin)}." if kin else ""
+        raise DefinitionError(
+            f"metric: {name!r} does not fit {task}: {meant}.{use} The default for {task} is {DEFAULT_METRIC[task]!r}."
+        )
+    if weighted and not _scores(name, task, weighted):
+        raise DefinitionError(f"metric: {name!r} takes no sample weights; remove `weight`, or choose another metric.")
+
+
+def _scores(name: str, task: str, weighted: bool = False) -> bool:
     """Try the scorer once on a tiny made-up example of the task; what it refuses there it refuses everywhere."""
     if task == REGRESSION:
         y = np.array([1.0, 2.0, 3.0])
@@ -164,14 +181,9 @@ def _check_fits(name: str, task: str, weighted: bool) -> None:
     try:
         _check_labels(name, y, example, kind)
         Metric(name, kind).score(y, example, np.ones(len(y)) if weighted else None)
-    except TypeError as error:
-        raise DefinitionError(
-            f"metric: {name!r} takes no sample weights; remove `weight`, or choose another metric."
-        ) from error
-    except Exception as error:
-        raise DefinitionError(
-            f"metric: {name!r} does not fit {task}: {error}. The default for {task} is {DEFAULT_METRIC[task]!r}."
-        ) from error
+    except Exception:  # whatever a scorer says of it
+        return False
+    return True
 
 
 def _check_labels(name: str, y: np.ndarray, example: Prediction, task: Task) -> None:
@@ -188,11 +200,7 @@ def _check_labels(name: str, y: np.ndarray, example: Prediction, task: Task) -> 
     except (ValueError, TypeError) as error:
         of_labels = "pos_label" in str(error)  # which class is the positive one is asked for labels only
     if of_labels != task.classification:
-        raise ValueError(
-            "it is a metric of numbers, and the target holds classes"
-            if task.classification
-            else "it is a metric of labels, and the target holds numbers"
-        )
+        raise ValueError("it is for numbers, or for classes, and the target holds the other ones")
 
 
 def score_range(name: str) -> tuple[float, float]:

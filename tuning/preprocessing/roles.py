@@ -137,7 +137,7 @@ def read_moments(values: pd.Series, dates: str | None = None) -> np.ndarray:
     if getattr(values.dtype, "kind", "") == "m":
         return values.astype("int64").to_numpy()
     check_plain(values)
-    texts = pd.Series(values.unique()).astype(str)
+    texts = pd.Series(values.unique()).map(str)  # astype(str) would decode bytes
     format = ISO if values.dtype.kind == "M" else date_format(texts, dates) or ISO
     if format == UNDECIDED:
         raise CustomerError(f"the time column {name!r} holds {UNDECIDED}.")

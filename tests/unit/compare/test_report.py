@@ -136,6 +136,11 @@ def test_a_notebook_shows_the_sentence_and_the_table(comparison: Comparison) -> 
     assert comparison.sentence in repr(comparison)
 
 
+def test_one_task_is_no_tasks() -> None:
+    one = analyse(curves({"random": 0.0, "optuna": 0.9}, tasks=1, seeds=3))
+    assert repr(one).startswith("<Comparison of 2 methods on 1 task: ")
+
+
 def test_pages_of_other_contents() -> None:
     frame = pd.DataFrame({"name": ["a", "<b>"], "value": [1.5, None]})
     sections = [Section("Part", [Text("x < y"), Points(["one", "two"]), HtmlTable(frame, "Caption", strong=1)])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from importlib.metadata import version
 
 import pandas as pd
 import pytest
@@ -41,6 +42,11 @@ def test_an_editor_offers_every_key_and_the_public_names() -> None:
     assert set(Definition.model_fields) < set(inspect.signature(TuneRunner).parameters)
     assert {"RunResult", "TuneRunner"} <= set(dir(tuning))
     assert not {"annotations", "Any", "TYPE_CHECKING", "driver", "runs"} & set(dir(tuning))
+
+
+def test_the_package_says_its_version() -> None:
+    assert tuning.__version__ == version("tuning-service")
+    assert "__version__" in dir(tuning)
 
 
 def test_a_runner_and_a_plan_say_what_they_are() -> None:

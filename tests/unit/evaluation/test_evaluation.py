@@ -294,7 +294,22 @@ def test_a_users_metric_may_be_better_when_smaller(own_metrics: None) -> None:
     ("fields", "error", "message"),
     [
         ({"metric": "roc_acu"}, DefinitionError, "'roc_acu' is not a scikit-learn scorer. Did you mean 'roc_auc'"),
-        ({"metric": "roc_auc", "target": "y"}, DefinitionError, "'roc_auc' does not fit regression"),
+        (
+            {"metric": "roc_auc", "target": "y"},
+            DefinitionError,
+            "'roc_auc' does not fit regression: it is for binary.",
+        ),
+        (
+            {"metric": "f1", "target": "y"},
+            DefinitionError,
+            "'f1' does not fit regression: it is for binary.",
+        ),
+        ({"metric": "r2"}, DefinitionError, "'r2' does not fit binary: it is for regression."),
+        (
+            {"metric": "f1_samples"},
+            DefinitionError,
+            "'f1_samples' does not fit binary: it scores several labels",
+        ),
         ({"metric": "rmse", "mode": "min", "target": "y"}, PlanError, "always better when greater"),
         ({"metric": "nowhere:cost"}, DefinitionError, "cannot be imported"),
         ({"metric": "own_metrics:nothing"}, DefinitionError, "has no attribute 'nothing'"),
@@ -309,6 +324,22 @@ def test_what_does_not_fit_the_task_is_refused_in_the_plan(
 ) -> None:
     with pytest.raises(error, match=message):
         make_plan(define({"data": table(), "target": "c", **fields}))
+
+
+@pytest.mark.parametrize(
+    ("weighted", "there_are"),
+    [
+        (False, "roc_auc_ovo, roc_auc_ovo_weighted, roc_auc_ovr, roc_auc_ovr_weighted"),
+        (True, "roc_auc_ovr, roc_auc_ovr_weighted"),
+    ],
+)
+def test_a_metric_of_two_classes_names_those_of_several(weighted: bool, there_are: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        resolve_metric("roc_auc", MULTICLASS, weighted)
+    assert str(caught.value) == (
+        f"metric: 'roc_auc' does not fit multiclass: it is for binary. For multiclass there are {there_are}. "
+        "The default for multiclass is 'neg_log_loss'."
+    )
 
 
 def test_the_task_is_guessed_and_stated() -> None:

@@ -263,3 +263,9 @@ def test_days_without_end_are_days() -> None:
         assert [column.kind for column in found.columns] == [DATE]
         assert found.raw.numbers[:3, 0].tolist() == [19_723, 2_932_896, -719_162]
         assert np.argsort(read_moments(values[:3])).tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize("cells", [[b"\xff\xfe", b"\xfa"], [b"2024-01-01", b"2024-01-02"], ["2024-01-01", b"\xff"]])
+def test_bytes_in_a_time_column_are_named_with_it(cells: list[str | bytes]) -> None:
+    with pytest.raises(CustomerError, match=r"the time column 'when' holds \"b'.*, which is no date such as"):
+        read_moments(pd.Series(cells, name="when"))

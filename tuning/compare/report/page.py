@@ -9,6 +9,7 @@ from tuning.compare.analysis.result import ComparisonResult
 from tuning.compare.report.plots import Plots
 from tuning.compare.report.tables import footnotes, readable, summary
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, Points, Row, Section, Text
+from tuning.wording import amount
 
 # A page is read by people; beyond this many rows they want the file of curves.
 SHOWN_ROWS = 500
@@ -28,7 +29,10 @@ def page(comparison: ComparisonResult) -> str:
         f"Compared: {names}{source}. Regret, tests and intervals are explained in docs/compare.md of tuning-service."
     )
     return Page(
-        f"Search algorithms on {len(comparison.final.tasks)} {noun}s", recommend(comparison).sentence, sections, footer
+        f"Search algorithms on {amount(len(comparison.final.tasks), noun)}",
+        recommend(comparison).sentence,
+        sections,
+        footer,
     ).html()
 
 
