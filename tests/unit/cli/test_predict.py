@@ -27,6 +27,17 @@ def test_predictions_come_back_beside_the_rows(customers: Path, finished: Path, 
     assert printed.stdout == (tmp_path / "out.csv").read_text()
 
 
+def test_predict_never_writes_over_its_rows(customers: Path, finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_bytes((customers / "beta.csv").read_bytes())
+    (tmp_path / "link.csv").symlink_to(tmp_path / "new.csv")
+    for output in ("new.csv", "link.csv"):
+        answer = tuning("predict", finished, "--customer", "beta", "--data", tmp_path / "new.csv", "--output",
+                        tmp_path / output)  # fmt: skip
+        assert answer.exit_code == 2
+        assert "is the file of --data; name another one" in answer.stderr
+    assert (tmp_path / "new.csv").read_bytes() == (customers / "beta.csv").read_bytes()
+
+
 def test_predict_of_no_rows_says_so(customers: Path, finished: Path, tmp_path: Path) -> None:
     pd.read_csv(customers / "beta.csv").head(0).to_csv(tmp_path / "n.csv", index=False)
     answer = tuning("predict", finished, "--customer", "beta", "--data", tmp_path / "n.csv")

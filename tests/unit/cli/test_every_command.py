@@ -1,4 +1,4 @@
-"""`tuning --help`, of each command, and the shells' completion."""
+"""What every command answers: its help, the shells' completion, an option that is given twice."""
 
 from __future__ import annotations
 
@@ -12,6 +12,21 @@ def test_help_names_every_command() -> None:
     answer = tuning("--help")
     for name in ("init", "validate", "plan", "run", "resume", "leaderboard", "predict", "compare", "completion"):
         assert f"\n  {name} " in answer.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("predict", ".", "--data", "new.csv", "--customer", "acme", "--customer", "beta"),
+        ("plan", __file__, "--data", "a.csv", "--data", "b.csv"),
+        ("leaderboard", ".", "--output", "csv", "--output", "json"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_an_option_of_one_value_is_refused_twice(arguments: tuple[str, ...]) -> None:
+    answer = tuning(*arguments)
+    assert answer.exit_code == 2
+    assert "is given 2 times. It takes one value; give it once." in answer.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
