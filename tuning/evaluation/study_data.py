@@ -15,6 +15,7 @@ import pandas as pd
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
+from tuning.evaluation.out_of_fold import KeptPredictions, Watch
 from tuning.models.base import FRAME, Family, Matrix, SteppedFamily
 from tuning.models.preparation import Preparation
 from tuning.models.registry import family as find_family
@@ -30,7 +31,7 @@ from tuning.preprocessing.roles import (
     read_weights,
 )
 from tuning.preprocessing.splitting import AUTO, GROUP, Split, split_rows
-from tuning.preprocessing.task import Task
+from tuning.preprocessing.task import Prediction, Task
 from tuning.records.schema import Config
 from tuning.seeds import derive
 from tuning.steps import Step
@@ -47,7 +48,8 @@ class StudyData:
     Encodings are fitted inside each fold, once per (fold, preprocessing). weight: of rows, for fitting and scoring.
     class_weight: "balanced" or label to weight, for fitting. notes: what was left out, and why. own: the
     families of the user's own models, by name. example: a few rows as they came, to show with the model what it takes.
-    preparation: what new rows have to go through, None without the user's `prepare`.
+    preparation: what new rows have to go through, None without the user's `prepare`. kept: trials' predictions for an
+    ensemble, None where there is to be none.
     """
 
     task: Task
@@ -61,6 +63,7 @@ class StudyData:
     own: Mapping[str, Family] = field(default_factory=dict)
     example: pd.DataFrame | None = None
     preparation: Preparation | None = None
+    kept: KeptPredictions | None = None
     _folds: dict[tuple[str, bool], list[tuple[Matrix, Matrix]]] = field(default_factory=dict)
     _whole: dict[tuple[str, bool], tuple[Encoder, Matrix, Matrix]] = field(default_factory=dict)
 
@@ -284,14 +287,23 @@ def train(
     family = data.family(config[MODEL])
     params = {name: value for name, value in config.items() if name != MODEL}
     folds = data.folds(family)
+    # A trial that goes on from a state may have had its best step before.
+    watch = data.kept.watch(config, seed) if data.kept is not None and state is None else None
     if isinstance(family, SteppedFamily):
-        yield from _train_stepped(family, params, folds, data.task, metric, seed, state)
+        yield from _train_stepped(family, params, folds, data.task, metric, seed, state, watch)
         return
     scores: list[float] = []
+    said: list[Prediction] = []
     for number, (rows, unseen) in enumerate(folds, start=1):
         model = family.fit(params, rows, data.task, seed)
-        scores.append(metric.score(unseen.y, family.predict(model, unseen, data.task), unseen.weight))
-        yield Step(number, math.fsum(scores) / number, tuple(scores))
+        prediction = family.predict(model, unseen, data.task)
+        scores.append(metric.score(unseen.y, prediction, unseen.weight))
+        score = math.fsum(scores) / number
+        if watch is not None:
+            said.append(prediction)
+            if number == len(folds):
+                watch(number, score, said)
+        yield Step(number, score, tuple(scores))
 
 
 def _train_stepped(
@@ -302,6 +314,7 @@ def _train_stepped(
     metric: Metric,
     seed: int,
     state: Mapping[str, Any] | None,
+    watch: Watch | None,
 ) -> Iterator[Step]:
     states = state["folds"] if state else [None] * len(folds)
     done = state["step"] if state else 0
@@ -315,7 +328,10 @@ def _train_stepped(
             for (_, unseen), (prediction, _) in zip(folds, together, strict=True)
         )
         getters = [get_state for _, get_state in together]
-        yield Step(number, math.fsum(scores) / len(scores), scores, get_state=partial(_state, number, getters))
+        score = math.fsum(scores) / len(scores)
+        if watch is not None:
+            watch(number, score, [prediction for prediction, _ in together])
+        yield Step(number, score, scores, get_state=partial(_state, number, getters))
 
 
 def _state(step: int, getters: list[Callable[[], object]]) -> dict[str, object]:

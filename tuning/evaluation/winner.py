@@ -1,24 +1,28 @@
 """Choosing a study's winner from its records, refitting it, and scoring it once on the hold-out rows.
 
-Only a trial with its full budget can win. The baseline (trial 0) is scored beside it, so that what the search has
+Only a trial with its full budget can win. Where trials are better together, what is refitted and scored is their
+ensemble; the winner stays the best single one. The baseline (trial 0) is scored beside it, so that what the search has
 gained is always known; it is kept when nothing is better on cross-validation.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from tuning.evaluation.ensemble import Ensemble, find_ensemble
 from tuning.evaluation.metrics import Metric, score_range
+from tuning.evaluation.refit import AllRows, Refits, stages_of
 from tuning.evaluation.study_data import StudyData
-from tuning.models.base import Matrix, Model, Simpler, Stage, SteppedFamily
+from tuning.models.base import Simpler
 from tuning.models.customer_model import ALL_ROWS, CustomerModel
-from tuning.records.schema import FAILED, FINISHED, STOPPED, Config, TrialRecord
-from tuning.seeds import trial_seed
+from tuning.models.member import Member
+from tuning.preprocessing.task import Prediction, average
+from tuning.records.schema import FAILED, FINISHED, STOPPED, TrialRecord
+from tuning.wording import raised
 
 BELIEVABLE_ROWS = 50  # with fewer rows, folds without a single error are no surprise
 #: The families of a search space in its order, each with what makes its models simpler.
@@ -27,7 +31,10 @@ SimpleFirst: TypeAlias = Mapping[str, Simpler]
 
 @dataclass(frozen=True)
 class StudyOutcome:
-    """A study's winner, or the reason why there is none; scores in the metric's own direction."""
+    """A study's winner, or the reason why there is none; scores in the metric's own direction.
+
+    test_score: of `model`, which is the winner's or that of `ensemble`.
+    """
 
     winner: TrialRecord | None
     baseline: TrialRecord | None
@@ -36,10 +43,11 @@ class StudyOutcome:
     baseline_test_score: float | None = None
     model: CustomerModel | None = None
     notes: str | None = None
+    ensemble: Ensemble | None = None
 
     @property
     def gain(self) -> float | None:
-        """Winner's hold-out score minus the baseline's; positive is better whatever the direction."""
+        """The model's hold-out score minus the baseline's; positive is better whatever the direction."""
         if self.winner is None or self.test_score is None or self.baseline_test_score is None:
             return None
         difference = self.test_score - self.baseline_test_score
@@ -102,93 +110,132 @@ def conclude(
     metric: Metric,
     customer: str,
     simple_first: SimpleFirst | None = None,
+    alive: Callable[[], None] = lambda: None,
 ) -> StudyOutcome:
-    """Choose (see `choose`), refit on the search rows, score on the hold-out; `fitted_on_all` is for afterwards."""
+    """Choose (see `choose`), refit on the search rows, score on the hold-out; `fitted_on_all` is for afterwards.
+
+    alive: called before each of the parts that take as long as a trial.
+    """
     outcome = choose(records, simple_first)
-    if outcome.winner is None:
+    winner, baseline = outcome.winner, outcome.baseline
+    if winner is None:
         return outcome
-    model, test_score, note = _scored(outcome.winner, data, metric, customer)
+    refits = Refits(data)
+    ensemble, failed = _together(records, winner, data, metric, refits, alive)
+    members = ((winner, 1),) if ensemble is None else ensemble.members
+    fitted = [refits.of(record) for record, _ in members]
+    weights = [weight / sum(weight for _, weight in members) for _, weight in members]
+    test_score, note = _scored([prediction for _, prediction in fitted], weights, data, metric)
+    model = CustomerModel(
+        customer,
+        data.task,
+        tuple(replace(member, weight=weight) for (member, _), weight in zip(fitted, weights, strict=True)),
+        data.example,
+        data.preparation,
+    )
     baseline_score, baseline_note = None, _why_no_baseline(records)
-    if outcome.baseline is not None and outcome.baseline.trial == outcome.winner.trial:
-        baseline_score = test_score
-    elif outcome.baseline is not None:
-        _, baseline_score, baseline_note = _scored(outcome.baseline, data, metric, customer)
+    if baseline is not None:
+        baseline_score, baseline_note = _scored([refits.of(baseline)[1]], [1.0], data, metric)
     notes = (
         note,
         baseline_note if baseline_note != note else None,
-        _refit_note(outcome.winner),
+        *failed,
+        "" if ensemble is not None else _refit_note(winner),
         _leak_note(outcome, data, metric),
         *data.notes,
     )
-    return StudyOutcome(
-        outcome.winner,
-        outcome.baseline,
+    return replace(
+        outcome,
         test_score=test_score,
         baseline_test_score=baseline_score,
         model=model,
         notes="; ".join(filter(None, notes)) or None,
+        ensemble=ensemble,
     )
 
 
-def fitted_on_all(outcome: StudyOutcome, data: StudyData) -> StudyOutcome:
-    """The outcome with the winner's model fitted once more, on the hold-out rows too. Its scores stay as they are: they
-    come from the model that had not seen those rows."""
-    if outcome.winner is None or outcome.model is None:
+def _together(
+    records: Sequence[TrialRecord],
+    winner: TrialRecord,
+    data: StudyData,
+    metric: Metric,
+    refits: Refits,
+    alive: Callable[[], None],
+) -> tuple[Ensemble | None, list[str]]:
+    """The best ensemble all of whose members can be fitted again, and a note on each trial that cannot."""
+    failed: dict[int, str] = {}
+    while True:
+        left = [record for record in records if record.trial not in failed]
+        found = find_ensemble(left, winner, data, metric, alive)
+        lost = (
+            {}
+            if found is None
+            else {record.trial: why for record, _ in found.members if (why := _lost(record, refits, alive))}
+        )
+        if not lost:
+            if data.kept is not None:
+                data.kept.clear()
+            return found, list(failed.values())
+        failed |= lost
+
+
+def _lost(record: TrialRecord, refits: Refits, alive: Callable[[], None]) -> str:
+    """Why a trial cannot be a member after all; empty when it can."""
+    alive()
+    try:
+        refits.of(record)
+    except Exception as error:
+        return _not_refitted(record, error)
+    return ""
+
+
+def _not_refitted(record: TrialRecord, error: Exception) -> str:
+    return f"trial {record.trial} ({record.family}) is left out of the ensemble, its refit failed: {raised(error)}"
+
+
+def fitted_on_all(outcome: StudyOutcome, data: StudyData, alive: Callable[[], None] = lambda: None) -> StudyOutcome:
+    """The outcome with its model fitted once more, on the hold-out rows too. Its scores stay as they are: they come
+    from the model that had not seen those rows."""
+    winner, model, ensemble = outcome.winner, outcome.model, outcome.ensemble
+    if winner is None or model is None:
         return outcome
-    encoder, rows = data.everything(data.family(outcome.winner.family))
-    model = replace(outcome.model, encoder=encoder, fitted=_fit(outcome.winner, data, rows), final_fit=ALL_ROWS)
-    return replace(outcome, model=model)
-
-
-def _fit(record: TrialRecord, data: StudyData, rows: Matrix) -> Model:
-    """A trial's model up to its best step."""
-    family = data.family(record.family)
-    if isinstance(family, SteppedFamily) and (stages := stages_of(record)):
-        return family.fit_stages(stages, rows, data.task)
-    return family.fit(parameters(record.config), rows, data.task, record.seed, steps=record.best_step)
+    all_rows = AllRows(data)
+    if ensemble is None:
+        alive()
+        return replace(
+            outcome, model=replace(model, members=(all_rows.of(model.members[0], winner),), final_fit=ALL_ROWS)
+        )
+    found: list[tuple[Member, tuple[TrialRecord, int]]] = []
+    notes = [outcome.notes]
+    for member, (record, weight) in zip(model.members, ensemble.members, strict=True):
+        alive()
+        try:
+            found.append((all_rows.of(member, record), (record, weight)))
+        except Exception as error:
+            notes.append(f"{_not_refitted(record, error)}; test_score is with it")
+            if len(notes) > len(ensemble.members):
+                raise
+    return replace(
+        outcome,
+        model=replace(model, members=tuple(member for member, _ in found), final_fit=ALL_ROWS),
+        notes="; ".join(filter(None, notes)) or None,
+        ensemble=replace(ensemble, members=tuple(of for _, of in found)),
+    )
 
 
 def _scored(
-    record: TrialRecord, data: StudyData, metric: Metric, customer: str
-) -> tuple[CustomerModel, float | None, str | None]:
-    """A trial's model of the search rows, its score on the hold-out rows, and why there is none."""
-    family = data.family(record.family)
-    encoder, rows, unseen = data.whole(family)
-    fitted = _fit(record, data, rows)
-    own = data.own.get(record.family)
-    columns = data.columns_of(family)
-    config = family.at_step(record.config, record.best_step or len(record.steps))
-    model = CustomerModel(
-        customer, family.name, data.task, columns, encoder, fitted, own, data.example, data.preparation, config
-    )
-    score: float | None = None
-    note = None
+    predictions: Sequence[Prediction], weights: Sequence[float], data: StudyData, metric: Metric
+) -> tuple[float | None, str | None]:
+    """The score of models' mean on the hold-out rows, and why there is none."""
+    test = data.split.test
+    weight = None if data.weight is None else data.weight[test]
     try:
-        score = metric.score(unseen.y, family.predict(fitted, unseen, data.task), unseen.weight)
+        score = metric.score(data.y[test], average(predictions, weights, data.task), weight)
     except ValueError as error:
-        note = f"the hold-out ({len(unseen.y)} rows) cannot be scored: {error}"
-    if score is not None and not math.isfinite(score):
-        score, note = None, f"{metric.name} is not defined on the hold-out ({len(unseen.y)} rows)"
-    return model, score, note
-
-
-def stages_of(record: TrialRecord) -> list[Stage]:
-    """The way of a population-based trial to its best step; empty when its configuration never changed.
-
-    Up to an exploit the donor trained, with its own seed: `lineage` names it, and each entry of `schedule` but the
-    last ends with one.
-    """
-    schedule = json.loads(record.schedule or "[]")
-    donors = [exploit["donor"] for exploit in json.loads(record.lineage or "[]")]
-    seeds = [*(trial_seed(record.study_seed, donor) for donor in donors), record.seed]
-    last = record.best_step or len(record.steps)
-    ends = [*(begin for begin, _ in schedule[1:]), last]
-    stages: list[Stage] = []
-    for (_, config), seed, end in zip(schedule, seeds, ends, strict=True) if schedule else ():
-        steps = min(end, last)
-        if steps > (stages[-1].steps if stages else 0):
-            stages.append(Stage(parameters(config), seed, steps))
-    return stages
+        return None, f"the hold-out ({len(test)} rows) cannot be scored: {error}"
+    if not math.isfinite(score):
+        return None, f"{metric.name} is not defined on the hold-out ({len(test)} rows)"
+    return score, None
 
 
 def _refit_note(record: TrialRecord) -> str:
@@ -208,11 +255,6 @@ def _leak_note(outcome: StudyOutcome, data: StudyData, metric: Metric) -> str:
     score = None if outcome.winner is None else outcome.winner.score
     too_good = is_too_good(metric.name, score, outcome.cv_error, len(data.y))
     return f"{metric.name} is exactly {score:g} on every fold: a column may tell the target" if too_good else ""
-
-
-def parameters(config: Config) -> dict[str, Any]:
-    """A configuration without the name of its family."""
-    return {name: value for name, value in config.items() if name != "model"}
 
 
 def _why_no_baseline(records: Sequence[TrialRecord]) -> str | None:

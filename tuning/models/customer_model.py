@@ -1,34 +1,34 @@
 """Models on disk: what a customer's winner consists of, and loading it through our own list of types.
 
 A model is a folder: `model.json` (columns, task, classes, family, digests, what the encoding learned) and the
-family's own file (`model.skops`, or `model.ubj` for XGBoost). Nothing is ever unpickled. The list of
-trusted types is ours, never the file's (skops calls some of them untrusted on purpose because a crafted file
-could crash the process: the digests in `model.json` and the run directory's owner-only mode guard that).
+family's own file (`model.skops`, or `model.ubj` for XGBoost); of an ensemble one file per member. Nothing is ever
+unpickled. The list of trusted types is ours, never the file's (skops calls some of them untrusted on purpose because a
+crafted file could crash the process: the digests in `model.json` and the run directory's owner-only mode guard that).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from tuning.errors import CustomerError, RunError
-from tuning.models.base import FRAME, Configuration, Family, Matrix, Model
-from tuning.models.own import OwnFamily
+from tuning.models.base import Configuration, Matrix
+from tuning.models.member import Member, read_member
 from tuning.models.preparation import Preparation
-from tuning.models.registry import family as find_family
-from tuning.preprocessing.columns import as_frame, text_names, to_raw
-from tuning.preprocessing.dates import ISO
+from tuning.preprocessing.columns import text_names
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.kinds import TEXT, Column
-from tuning.preprocessing.task import Prediction, Task
+from tuning.preprocessing.task import Prediction, Task, average
 from tuning.storage.run_directory import RunDirectory
 
-FORMAT = 1
+FORMAT, FORMAT_OF_ENSEMBLES = 1, 2
+ENSEMBLE = "ensemble"  # in place of a family's name
 #: Which rows a model was fitted on.
 ALL_ROWS, SEARCH_ROWS = "all", "search"
 #: What `model.json` holds.
@@ -43,34 +43,39 @@ class Writes(Protocol):
 
 @dataclass(repr=False)
 class CustomerModel:
-    """A customer's winner: give it a frame with the same columns, it gives predictions.
+    """A customer's model: give it a frame with the same columns, it gives predictions.
 
     Attributes:
         customer: its id.
-        family: the name of the model's family.
         task: regression or classification, with the classes.
-        columns: what `predict` looks for in a frame.
-        encoder: what the training rows taught the encoding.
-        fitted: the model itself, as the family's `fit` returned it.
-        own: the family, where it is one of the user's own models.
+        members: the winner alone, or with it those whose answers are averaged with its own, by weight; the winner is
+            the first one.
         example: a few rows of what it takes; None for a model saved before there were any.
         preparation: what the user's `prepare` makes of rows before the columns are looked for; None without one.
-        best_config: the winning configuration, with the number of trees, rounds or epochs that count; empty for a model
-            saved before it was kept.
         final_fit: which rows it was fitted on: "all", or "search" for those without the hold-out.
     """
 
     customer: str
-    family: str
     task: Task
-    columns: tuple[Column, ...]
-    encoder: Encoder
-    fitted: Model
-    own: Family | None = None
+    members: tuple[Member, ...]
     example: pd.DataFrame | None = None
     preparation: Preparation | None = None
-    best_config: Configuration = field(default_factory=dict)
     final_fit: str = SEARCH_ROWS
+
+    @property
+    def family(self) -> str:
+        """The name of the model's family; "ensemble" where there are several."""
+        return self.members[0].family if len(self.members) == 1 else ENSEMBLE
+
+    @property
+    def best_config(self) -> Configuration:
+        """The winning configuration, with the number of trees, rounds or epochs that count."""
+        return self.members[0].config
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """What `predict` looks for in a frame."""
+        return _columns(self.members)
 
     @property
     def text(self) -> list[str]:
@@ -80,11 +85,8 @@ class CustomerModel:
         return [column.name for column in self.columns if column.kind == TEXT]
 
     def __repr__(self) -> str:
-        return f"<{self.family} model of customer {self.customer!r}: {self.task.kind} from {len(self.columns)} columns>"
-
-    @property
-    def _family(self) -> Family:
-        return self.own or find_family(self.family)
+        what = described_as([member.family for member in self.members])
+        return f"<{what} model of customer {self.customer!r}: {self.task.kind} from {len(self.columns)} columns>"
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         """(n,) numbers, or class labels as they stood in the data.
@@ -113,43 +115,90 @@ class CustomerModel:
         frame = text_names(frame)
         if self.preparation is not None:
             frame = self.preparation.rows(frame, [column.name for column in self.columns])
-        raw = (as_frame if self.encoder.encoding == FRAME else to_raw)(frame, self.columns)
-        X = self.encoder.transform(raw)
-        rows = Matrix(X, np.zeros(len(X)), categorical=self.encoder.categorical(raw))
-        return self._family.predict(self.fitted, rows, self.task)
+        encoded: dict[int, Matrix] = {}
+        answers = []
+        for member in self.members:
+            rows = encoded.get(id(member.encoder)) or encoded.setdefault(id(member.encoder), member.encoded(frame))
+            answers.append(member.prediction(rows, self.task))
+        return average(answers, [member.weight for member in self.members], self.task)
 
-    def save(self, directory: Writes, folder: str) -> str:
-        """Write the folder's files; returns the SHA-256 of `model.json`."""
-        name, content = self._family.save(self.fitted)
-        files = {name: content}
-        for file, data in files.items():
-            directory.write(f"{folder}/{file}", data)
-        description = {
-            "format": FORMAT,
+    def save(self, directory: Writes, folder: str) -> Saved:
+        """Write the folder's files."""
+        description: Description = {
+            "format": FORMAT if len(self.members) == 1 else FORMAT_OF_ENSEMBLES,
             "customer": self.customer,
-            "family": self.family,
-            "own": self.own is not None,
             "task": self.task.kind,
             "classes": list(self.task.classes),
-            "columns": [[column.name, column.kind] for column in self.columns],
-            "dates": {column.name: column.format for column in self.columns if column.format != ISO},
-            "encoder": self.encoder.to_dict(),
             "example": _example_json(self.example),
             "prepare": _preparation_json(self.preparation),
-            "best_config": dict(self.best_config),
             "final_fit": self.final_fit,
-            "model": name,
-            "sha256": {file: hashlib.sha256(data).hexdigest() for file, data in files.items()},
         }
+        saved = [member.kind.save(member.fitted) for member in self.members]
+        if len(self.members) == 1:
+            (member,), ((name, content),) = self.members, saved
+            files = {name: content}
+            description |= {**member.described(), "encoder": member.encoder.to_dict(), "model": name}
+        else:
+            files = {f"{number}-{name}": content for number, (name, content) in enumerate(saved, start=1)}
+            description |= _ensemble_json(self.members, list(files))
+        for file, data in files.items():
+            directory.write(f"{folder}/{file}", data)
+        description["sha256"] = {file: hashlib.sha256(data).hexdigest() for file, data in files.items()}
         document = json.dumps(description, ensure_ascii=False, indent=1).encode()
         directory.write(f"{folder}/model.json", document)
-        return hashlib.sha256(document).hexdigest()
+        return Saved(folder, hashlib.sha256(document).hexdigest(), sum(map(len, [document, *files.values()])))
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A model on disk.
+
+    Attributes:
+        path: of its folder in the run directory.
+        sha256: of `model.json`, which holds the digests of the other files.
+        size: of all its files, in bytes.
+    """
+
+    path: str
+    sha256: str
+    size: int
+
+
+def described_as(families: Sequence[str]) -> str:
+    """What a model is called in tables: its family, or how many members an ensemble has and of which families."""
+    if len(families) == 1:
+        return families[0]
+    return f"{ENSEMBLE} of {len(families)} ({', '.join(dict.fromkeys(families))})"
+
+
+def _columns(members: Sequence[Member]) -> tuple[Column, ...]:
+    """Those that any of the members looks at; what one takes as text is text."""
+    found: dict[str, Column] = {}
+    for column in (column for member in members for column in member.columns):
+        if column.name not in found or column.kind == TEXT:
+            found[column.name] = column
+    return tuple(found.values())
+
+
+def _ensemble_json(members: Sequence[Member], files: Sequence[str]) -> Description:
+    """What is different for each member; an encoder that several share is written once."""
+    encoders = list({id(member.encoder): member.encoder for member in members}.values())
+    places = {id(encoder): place for place, encoder in enumerate(encoders)}
+    return {
+        "family": ENSEMBLE,
+        "columns": [[column.name, column.kind] for column in _columns(members)],
+        "encoders": [encoder.to_dict() for encoder in encoders],
+        "members": [
+            {**member.described(), "weight": member.weight, "encoder": places[id(member.encoder)], "model": file}
+            for member, file in zip(members, files, strict=True)
+        ],
+    }
 
 
 def describe_model(directory: RunDirectory, folder: str, sha256: str | None = None) -> Description:
     """What `model.json` says about a saved model; its digest is checked first."""
     description = dict(json.loads(_read(directory, f"{folder}/model.json", sha256)))
-    if description["format"] > FORMAT:
+    if description["format"] > FORMAT_OF_ENSEMBLES:
         raise RunError(f"{directory.display(folder)} has model format {description['format']}: upgrade tuning-service.")
     return description
 
@@ -163,22 +212,22 @@ def load_model(
     """
     description = describe_model(directory, folder, sha256)
     digests = description["sha256"]
-    name = description["model"]
-    example, dates = _example(description.get("example")), description.get("dates", {})
-    own = own_family(description, allow_pickle) if description.get("own") else None
-    family = own or find_family(description["family"])
-    fitted = family.load(name, _read(directory, f"{folder}/{name}", digests[name]))
+
+    def read(name: str) -> bytes:
+        return _read(directory, f"{folder}/{name}", digests[name])
+
+    if "members" in description:
+        encoders = [Encoder.from_dict(values) for values in description["encoders"]]
+        given = [(values, encoders[values["encoder"]]) for values in description["members"]]
+    else:
+        given = [(description, Encoder.from_dict(description["encoder"]))]
+    example = _example(description.get("example"))
     return CustomerModel(
         customer=description["customer"],
-        family=description["family"],
         task=Task(description["task"], tuple(description["classes"])),
-        columns=tuple(Column(name, kind, dates.get(name, ISO)) for name, kind in description["columns"]),
-        encoder=Encoder.from_dict(description["encoder"]),
-        fitted=fitted,
-        own=own,
+        members=tuple(read_member(values, encoder, read, allow_pickle) for values, encoder in given),
         example=example,
         preparation=_preparation(description.get("prepare"), example),
-        best_config=description.get("best_config", {}),
         final_fit=description.get("final_fit", SEARCH_ROWS),
     )
 
@@ -190,10 +239,9 @@ def inputs(description: Description) -> dict[str, bool]:
     return {name: False for name, _ in description["prepare"]["inputs"]}  # `Preparation` knows which it needs
 
 
-def own_family(description: Description, allow_pickle: bool) -> Family:
-    """The family of a saved own model: able to load and predict, not to fit."""
-    how = "frame" if description["encoder"]["encoding"] == FRAME else "encoded"
-    return OwnFamily(description["family"], input=how, allow_pickle=allow_pickle)
+def parts(description: Description) -> list[tuple[str, str]]:
+    """(family, file) of each fitted model that a saved one consists of."""
+    return [(values["family"], values["model"]) for values in description.get("members", [description])]
 
 
 def _read(directory: RunDirectory, name: str, sha256: str | None) -> bytes:

@@ -53,6 +53,25 @@ class Prediction:
     decision: np.ndarray | None = None
 
 
+def average(predictions: Sequence[Prediction], weights: Sequence[float], task: Task) -> Prediction:
+    """The weighted mean of numbers, or of probabilities, whose largest is the class; a single one stays as it is.
+
+    Raises `ValueError` where a classifier among several has no probabilities.
+    """
+    if len(predictions) == 1:
+        return predictions[0]
+    answers = [prediction.proba if task.classification else prediction.values for prediction in predictions]
+    known = [answer for answer in answers if answer is not None]
+    if len(known) < len(answers):
+        raise ValueError("a model without probabilities cannot be averaged with others")
+    return as_prediction(np.average(known, axis=0, weights=weights), task)
+
+
+def as_prediction(answer: np.ndarray, task: Task) -> Prediction:
+    """Numbers (n,) or probabilities (n, classes) as a prediction."""
+    return Prediction(answer.argmax(axis=1), answer) if task.classification else Prediction(answer)
+
+
 def numbers_among(values: pd.Series) -> tuple[pd.Series, np.ndarray]:
     """The values as float64, NaN where there is no number, and a mask of those that are there and no numbers.
 

@@ -1,0 +1,154 @@
+"""The trials of a study whose averaged predictions score better than the best one's: greedy selection with replacement.
+
+Caruana et al., Ensemble selection from libraries of models, ICML 2004. It starts with the winner, and adds, one pick
+after another, the trial with which the mean of all picks scores best on the rows that the folds left out, each fold by
+itself as in a trial's own score. The best of these prefixes counts, and only where it is better than the winner alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from tuning.evaluation.metrics import Metric
+from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
+from tuning.evaluation.study_data import StudyData, train
+from tuning.preprocessing.task import as_prediction
+from tuning.records.schema import FINISHED, TrialRecord
+
+PICKS = 15
+MOST_MEMBERS = 5  # different trials: each is fitted twice, saved, and asked for every prediction
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """What was found together.
+
+    Attributes:
+        members: trials, the winner first where it is one of them, each with how often it was picked.
+        score: of their mean over the folds, as a trial's `score`.
+    """
+
+    members: tuple[tuple[TrialRecord, int], ...]
+    score: float
+
+    def to_json(self) -> str:
+        """As a study's record holds it."""
+        picks = sum(weight for _, weight in self.members)
+        return json.dumps(
+            [{"trial": each.trial, "family": each.family, "weight": weight / picks} for each, weight in self.members]
+        )
+
+
+def find_ensemble(
+    records: Sequence[TrialRecord],
+    winner: TrialRecord,
+    data: StudyData,
+    metric: Metric,
+    alive: Callable[[], None] = lambda: None,
+) -> Ensemble | None:
+    """The best ensemble of these finished trials; None where none is better than the winner alone.
+
+    alive: called now and then.
+    """
+    kept = data.kept
+    if kept is None or winner.score is None:
+        return None
+    sign = 1.0 if kept.mode == "max" else -1.0
+    best = sorted(filter(_unchanged, records), key=lambda record: (-sign * (record.score or 0.0), record.trial))
+    found: list[tuple[TrialRecord, np.ndarray]] = []
+    for record in best[: kept.most]:
+        alive()
+        predictions = _predictions(record, data, metric, kept)
+        if predictions is not None:
+            found.append((record, np.concatenate(predictions.folds)))
+    if len(found) < 2:
+        return None
+    first = found[0][0]
+    found.sort(key=lambda each: each[0].trial)
+    start = next(place for place, (record, _) in enumerate(found) if record is first)
+    score = _FoldScores(data, metric, sign)
+    picks, together = greedy([answer for _, answer in found], score, start, alive)
+    if not together > sign * winner.score:
+        return None
+    return Ensemble(tuple((found[place][0], times) for place, times in Counter(picks).items()), sign * together)
+
+
+def greedy(
+    answers: Sequence[np.ndarray],
+    score: Callable[[np.ndarray], float],
+    start: int,
+    alive: Callable[[], None] = lambda: None,
+) -> tuple[list[int], float]:
+    """(positions in the order of picks, their mean's score). score: of an answer, larger is better.
+
+    Of equally good ones the first is picked, and of equally good prefixes the shortest is taken.
+    """
+    picks, total = [start], answers[start].astype(np.float64)
+    best, length = score(total), 1
+    while len(picks) < PICKS:
+        alive()
+        members = set(picks)
+        allowed = range(len(answers)) if len(members) < MOST_MEMBERS else sorted(members)
+        scores = {place: score((total + answers[place]) / (len(picks) + 1)) for place in allowed}
+        chosen = max(scores, key=lambda place: scores[place])
+        picks.append(chosen)
+        total = total + answers[chosen]
+        if scores[chosen] > best:
+            best, length = scores[chosen], len(picks)
+    return picks[:length], best
+
+
+def _unchanged(record: TrialRecord) -> bool:
+    """Whether a trial may be a member: a full one that is a single configuration's from its first step to its last."""
+    return record.state == FINISHED and record.score is not None and not record.lineage
+
+
+def _predictions(record: TrialRecord, data: StudyData, metric: Metric, kept: KeptPredictions) -> OutOfFold | None:
+    """What a trial said of the rows that its folds left out; None where it cannot be had, as it was, any more."""
+    found = kept.of(record.config, record.seed)
+    if found is None or found.step != record.best_step:
+        anew = KeptPredictions(kept.task, kept.mode, most=1)
+        try:
+            with closing(train(record.config, replace(data, kept=anew), metric, record.seed)) as steps:
+                for step in steps:
+                    if step.step == record.best_step:
+                        break
+        except Exception:  # the user's code; the trial itself is recorded
+            return None
+        found = anew.of(record.config, record.seed)
+    same = found is not None and found.step == record.best_step and found.score == record.score
+    return found if same else None
+
+
+class _FoldScores:
+    """The mean score of an answer for the left-out rows of all folds, one after the other; larger is better."""
+
+    def __init__(self, data: StudyData, metric: Metric, sign: float) -> None:
+        self.metric, self.task, self.sign = metric, data.task, sign
+        rows = [data.split.search[valid] for _, valid in data.split.folds]
+        ends = accumulate(map(len, rows), initial=0)
+        weight = data.weight
+        self._folds = [
+            (slice(*border), data.y[index], None if weight is None else weight[index])
+            for border, index in zip(pairwise(ends), rows, strict=True)
+        ]
+
+    def __call__(self, answer: np.ndarray) -> float:
+        """-inf where the metric is not defined."""
+        try:
+            scores = [
+                self.metric.score(y, as_prediction(answer[place], self.task), weight)
+                for place, y, weight in self._folds
+            ]
+        except Exception:  # the user's metric, or one that wants more than probabilities
+            return -math.inf
+        mean = math.fsum(scores) / len(scores)
+        return self.sign * mean if math.isfinite(mean) else -math.inf

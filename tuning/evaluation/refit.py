@@ -1,0 +1,88 @@
+"""A recorded trial's model, fitted again: on the search rows for the test score, on all rows for keeping."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tuning.evaluation.study_data import StudyData
+from tuning.models.base import Matrix, Model, Stage, SteppedFamily
+from tuning.models.member import Member
+from tuning.preprocessing.encoding import Encoder
+from tuning.preprocessing.task import Prediction
+from tuning.records.schema import Config, TrialRecord
+from tuning.seeds import trial_seed
+
+
+@dataclass
+class Refits:
+    """The models of one study's trials, each fitted once on the search rows, and what it says about the hold-out."""
+
+    data: StudyData
+    _made: dict[int, tuple[Member, Prediction]] = field(default_factory=dict)
+
+    def of(self, record: TrialRecord) -> tuple[Member, Prediction]:
+        """A trial's model and its predictions of the hold-out rows."""
+        if record.trial not in self._made:
+            data = self.data
+            family = data.family(record.family)
+            encoder, rows, unseen = data.whole(family)
+            member = Member(
+                family.name,
+                data.columns_of(family),
+                encoder,
+                fit(record, data, rows),
+                data.own.get(record.family),
+                family.at_step(record.config, record.best_step or len(record.steps)),
+            )
+            self._made[record.trial] = member, member.prediction(unseen, data.task)
+        return self._made[record.trial]
+
+
+@dataclass
+class AllRows:
+    """The models of the same trials fitted on all rows."""
+
+    data: StudyData
+    _encoded: dict[tuple[str, bool], tuple[Encoder, Matrix]] = field(default_factory=dict)
+
+    def of(self, member: Member, record: TrialRecord) -> Member:
+        """A trial's model of the search rows, fitted on all rows."""
+        family = self.data.family(record.family)
+        if family.preprocessing not in self._encoded:
+            self._encoded[family.preprocessing] = self.data.everything(family)
+        encoder, rows = self._encoded[family.preprocessing]
+        return replace(member, encoder=encoder, fitted=fit(record, self.data, rows))
+
+
+def fit(record: TrialRecord, data: StudyData, rows: Matrix) -> Model:
+    """A trial's model of some rows, up to its best step."""
+    family = data.family(record.family)
+    if isinstance(family, SteppedFamily) and (stages := stages_of(record)):
+        return family.fit_stages(stages, rows, data.task)
+    return family.fit(parameters(record.config), rows, data.task, record.seed, steps=record.best_step)
+
+
+def stages_of(record: TrialRecord) -> list[Stage]:
+    """The way of a population-based trial to its best step; empty when its configuration never changed.
+
+    Up to an exploit the donor trained, with its own seed: `lineage` names it, and each entry of `schedule` but the
+    last ends with one.
+    """
+    schedule = json.loads(record.schedule or "[]")
+    donors = [exploit["donor"] for exploit in json.loads(record.lineage or "[]")]
+    seeds = [*(trial_seed(record.study_seed, donor) for donor in donors), record.seed]
+    last = record.best_step or len(record.steps)
+    ends = [*(begin for begin, _ in schedule[1:]), last]
+    stages: list[Stage] = []
+    for (_, config), seed, end in zip(schedule, seeds, ends, strict=True) if schedule else ():
+        steps = min(end, last)
+        if steps > (stages[-1].steps if stages else 0):
+            stages.append(Stage(parameters(config), seed, steps))
+    return stages
+
+
+def parameters(config: Config) -> dict[str, Any]:
+    """A configuration without the name of its family."""
+    return {name: value for name, value in config.items() if name != "model"}

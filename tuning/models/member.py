@@ -1,0 +1,92 @@
+"""One fitted model of a customer's: alone all there is, or one of several whose answers are averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tuning.models.base import FRAME, Configuration, Family, Matrix, Model
+from tuning.models.own import OwnFamily
+from tuning.models.registry import family as find_family
+from tuning.preprocessing.columns import as_frame, to_raw
+from tuning.preprocessing.dates import ISO
+from tuning.preprocessing.encoding import Encoder
+from tuning.preprocessing.kinds import Column
+from tuning.preprocessing.task import Prediction, Task
+
+
+@dataclass(frozen=True, repr=False)
+class Member:
+    """A fitted model with what its rows go through.
+
+    Attributes:
+        family: the name of its family.
+        columns: what it looks at.
+        encoder: what the training rows taught the encoding; members may share one.
+        fitted: the model itself, as the family's `fit` returned it.
+        own: the family, where it is one of the user's own models.
+        config: with the number of trees, rounds or epochs that count; empty for a model saved before it was kept.
+        weight: of its answers among those of all members.
+    """
+
+    family: str
+    columns: tuple[Column, ...]
+    encoder: Encoder
+    fitted: Model
+    own: Family | None = None
+    config: Configuration = field(default_factory=dict)
+    weight: float = 1.0
+
+    @property
+    def kind(self) -> Family:
+        """Its family."""
+        return self.own or find_family(self.family)
+
+    def encoded(self, frame: pd.DataFrame) -> Matrix:
+        """Rows as it takes them; `CustomerError` says what is wrong with them."""
+        raw = (as_frame if self.encoder.encoding == FRAME else to_raw)(frame, self.columns)
+        X = self.encoder.transform(raw)
+        return Matrix(X, np.zeros(len(X)), categorical=self.encoder.categorical(raw))
+
+    def prediction(self, rows: Matrix, task: Task) -> Prediction:
+        """Its answer for encoded rows."""
+        return self.kind.predict(self.fitted, rows, task)
+
+    def described(self) -> dict[str, Any]:
+        """All but the encoder and the model itself, as plain values."""
+        return {
+            "family": self.family,
+            "own": self.own is not None,
+            "columns": [[column.name, column.kind] for column in self.columns],
+            "dates": {column.name: column.format for column in self.columns if column.format != ISO},
+            "best_config": dict(self.config),
+        }
+
+
+def read_member(
+    values: Mapping[str, Any], encoder: Encoder, read: Callable[[str], bytes], allow_pickle: bool
+) -> Member:
+    """A member from what `Member.described` said, and from its file.
+
+    values: with the name of the file as "model". read: gives the content of a file. allow_pickle: also a model that was
+    saved with cloudpickle, which runs the code in it.
+    """
+    name, dates = values["model"], values.get("dates", {})
+    own: Family | None = None
+    if values.get("own"):  # able to load and predict, not to fit
+        how = "frame" if encoder.encoding == FRAME else "encoded"
+        own = OwnFamily(values["family"], input=how, allow_pickle=allow_pickle)
+    family = own or find_family(values["family"])
+    return Member(
+        family=values["family"],
+        columns=tuple(Column(column, kind, dates.get(column, ISO)) for column, kind in values["columns"]),
+        encoder=encoder,
+        fitted=family.load(name.rpartition("-")[2], read(name)),
+        own=own,
+        config=values.get("best_config", {}),
+        weight=values.get("weight", 1.0),
+    )
