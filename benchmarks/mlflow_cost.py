@@ -188,6 +188,7 @@ def model(folder: Path, template: Path, count: int) -> float:
 
     from tuning.evaluation.study_data import prepare_data
     from tuning.models.customer_model import CustomerModel
+    from tuning.models.member import Member
     from tuning.models.registry import family as find_family
     from tuning.storage.run_directory import RunDirectory
 
@@ -198,10 +199,11 @@ def model(folder: Path, template: Path, count: int) -> float:
     family = find_family("random_forest")
     encoder, rows, _ = data.whole(family)
     fitted = family.fit({"n_estimators": 50}, rows, data.task, 0, steps=None)
-    winner = CustomerModel("acme", family.name, data.task, data.columns, encoder, fitted, example=data.example)
+    alone = (Member(family.name, data.columns, encoder, fitted),)
+    winner = CustomerModel("acme", data.task, alone, example=data.example)
     shutil.copy(template, folder / "models.db")
     directory = RunDirectory(str(folder / "models"))
-    digest = winner.save(directory, "models/acme")
+    digest = winner.save(directory, "models/acme").sha256
     records = [
         study(f"c{n:04d}", 1, family=family.name, model_path="models/acme", model_sha256=digest)
         for n in range(count + 1)

@@ -76,7 +76,7 @@ def _model(result: RunResult, record: Any) -> Any:
         return None
     description = json.loads(result.directory.read(f"{record.model_path}/model.json"))
     model = result.model(record.customer, allow_pickle=True)
-    return {**_plain(description), "sha256": None, "fitted": joblib.hash(model.fitted)}
+    return {**_plain(description), "sha256": None, "fitted": joblib.hash([member.fitted for member in model.members])}
 
 
 def check(reference: RunResult, result: RunResult) -> None:

@@ -20,6 +20,7 @@ from tuning.evaluation.metrics import DEFAULT_METRIC, Metric
 from tuning.evaluation.study_data import StudyData, full_steps, prepare_data, train
 from tuning.models.base import Matrix, Stage, SteppedFamily
 from tuning.models.customer_model import CustomerModel
+from tuning.models.member import Member
 from tuning.models.registry import families
 from tuning.planning.model_space import check_configurations
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
@@ -228,7 +229,7 @@ def test_every_family_survives_saving_and_loading_in_a_fresh_process(tmp_path: P
         encoder, rows, _ = data.whole(family)
         steps = 2 if isinstance(family, SteppedFamily) else None
         fitted = family.fit({}, rows, data.task, 5, steps)
-        model = CustomerModel("äcme", name, data.task, data.columns, encoder, fitted)
+        model = CustomerModel("äcme", data.task, (Member(name, data.columns, encoder, fitted),))
         model.save(directory, f"models/{name}-{task}")
         answer = model.prediction(frame)
         shown = answer.values if answer.proba is None else answer.proba

@@ -27,6 +27,7 @@ from model_cases import CASES, data_of, make_frame
 
 from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import CustomerModel
+from tuning.models.member import Member
 from tuning.models.registry import families
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.copier import Copier
@@ -55,8 +56,9 @@ def logged(tmp_path_factory: pytest.TempPathFactory, migrated_database: Path) ->
         data, family = data_of(task), families()[name]
         encoder, rows, _ = data.whole(family)
         fitted = family.fit({}, rows, data.task, 5, 2 if isinstance(family, SteppedFamily) else None)
-        winners[name] = CustomerModel(name, name, data.task, data.columns, encoder, fitted, example=data.example)
-        digest = winners[name].save(directory, f"models/{name}")
+        alone = (Member(name, data.columns, encoder, fitted),)
+        winners[name] = CustomerModel(name, data.task, alone, example=data.example)
+        digest = winners[name].save(directory, f"models/{name}").sha256
         records.append(study(name, 1, family=name, model_path=f"models/{name}", model_sha256=digest))
     copier = Copier(directory, search, Selection(None), lambda: open_store(uri, search, str(folder / "mlruns")), None)
     copier.add(write_part(directory, "s", *records))

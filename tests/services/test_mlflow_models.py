@@ -24,6 +24,7 @@ from tuning import TuneRunner
 from tuning.errors import RunError
 from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import CustomerModel, describe_model
+from tuning.models.member import Member
 from tuning.models.registry import families
 from tuning.records.schema import STOPPED
 from tuning.storage.run_directory import RunDirectory
@@ -51,8 +52,8 @@ def save_model(directory: RunDirectory, name: str, task: str, folder: str) -> tu
     data, family = data_of(task), families()[name]
     encoder, rows, _ = data.whole(family)
     fitted = family.fit({}, rows, data.task, 5, 2 if isinstance(family, SteppedFamily) else None)
-    model = CustomerModel(folder, name, data.task, data.columns, encoder, fitted, example=data.example)
-    return model, model.save(directory, f"models/{folder}")
+    model = CustomerModel(folder, data.task, (Member(name, data.columns, encoder, fitted),), example=data.example)
+    return model, model.save(directory, f"models/{folder}").sha256
 
 
 def logged(uri: str) -> dict[str, Any]:
@@ -206,7 +207,7 @@ def test_which_models_are_logged(mlflow_database: str, tmp_path: Path) -> None:
 
 
 def test_requirements_are_pinned_and_of_the_family_only() -> None:
-    boosted, linear = requirements("xgboost", "model.ubj"), requirements("ridge", "model.skops")
+    boosted, linear = requirements([("xgboost", "model.ubj")]), requirements([("ridge", "model.skops")])
     assert all("==" in line for line in (*boosted, *linear))
     names = [{line.partition("==")[0] for line in lines} for lines in (boosted, linear)]
     assert names[0] - names[1] <= {"xgboost", "xgboost-cpu"}

@@ -17,6 +17,7 @@ from tuning.definition.run_spec import RunSpec
 from tuning.errors import DefinitionError
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.objective import Objective, resolve_objective
+from tuning.evaluation.out_of_fold import KeptPredictions
 from tuning.evaluation.study_data import EXAMPLE_ROWS, StudyData, keep_scorable_folds, study_data
 from tuning.models.base import Family
 from tuning.models.entries import own_families
@@ -127,7 +128,11 @@ class CustomerData:
         if preparation is not None:
             note = self._several_rows_note(customer, rows, frame, data)
             data = replace(data, preparation=preparation, example=preparation.example, notes=(*data.notes, *note))
-        return keep_scorable_folds(data, self.metric(data))
+        data = keep_scorable_folds(data, self.metric(data))
+        if not spec.definition.wants_ensembles:
+            return data
+        left_out = sum(len(unseen) for _, unseen in data.split.folds)
+        return replace(data, kept=KeptPredictions.of_rows(left_out, data.task, spec.mode))
 
     def _several_rows_note(
         self, customer: Customer, rows: pd.DataFrame, frame: pd.DataFrame, data: StudyData

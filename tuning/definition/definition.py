@@ -115,6 +115,12 @@ class Definition(Options):
         description="Which trial wins: the `best` by cross-validation, or the simplest within one standard error "
         "of the best.",
     )
+    ensemble: Literal["greedy", "none"] = Field(
+        "greedy",
+        description="Whether the model is an ensemble of the study's trials where these score better together than "
+        "the winner alone: `greedy` looks for one, `none` does not. No effect with `winner: one_standard_error` and "
+        "in comparisons.",
+    )
     final_fit: Literal["all", "search"] = Field(
         "all",
         description="Which rows the saved model is fitted on, after its test score is known: `all`, the hold-out "
@@ -254,6 +260,11 @@ class Definition(Options):
             if self.by and isinstance(self.data, Mapping):
                 raise ValueError("by: `data` is a mapping, which names the customers already; remove one of them")
             self._one_role_each()
+            if self.winner == "one_standard_error" and "ensemble" in self.model_fields_set and self.ensemble != "none":
+                raise ValueError(
+                    "ensemble: an ensemble is never simpler than its members, which `winner: one_standard_error` is "
+                    "about; remove one of them"
+                )
             if self.own_metric and self.metric is not None:
                 try:
                     check_form(self.metric)
@@ -284,6 +295,12 @@ class Definition(Options):
     def own_metric(self) -> bool:
         """Whether the metric is a user's function, not a scorer's name."""
         return self.objective is None and self.metric is not None and ":" in self.metric
+
+    @property
+    def wants_ensembles(self) -> bool:
+        """Whether a study's model may be an ensemble of its trials."""
+        simplest, compared = self.winner == "one_standard_error", self.compare is not None
+        return self.ensemble == "greedy" and self.objective is None and not simplest and not compared
 
     @property
     def csv_options(self) -> dict[str, Any]:

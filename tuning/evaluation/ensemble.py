@@ -11,7 +11,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
@@ -117,10 +116,8 @@ def _predictions(record: TrialRecord, data: StudyData, metric: Metric, kept: Kep
     if found is None or found.step != record.best_step:
         anew = KeptPredictions(kept.task, kept.mode, most=1)
         try:
-            with closing(train(record.config, replace(data, kept=anew), metric, record.seed)) as steps:
-                for step in steps:
-                    if step.step == record.best_step:
-                        break
+            steps = train(record.config, replace(data, kept=anew), metric, record.seed)
+            next(step for step in steps if step.step == record.best_step)
         except Exception:  # the user's code; the trial itself is recorded
             return None
         found = anew.of(record.config, record.seed)

@@ -19,7 +19,7 @@ from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome, choose, conclude, fitted_on_all
 from tuning.execution.context import TrialData, WorkerContext, stopping_rules
 from tuning.execution.limits import within
-from tuning.models.customer_model import ALL_ROWS
+from tuning.models.customer_model import ALL_ROWS, Saved
 from tuning.records.schema import FAILED, NO_MODEL, OK, STOPPED, Record, StudyRecord, TrialRecord
 from tuning.steps import Step
 from tuning.storage.names import slug
@@ -41,7 +41,7 @@ class Hooks:
         """A trial's training begins."""
 
     def concluding(self) -> None:
-        """The winner is refitted: once for its test score, and once more for the model that is kept."""
+        """A model is about to be fitted again: for its test score, for an ensemble, for the model that is kept."""
 
     def saving(self) -> None:
         """What follows is not the customer's doing: models and records are written."""
@@ -122,7 +122,7 @@ class _Ending:
         self._status = NO_MODEL
         self._error: str | None = None
         self._outcome = StudyOutcome(None, None, reason="no trial was run.")
-        self._saved: tuple[str | None, str | None] = (None, None)
+        self._saved: Saved | None = None
 
     def __enter__(self) -> _Ending:
         return self
@@ -145,16 +145,16 @@ class _Ending:
         simple_first = context.simple_first(study)
         if isinstance(self.data, StudyData):
             metric = context.customers.metric(self.data)
-            self._outcome = conclude(self.records, self.data, metric, study.customer.id, simple_first)
+            alive = self.watch.concluding
+            self._outcome = conclude(self.records, self.data, metric, study.customer.id, simple_first, alive)
             if definition.save_models and definition.final_fit == ALL_ROWS:
-                self.watch.concluding()
-                self._outcome = fitted_on_all(self._outcome, self.data)
+                self._outcome = fitted_on_all(self._outcome, self.data, alive)
         else:
             self._outcome = choose(self.records, simple_first)
         self.watch.saving()
         if self._outcome.model is not None and definition.save_models:
             path = f"models/{slug(study.id)}/{uuid4().hex[:8]}"  # never that of another attempt, which it may outlive
-            self._saved = (path, self._outcome.model.save(context.background, path))
+            self._saved = self._outcome.model.save(context.background, path)
         if self.ended_by:
             why = f"{self.ended_by}; {len(self.records)} of {study.n_trials} trials were run"
             self._outcome = replace(self._outcome, notes="; ".join(filter(None, (why, self._outcome.notes))))
@@ -187,14 +187,14 @@ def study_record(
     clock: Clock,
     *,
     data: TrialData = None,
-    saved: tuple[str | None, str | None] = (None, None),
+    saved: Saved | None = None,
     error: str | None = None,
 ) -> StudyRecord:
     """What came of a study.
 
-    records: all of its trials. saved: path and digest of its model. error: the traceback or stack behind the reason.
+    records: all of its trials. saved: its model on disk. error: the traceback or stack behind the reason.
     """
-    winner, baseline = outcome.winner, outcome.baseline
+    winner, baseline, ensemble = outcome.winner, outcome.baseline, outcome.ensemble
     return StudyRecord(
         run=context.run,
         study=study.id,
@@ -226,9 +226,12 @@ def study_record(
         started=clock.started,
         seconds=clock.wall,
         fit_seconds=clock.cpu,
-        model_path=saved[0],
-        model_sha256=saved[1],
-        final_fit=outcome.model.final_fit if outcome.model is not None and saved[0] else None,
+        model_path=saved.path if saved else None,
+        model_sha256=saved.sha256 if saved else None,
+        model_bytes=saved.size if saved else None,
+        final_fit=outcome.model.final_fit if outcome.model is not None and saved else None,
+        ensemble=ensemble.to_json() if ensemble else None,
+        ensemble_score=ensemble.score if ensemble else None,
         worker=worker_name(),
         versions=versions(),
         error=error,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tuning.errors import NoModelError, UnknownCustomerError
 from tuning.evaluation.study_data import MODEL
 from tuning.evaluation.winner import is_too_good
+from tuning.models.customer_model import described_as
 from tuning.models.registry import families
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import begun_term
@@ -200,7 +202,7 @@ class RunResult:
             "customer": customer,
             "status": best.status,
             "reason": best.reason,
-            "model": best.family,
+            "model": _model_name(best),
             "metric": best.metric,
             "mode": best.mode,
             "positive": best.positive,
@@ -222,7 +224,8 @@ class RunResult:
         best = [best_study(records) for records in by_customer.values()]
         unfinished = [self._of_unfinished[name] for name, one in zip(by_customer, best, strict=True) if one is None]
         succeeded = sum(record is not None and record.status == OK for record in best)
-        gains = [record.gain for record in best if record is not None and record.gain is not None and record.trial]
+        others = [record for record in best if record is not None and (record.trial or record.ensemble)]
+        gains = [record.gain for record in others if record.gain is not None]
         return {
             "run": self._plan.run,
             "run_dir": self.directory.shown,
@@ -307,6 +310,13 @@ class RunResult:
         if customer not in by_customer:
             raise UnknownCustomerError(f"no customer {customer!r} in this run.{did_you_mean(customer, by_customer)}")
         return customer, best_study(by_customer[customer])
+
+
+def _model_name(record: StudyRecord) -> str | None:
+    """The winner's family, or what the ensemble is made of."""
+    if record.ensemble is None:
+        return record.family
+    return described_as([member["family"] for member in json.loads(record.ensemble)])
 
 
 def _json(params: object) -> str | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -69,28 +70,30 @@ def save_mlflow_model(target: Path, source: Path, description: Description, mode
         mlflow_model=model,
         signature=ModelSignature(inputs, Schema([ColSpec(answer, "prediction")]), ParamSchema([method])),
         input_example=pd.DataFrame(example["data"], columns=example["columns"]) if example else None,
-        pip_requirements=requirements(description["family"], description["model"]),
+        pip_requirements=requirements(customer_model.parts(description)),
         metadata={
             "columns": dict(description["columns"]),
             "classes": classes,
             "family": description["family"],
+            "families": [family for family, _ in customer_model.parts(description)],
             loader.DIGEST: hashlib.sha256((source / "model.json").read_bytes()).hexdigest(),
         },
     )
 
 
-@cache
-def requirements(family: str, file: str) -> list[str]:
+def requirements(parts: Sequence[tuple[str, str]]) -> list[str]:
     """Pinned packages that a model needs, as they are installed here.
 
-    family: the model's. file: of the fitted model; its ending tells which library wrote it.
+    parts: family and file of each fitted model in it; the file's ending tells which library wrote it.
     """
-    choices = [*((name,) for name in EVERY_MODEL), *([OF_FAMILY[family]] if family in OF_FAMILY else [])]
-    if file.endswith((".skops", ".pkl")):
+    choices: list[tuple[str, ...]] = [(name,) for name in EVERY_MODEL]
+    choices += [OF_FAMILY[family] for family, _ in parts if family in OF_FAMILY]
+    if any(file.endswith((".skops", ".pkl")) for _, file in parts):
         choices += [(name,) for name in SCIKIT_LEARN]
-    return [pinned for names in choices if (pinned := _pinned(names))]
+    return [pinned for names in dict.fromkeys(choices) if (pinned := _pinned(names))]
 
 
+@cache
 def _pinned(names: tuple[str, ...]) -> str:
     for name in names:
         try:

@@ -18,7 +18,7 @@ from tuning.tracking.tracked_runs import CUSTOMER_TAG, KEY_TAG, PREFIX, RUN_TAG,
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
 
-SCORES = ("cv_score", "test_score", "baseline_test_score", "gain")
+SCORES = ("cv_score", "ensemble_score", "test_score", "baseline_test_score", "gain")
 PAGE = 50
 NOT_FOUND = 404
 DIGEST_TAG = f"{PREFIX}model_sha256"
@@ -65,7 +65,13 @@ class ModelLogger:
             name=slug(record.customer),
             source_run_id=run_id,
             tags=self._tags(record, key),
-            params=mlflow_limits.params({"family": record.family, **(record.config or {})}),
+            params=mlflow_limits.params(
+                {
+                    "family": description["family"],
+                    **({"ensemble": record.ensemble} if record.ensemble else {}),
+                    **(record.config or {}),
+                }
+            ),
             model_type=description["task"],
         )
         with tempfile.TemporaryDirectory() as folder:

@@ -37,6 +37,7 @@ TRIALS = "trials"  # the metric that says how far a study has come
 STUDY_FIGURES = (
     "cv_score",
     "cv_error",
+    "ensemble_score",
     "test_score",
     "baseline_cv_score",
     "baseline_test_score",
@@ -47,6 +48,7 @@ STUDY_FIGURES = (
     "rows",
     "test_rows",
     "features",
+    "model_bytes",
     "seconds",
     "fit_seconds",
 )

@@ -17,8 +17,9 @@ from search_spaces import Choice, Constant, Float, Int, SearchSpace, algorithms
 from tuning.data.customers import Customer
 from tuning.definition.options import Resources
 from tuning.evaluation.metrics import Metric
+from tuning.evaluation.refit import stages_of
 from tuning.evaluation.study_data import full_steps, prepare_data, train
-from tuning.evaluation.winner import conclude, stages_of
+from tuning.evaluation.winner import conclude
 from tuning.models.base import SteppedFamily
 from tuning.models.registry import family as find_family
 from tuning.study.recorded_study import RecordedStudy
