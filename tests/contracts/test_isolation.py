@@ -30,7 +30,7 @@ GOOD, BAD = ("a", "c", "d"), "b"
 #: What the clock, the process or the place of a run decides, and no customer: when it was (and how long it took, which
 #: are the fields that end in "seconds"), in which run and folder, by which worker; and a saved model's digest, since
 #: skops writes the addresses of objects into its file. The model itself is compared.
-ELSEWHERE = {"run", "started", "worker", "model_path", "model_sha256"}
+ELSEWHERE = {"run", "started", "worker", "model_path", "model_sha256", "model_bytes"}
 QUICK = {
     "target": "y", "task": "regression", "algorithm": "random", "scheduler": "fifo", "trials": 2, "slots": 1,
     "search_space": "ridge", "mlflow": False, "limits": {"max_rows": 500, "max_columns": 100},

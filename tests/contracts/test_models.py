@@ -7,6 +7,7 @@ import itertools
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -221,9 +222,10 @@ def test_an_exploit_goes_on_with_other_hyperparameters(name: str, task: str) -> 
     assert other[-1] != same[-1]
 
 
-def test_every_family_survives_saving_and_loading_in_a_fresh_process(tmp_path: Path) -> None:
+def test_every_family_alone_and_all_together_survive_saving_and_loading_in_a_fresh_process(tmp_path: Path) -> None:
     directory = RunDirectory(str(tmp_path))
     expected = {}
+    members: dict[str, list[Member]] = {REGRESSION: [], BINARY: [], MULTICLASS: []}
     for name, task in CASES:
         frame, data, family = make_frame(task), data_of(task), families()[name]
         encoder, rows, _ = data.whole(family)
@@ -235,6 +237,16 @@ def test_every_family_survives_saving_and_loading_in_a_fresh_process(tmp_path: P
         shown = answer.values if answer.proba is None else answer.proba
         expected[f"{name}-{task}"] = [float.hex(float(value)) for value in shown.ravel()]
         frame.to_parquet(tmp_path / f"{task}.parquet")
+        if task == REGRESSION or answer.proba is not None:
+            members[task].append(replace(model.members[0], weight=1.0 + len(members[task])))
+    for task, several in members.items():
+        ensemble = CustomerModel("äcme", data_of(task).task, tuple(several))
+        ensemble.save(directory, f"models/ensemble-{task}")
+        answer = ensemble.prediction(make_frame(task))
+        shown = answer.values if answer.proba is None else answer.proba
+        expected[f"ensemble-{task}"] = [float.hex(float(value)) for value in shown.ravel()]
+        files = {Path(name).name for name in directory.list(f"models/ensemble-{task}")}
+        assert len(files) == len(several) + 1, "a file for each member, and model.json"
     (tmp_path / "expected.json").write_text(json.dumps(expected))
     done = subprocess.run(
         [sys.executable, "-c", LOADER, str(tmp_path)],

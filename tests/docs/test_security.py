@@ -286,7 +286,8 @@ def _planted_model(folder: Path, name: str, content: bytes, own: bool) -> RunDir
     directory = RunDirectory(str(folder))
     description = {
         "format": 1, "customer": "acme", "family": "mine" if own else "ridge", "own": own, "task": "regression",
-        "classes": [], "columns": [["a", "number"]], "encoder": {"encoding": "frame"}, "model": name,
+        "classes": [], "columns": [["a", "number"]], "model": name,
+        "encoder": {"encoding": "frame", "scale": False, "texts": []},
         "sha256": {name: hashlib.sha256(content).hexdigest()},
     }  # fmt: skip
     directory.write(f"models/acme/{name}", content)

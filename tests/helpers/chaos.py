@@ -31,6 +31,7 @@ TIMES = {
     "attempt",
     "model_path",
     "model_sha256",
+    "model_bytes",  # skops writes addresses of objects, and compresses them
 }
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,14 @@ def test_every_family_predicts_what_ours_predicts(mlflow_database: str, tmp_path
         folder = f"{name}-{task}"
         models[folder], digest = save_model(directory, name, task, folder)
         records.append(study(folder, 1, family=name, model_path=f"models/{folder}", model_sha256=digest))
+    several = [models[f"{name}-binary"] for name in NAMES if f"{name}-binary" in models]
+    members = tuple(model.members[0] for model in several if families()[model.family].probabilities({}))
+    together = models["all-binary"] = replace(several[0], customer="all-binary", members=members)
+    saved = together.save(directory, "models/all-binary")
+    of_them = json.dumps([{"trial": 0, "family": member.family, "weight": 1.0} for member in members])
+    records.append(
+        study("all-binary", 1, model_path=saved.path, model_sha256=saved.sha256, ensemble=of_them, ensemble_score=0.9)
+    )
     copier = copier_for(mlflow_database, directory)
     copier.add(write_part(directory, "s", *records))
     log_all(copier)
@@ -209,6 +218,8 @@ def test_which_models_are_logged(mlflow_database: str, tmp_path: Path) -> None:
 def test_requirements_are_pinned_and_of_the_family_only() -> None:
     boosted, linear = requirements([("xgboost", "model.ubj")]), requirements([("ridge", "model.skops")])
     assert all("==" in line for line in (*boosted, *linear))
+    both = requirements([("xgboost", "1-model.ubj"), ("ridge", "2-model.skops"), ("ridge", "3-model.skops")])
+    assert sorted(both) == sorted({*boosted, *linear})
     names = [{line.partition("==")[0] for line in lines} for lines in (boosted, linear)]
     assert names[0] - names[1] <= {"xgboost", "xgboost-cpu"}
     assert names[1] - names[0] == {"scikit-learn", "skops"}

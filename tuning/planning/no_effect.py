@@ -34,6 +34,7 @@ OF_MODELS = (
     "task",
     "split",
     "winner",
+    "ensemble",
     "final_fit",
     "allow_pickle",
 )

@@ -31,6 +31,11 @@ BOTH = ["random", "optuna"]
         ({"by": {"a": 1}}, "by: must be a list"),
         ({"customers": [True]}, "customers.0: must be text (got True)"),
         ({"winner": "luck"}, "winner: must be 'best' or 'one_standard_error' (got 'luck')"),
+        ({"ensemble": "vote"}, "ensemble: must be 'greedy' or 'none' (got 'vote')"),
+        (
+            {"ensemble": "greedy", "winner": "one_standard_error"},
+            "ensemble: an ensemble is never simpler than its members",
+        ),
         ({"save_models": "maybe"}, "save_models: must be true or false (got 'maybe')"),
         ({"split": {"test": 1.5}}, "split.test: must be below 1 (got 1.5)"),
         ({"limits": {"trial_seconds": "x"}}, "limits.trial_seconds: must be a number (got 'x')"),
