@@ -4,6 +4,7 @@
     ├── DefinitionError      the definition is wrong: change it
     ├── DataError            the data cannot be used as a whole: change the data or where it is looked for
     │   └── CustomerError    one customer's data cannot be used: that customer gets a reason, the others go on
+    │       └── ChangedDataError  its rows are not those that the run has planned with: resume the run
     │       └── NotLookedAtError  it could not be looked at before the run: it has no say in what is guessed
     ├── PlanError            the definition is right but cannot be run like this: change what the message names
     ├── RunError             a run cannot be started, resumed or read: the message says what to do
@@ -44,6 +45,18 @@ class CustomerError(DataError):
 
 class NotLookedAtError(CustomerError):
     """A customer's rows could not be looked at before the run: `prepare` hangs on them, or ends its process."""
+
+
+class ChangedDataError(CustomerError):
+    """A customer's rows are not those that the run's plan knows. Its study ends for now; a resume takes it up again.
+
+    detail: the rest of the sentence.
+    """
+
+    SAYS = "the data has changed since the run was planned"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(f"{self.SAYS}: {detail}.")
 
 
 class PlanError(TuningError):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,8 @@ from tuning.errors import CustomerError, DataError, StorageError
 from tuning.storage.names import is_uri
 from tuning.wording import encodable
 
+T = TypeVar("T")
+MOST_READS = 3  # of a file that is written again and again
 AT_ONCE = 16  # looks at a storage, which take it a tenth of a second each
 PIECE = 1 << 20  # bytes of a file at a time
 GONE = ""  # the stamp of files that are not there
@@ -45,21 +47,70 @@ def stamped(customers: Sequence[Customer]) -> list[Customer]:
 
 
 def digested(definition: Definition, customers: Sequence[Customer]) -> list[Customer]:
-    """The customers with the stamp and the digest that their rows have now."""
+    """The customers with the stamp and the digest that their rows have now.
+
+    The stamp is looked up first: of a file that changes meanwhile it is out of date, and the digest is made again.
+    """
+    return _with_digests(definition, stamped(customers))
+
+
+def _with_digests(definition: Definition, customers: Sequence[Customer]) -> list[Customer]:
     of_rows = _of_rows(definition, [customer for customer in customers if customer.key is not None])
     left = [customer for customer in customers if customer.id not in of_rows]
     digest_of = _each(_digest, {file for customer in left for file in customer.files})
     of_files = {customer.id: _joined([digest_of[file] for file in customer.files]) for customer in left}
     return [
-        replace(customer, digest=of_rows.get(customer.id) or of_files.get(customer.id, ""))
-        for customer in stamped(customers)
+        replace(customer, digest=of_rows.get(customer.id) or of_files.get(customer.id, "")) for customer in customers
     ]
 
 
 def changed(definition: Definition, before: Mapping[str, Customer], now: Sequence[Customer]) -> list[Customer]:
     """Those whose rows are not what they were, as they are now. before: customers by id, as a plan has them."""
     new = [each for each in stamped(now) if each.stamp == GONE or each.stamp != before[each.id].stamp]
-    return [each for each in digested(definition, new) if _differs(before[each.id], each)]
+    return [each for each in _with_digests(definition, new) if _differs(before[each.id], each)]
+
+
+def read_unchanged(
+    definition: Definition, customers: Iterable[Customer], read: Callable[[], T]
+) -> tuple[T | None, dict[str, Customer]]:
+    """What `read` makes of customers' files, and those whose rows are not what a plan knows them by, by id.
+
+    Only one look at each file, after it was read, where nothing has happened to it. Else the rows are looked at, and
+    read again: those that were read may have been of a file that was just being written. None where all have changed.
+    customers: as the plan has them; one without a stamp is left alone.
+    """
+    known = {customer.id: customer for customer in customers if customer.stamp}
+    made = _attempt(read)
+    before, now = [each.stamp for each in known.values()], _stamps(known)
+    if now == before:
+        return made(), {}
+    for _ in range(MOST_READS):
+        other = {each.id: each for each in changed(definition, known, [*known.values()])}
+        if len(other) == len(known):
+            return None, other
+        made = _attempt(read)
+        before, now = now, _stamps(known)
+        if now == before:
+            return made(), other
+    return None, known
+
+
+def _stamps(known: Mapping[str, Customer]) -> list[str]:
+    return [each.stamp for each in stamped([*known.values()])]
+
+
+def _attempt(read: Callable[[], T]) -> Callable[[], T]:
+    """A function that gives what `read` gives now, or raises what it raises."""
+    try:
+        made = read()
+    except Exception as error:
+        raised = error
+
+        def fail() -> T:
+            raise raised
+
+        return fail
+    return lambda: made
 
 
 def _differs(there: Customer, here: Customer) -> bool:

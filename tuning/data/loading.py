@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -12,12 +12,14 @@ import pyarrow.dataset as ds
 
 from tuning.data.arrow import concatenated, runs_of_one_schema, to_frame
 from tuning.data.customers import Customer
+from tuning.data.fingerprints import GONE, read_unchanged
 from tuning.data.keys import Key, hive_values, row_keys, written_forms
 from tuning.data.partition import with_columns
 from tuning.data.reading import check_names, file_name, located, read_frame, reading_errors
 from tuning.definition.definition import Definition
-from tuning.errors import CustomerError
+from tuning.errors import ChangedDataError, CustomerError
 
+T = TypeVar("T")
 _VERIFIED = ds.ParquetFileFormat(
     default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
 )
@@ -34,23 +36,35 @@ class Loader:
     def __init__(self, definition: Definition, customers: Iterable[Customer]) -> None:
         self.definition = definition
         self._shares = _shares(customers)
-        self._read: dict[int, _Share | None] = {}
+        self._read: dict[int, _Read | None] = {}
 
     def read(self, customer: Customer) -> pd.DataFrame:
-        """A customer's rows; `CustomerError` says why they cannot be read."""
+        """A customer's rows; `CustomerError` says why they cannot be read.
+
+        `ChangedDataError` where they are not those that the customer's stamp and digest are of.
+        """
         limits = self.definition.limits
         check_size(customer, limits.max_rows)
         if customer.key is None:
-            return read_frame(
-                customer.files[0],
-                self.definition.csv_options,
-                max_rows=limits.max_rows,
-                max_columns=limits.max_columns,
+            rows, changed = read_unchanged(
+                self.definition,
+                [customer],
+                lambda: read_frame(
+                    customer.files[0],
+                    self.definition.csv_options,
+                    max_rows=limits.max_rows,
+                    max_columns=limits.max_columns,
+                ),
             )
+            return _unchanged(rows, customer, changed)
         together = self._share(self._shares[customer.id]) if customer.id in self._shares else None
-        return (together or _Share(self.definition, [customer])).rows(customer.key)
+        share, others = together or self._read_share([customer])
+        return _unchanged(share, customer, others).rows(customer.key)
 
-    def _share(self, customers: list[Customer]) -> _Share | None:
+    def _read_share(self, customers: list[Customer]) -> _Read:
+        return read_unchanged(self.definition, customers, lambda: _Share(self.definition, customers))
+
+    def _share(self, customers: list[Customer]) -> _Read | None:
         """The rows of all customers that are read together, read now or earlier; None when that cannot be done.
 
         Then each is read alone, and only that customer has a reason whose rows are the damaged ones.
@@ -58,7 +72,7 @@ class Loader:
         number = id(customers)
         if number not in self._read:
             try:
-                self._read[number] = _Share(self.definition, customers)
+                self._read[number] = self._read_share(customers)
             except Exception:  # said again by whoever is read alone
                 self._read[number] = None
         return self._read[number]
@@ -67,6 +81,16 @@ class Loader:
 def is_too_large(customer: Customer, max_rows: int) -> bool:
     """Whether a customer is known to have more rows than are allowed."""
     return customer.rows is not None and customer.rows > max_rows
+
+
+def _unchanged(made: T | None, customer: Customer, changed: Mapping[str, Customer]) -> T:
+    if made is not None and customer.id not in changed:
+        return made
+    if customer.id in changed and changed[customer.id].stamp == GONE:
+        raise ChangedDataError(
+            f"{file_name(customer.files[0])} is not there any more. Bring it back, and resume the run"
+        )
+    raise ChangedDataError("resume the run, which searches it anew")
 
 
 def check_size(customer: Customer, max_rows: int) -> None:
@@ -111,6 +135,9 @@ class _Share:
         for name in frame.columns[[isinstance(dtype, pd.CategoricalDtype) for dtype in frame.dtypes]]:
             frame[name] = frame[name].cat.remove_unused_categories()
         return frame
+
+
+_Read: TypeAlias = "tuple[_Share | None, Mapping[str, Customer]]"
 
 
 class _Ordered:

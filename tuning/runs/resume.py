@@ -16,7 +16,7 @@ from tuning.data.customers import Customer, find_customers
 from tuning.definition.definition import Definition
 from tuning.definition.options import CustomerOptions
 from tuning.definition.plain_values import IN_MEMORY
-from tuning.errors import RunError
+from tuning.errors import ChangedDataError, RunError
 from tuning.models.entries import same_models
 from tuning.records.ownership import Term, terms
 from tuning.records.parts import JOURNAL, STUDIES, TRIALS, accepted, intact, of_kind, studies_in, until, without
@@ -91,8 +91,11 @@ def _incomplete(recorded: Mapping[str, StudyRecord], known: Counter[str]) -> set
 
 
 def _ended(record: tuple[StudyRecord, int] | None, budget: int) -> bool:
-    """Whether a study has nothing left to do; one that stopped before its budget was used up had its reasons."""
-    if record is None:
+    """Whether a study has nothing left to do; one that stopped before its budget was used up had its reasons.
+
+    One whose data had changed while the run went on may have it back.
+    """
+    if record is None or record[0].reason.startswith(ChangedDataError.SAYS):
         return False
     study, before = record
     return study.status == QUARANTINED or before >= budget or study.trials < before

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -41,3 +43,15 @@ def test_what_no_digest_is_known_of_has_changed_with_its_number_of_rows() -> Non
     assert changed(made, known, find_customers(made)) == []
     fewer = define({"data": frame[1:], "by": "shop", "target": "y"})
     assert [customer.id for customer in changed(fewer, known, find_customers(fewer))] == ["a"]
+
+
+def test_a_file_that_has_changed_is_looked_at_and_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "acme.csv"
+    file.write_text("y\n1\n")
+    made = define({"data": str(file), "target": "y"})
+    (before,) = digested(made, find_customers(made))
+    file.write_text("y\n22\n")
+    stat, looks = os.stat, []
+    monkeypatch.setattr(os, "stat", lambda path, *given, **named: looks.append(path) or stat(path, *given, **named))
+    assert [each.id for each in changed(made, {before.id: before}, [before])] == [before.id]
+    assert looks.count(str(file)) == 2  # one of them asks whether it is a file that can be read
