@@ -191,3 +191,18 @@ def test_an_object_that_changed_is_searched_anew(
     assert "the data of 'acme' has changed since it was searched" in caplog.text
     before = {record.key: record.started for record in first.trial_records}
     assert {record.key[0] for record in second.trial_records if record.started != before[record.key]} == {"acme"}
+
+
+def test_a_run_that_was_copied_to_another_folder_reads_its_own_rows(bucket: Bucket, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(trips(60).to_csv(index=False))
+    fields = definition(str(tmp_path / "t.csv"), by="color")
+    first = TuneRunner(fields, **QUICK).run(bucket.uri("runs/first"), progress=False, in_process=True)
+    for name in bucket.names("runs/first/"):
+        content = bucket.get(name)
+        bucket.put(name.replace("first", "second"), content)
+        bucket.put(name, b"the original's rows" if name.startswith("runs/first/data/") else content)
+    second = TuneRunner.resume(bucket.uri("runs/second"), trials=3, progress=False, in_process=True)
+    board = second.leaderboard()
+    assert set(board["status"]) == {"ok"}
+    assert set(board["trials"]) == {3}
+    assert {record.started for record in first.trial_records} <= {record.started for record in second.trial_records}
