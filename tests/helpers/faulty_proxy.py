@@ -9,6 +9,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+MINUTES = 300.0  # nothing here is timed; this only ends what would hang for ever
 FAULTS = ("refuse", "hang", "error", "unavailable", "slow", "drop")
 
 
@@ -49,7 +50,7 @@ class FaultyProxy:
     def release(self) -> None:
         """Let the request that was kept back reach the server; returns when the server has answered it."""
         self.released.set()
-        assert self.delivered.wait(30)
+        assert self.delivered.wait(MINUTES)
 
     def close(self) -> None:
         if self.server is not None:
@@ -63,7 +64,7 @@ class FaultyProxy:
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def forward(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.backend, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.backend, timeout=MINUTES)
         try:
             connection.request(method, path, body, {**headers, "Host": f"127.0.0.1:{self.backend}"})
             answer = connection.getresponse()
@@ -91,7 +92,7 @@ def _handler(proxy: FaultyProxy) -> type[BaseHTTPRequestHandler]:
             fault = proxy.fault
             if fault == "hang":
                 with proxy.changed:
-                    proxy.changed.wait_for(lambda: proxy.fault != "hang", timeout=60)
+                    proxy.changed.wait_for(lambda: proxy.fault != "hang", timeout=MINUTES)
                 return self.cut()
             if fault == "refuse":
                 return self.cut()
@@ -103,7 +104,7 @@ def _handler(proxy: FaultyProxy) -> type[BaseHTTPRequestHandler]:
             if fault == "late" and self.path.endswith("/runs/create") and proxy.kept is None:
                 proxy.kept = threading.Event()
                 proxy.kept.set()
-                proxy.released.wait(60)
+                proxy.released.wait(MINUTES)
                 proxy.forward(self.command, self.path, headers, body)
                 proxy.delivered.set()
                 return self.cut()

@@ -13,9 +13,12 @@ from tuning.records.lease import Lease
 from tuning.records.ownership import Term, claim_file, this_process
 from tuning.records.schema import FINISHED, OK, Record, StepRecord, StudyRecord, TrialRecord, encode
 from tuning.storage.run_directory import RunDirectory
+from tuning.timing import USUAL, Timing
 from tuning.tracking.copy.live import LiveCopy
 from tuning.tracking.settings import settings_for
 
+# A copy leaves the cores to everybody else: on a busy machine, what takes it seconds takes minutes.
+MINUTES = 300.0
 RUN = "weekly-20261120"
 STARTED = 1_795_000_000.25
 
@@ -24,17 +27,17 @@ TERM = Term(1, "0001", owner=this_process())
 
 
 @contextlib.contextmanager
-def open_run(directory: RunDirectory) -> Iterator[Lease]:
+def open_run(directory: RunDirectory, timing: Timing = USUAL) -> Iterator[Lease]:
     """A run that goes on: this process is its owner, and what `write_part` writes are its records."""
     directory.claim(claim_file(TERM.number), json.dumps(asdict(TERM)).encode())
     directory.write(TERM.plan, b"")
-    with Lease(directory, TERM).hold() as lease:
+    with Lease(directory, TERM, timing).hold() as lease:
         yield lease
 
 
 def live_copy(directory: RunDirectory, tracking_uri: str | None, experiment: str = "churn") -> LiveCopy:
     """The copy beside an open run, started."""
-    result = LiveCopy(settings_for(directory, tracking_uri, experiment, RUN), TERM, patience=60.0)
+    result = LiveCopy(settings_for(directory, tracking_uri, experiment, RUN), TERM, patience=MINUTES)
     result.start()
     return result
 
@@ -133,7 +136,7 @@ def write_parts(directory: RunDirectory, studies: int, trials: int) -> list[str]
     return parts
 
 
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = MINUTES) -> None:
     """Wait for a condition; it not becoming true in time is the failure."""
     end = time.monotonic() + seconds
     while not condition():

@@ -18,7 +18,7 @@ from types import TracebackType
 class MlflowServer:
     """Runs in `folder`, on a SQLite database that begins as a copy of `template` (an empty, migrated one)."""
 
-    def __init__(self, folder: Path, template: Path, seconds: float = 120.0) -> None:
+    def __init__(self, folder: Path, template: Path, seconds: float = 300.0) -> None:
         database = folder / "server.db"
         shutil.copy(template, database)
         with socket.socket() as probe:

@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from mlflow_records import (
+    MINUTES,
     RUN,
     TERM,
     by_name,
@@ -30,10 +32,11 @@ from tuning.errors import DefinitionError, PlanError
 from tuning.records.lease import Lease
 from tuning.storage.run_directory import RunDirectory
 from tuning.timing import Timing
+from tuning.tracking.copy.parts import FollowedRun
 from tuning.tracking.copy.sync import follow, sync
 from tuning.tracking.settings import CopyStatus, settings_for
 
-pytestmark = pytest.mark.mlflow
+pytestmark = [pytest.mark.mlflow, pytest.mark.timeout(3 * MINUTES)]
 
 
 @pytest.fixture
@@ -54,7 +57,7 @@ def running(directory: RunDirectory) -> Iterator[Lease]:
 def test_parts_become_runs_of_their_study(directory: RunDirectory, mlflow_database: str) -> None:
     copy = live_copy(directory, mlflow_database)
     write_parts(directory, studies=3, trials=4)
-    status = copy.close(60)
+    status = copy.close(MINUTES)
     assert (status.trials, status.studies, status.pending, status.error) == (12, 3, 0, None)
     assert status.healthy
     runs = by_name(mlflow_database)
@@ -85,7 +88,7 @@ def test_what_is_recorded_is_copied_while_the_run_goes_on(
     until(lambda: seen[-1].studies == 1)
     assert thread.is_alive()
     running.release()
-    thread.join(60)
+    thread.join(MINUTES)
     assert [report.complete for report in reports] == [True]
     assert read.count(first) == read.count(second) == 1
     assert by_name(mlflow_database)["acme"].info.status == "FINISHED"
@@ -105,7 +108,7 @@ def test_the_end_of_a_run_is_not_waited_for_twice(
     until(lambda: bool(seen) and seen[-1].trials == 1)
     write_part(directory, "studies-a", study("acme", 1))
     ending.set()
-    thread.join(60)
+    thread.join(MINUTES)
     assert not thread.is_alive()
     assert (seen[-1].studies, seen[-1].pending) == (1, 0)
 
@@ -152,7 +155,7 @@ def test_a_killed_child_is_replaced_and_nothing_is_lost(directory: RunDirectory,
     until(lambda: copy.status.copied == len(parts))
     os.kill(copy._child.pid, signal.SIGKILL)
     write_parts(directory, studies=4, trials=3)
-    status = copy.close(60)
+    status = copy.close(MINUTES)
     assert status.pending == 0
     assert len(by_name(mlflow_database)) == 16
 
@@ -165,9 +168,42 @@ def test_a_child_that_cannot_work_is_told_with_everything_that_is_missing(
     parts = write_parts(directory, studies=2, trials=3)
     copy = live_copy(directory, mlflow_database)
     until(lambda: copy.status.error is not None)
-    status = copy.close(60)
+    status = copy.close(MINUTES)
     assert (status.pending, status.healthy) == (len(parts), False)
     assert "ended with exit code 1" in str(status.error)
+
+
+@pytest.mark.usefixtures("running")
+def test_a_child_that_takes_this_process_for_dead_is_started_again(
+    directory: RunDirectory, mlflow_database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    child = tmp_path / "child"
+    child.write_text(
+        "#!/bin/sh\n"
+        """mkdir "$0.once" && { echo '{"status": {}, "abandoned": true, "complete": false}'; exit 1; }\n"""
+        """echo '{"status": {"copied": 1}, "abandoned": false, "complete": true}'\n"""
+    )
+    child.chmod(0o700)
+    monkeypatch.setattr("tuning.tracking.copy.live.sys.executable", str(child))
+    copy = live_copy(directory, mlflow_database)
+    until(lambda: copy.status.copied == 1, 60)
+    assert copy.close(MINUTES) == CopyStatus(copied=1)
+
+
+def test_an_owner_is_dead_when_it_stands_still_and_not_when_nobody_has_looked(
+    directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch can take longer than an owner may stand still: the lease is read again before it is believed dead."""
+    now = time.monotonic()
+    monkeypatch.setattr("tuning.tracking.copy.parts.time.monotonic", lambda: now)
+    with open_run(directory, Timing(heartbeat_s=1e6)) as lease:
+        parts = FollowedRun(directory, TERM)
+        parts.look()
+        now += 3600
+        lease._beat()
+        assert not parts.abandoned
+        now += 3600
+        assert parts.abandoned
 
 
 @pytest.mark.usefixtures("running")
@@ -207,9 +243,9 @@ def test_the_child_ends_with_its_driver(directory: RunDirectory, mlflow_database
         descriptor = os.pidfd_open(int(driver.stdout))
     except ProcessLookupError:
         return  # gone already
-    ready, _, _ = select.select([descriptor], [], [], 30)
+    ready, _, _ = select.select([descriptor], [], [], MINUTES)
     os.close(descriptor)
-    assert ready, "the child outlived its driver by 30 s"
+    assert ready, "the child outlived its driver"
 
 
 def test_a_missing_part_is_told_and_the_others_are_copied(directory: RunDirectory, mlflow_database: str) -> None:

@@ -17,7 +17,7 @@ import pytest
 from mlflow.exceptions import MlflowException
 from mlflow.models import Model
 from mlflow.tracking import MlflowClient
-from mlflow_records import RUN, by_name, live_copy, open_run, study, trial, write_part
+from mlflow_records import MINUTES, RUN, by_name, live_copy, open_run, study, trial, write_part
 from model_cases import CASES, data_of, make_frame
 from paths import ROOT
 
@@ -316,6 +316,7 @@ def test_what_a_model_cannot_answer_is_said(tmp_path: Path) -> None:
         Predictor(model).predict(frame, {"method": "score"})
 
 
+@pytest.mark.timeout(2 * MINUTES)
 def test_the_summary_run(mlflow_database: str, tmp_path: Path) -> None:
     directory = RunDirectory(str(tmp_path / "run"))
     directory.write("definition.yaml", b"name: churn\n")
@@ -331,7 +332,7 @@ def test_the_summary_run(mlflow_database: str, tmp_path: Path) -> None:
     )
     save_summary(directory, first, {"leaderboard.csv": b"customer\n", "plots/gain.svg": b"<svg/>"})
     with open_run(directory):
-        status = live_copy(directory, mlflow_database).close(60)
+        status = live_copy(directory, mlflow_database).close(MINUTES)
     assert (status.pending, status.error) == (0, None)
     run = by_name(mlflow_database)[RUN]
     assert run.info.status == "KILLED"

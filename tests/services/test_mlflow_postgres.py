@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlflow_records import RUN, by_name, live_copy, open_run, study, trial, until, write_part, write_parts
+from mlflow_records import MINUTES, RUN, by_name, live_copy, open_run, study, trial, until, write_part, write_parts
 from postgres_server import PostgresServer, missing
 
 from tuning.records.schema import StepRecord
@@ -21,7 +21,7 @@ from tuning.tracking.stores.opening import open_store
 from tuning.tracking.stores.sql_store import BulkStore
 
 REASON = missing()
-pytestmark = [pytest.mark.skipif(REASON is not None, reason=str(REASON))]
+pytestmark = [pytest.mark.skipif(REASON is not None, reason=str(REASON)), pytest.mark.timeout(3 * MINUTES)]
 DRIVERS = [name for name in ("psycopg2", "psycopg") if importlib.util.find_spec(name)]
 
 
@@ -100,7 +100,7 @@ def test_a_server_that_goes_away_is_waited_for(server: PostgresServer, tmp_path:
             until(lambda: not copy.status.healthy)
         finally:
             server.start()
-        status = copy.close(60)
+        status = copy.close(MINUTES)
     assert (status.pending, status.error) == (0, None)
     assert len(by_name(server.uri(DRIVERS[0]), "away")) == 12
 

@@ -120,7 +120,8 @@ class LiveCopy:
                 report = json.loads(line)
                 with self._lock:
                     self._status = CopyStatus(**report["status"])
-                    self._ended = "complete" in report
+                    # Who calls this process dead has not seen its lease for a while, and is started again.
+                    self._ended = "complete" in report and not report["abandoned"]
         return child.wait()
 
     def _tell_child(self) -> None:

@@ -8,20 +8,19 @@ import random
 import time
 from collections.abc import Callable
 
-from tuning.timing import USUAL
+from tuning.timing import USUAL, Timing
 from tuning.tracking.copy.copier import Copier
 from tuning.tracking.copy.parts import Parts
-from tuning.tracking.settings import REQUEST_TIMEOUT_S, CopyStatus, masked
+from tuning.tracking.settings import CopyStatus, masked
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 5.0
-SETTLE_AFTER_S = 2 * REQUEST_TIMEOUT_S
 
 
 class CopyLoop:
     """Copies parts until there are no more; when something fails, says so, waits a little longer each time, goes on.
 
     patience: seconds that the store may fail without a success, once no more parts come, before this gives up; until
-    then it waits for ever. look_s: seconds between two looks for parts. progress: called with the status after every
+    then it waits for ever. timing: of the looks for parts. progress: called with the status after every
     change. tracking_uri: its secrets are masked in errors. nice: let the store say how far this process steps back for
     others.
     """
@@ -33,7 +32,7 @@ class CopyLoop:
         tracking_uri: str,
         *,
         patience: float = math.inf,
-        look_s: float = USUAL.mlflow_look_s,
+        timing: Timing = USUAL,
         progress: Callable[[CopyStatus], None] = lambda _: None,
         nice: bool = False,
     ) -> None:
@@ -42,7 +41,7 @@ class CopyLoop:
         self.status = CopyStatus()
         self._tracking_uri = tracking_uri
         self._patience = patience
-        self._look_s = look_s
+        self._timing = timing
         self._progress = progress
         self._nice = nice
         self._failing_since: float | None = None
@@ -60,7 +59,7 @@ class CopyLoop:
                     failure = self._attempt(self._finish)
                 if failure is None or self.copier.stuck or self._impatient():
                     return self.status
-            self.parts.wait(self._look_s if failure is None else self._pause * random.uniform(0.75, 1.25))
+            self.parts.wait(self._timing.mlflow_look_s if failure is None else self._pause * random.uniform(0.75, 1.25))
 
     def _copy(self) -> None:
         for part in self.parts.look():
@@ -93,7 +92,7 @@ class CopyLoop:
             if self._failing_since is None or self._copied() != before:
                 self._failing_since, self._pause = now, 0.0
             self._pause = min(max(FIRST_PAUSE_S, 2 * self._pause), LONGEST_PAUSE_S)
-            self._settle_at = now + SETTLE_AFTER_S
+            self._settle_at = now + self._timing.mlflow_settle_s
             self._report(error)
             return error
         self._failing_since, self._pause = None, 0.0

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from tuning.errors import StorageError
 from tuning.records.lease import Heartbeat, last_heartbeat
 from tuning.records.ownership import Term
 from tuning.records.parts import STUDIES, TRIALS, accepted, kind_of
@@ -73,10 +74,17 @@ class FollowedRun:
 
     @property
     def abandoned(self) -> bool:
-        if not self._beat.released and self.term.owner.gone:
-            self._look_at_owner()  # it may have let go in the meantime
-            return not self._beat.released
-        return not self._beat.released and time.monotonic() - self._moved >= self._dead_after_s
+        if self._beat.released or not self._looks_dead:
+            return False
+        try:
+            self._look_at_owner()  # it may have counted or let go since the last look: a batch can take long
+        except StorageError:
+            return self.term.owner.gone
+        return not self._beat.released and self._looks_dead
+
+    @property
+    def _looks_dead(self) -> bool:
+        return self.term.owner.gone or time.monotonic() - self._moved >= self._dead_after_s
 
     def look(self) -> list[str]:
         ended = self._ending.is_set()

@@ -88,7 +88,7 @@ def follow(
     dies, this ends at once: whoever resumes the run copies the rest. ending: set from outside when the run has ended.
     """
     parts = FollowedRun(RunDirectory(settings.directory), term, ending, timing.dead_after_s)
-    return _copy(settings, parts, patience, progress, nice, timing.mlflow_look_s)
+    return _copy(settings, parts, patience, progress, nice, timing)
 
 
 def sync_run(
@@ -135,7 +135,7 @@ def _copy(
     patience: float,
     progress: Callable[[CopyStatus], None],
     nice: bool = False,
-    look_s: float = USUAL.mlflow_look_s,
+    timing: Timing = USUAL,
 ) -> SyncReport:
     started = time.monotonic()
     search = settings.search
@@ -148,7 +148,7 @@ def _copy(
     )
     with _quiet_mlflow():
         loop = CopyLoop(
-            copier, parts, settings.tracking_uri, patience=patience, look_s=look_s, progress=progress, nice=nice
+            copier, parts, settings.tracking_uri, patience=patience, timing=timing, progress=progress, nice=nice
         )
         status = loop.run()
     return SyncReport(
