@@ -17,10 +17,11 @@ import pytest
 from model_cases import CASES, PLAIN, STEPPED, data_of, make_data, make_frame
 from sklearn.metrics import get_scorer
 
+from tuning.errors import RunError
 from tuning.evaluation.metrics import DEFAULT_METRIC, Metric
 from tuning.evaluation.study_data import StudyData, full_steps, prepare_data, train
 from tuning.models.base import Matrix, Stage, SteppedFamily
-from tuning.models.customer_model import CustomerModel
+from tuning.models.customer_model import CustomerModel, load_model
 from tuning.models.member import Member
 from tuning.models.registry import families
 from tuning.planning.model_space import check_configurations
@@ -29,6 +30,7 @@ from tuning.storage.run_directory import RunDirectory
 
 # What an exploit of population based training changes; a new stepped family adds a row.
 CHANGED: dict[str, dict[str, Any]] = {
+    "catboost": {"learning_rate": 0.01},
     "extra_trees": {"max_depth": 1},
     "hist_gradient_boosting": {"learning_rate": 0.01},
     "lightgbm": {"learning_rate": 0.01},
@@ -308,8 +310,52 @@ def test_support_vector_machines_have_probabilities_when_asked(name: str, task: 
 
 def test_a_missing_optional_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert families()["lightgbm"].missing().endswith("pip install 'tuning-service[lightgbm]'.")
+    for name in ("catboost", "lightgbm"):
+        assert families()[name].missing().endswith(f"pip install 'tuning-service[{name}]'.")
     assert families()["ridge"].missing() == ""
+
+
+def test_catboost_writes_nothing_but_its_model_which_is_the_same_file_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    catboost = families()["catboost"]
+    files = set()
+    for _ in range(2):
+        data = make_data(make_frame(MULTICLASS), MULTICLASS)
+        list(train(short("catboost"), data, Metric("neg_log_loss", data.task), 5))
+        files.add(catboost.save(catboost.fit({"iterations": 20}, data.whole(catboost)[1], data.task, 5)))
+    assert len(files) == 1
+    assert not list(tmp_path.iterdir())
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("task", [REGRESSION, MULTICLASS])
+def test_catboost_without_anything_to_learn_says_what_is_known_without(task: str) -> None:
+    catboost, kind = families()["catboost"], Task(task, () if task == REGRESSION else ("p", "q", "r"))
+    y = np.arange(12.0) if task == REGRESSION else np.arange(12) % 2
+    rows = Matrix(np.full((12, 2), np.nan), y, np.arange(12.0))
+    answer = catboost.predict(catboost.load(*catboost.save(catboost.fit({}, rows, kind, 0))), rows, kind)
+    if answer.proba is None:
+        assert np.allclose(answer.values, np.average(y, weights=rows.weight))
+    else:
+        assert np.allclose(answer.proba, [30 / 66, 36 / 66, 0])
+    same_target = Matrix(np.random.default_rng(0).normal(size=(12, 2)), np.full(12, 3.0))
+    if task == REGRESSION:
+        assert np.allclose(catboost.predict(catboost.fit({}, same_target, kind, 0), same_target, kind).values, 3)
+
+
+@pytest.mark.parametrize("name", ["catboost", "lightgbm"])
+def test_a_model_whose_package_is_not_here_says_how_to_get_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, family, directory = data_of(BINARY), families()[name], RunDirectory(str(tmp_path))
+    encoder, rows, _ = data.whole(family)
+    fitted = family.fit({}, rows, data.task, 5, 1)
+    CustomerModel("acme", data.task, (Member(name, data.columns, encoder, fitted),)).save(directory, "models/acme")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(RunError, match=rf"cannot be loaded: .*tuning-service\[{name}\]"):
+        load_model(directory, "models/acme")
 
 
 @pytest.mark.parametrize("name", ["lightgbm", "xgboost"])

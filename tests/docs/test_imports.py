@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-SEARCHING = {"ray", "mlflow", "sklearn", "optuna", "xgboost", "lightgbm", "hyperopt", "scipy", "torch", "matplotlib"}
+BOOSTERS = {"xgboost", "lightgbm", "catboost"}
+SEARCHING = {"ray", "mlflow", "sklearn", "optuna", "hyperopt", "scipy", "torch", "matplotlib"} | BOOSTERS
 READING = {"numpy", "pandas", "pyarrow", "pydantic", "yaml"}
 RUN_COMMAND = "from click.testing import CliRunner; from tuning.cli.program import main; "
 RUN_COMMAND += "answer = CliRunner().invoke(main, sys.argv[1:]); assert answer.exit_code == 0, answer.output"

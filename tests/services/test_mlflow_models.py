@@ -248,7 +248,7 @@ def test_a_model_brings_the_code_that_loads_it(tmp_path: Path) -> None:
     """As `mlflow models serve` loads it, where tuning-service is not installed."""
     directory = RunDirectory(str(tmp_path / "run"))
     ours, folders = {}, []
-    for name in ("logistic", "xgboost"):
+    for name in ("logistic", "xgboost", "catboost"):
         model, digest = save_model(directory, name, "binary", name)
         target = tmp_path / name / "mlflow"
         target.parent.mkdir()

@@ -235,3 +235,17 @@ def full_proba(proba: np.ndarray, seen: np.ndarray, task: Task) -> np.ndarray:
     full = np.zeros((len(proba), len(task.classes)))
     full[:, np.asarray(seen, dtype=int)] = proba
     return full
+
+
+def raw_prediction(raw: np.ndarray, task: Task) -> Prediction:
+    """What sums of trees say: numbers, log odds of the positive class, or (n, classes) logits."""
+    from scipy.special import expit, softmax
+
+    if task.kind == REGRESSION:
+        return Prediction(values=raw)
+    if task.kind == BINARY:
+        positive = expit(raw)
+        proba = np.column_stack([1.0 - positive, positive])
+    else:
+        proba = softmax(raw, axis=1)
+    return Prediction(values=proba.argmax(axis=1), proba=proba)

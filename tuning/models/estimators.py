@@ -105,7 +105,7 @@ def constant(train: Matrix) -> DummyClassifier:
     """The only model that one class allows: it always says that class."""
     from sklearn.dummy import DummyClassifier
 
-    return DummyClassifier(strategy="prior").fit(train.X, train.y)
+    return DummyClassifier(strategy="prior").fit(train.X, train.y, train.weight)
 
 
 def calibrated(estimator: Estimator, train: Matrix) -> CalibratedClassifierCV:

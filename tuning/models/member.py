@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tuning.errors import RunError
 from tuning.models.base import FRAME, Configuration, Family, Matrix, Model
 from tuning.models.own import OwnFamily
 from tuning.models.registry import family as find_family
@@ -81,6 +82,8 @@ def read_member(
         how = "frame" if encoder.encoding == FRAME else "encoded"
         own = OwnFamily(values["family"], input=how, allow_pickle=allow_pickle)
     family = own or find_family(values["family"])
+    if reason := family.missing():
+        raise RunError(f"the model cannot be loaded: {reason}")
     return Member(
         family=values["family"],
         columns=tuple(Column(column, kind, dates.get(column, ISO)) for column, kind in values["columns"]),

@@ -159,6 +159,7 @@ def test_sample_weights_reach_the_last_step_of_a_pipeline() -> None:
             "no parameter 'max_dept'. Did you mean 'max_depth'",
         ),
         ("lightgbm", {"num_leafs": {"type": "int", "low": 2, "high": 5}}, "no parameter 'num_leafs'"),
+        ("catboost", {"n_estimators": {"type": "int", "low": 2, "high": 5}}, "no parameter 'n_estimators'"),
         ("ridge", {"alpa": {"type": "float", "low": 0.1, "high": 1.0}}, "unexpected keyword argument 'alpa'"),
         ("random_forest", {"max_depth": {"type": "float", "low": 1.5, "high": 3.5}}, "max_depth"),
         ("knn", {"n_neighbors": {"type": "int", "low": 0, "high": 3}}, "n_neighbors"),

@@ -15,8 +15,8 @@ from search_spaces import Choice, Float, Int, SearchSpace, SpaceError, json_sche
 from search_spaces.yaml_text import parse_yaml
 
 FAMILIES = [
-    "elastic_net", "extra_trees", "hist_gradient_boosting", "knn", "lasso", "lightgbm", "linear_svm", "logistic",
-    "mlp", "random_forest", "ridge", "sgd", "svm", "xgboost",
+    "catboost", "elastic_net", "extra_trees", "hist_gradient_boosting", "knn", "lasso", "lightgbm", "linear_svm",
+    "logistic", "mlp", "random_forest", "ridge", "sgd", "svm", "xgboost",
 ]  # fmt: skip
 STEPS = {"n_estimators", "max_iter", "num_boost_round", "n_iter", "epochs", "num_rounds", "iterations"}
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tuning.models.base import Configuration, Grown, Matrix, SteppedFamily
+from tuning.models.base import Configuration, Grown, Matrix, SteppedFamily, raw_prediction
 from tuning.models.estimators import check_names
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 
@@ -73,13 +73,13 @@ class LightGBMFamily(SteppedFamily):
                     valid.X, start_iteration=counted, num_iteration=trees - counted, raw_score=True, num_threads=1
                 )
                 counted = trees
-            yield _prediction(raw, task), partial(_frozen, story, raw, counted)
+            yield raw_prediction(raw, task), partial(_frozen, story, raw, counted)
 
     def fitted(self, state: LightGBMState, train: Matrix, task: Task, seed: int) -> Booster:
         return _boosted(train, state[0])
 
     def predict(self, model: Booster, rows: Matrix, task: Task) -> Prediction:
-        return _prediction(model.predict(rows.X, raw_score=True, num_threads=1), task)
+        return raw_prediction(model.predict(rows.X, raw_score=True, num_threads=1), task)
 
     def save(self, model: Booster) -> tuple[str, bytes]:
         return self.file, model.model_to_string().encode()
@@ -152,19 +152,6 @@ def _dataset(rows: Matrix, params: Configuration) -> Dataset:
             free_raw_data=False,
         ).construct()
     return rows.cache[key]
-
-
-def _prediction(raw: np.ndarray, task: Task) -> Prediction:
-    from scipy.special import expit, softmax
-
-    if task.kind == REGRESSION:
-        return Prediction(values=raw)
-    if task.kind == BINARY:
-        positive = expit(raw)
-        proba = np.column_stack([1.0 - positive, positive])
-    else:
-        proba = softmax(raw, axis=1)
-    return Prediction(values=proba.argmax(axis=1), proba=proba)
 
 
 FAMILY = LightGBMFamily()
