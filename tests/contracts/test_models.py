@@ -111,7 +111,8 @@ def test_probabilities_are_probabilities(name: str, task: str) -> None:
 
 
 # The models of the others are no estimators of scikit-learn.
-SCORED = [(name, task, {}) for name, task in CASES if task != REGRESSION and name not in ("lightgbm", "xgboost")]
+NO_ESTIMATORS = ("catboost", "lightgbm", "xgboost")
+SCORED = [(name, task, {}) for name, task in CASES if task != REGRESSION and name not in NO_ESTIMATORS]
 SCORED += [("sgd", task, {"loss": "modified_huber"}) for task in (BINARY, MULTICLASS)]
 
 
