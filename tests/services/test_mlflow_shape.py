@@ -256,7 +256,17 @@ def test_a_study_whose_data_had_changed_is_shown_as_it_is_now(copy: Copy, mlflow
         assert history(mlflow_database, run, "roc_auc") == [(1, 0.5, history(mlflow_database, run, "roc_auc")[0][2])]
         assert run.data.tags["mlflow.parentRunId"] == runs["acme"].info.run_id
     assert [name for name, run in runs.items() if run.data.tags.get("tuning.best") == "true"] == ["acme/0000"]
+    fewer: dict[str, Any] = {**other, "started": later + 3600}
+    copy([trial("acme", n, **fewer) for n in range(2)], [study("acme", 2, trial=0, started=later + 3600)])
+    runs = by_name(mlflow_database)
+    assert sorted(runs) == ["acme", "acme/0000", "acme/0001"]
+    assert runs["acme"].data.metrics["trials"] == 2
+    later += 7200
+    copy([trial("acme", n, **{**other, "started": later}) for n in range(3)], [study("acme", 3, started=later)])
+    assert sorted(by_name(mlflow_database)) == ["acme", *(f"acme/000{n}" for n in range(3))]
+    assert by_name(mlflow_database)["acme/0002"].info.lifecycle_stage == "active"
     copy([study("acme", 0, status=NO_MODEL, reason="no rows", trial=None, started=later + 3600)])
+    assert list(by_name(mlflow_database)) == ["acme"]
     assert by_name(mlflow_database)["acme"].data.tags["tuning.status"] == NO_MODEL
 
 

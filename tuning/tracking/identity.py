@@ -40,6 +40,18 @@ class Search:
         return f"{_start(self, study)}{0 if trial is None else trial + 1:08x}"
 
 
+def trial_of(study: str, key: str) -> int | None:
+    """The number of the trial of a study whose id this is; None for any other run. study: its id.
+
+    >>> search = Search("churn", "weekly")
+    >>> trial_of(search.id("acme"), search.id("acme", 3))
+    3
+    >>> trial_of(search.id("acme"), search.id("other", 3))
+    """
+    start, number = study[:-8], key[-8:]
+    return int(number, 16) - 1 if key[:-8] == start and number != study[-8:] else None
+
+
 @lru_cache(maxsize=10_000)  # the trials of a study come one after another
 def _start(search: Search, study: str | None) -> str:
     place = [search.experiment, search.run, search.token]

@@ -12,7 +12,7 @@ from functools import cache
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, StudyRecord, TrialRecord, canonical
 from tuning.storage.names import mask_in
 from tuning.tracking import mlflow_limits
-from tuning.tracking.identity import Search, study_name, trial_name
+from tuning.tracking.identity import Search, study_name, trial_name, trial_of
 
 RUNNING = "RUNNING"
 STATUS = {FINISHED: "FINISHED", STOPPED: "KILLED", FAILED: "FAILED"}
@@ -177,14 +177,23 @@ def replaces(new: TrackedRun, status: str, trials: float, end: int | None) -> bo
     """Whether a run must be written although one with its key is there, with that status, number of trials and end.
 
     A run that is complete stays as it is. Exceptions: a search's summary; a study that was resumed with more trials
-    (whatever the clock said then and now); a study with as many, or none any more, or a trial, with a later end: its
-    data had changed.
+    (whatever the clock said then and now); a study with as many or fewer, or a trial, with a later end: its data had
+    changed.
     """
     if new.kind == SUMMARY:
         return True
     if new.status == RUNNING or status == RUNNING:
         return new.status != RUNNING
-    return new.trials > trials or (new.trials in (0, trials) and (new.end or 0) > (end or 0))
+    return new.trials > trials or (new.end or 0) > (end or 0)
+
+
+def is_surplus(study: TrackedRun, key: str, end: int | None) -> bool:
+    """Whether a run is that of a trial which the study had before it was searched anew, with fewer trials.
+
+    study: its new run. key: of a run below it. end: of that run, in milliseconds since 1970.
+    """
+    number = trial_of(study.key, key)
+    return number is not None and number >= study.trials and end is not None and end <= study.start
 
 
 def open_study(record: TrialRecord, search: Search) -> TrackedRun:

@@ -37,6 +37,7 @@ from tuning.tracking.tracked_runs import (
     TRIALS,
     USER_TAG,
     TrackedRun,
+    is_surplus,
     replaces,
     user,
 )
@@ -208,6 +209,8 @@ class ClientStore:
                 for former in self.client.search_runs([self.experiment], condition):
                     self.client.delete_tag(former.info.run_id, BEST_TAG)
                 self._remove(outdated.run_id, there.run_id)
+                if outdated.trials > run.trials:
+                    self._remove_surplus(run, there.run_id)
             return there.run_id
         except MlflowException as error:
             if error.error_code not in REFUSALS:
@@ -249,6 +252,14 @@ class ClientStore:
         for child in self.client.search_runs([self.experiment], _is(PARENT_TAG, extra), max_results=50_000):
             self.client.set_tag(child.info.run_id, PARENT_TAG, kept)
         self.client.delete_run(extra)
+
+    def _remove_surplus(self, study: TrackedRun, run_id: str) -> None:
+        """Delete the trials of a study that was searched anew and has fewer of them now."""
+        for child in self.client.search_runs([self.experiment], _is(PARENT_TAG, run_id), max_results=50_000):
+            key = child.data.tags.get(KEY_TAG, child.info.run_id)
+            if is_surplus(study, key, child.info.end_time):
+                self.client.delete_run(child.info.run_id)
+                self.found.pop(key, None)
 
 
 def _trials(run: Run) -> float:

@@ -36,6 +36,7 @@ from tuning.tracking.tracked_runs import (
     TRIAL,
     TRIALS,
     TrackedRun,
+    is_surplus,
     replaces,
     user,
 )
@@ -179,6 +180,19 @@ class BulkStore:
             connection.execute(table.delete().where(table.c.run_uuid.in_(trials)))
         connection.execute(self.tags.delete().where(self.tags.c.run_uuid.in_(trials), ours))
 
+    def _remove_surplus(self, connection: sqlalchemy.Connection, study: TrackedRun, run_uuid: str) -> None:
+        """Remove the trials of a study that was searched anew and has fewer of them now."""
+        columns, tags = self.runs.c, self.tags.c
+        below = (tags.run_uuid == columns.run_uuid) & (tags.key == PARENT_TAG) & (tags.value == run_uuid)
+        query = sqlalchemy.select(columns.run_uuid, columns.end_time).select_from(self.runs.join(self.tags, below))
+        keys = {known: key for key, known in self.ids.items()}
+        found = [
+            child for child, end in connection.execute(query).all() if is_surplus(study, keys.get(child, child), end)
+        ]
+        for table in (self.params, self.metrics, self.latest, self.tags, self.runs):
+            for chunk in _chunks(found, _LOOKUP):
+                connection.execute(table.delete().where(table.c.run_uuid.in_(chunk)))
+
     def _write(self, connection: sqlalchemy.Connection, runs: Sequence[TrackedRun]) -> None:
         there = self._there(connection, [self.run_id(run.key) for run in runs])
         rows = _Rows()
@@ -189,6 +203,8 @@ class BulkStore:
             if before is not None:
                 if not replaces(run, *before):
                     continue
+                if run.kind == STUDY and before[1] > run.trials:
+                    self._remove_surplus(connection, run, run_uuid)
                 if before[0] != RUNNING and run.kind in (STUDY, TRIAL):
                     cleared[run.kind].append(run_uuid)
             self._add(rows, run_uuid, run)
