@@ -12,6 +12,7 @@ class Timing:
     Attributes:
         heartbeat_s: between two writes of the lease.
         dead_after_s: an owner whose lease stood still for this long is dead.
+        prepare_s: for which the look at one customer before a run waits for `prepare`, which has longer in the run.
         look_s: between two looks at the lease of another owner.
         parts_s: between two parts of records, or of a spread study's journal. Many slots make it longer.
         checkpoint_s: between two checkpoints of a spread trial.
@@ -27,6 +28,7 @@ class Timing:
 
     heartbeat_s: float = 2.0
     dead_after_s: float = 20.0
+    prepare_s: float = 60.0
     look_s: float = 0.5
     parts_s: float = 1.0
     checkpoint_s: float = 5.0
@@ -52,7 +54,3 @@ HANG_TIMES = 50  # times the longest trial before it, where that is more
 def hang_seconds(rows: float, *, of_objective: bool) -> float:
     """How long a trial on so many rows may make no step before anything is known of how long trials take."""
     return (HANG_S_OF_OBJECTIVE if of_objective else HANG_S) + HANG_S_PER_ROW * rows
-
-
-# The longest look at one customer before a run; `prepare` may take longer in the run itself.
-LOOK_S = 60.0

@@ -11,12 +11,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from builders import counted, definition, tuner_of, write_customers
+from builders import as_parquet, counted, definition, other_rows, table_of, tuner_of, write_customers
 from chaos import Crash, crashing, duplicates, truth
 
 from tuning import RunResult, TuneRunner
-from tuning.data import loading
-from tuning.driver import runner as runner_module
 from tuning.errors import RunError
 from tuning.execution.spread.journal import read_journal, write_journal
 from tuning.execution.spread.spread_study import Event
@@ -24,12 +22,6 @@ from tuning.study.record import versions
 
 QUIET = {"progress": False, "in_process": True}
 SAID = "the data of 'c0000' has changed since it was searched, so it is searched anew"
-
-
-def other_rows(path: Path) -> None:
-    """As many bytes and rows as before, but other ones."""
-    frame = pd.read_csv(path, dtype=str)
-    path.write_text(frame.assign(y=frame["y"].to_numpy()[::-1]).to_csv(index=False))
 
 
 def ran(result: RunResult) -> dict[Any, float]:
@@ -166,16 +158,6 @@ def test_rows_that_a_run_has_written_and_somebody_has_deleted_are_said_to_be_gon
     assert truth(TuneRunner.resume(str(run), **QUIET)) == truth(first)
     with pytest.raises(RunError, match=r"the data of 'chaos' is not there any more: .*\.parquet\. Bring it back"):
         TuneRunner.resume(str(run), trials=6, **QUIET)
-
-
-def table_of(folder: Path) -> pd.DataFrame:
-    frames = [pd.read_csv(path).assign(store=path.stem) for path in sorted(folder.glob("*.csv"))]
-    return pd.concat(frames, ignore_index=True)
-
-
-def as_parquet(folder: Path, frame: pd.DataFrame) -> str:
-    frame.to_parquet(folder / "table.parquet")
-    return str(folder / "table.parquet")
 
 
 def as_csv(folder: Path, frame: pd.DataFrame) -> str:
@@ -317,89 +299,3 @@ def test_rows_that_a_run_has_written_are_checked_when_they_are_read(tmp_path: Pa
     result = TuneRunner.resume(str(run), trials=4, **QUIET)
     assert list(result.leaderboard()["status"]) == ["no_model"]
     assert "cannot be read" in result.leaderboard()["reason"][0]
-
-
-def changing(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
-    """Has the data change after the plan is written, before anybody has read it."""
-    work = runner_module.work_shard
-
-    def changed(*given: Any, **named: Any) -> None:
-        change()
-        work(*given, **named)
-
-    monkeypatch.setattr(runner_module, "work_shard", changed)
-
-
-@pytest.mark.parametrize("back", [False, True], ids=["for good", "and back"])
-@pytest.mark.parametrize("data_of", [None, as_parquet], ids=["files", "table"])
-def test_data_that_changes_while_a_run_goes_on_is_not_mixed_with_what_is_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data_of: Callable[[Path, pd.DataFrame], Any] | None, back: bool
-) -> None:
-    folder = tmp_path / "data"
-    write_customers(folder, 3)
-    fields, file = definition(folder), folder / "c0000.csv"
-    if data_of is not None:
-        fields, file = (
-            {**fields, "by": "store", "data": data_of(tmp_path, table_of(folder))},
-            tmp_path / "table.parquet",
-        )
-    run, before = str(tmp_path / "run"), file.read_bytes()
-
-    def change() -> None:
-        other_rows(folder / "c0000.csv")
-        if data_of is not None:
-            data_of(tmp_path, table_of(folder))
-
-    runner = TuneRunner(**fields)
-    runner.timing = type(runner.timing)(parts_s=0.0)
-    with crashing(monkeypatch, 2, only="records/"), pytest.raises(Crash):
-        runner.run(run, **QUIET)
-    with monkeypatch.context() as meanwhile:
-        changing(meanwhile, change)
-        result = TuneRunner.resume(run, **QUIET)
-    rows = result.leaderboard().set_index("customer").sort_index()
-    assert list(rows["status"]) == ["no_model", "ok", "ok"]
-    assert rows["reason"]["c0000"] == (
-        "the data has changed since the run was planned: resume the run, which searches it anew."
-    )
-    assert {record.study for record in result.trial_records} >= {"c0001", "c0002"}
-    if back:
-        file.write_bytes(before)
-    assert truth(TuneRunner.resume(run, **QUIET)) == truth(TuneRunner(**fields).run(str(tmp_path / "whole"), **QUIET))
-
-
-def test_a_file_that_is_written_while_it_is_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is read may be of neither state, although the file is as it was at last."""
-    write_customers(tmp_path / "data", 2)
-    file = tmp_path / "data" / "c0000.csv"
-    whole, read, times = file.read_bytes(), loading.read_frame, []
-
-    def torn(path: str, *given: Any, **named: Any) -> pd.DataFrame:
-        if path == str(file) and not times:
-            times.append(path)
-            file.write_bytes(whole[: len(whole) // 2])
-            frame = read(path, *given, **named)
-            file.write_bytes(whole)
-            os.utime(file, (1, 1))
-            return frame
-        return read(path, *given, **named)
-
-    runner = TuneRunner(**definition(tmp_path / "data", task="regression"))
-    undisturbed = runner.run(str(tmp_path / "undisturbed"), **QUIET)
-    changing(monkeypatch, lambda: monkeypatch.setattr(loading, "read_frame", torn))
-    result = runner.run(str(tmp_path / "run"), **QUIET)
-    assert times
-    assert truth(result) == truth(undisturbed)
-
-
-def test_a_file_that_goes_while_a_run_goes_on_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_customers(tmp_path / "data", 2)
-    run, file = str(tmp_path / "run"), tmp_path / "data" / "c0000.csv"
-    runner = TuneRunner(**definition(tmp_path / "data"))
-    with monkeypatch.context() as meanwhile:
-        changing(meanwhile, lambda: file.exists() and file.rename(tmp_path / "away"))
-        result = runner.run(run, **QUIET)
-    reason = result.leaderboard().set_index("customer")["reason"]["c0000"]
-    assert reason.endswith("planned: c0000.csv is not there any more. Bring it back, and resume the run.")
-    (tmp_path / "away").rename(file)
-    assert truth(TuneRunner.resume(run, **QUIET)) == truth(runner.run(str(tmp_path / "whole"), **QUIET))

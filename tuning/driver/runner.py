@@ -71,7 +71,7 @@ class TuneRunner:
 
     def plan(self) -> Plan:
         """What would run; imports neither Ray nor MLflow."""
-        return make_plan(self.definition)
+        return make_plan(self.definition, timing=self.timing)
 
     def tuner(self, run_dir: str | Path | None = None) -> Any:
         """The `tune.Tuner` that the definition maps to, over a new run directory: of shards when it is packed, of

@@ -27,7 +27,7 @@ from tuning.planning.studies import check_studies, distinct, make_studies
 from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
 from tuning.study.study import Study
-from tuning.timing import HANG_TIMES, LOOK_S, hang_seconds
+from tuning.timing import HANG_TIMES, USUAL, Timing, hang_seconds
 from tuning.wording import duration
 
 PACKED, SPREAD = "packed", "spread"
@@ -151,17 +151,17 @@ class Plan:
         return "\n".join(lines)
 
 
-def make_plan(definition: Definition, customers: Sequence[Customer] | None = None) -> Plan:
+def make_plan(definition: Definition, customers: Sequence[Customer] | None = None, timing: Timing = USUAL) -> Plan:
     """The plan of a definition for this machine; `PlanError` says what cannot work.
 
-    customers: known already, else they are looked for.
+    customers: known already, else they are looked for. timing: of the look at one customer.
     """
     if definition.compare is None and (refusal := schedulers.check(definition.scheduler, definition.algorithm.name)):
         raise PlanError(refusal)
     if refusal := definition.mlflow.refusal():
         raise PlanError(refusal)
     found = list(customers) if customers is not None else find_customers(definition)
-    with PrepareProcess(definition.prepare, LOOK_S) as process:
+    with PrepareProcess(definition.prepare, timing.prepare_s) as process:
         code = OwnCode(definition, process=process).loaded()
         columns = check_columns(definition, found, code)
         spec, chosen = resolve(definition, found, code)

@@ -80,7 +80,7 @@ def begin(definition: Definition, run_dir: str | Path | None = None, timing: Tim
     if before is not None:
         check_plan(directory, before)  # else what is recorded there would be lost
     customers = find_customers(definition)
-    plan = make_plan(definition, customers)
+    plan = make_plan(definition, customers, timing)
     directory.create()
     if before is not None:
         wait_until_dead(directory, before, timing)  # somebody began here and did not get as far as a plan

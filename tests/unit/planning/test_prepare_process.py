@@ -14,6 +14,7 @@ from tuning.definition.definition import Definition, define
 from tuning.errors import CustomerError, NotLookedAtError, PlanError
 from tuning.planning.plan import make_plan
 from tuning.planning.validation import check_customers
+from tuning.timing import Timing
 
 CODE = """
 import os, sys, threading
@@ -90,9 +91,8 @@ def test_who_ends_the_process_has_no_say_and_the_others_plan_as_without_it(prepa
     assert lost in plan.notes
 
 
-def test_who_hangs_has_no_say(prepare: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuning.planning.plan.LOOK_S", 1.0)
-    plan = make_plan(of(prepare, "hangs"))
+def test_who_hangs_has_no_say(prepare: str) -> None:
+    plan = make_plan(of(prepare, "hangs"), timing=Timing(prepare_s=1.0))
     assert plan.spec.positive == "yes"
     assert "customer 'hangs' has no say in what is guessed: prepare took longer than 1 s." in plan.notes
 
