@@ -17,8 +17,15 @@ from paths import HELPERS
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import RunError
+from tuning.execution.spread.journal import write_journal
+from tuning.execution.spread.spread_study import Event
+from tuning.planning.plan import PACKED, SPREAD
 from tuning.records.ownership import newest_term
 from tuning.records.parts import TRIALS, of_kind
+from tuning.records.schema import decode
+from tuning.runs.begin import begin, resume_run
+from tuning.runs.plan_file import read_plan
+from tuning.storage.run_directory import RunDirectory
 from tuning.timing import Timing
 
 RIDGE = {"type": "constant", "value": "ridge"}
@@ -290,3 +297,36 @@ def test_drivers_killed_in_the_middle_lose_nothing(customers: Path, tmp_path: Pa
     assert term.number == 4
     undisturbed = TuneRunner(**definition(customers, trials=60)).run(str(tmp_path / "undisturbed"), **QUIET)
     assert truth(result) == truth(undisturbed)
+
+
+def test_a_run_of_one_process_is_packed_whatever_its_definition_says(tmp_path: Path) -> None:
+    """So trials behind a lost one run again with it, and count once; and a resume on Ray goes on with them."""
+    write_customers(tmp_path / "data", 1)
+    run, runner = tmp_path / "run", TuneRunner(**definition(tmp_path / "data", placement="spread"))
+    runner.timing = Timing(parts_s=0.0)
+    before = truth(runner.run(str(run), **QUIET))
+    owned = newest_term(RunDirectory(str(run)))
+    assert owned is not None
+    assert read_plan(RunDirectory(str(run)), owned).placement == PACKED
+    (lost,) = (part for part in (run / "records").rglob("trials-*") if read_numbers(part) == [1])
+    lost.unlink()
+    again = TuneRunner.resume(str(run), **QUIET)
+    assert truth(again) == before
+    assert list(again.leaderboard()["trials"]) == [4]
+    assert truth(runner.run(str(run), resume=True, **QUIET)) == before
+
+
+def test_trials_that_have_overlapped_are_not_repeated_in_one_process(tmp_path: Path) -> None:
+    write_customers(tmp_path / "data", 1)
+    owned = begin(TuneRunner(**definition(tmp_path / "data", placement="spread")).definition, str(tmp_path / "run"))
+    owned.lease.release()
+    write_journal(owned.directory, owned.term, [Event("c0000", 0, "suggest", 0, {"config": {"alpha": 1.0}})])
+    with pytest.raises(RunError, match=r"trials of 'c0000' have run at the same time.*Resume it with Ray: "):
+        TuneRunner.resume(owned.directory.uri, **QUIET)
+    again = resume_run(owned.directory)
+    again.lease.release()
+    assert again.plan.placement == SPREAD
+
+
+def read_numbers(part: Path) -> list[int]:
+    return [record.trial for record in decode(part.read_bytes())]

@@ -107,8 +107,10 @@ class TuneRunner:
 
         def start() -> OwnedRun:
             if resume and run_dir is not None:
-                return resume_run(RunDirectory(run_dir, self.timing), self.definition, self.timing)
-            return begin(self.definition, run_dir, self.timing)
+                return resume_run(
+                    RunDirectory(run_dir, self.timing), self.definition, self.timing, in_process=in_process
+                )
+            return begin(self.definition, run_dir, self.timing, in_process=in_process)
 
         return _run(start, run_dir, progress, in_process)
 
@@ -124,7 +126,7 @@ class TuneRunner:
             frozen = frozen_definition(directory)
             changed = {name: _within(frozen, name, value) for name, value in changes.items()}
             definition = definition_of(frozen, changed)
-        return _run(lambda: resume_run(directory, definition), run_dir, progress, in_process)
+        return _run(lambda: resume_run(directory, definition, in_process=in_process), run_dir, progress, in_process)
 
 
 def _run(start: Callable[[], OwnedRun], run_dir: str | Path | None, progress: bool, in_process: bool) -> RunResult:

@@ -151,10 +151,17 @@ class Plan:
         return "\n".join(lines)
 
 
-def make_plan(definition: Definition, customers: Sequence[Customer] | None = None, timing: Timing = USUAL) -> Plan:
+def make_plan(
+    definition: Definition,
+    customers: Sequence[Customer] | None = None,
+    timing: Timing = USUAL,
+    *,
+    in_process: bool = False,
+) -> Plan:
     """The plan of a definition for this machine; `PlanError` says what cannot work.
 
-    customers: known already, else they are looked for. timing: of the look at one customer.
+    customers: known already, else they are looked for. timing: of the look at one customer. in_process: one trial after
+    another, whatever the definition says of `placement`.
     """
     if definition.compare is None and (refusal := schedulers.check(definition.scheduler, definition.algorithm.name)):
         raise PlanError(refusal)
@@ -179,7 +186,7 @@ def make_plan(definition: Definition, customers: Sequence[Customer] | None = Non
         *idle,
         *_shadows(),
     )
-    return _with_placement(Plan(spec=spec, studies=studies, slots=_slots(definition), notes=notes))
+    return _with_placement(Plan(spec=spec, studies=studies, slots=_slots(definition), notes=notes), in_process)
 
 
 def resumed_plan(
@@ -201,8 +208,11 @@ def with_places(plan: Plan, customers: Sequence[Customer]) -> Plan:
     return replace(plan, studies=tuple(replace(study, customer=placed[study.customer.id]) for study in plan.studies))
 
 
-def _with_placement(plan: Plan) -> Plan:
-    """The plan with its placement chosen, or as the definition says; `PlanError` for a scheduler it does not allow."""
+def _with_placement(plan: Plan, in_process: bool) -> Plan:
+    """The plan with its placement chosen, or as the definition says; `PlanError` for a scheduler it does not allow.
+
+    in_process: as of `make_plan`.
+    """
     definition = plan.spec.definition
     few = 0 < len(plan.studies) < plan.slots
     long = definition.objective is not None or plan.rows_per_trial > MANY_ROWS
@@ -211,6 +221,8 @@ def _with_placement(plan: Plan) -> Plan:
     if definition.placement == SPREAD and refusal:
         raise PlanError(f"{refusal}.")
     plain = refusal is None and definition.compare is None
+    if in_process:
+        return plan
     chosen = definition.placement == "auto" and few and long and plain
     if not chosen and definition.placement != SPREAD:
         return replace(plan, notes=(*plan.notes, *idle_slots(specs, len(plan.studies), plan.slots)))

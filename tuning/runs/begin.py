@@ -28,7 +28,15 @@ from tuning.records.ownership import (
     written_by_0_1,
 )
 from tuning.runs.plan_file import freeze, read_plan, read_spec, write_plan
-from tuning.runs.resume import hand_over, look_at_data, merge, with_customers, with_libraries_now, without_gaps
+from tuning.runs.resume import (
+    check_order,
+    hand_over,
+    look_at_data,
+    merge,
+    with_customers,
+    with_libraries_now,
+    without_gaps,
+)
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.timing import USUAL, Timing
@@ -59,12 +67,18 @@ class OwnedRun:
     recorded: int = 0
 
 
-def begin(definition: Definition, run_dir: str | Path | None = None, timing: Timing = USUAL) -> OwnedRun:
+def begin(
+    definition: Definition,
+    run_dir: str | Path | None = None,
+    timing: Timing = USUAL,
+    *,
+    in_process: bool = False,
+) -> OwnedRun:
     """Start a new run; `RunError` when the folder holds one already, or something else.
 
     A definition that is refused on the way leaves nothing behind.
 
-    run_dir: default `<storage>/<name>-<time>`.
+    run_dir: default `<storage>/<name>-<time>`. in_process: as of `make_plan`.
     """
     stamp = time.strftime("%Y%m%d-%H%M%S")
     name = f"{slug(definition.name)}-{stamp}-{uuid.uuid4().hex[:4]}"
@@ -80,7 +94,7 @@ def begin(definition: Definition, run_dir: str | Path | None = None, timing: Tim
     if before is not None:
         check_plan(directory, before)  # else what is recorded there would be lost
     customers = find_customers(definition)
-    plan = make_plan(definition, customers, timing)
+    plan = make_plan(definition, customers, timing, in_process=in_process)
     directory.create()
     if before is not None:
         wait_until_dead(directory, before, timing)  # somebody began here and did not get as far as a plan
@@ -122,16 +136,22 @@ def _with_code_inside(definition: Definition, directory: RunDirectory) -> Defini
     return definition.model_copy(update=inside)
 
 
-def resume_run(directory: RunDirectory, definition: Definition | None = None, timing: Timing = USUAL) -> OwnedRun:
+def resume_run(
+    directory: RunDirectory,
+    definition: Definition | None = None,
+    timing: Timing = USUAL,
+    *,
+    in_process: bool = False,
+) -> OwnedRun:
     """Take over a run from its records: finished studies stay, unfinished ones are replayed and go on.
 
     definition: None goes on as it was begun. Otherwise it may add trials or customers; `RunError` shows what else
-    differs.
+    differs. in_process: one trial after another from now on; `RunError` where trials have overlapped.
     """
     last = newest_term(directory)
     if last is None:
         if definition is not None:
-            return begin(definition, directory.uri, timing)
+            return begin(definition, directory.uri, timing, in_process=in_process)
         last = begun_term(directory)  # which says what the folder holds instead
     if written_by_0_1(directory):
         raise RunError(
@@ -151,7 +171,10 @@ def resume_run(directory: RunDirectory, definition: Definition | None = None, ti
     wait_until_dead(directory, owner, timing)
     state = look.state(directory, last, merged.trials)
     state = with_libraries_now(directory, recorded.versions, merged.trials, state)
-    if recorded.placement == PACKED:
+    placement = PACKED if in_process else recorded.placement
+    if placement != recorded.placement:
+        check_order(directory, state)
+    if placement == PACKED:
         state = without_gaps(directory, state)
     spent = owner.seconds + last_heartbeat(directory, owner).seconds
     term = claim(directory, owner.number + 1, tuple(state.parts), merged.trials, spent)
@@ -160,7 +183,7 @@ def resume_run(directory: RunDirectory, definition: Definition | None = None, ti
         placed = partition(merged, [*look.added, *look.changed], directory)
         added, changed = placed[: len(look.added)], placed[len(look.added) :]
         left = with_customers(state.left, changed)
-        plan = resumed_plan(recorded.spec, left, added, directory, recorded.placement)
+        plan = resumed_plan(recorded.spec, left, added, directory, placement)
         plan = replace(plan, notes=tuple(dict.fromkeys((*recorded.notes, *plan.notes))))
         freeze(directory, merged, term)
         hand_over(directory, term, plan.shards, plan.studies, state)

@@ -224,6 +224,19 @@ def with_libraries_now(directory: RunDirectory, before: str, budget: int, state:
     return replace(again.of(state.left), ended=state.ended)
 
 
+def check_order(directory: RunDirectory, state: RecordedState) -> None:
+    """`RunError` where an unfinished study has a journal: its trials have overlapped.
+
+    What was suggested meanwhile cannot be suggested again by trials that run one after another.
+    """
+    journals = studies_in(directory, of_kind(state.parts, JOURNAL)) & {study.id for study in state.left}
+    if journals:
+        raise RunError(
+            f"{directory.shown} is spread, and trials of {some_names(sorted(journals))} have run at the same time, "
+            f"which one process cannot repeat. Resume it with Ray: {resume_advice(directory.shown)}"
+        )
+
+
 def without_gaps(directory: RunDirectory, state: RecordedState) -> RecordedState:
     """The state of packed studies without the trials behind a lost one, which run again together with it.
 
