@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from chaos import hazard, hazards, write_hazards
 from spread_workers import SPACE
 
@@ -86,6 +88,31 @@ def test_a_trial_that_hangs_is_killed_and_its_study_goes_on(ray_cluster: None, t
     assert {(record.state, record.attempt, len(record.steps)) for record in hung} == {("failed", 1, 1)}
     why = "it took longer than limits.trial_seconds: 1, and it reported no step that could end it"
     assert {record.reason for record in hung} == {why}
+
+
+STUCK = """
+from sklearn.linear_model import LinearRegression
+
+class Stuck(LinearRegression):
+    def fit(self, X, y):
+        while len(y) == 50 and y[0] > 1000:  # all rows of one customer, in the last fit only
+            pass
+        return super().fit(X, y)
+"""
+
+
+def test_a_last_fit_that_hangs_costs_its_own_study_only(ray_cluster: None, tmp_path: Path) -> None:
+    """Under the limit of a trial, whose fits were quick."""
+    (tmp_path / "stuck.py").write_text(STUCK)
+    x = np.arange(50.0)
+    data = {name: pd.DataFrame({"x": x, "y": x + level}) for name, level in (("a", 5000.0), ("b", 0.0))}
+    runner = TuneRunner(data=data, target="y", task="regression", models=[f"{tmp_path}/stuck.py:Stuck"],
+                        algorithm="random", trials=1, placement="spread", slots=2, mlflow=False, allow_pickle=True,
+                        limits={"trial_seconds": 0.2, "crashes_before_quarantine": 1})  # fmt: skip
+    runner.timing = Timing(cold_start_s=4.0)
+    board = runner.run(str(tmp_path / "run"), progress=False).leaderboard().set_index("customer")
+    assert dict(board["status"]) == {"a": "quarantined", "b": "ok"}
+    assert board.loc["a", "reason"].startswith("the final fits has ended its worker 1 time: a crash, a time limit")
 
 
 def test_customers_spread_over_workers_get_models(ray_cluster: None, tmp_path: Path) -> None:

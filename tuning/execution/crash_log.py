@@ -33,6 +33,7 @@ SIZE = 4096
 STARTING = -1
 #: In place of a trial's number: the study's data is read, or its winner is refitted.
 LOADING, CONCLUDING = -1, -2
+FINAL_FITS = "the final fits"
 STACK_CHARACTERS = 6000
 Fetch = Callable[[str, str], bytes | None]
 
@@ -64,7 +65,7 @@ class Crash:
     def where(self) -> str:
         if self.trial == LOADING:
             return "reading its data"
-        return "the final fits" if self.trial == CONCLUDING else f"trial {self.trial}"
+        return FINAL_FITS if self.trial == CONCLUDING else f"trial {self.trial}"
 
     @property
     def timed_out(self) -> bool:

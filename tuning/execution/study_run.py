@@ -91,12 +91,15 @@ def conclude_study(
     *,
     ended_by: str = "",
     failure: str | None = None,
+    watch: Hooks | None = None,
 ) -> StudyRecord:
     """The record of a study whose trials have run elsewhere. Never raises for a bad customer.
 
     ended_by: why it ended before its budget was used up, as a sentence. failure: why it cannot be used.
     """
-    with _Ending(context, study, records, Hooks()) as ending:
+    watch = watch or Hooks()
+    with _Ending(context, study, records, watch) as ending:
+        watch.loading()
         ending.data = context.data(study.customer)
         ending.ended_by = ended_by
         if failure is not None:

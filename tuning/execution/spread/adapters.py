@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tuning.execution.callback_keys import Key, lookup
 from tuning.execution.lost_nodes import error_text
+from tuning.execution.spread.reports import REPORT
 from tuning.execution.spread.spread_study import DEATHS
 from tuning.execution.spread.studies import Studies
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from ray.tune.experiment import Experiment, Trial
     from ray.tune.schedulers import TrialScheduler
     from ray.tune.search.search_algorithm import SearchAlgorithm
-
-REPORT = "report"  # the key of a worker's report that holds the step, as JSON: Tune flattens nested results
 
 
 def search_over(studies: Key[Studies]) -> SearchAlgorithm:
@@ -116,8 +115,10 @@ def scheduler_over(studies: Key[Studies]) -> TrialScheduler:
     return StudiesScheduler()
 
 
-def checkpoints_callback(studies: Key[Studies]) -> tune.Callback:
-    """A `Callback` that tells studies of checkpoints and of trials that start again."""
+def checkpoints_callback(studies: Key[Studies], stopped: Callable[[], bool]) -> tune.Callback:
+    """A `Callback` that tells studies of checkpoints, of trials that start again, of each turn and of the end of Tune's
+    loop. stopped: whether the run is to stop.
+    """
     from ray import tune
 
     class Checkpoints(tune.Callback):
@@ -129,8 +130,11 @@ def checkpoints_callback(studies: Key[Studies]) -> tune.Callback:
         def on_trial_recover(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
             lookup(studies).lost(trial.trial_id)
 
+        def on_step_end(self, iteration: int, trials: object, **info: object) -> None:
+            lookup(studies).turn()
+
         def on_experiment_end(self, trials: object, **info: object) -> None:
-            lookup(studies).flush()
+            lookup(studies).finish(stopped)
 
     return Checkpoints()
 

@@ -18,6 +18,7 @@ from tuning.study.record import worker_name
 from tuning.study.study import Training
 from tuning.wording import raised, stack
 
+REPORT = "report"  # the key of a worker's report that holds the step, as JSON: Tune flattens nested results
 #: A report, and the state to save with it where one is due.
 Reported = tuple[dict[str, Any], dict[str, Any] | None]
 

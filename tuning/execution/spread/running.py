@@ -5,20 +5,22 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import StorageError
 from tuning.execution.callback_keys import Key, register, registered
 from tuning.execution.context import WorkerContext, stopping_rules
+from tuning.execution.crash_log import FINAL_FITS
 from tuning.execution.quarantine import quarantine
 from tuning.execution.spread.adapters import checkpoints_callback, scheduler_over, search_over, time_limits_callback
+from tuning.execution.spread.conclusions import Conclusions, Ended
 from tuning.execution.spread.journal import DRIVER, read_journal
 from tuning.execution.spread.spread_study import DEATHS, Event, SpreadStudy, failure_of
 from tuning.execution.spread.state import FILE
 from tuning.execution.spread.studies import Studies
 from tuning.execution.spread.trainable import spread_trainable
-from tuning.execution.study_run import conclude_study, ignore_warnings
 from tuning.planning.plan import Plan
 from tuning.records.ownership import Term
 from tuning.records.parts import PartWriter, accepted, read_studies, read_trials
@@ -84,6 +86,7 @@ class SpreadRun:
             self.report,
             self._conclude,
             interval=self.timing.parts_s,
+            conclusions=self._conclusions,
         )
         studies.open()
         studies.flush()  # records that had to be made again
@@ -92,6 +95,7 @@ class SpreadRun:
     def _tuner(self, key: Key[Studies], attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Any:
         from ray import tune
 
+        stopped = (lambda: False) if stop is None else stop.stop_all
         name = f"spread_{self.run.replace('-', '_')}"
         term, definition = replace(self.term, accepts=()), self.plan.spec.definition
         return tune.Tuner(
@@ -103,7 +107,7 @@ class SpreadRun:
             run_config=tune.RunConfig(
                 name=f"{self.term.folder}-spread-{attempt}",
                 storage_path=self.directory.locate("tune"),
-                callbacks=[checkpoints_callback(key), time_limits_callback(key), *callbacks],
+                callbacks=[checkpoints_callback(key, stopped), time_limits_callback(key), *callbacks],
                 stop=stop,
                 failure_config=tune.FailureConfig(max_failures=definition.limits.crashes_before_quarantine - 1),
                 verbose=0,
@@ -128,7 +132,7 @@ class SpreadRun:
             try:
                 live = self._study(study)
             except Exception as error:
-                self._record(study, list(records.values()), failure=failure_of(error))
+                self._record(Ended(study, list(records.values()), failure=failure_of(error)))
                 continue
             try:
                 live.replay(events, records)
@@ -151,36 +155,49 @@ class SpreadRun:
         )
 
     def _conclude(self, live: SpreadStudy) -> None:
-        """Choose and refit the study's winner here, in the driver, and record the study."""
+        """Have the study's winner chosen and refitted, and record the study."""
         if live.crashed is None:
-            self._record(live.study, live.records, ended_by=live.stopped_by, failure=live.failure)
+            self._record(Ended(live.study, live.records, live.stopped_by, live.failure))
             return
         number, error = live.crashed
-        times = self.plan.spec.definition.limits.crashes_before_quarantine
-        context, what = self._context(), f"trial {number}"
-        record = quarantine(context, live.study, live.records, what=what, times=times, cause=DEATHS, error=error)
-        self._write(context, live.study, record)
+        self._quarantine(live.study, live.records, f"trial {number}", error)
 
-    def _record(
-        self, study: Study, records: Sequence[TrialRecord], *, ended_by: str = "", failure: str | None = None
-    ) -> None:
-        context = self._context()
-        with ignore_warnings():
-            record = conclude_study(context, study, records, ended_by=ended_by, failure=failure)
-        self._write(context, study, record)
+    def _record(self, ended: Ended) -> None:
+        """In a worker, unless there is none or nothing of the customer's is to run."""
+        import ray
+
+        definition = self.plan.spec.definition
+        harmless = definition.objective is not None and definition.prepare is None
+        if harmless or not ray.is_initialized():
+            self._write(ended.study, ended.conclude(self._context()))
+        else:
+            self._conclusions.add(ended)
+
+    @cached_property
+    def _conclusions(self) -> Conclusions:
+        definition = self.plan.spec.definition
+        return Conclusions(
+            self.directory.uri,
+            replace(self.term, accepts=()),
+            self.in_memory,
+            self.timing,
+            limit=self.plan.slots,
+            attempts=definition.limits.crashes_before_quarantine,
+            gpus=definition.resources.gpus,
+            written=self._write,
+            crashed=lambda ended: self._quarantine(ended.study, ended.records, FINAL_FITS),
+        )
+
+    def _quarantine(self, study: Study, records: Sequence[TrialRecord], what: str, error: str | None = None) -> None:
+        times = self.plan.spec.definition.limits.crashes_before_quarantine
+        record = quarantine(self._context(), study, records, what=what, times=times, cause=DEATHS, error=error)
+        self._write(study, record)
 
     def _context(self) -> WorkerContext:
         return WorkerContext.open(self.directory, self.run, self.plan.spec)
 
-    def _write(self, context: WorkerContext, study: Study, record: StudyRecord) -> None:
-        writer = PartWriter(
-            self.directory,
-            self.term,
-            DRIVER,
-            self.report,
-            flush_files=context.background.flush,
-            budgets={study.id: study.n_trials},
-        )
+    def _write(self, study: Study, record: StudyRecord) -> None:
+        writer = PartWriter(self.directory, self.term, DRIVER, self.report, budgets={study.id: study.n_trials})
         writer.add([record])
         writer.flush()
 

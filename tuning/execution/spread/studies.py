@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from tuning.execution.spread.conclusions import Conclusions
 from tuning.execution.spread.journal import DRIVER, write_journal
 from tuning.execution.spread.spread_study import Event, SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
@@ -23,6 +24,7 @@ from tuning.storage.run_directory import RunDirectory
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 8  # studies in flight
+WAIT_S = 0.1  # for what is being concluded, between two looks at whether the run is to stop
 
 
 @dataclass(eq=False)
@@ -30,8 +32,8 @@ class Studies:
     """studies: in the order in which they start; each is taken, and so made, when there is room for it. total: trials
     that all of them may have. at_once: how many may have trials at the same time.
 
-    on_end: told each study that has ended, once. Nothing here raises towards Tune, where any exception would end
-    the whole experiment.
+    on_end: told each study that has ended, once. conclusions: where it has those recorded that take a while. Nothing
+    here raises towards Tune, where any exception would end the whole experiment.
     """
 
     directory: RunDirectory
@@ -41,6 +43,7 @@ class Studies:
     report: Callable[[dict[str, Any]], None]
     on_end: Callable[[SpreadStudy], None]
     at_once: int = AT_ONCE
+    conclusions: Conclusions | None = None
     interval: float = 0.0
     #: Why the records could not be written; the search stops then, since nothing more would be kept.
     broken: str = ""
@@ -67,7 +70,11 @@ class Studies:
     @property
     def done(self) -> bool:
         """All studies have ended and are recorded."""
-        return not self.broken and self._coming is None and not self._flying
+        return not self.broken and self._coming is None and not self._flying and not self._concluding
+
+    @property
+    def _concluding(self) -> bool:
+        return self.conclusions is not None and self.conclusions.busy
 
     def open(self) -> None:
         """Take studies as long as there is room; those of which nothing but their record is left have it written."""
@@ -189,13 +196,32 @@ class Studies:
             return
         self._flying.remove(study)
 
+    def turn(self) -> None:
+        """Tune's loop has made a turn."""
+        self._collect(0.0)
+
+    def finish(self, stopped: Callable[[], bool]) -> None:
+        """Tune's loop has ended: wait for what is being concluded, unless the run is to stop."""
+        self.flush()
+        while self._concluding and not self.broken and not stopped():
+            self._collect(WAIT_S)
+
+    def _collect(self, seconds: float) -> None:
+        try:
+            if self.conclusions is not None:
+                self.conclusions.collect(seconds)
+        except Exception as error:
+            self._break(error)
+
     def _flush_when_due(self) -> None:
         if time.monotonic() - self._last >= self.interval:
             self.flush()
 
     def close(self) -> None:
-        """Write what has happened and wait for what is being deleted."""
+        """Write what has happened, leave what is not concluded yet, and wait for what is being deleted."""
         self.flush()
+        if self.conclusions is not None:
+            self.conclusions.close()
         self._removing.shutdown()
 
     def flush(self) -> None:

@@ -16,8 +16,7 @@ from typing import Any
 from tuning.definition.run_spec import RunSpec
 from tuning.execution.context import WorkerContext
 from tuning.execution.limits import MemoryLimit, within
-from tuning.execution.spread.adapters import REPORT
-from tuning.execution.spread.reports import Reported, step_reports, until_failure
+from tuning.execution.spread.reports import REPORT, Reported, step_reports, until_failure
 from tuning.execution.spread.state import read_state, write_state
 from tuning.execution.study_run import unblock_sigterm
 from tuning.records.ownership import Term
@@ -60,7 +59,7 @@ def run_trial(uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any]
 
 def _reports(uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any], timing: Timing) -> Iterator[Reported]:
     grace = 0.0 if (uri, term.folder) in _OPEN else timing.cold_start_s
-    context, studies = _opened(uri, term, spec, timing)
+    context, studies = opened(uri, term, spec, timing)
     limits, study = context.spec.definition.limits, studies[config["study"]]
     with nullcontext() if limits.memory_gb is None else MemoryLimit(limits.memory_gb, slots=1):
         training = context.training(study, context.data(study.customer))
@@ -83,7 +82,7 @@ Opened = tuple[WorkerContext, Mapping[str, Study]]
 _OPEN: dict[tuple[str, str], Opened] = {}
 
 
-def _opened(uri: str, term: Term, spec: RunSpec | None, timing: Timing) -> Opened:
+def opened(uri: str, term: Term, spec: RunSpec | None, timing: Timing) -> Opened:
     """The context and the studies of a run, opened once by this process and kept for its next trials."""
     key = (uri, term.folder)
     if key not in _OPEN:

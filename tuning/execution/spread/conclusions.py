@@ -1,0 +1,153 @@
+"""Concluding spread studies: in workers, under the limits that a packed worker has.
+
+The driver runs none of a customer's code itself: a fit that hangs or crashes there would hold or end all studies.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tuning.definition.run_spec import RunSpec
+from tuning.execution.context import WorkerContext
+from tuning.execution.limits import MemoryLimit, TimeLimits
+from tuning.execution.spread.trainable import opened
+from tuning.execution.study_run import Hooks, conclude_study, ignore_warnings, own_settings, unblock_sigterm
+from tuning.records.ownership import Term
+from tuning.records.schema import StudyRecord, TrialRecord
+from tuning.study.study import Study
+from tuning.timing import Timing, hang_seconds
+
+if TYPE_CHECKING:
+    from ray import ObjectRef
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A study whose trials have ended. ended_by, failure: as of `conclude_study`."""
+
+    study: Study
+    records: Sequence[TrialRecord]
+    ended_by: str = ""
+    failure: str | None = None
+
+    def conclude(self, context: WorkerContext, watch: Hooks | None = None) -> StudyRecord:
+        """Its record; its model is written."""
+        with ignore_warnings(), own_settings():
+            record = conclude_study(
+                context, self.study, self.records, ended_by=self.ended_by, failure=self.failure, watch=watch
+            )
+        context.background.flush()
+        return record
+
+
+@dataclass
+class Conclusions:
+    """The studies that are being concluded.
+
+    Attributes:
+        uri, term, spec, timing: of the run, as of `spread_trainable`.
+        limit: how many are concluded at a time.
+        attempts: how many workers a study may end.
+        gpus: that each takes.
+        written: told a study's record.
+        crashed: told a study that has ended its workers.
+    """
+
+    uri: str
+    term: Term
+    spec: RunSpec | None
+    timing: Timing
+    limit: int
+    attempts: int
+    gpus: float
+    written: Callable[[Study, StudyRecord], None]
+    crashed: Callable[[Ended], None]
+    _waiting: deque[Ended] = field(default_factory=deque)
+    _running: dict[ObjectRef[StudyRecord], Ended] = field(default_factory=dict)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a study is not concluded yet."""
+        return bool(self._waiting or self._running)
+
+    def add(self, ended: Ended) -> None:
+        """Conclude a study, as soon as there is room."""
+        self._waiting.append(ended)
+        self._start()
+
+    def collect(self, seconds: float = 0.0) -> None:
+        """Hand on the records that are there. seconds: to wait for one."""
+        if not self._running:
+            return
+        import ray
+        from ray.exceptions import OutOfMemoryError, RayError, RayTaskError, WorkerCrashedError
+
+        ready, _ = ray.wait(list(self._running), timeout=seconds)
+        for reference in ready:
+            ended = self._running.pop(reference)
+            try:
+                record: StudyRecord = ray.get(reference)
+            except RayTaskError as error:
+                raise error.cause from None
+            except (WorkerCrashedError, OutOfMemoryError):
+                self.crashed(ended)
+            except RayError as error:  # a machine is gone: the next Tuner takes the study up again
+                logger.warning("study %s is concluded later: %s", ended.study.id, error)
+            else:
+                self.written(ended.study, record)
+        self._start()
+
+    def close(self) -> None:
+        """Leave what is not concluded yet; a resumed run does it."""
+        if not self.busy:
+            return
+        import ray
+
+        for reference in self._running:
+            ray.cancel(reference, force=True)
+        self._running.clear()
+        self._waiting.clear()
+
+    def _start(self) -> None:
+        import ray
+
+        # No CPUs, else it would wait for all trials that Tune has queued.
+        task = ray.remote(_conclude).options(num_cpus=0, num_gpus=self.gpus, max_retries=self.attempts - 1)
+        while self._waiting and len(self._running) < self.limit:
+            ended = self._waiting.popleft()
+            self._running[task.remote(self.uri, self.term, self.spec, self.timing, ended)] = ended
+
+
+class _Timed(Hooks):
+    """Sets a worker's limit of time."""
+
+    def __init__(self, guard: TimeLimits) -> None:
+        self._guard = guard
+
+    def loading(self) -> None:
+        self._guard.part()
+
+    concluding = loading
+
+    def saving(self) -> None:
+        self._guard.pause()
+
+
+def _conclude(uri: str, term: Term, spec: RunSpec | None, timing: Timing, ended: Ended) -> StudyRecord:
+    unblock_sigterm()
+    context, _ = opened(uri, term, spec, timing)
+    definition = context.spec.definition
+    limits, rows = definition.limits, ended.study.customer.about_rows
+    memory = nullcontext() if limits.memory_gb is None else MemoryLimit(limits.memory_gb, slots=1)
+    with memory, tempfile.TemporaryFile() as stack, TimeLimits(limits, stack, timing.cold_start_s) as guard:
+        guard.study(hang_seconds(rows, of_objective=definition.objective is not None))
+        guard.took(ended.records)
+        return ended.conclude(context, _Timed(guard))
