@@ -21,7 +21,7 @@ points to try first included.
 
 ```yaml
 warm_start:
-  - config: {{model: xgboost, max_depth: 3}}                 # tried right after the default configuration
+  - config: {{model: xgboost, max_depth: 3}}                 # tried right after the baseline
   - {{config: {{model: ridge, alpha: 10}}, customer: acme}}    # for one customer only
   - {{config: {{model: ridge, alpha: 100}}, score: 0.71}}      # known: learnt from, not tried first
 ```

@@ -8,7 +8,7 @@ brings its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,12 +59,14 @@ def title(name: str) -> str:
     return str(_known(name)["title"])
 
 
-def load(name: str, task: str | None = None) -> SearchSpace:
+def load(name: str, task: str | None = None, optional: Collection[str] = ()) -> SearchSpace:
     """A preset's search space. Its default configuration is the first family at its library's defaults.
 
     Args:
         name: one of `names()`.
         task: leaves out the families that cannot do it.
+        optional: the families that need an optional package and may be used; a composition that names them under
+            `optional` has them too.
 
     Raises:
         SpaceError: an unknown name, or a preset that cannot do the task.
@@ -72,7 +74,8 @@ def load(name: str, task: str | None = None) -> SearchSpace:
     document = _known(name)
     if not fits(name, task):
         raise SpaceError(f"preset {name!r} is for {', '.join(document['tasks'])}, not {task}")
-    return _composed(tuple(family for family in document.get("families", [name]) if fits(family, task)), task)
+    found = [*document.get("families", [name]), *(each for each in document.get("optional", ()) if each in optional)]
+    return _composed(tuple(family for family in found if fits(family, task)), task)
 
 
 def compose(families: Sequence[str], task: str | None = None) -> SearchSpace:

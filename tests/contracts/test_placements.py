@@ -27,6 +27,7 @@ from tuning.steps import Step
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study, Training
 from tuning.study.trial import TrialShape
+from tuning.study.warm_start import Start
 
 STEPS, TRIALS = 9, 24
 #: What a clock or the place of work decides, and not the study.
@@ -159,7 +160,7 @@ class Case:
             metric="auc",
             mode=self.mode,
             rules=self.rules(),
-            warm=self.warm,
+            begin=Start(entries=self.warm),
         )
         return list(loop), loop.stopped_by
 
@@ -170,7 +171,7 @@ class Case:
             metric="auc",
             mode=self.mode,
             rules=self.rules(),
-            warm=self.warm,
+            begin=Start(entries=self.warm),
         )
 
 

@@ -21,7 +21,18 @@ from search_spaces.algorithms import Algorithm
 from tuning.definition.compared_methods import CompareOptions
 from tuning.definition.complaints import complaints
 from tuning.definition.data_source import DataSource
-from tuning.definition.fields import ClassWeight, Code, Columns, Dates, Encoding, Ids, Name, SomeColumns
+from tuning.definition.fields import (
+    SHIPPED,
+    ClassWeight,
+    Code,
+    Columns,
+    Dates,
+    Encoding,
+    Ids,
+    Name,
+    Portfolio,
+    SomeColumns,
+)
 from tuning.definition.options import (
     CsvOptions,
     Limits,
@@ -154,14 +165,19 @@ class Definition(Options):
         description="Rules that end a trial or a study before its budget is spent, such as `{target: 0.95}` or "
         "`{study_plateau: 20}` (docs/schedulers.md).",
     )
+    portfolio: Portfolio = Field(
+        SHIPPED,
+        description="Configurations that every study tries first, as far as its search space has them; the first is "
+        "the baseline. `shipped` comes with the program, `none` is the default of a comparison. Else a YAML file, a "
+        "run directory to learn from, or a list (docs/models.md).",
+    )
     warm_start: tuple[WarmStart, ...] = Field(
         (),
         max_length=100_000,
-        description="Configurations to try first, or whose score is known from before (docs/algorithms.md).",
+        description="Configurations to try right after the baseline, or whose score is known from before "
+        "(docs/algorithms.md).",
     )
-    trials: int = Field(
-        20, ge=1, le=1_000_000, description="Number of trials per study, the default configuration included."
-    )
+    trials: int = Field(20, ge=1, le=1_000_000, description="Number of trials per study, the baseline included.")
     seed: int = Field(0, ge=0, lt=2**32, description="Seed of everything random.")
     objective: Callable[..., object] | str | None = Field(
         None,

@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, PlainValidator
@@ -16,6 +17,7 @@ from tuning.user_code import check_form
 from tuning.wording import shorten
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}"
+SHIPPED, NO_PORTFOLIO = "shipped", "none"
 # Codecs that Python has for text, and no file is written in.
 NOT_OF_FILES = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape", "unicode_escape")
 
@@ -81,6 +83,21 @@ def _code(value: str) -> str:
     return value
 
 
+def _portfolio(value: Any) -> Any:
+    if value is None:
+        return NO_PORTFOLIO
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, str) and value.strip():
+        return value
+    if isinstance(value, list | tuple) and value and all(isinstance(config, Mapping) for config in value):
+        return tuple(dict(config) for config in value)
+    raise ValueError(
+        f"{value!r} is no portfolio; {SHIPPED}, {NO_PORTFOLIO}, a file, a run directory or a list of configurations is "
+        "expected"
+    )
+
+
 def _class_weight(value: Any) -> Any:
     if value is None or value == "balanced":
         return value
@@ -106,6 +123,8 @@ Dates: TypeAlias = Annotated[str, AfterValidator(_dates)]
 """How dates are written."""
 Code: TypeAlias = Annotated[str, AfterValidator(_code)]
 """Where a function of the user's is, see `tuning.user_code`."""
+Portfolio: TypeAlias = Annotated[str | tuple[dict[str, object], ...], PlainValidator(_portfolio)]
+"""Where the configurations that are tried first come from, or they themselves."""
 ClassWeight: TypeAlias = Annotated[
     Literal["balanced"] | dict[str | int | float | bool, float] | None, PlainValidator(_class_weight)
 ]

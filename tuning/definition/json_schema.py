@@ -85,6 +85,9 @@ def _forms(split_types: list[str]) -> dict[str, Schema]:
             _ref("model"), {"type": "array", "items": _ref("model"), "minItems": 1}, _by_name("model"), NOTHING
         ),
         "search_space": _space(),
+        "portfolio": _any_of(
+            {**TEXT, "minLength": 1}, {"type": "array", "items": {"type": "object"}, "minItems": 1}, NOTHING
+        ),
         "algorithm": _ref("algorithm"),
         "scheduler": _ref("scheduler"),
         "stop": _any_of(_stop(), NOTHING),

@@ -28,6 +28,7 @@ class RunSpec:
         space: the run's search space, without models that cannot do the task. A customer may have another one.
         stop: the stopping rules of every study, the seconds of a comparison among them.
         positive: the positive class of a binary task; None where no customer looked at has two classes.
+        portfolio: the configurations that studies try first, each as far as its search space has them.
     """
 
     definition: Definition
@@ -37,6 +38,7 @@ class RunSpec:
     space: SearchSpace
     stop: tuple[RuleSpec, ...]
     positive: str | int | float | bool | None = None
+    portfolio: tuple[Mapping[str, object], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the definition as plain values."""
@@ -47,6 +49,7 @@ class RunSpec:
             "space": self.space.to_dict(),
             "stop": {rule.name: rule.to_dict() for rule in self.stop},
             "positive": self.positive,
+            "portfolio": list(self.portfolio),
         }
 
     @classmethod
@@ -60,4 +63,5 @@ class RunSpec:
             space=SearchSpace.from_dict(values["space"]),
             stop=stopping.parse(values["stop"]),
             positive=values.get("positive"),
+            portfolio=tuple(values.get("portfolio", ())),
         )

@@ -10,6 +10,7 @@ from typing import Any
 from search_spaces import SpaceError
 from search_spaces.yaml_text import parse_yaml
 from tuning.definition.definition import Definition, define
+from tuning.definition.fields import NO_PORTFOLIO, SHIPPED
 from tuning.errors import DefinitionError
 from tuning.user_code import is_file
 from tuning.wording import shorten
@@ -83,6 +84,8 @@ def _from_folder(key: str, value: Any, folder: Path) -> Any:
         return [_absolute(item, folder) if isinstance(item, str) else item for item in value]
     if key == "data" and isinstance(value, dict):
         return {name: _entry_from(item, folder) for name, item in value.items()}
+    if key == "portfolio" and isinstance(value, str) and value not in (SHIPPED, NO_PORTFOLIO):
+        return _absolute(value, folder)
     if key == "models":
         return _models_from(value, folder)
     if key in ("prepare", "metric", "objective") and isinstance(value, str) and is_file(value):

@@ -27,7 +27,7 @@ from tuning.study.local_trial import is_ctrl_c
 from tuning.study.record import versions, worker_name
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study
-from tuning.study.warm_start import of_customer
+from tuning.study.warm_start import start_of
 from tuning.wording import raised, stack
 
 
@@ -286,7 +286,7 @@ def _trials(
         recorded=before,
         on_start=watch.trial,
         rules=stopping_rules(context.spec),
-        warm=of_customer(context.spec.definition.warm_start, study.customer.id),
+        begin=start_of(context.spec, study.customer.id),
     )
 
 

@@ -32,7 +32,7 @@ def space_of(space: SearchSpace | str | None, entries: Sequence[ModelEntry], tas
     if space is None and not entries:
         space = "tabular-regression" if task == REGRESSION else "tabular-classification"
     if isinstance(space, str):
-        preset = presets.load(space, task)
+        preset = presets.load(space, task, optional=_optional_here())
         return _composed({**parameters_by_model(preset), **_of_entries(entries, task)}) if entries else preset
     if space is None:
         return _composed(_of_entries(entries, task))
@@ -53,6 +53,11 @@ def space_of(space: SearchSpace | str | None, entries: Sequence[ModelEntry], tas
         "search_space: it has no parameter `model`; name the family by `models: ridge`, or add "
         "model: {type: constant, value: ridge}."
     )
+
+
+def _optional_here() -> list[str]:
+    """The families that need an optional package which is installed."""
+    return [name for name, family in families().items() if family.requires and not family.missing()]
 
 
 def parameters_by_model(space: SearchSpace) -> Members:

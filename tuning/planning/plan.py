@@ -26,7 +26,8 @@ from tuning.planning.shards import make_shards
 from tuning.planning.studies import check_studies, distinct, make_studies
 from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
-from tuning.study.study import Study
+from tuning.study.interfaces import Configuration
+from tuning.study.study import Study, family_of
 from tuning.timing import HANG_TIMES, USUAL, Timing, hang_seconds
 from tuning.wording import duration
 
@@ -103,11 +104,26 @@ class Plan:
             "mode": self.spec.mode,
             "algorithm": self._names("algorithm"),
             "scheduler": self._names("scheduler"),
+            "portfolio": len(self.portfolio),
             "placement": self.placement,
             "slots": self.slots,
             "shards": len(self.shards),
             "notes": list(self.notes),
         }
+
+    @cached_property
+    def portfolio(self) -> list[Configuration]:
+        """The configurations that studies of the run's search space try first; the first is the baseline."""
+        return warm_start.fitting(self.spec.portfolio, self.spec.space)
+
+    @property
+    def _begin(self) -> str:
+        if not self.portfolio:
+            return "none; the baseline is the default configuration"
+        given = self.spec.definition.portfolio
+        source = f" ({given})" if isinstance(given, str) else ""
+        number = "1 configuration" if len(self.portfolio) == 1 else f"{len(self.portfolio)} configurations"
+        return f"{number}{source}; the baseline is {family_of(self.portfolio[0])}"
 
     @property
     def _positive(self) -> str:
@@ -144,6 +160,7 @@ class Plan:
             f"trials      {facts['trials']} ({self.spec.definition.trials} per study)",
             f"task        {facts['task'] or 'objective'}{self._positive}",
             f"metric      {facts['metric']} ({facts['mode']})",
+            f"portfolio   {self._begin}",
             f"placement   {self._placed()}",
         ]
         lines.append(f"time limit  {self.time_limit}")

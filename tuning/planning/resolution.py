@@ -17,6 +17,7 @@ from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
 from tuning.evaluation.metrics import resolve_metric
 from tuning.planning.model_space import check_models, space_of
+from tuning.planning.portfolios.sources import check_portfolio, find_portfolio
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.splitting import STRATIFIED
@@ -68,8 +69,9 @@ def resolve(definition: Definition, customers: Sequence[Customer], code: OwnCode
         space=space,
         stop=_stopping_rules(definition),
         positive=positive,
+        portfolio=find_portfolio(definition, task),
     )
-    return spec, [*notes, *left_out]
+    return spec, [*notes, *left_out, *check_portfolio(definition, spec.portfolio, space)]
 
 
 def _check_mode(definition: Definition) -> None:

@@ -112,7 +112,7 @@ def check_studies(spec: RunSpec, studies: Sequence[Study], code: OwnCode) -> lis
         *search_notes.ends(algorithms, space, definition.trials),
         *search_notes.random_starts(algorithms, space, definition.trials, known),
         *(search_notes.deaf_pairs((study.algorithm, study.scheduler) for study in studies) if stepped else ()),
-        *warm_start.check(definition.warm_start, space, own, definition.trials),
+        *warm_start.check(spec, own),
     ]
 
 

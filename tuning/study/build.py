@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import schedulers
 from schedulers.mutation import NO_MUTATIONS
 from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
-from tuning.definition.options import WarmStart
 from tuning.evaluation.study_data import MODEL
 from tuning.seeds import derive
 from tuning.study.interfaces import Configuration, Searcher
 from tuning.study.mutations import mutations
 from tuning.study.study import SCORE, Study, family_of
-from tuning.study.warm_start import points_known, points_to_try
+from tuning.study.warm_start import Start, points_known, points_to_try
 
 
-def build_searcher(study: Study, mode: Mode, warm: Sequence[WarmStart]) -> Searcher:
-    """A new searcher. warm: what the study starts with."""
+def build_searcher(study: Study, mode: Mode, start: Start) -> Searcher:
+    """A new searcher. start: what the study starts with."""
     searcher: Searcher = study.algorithm.build(
         study.space,
         metric=SCORE,
         mode=mode,
         seed=study.seed,
         n_trials=study.n_trials,
-        points=points_to_try(study.space, warm),
-        evaluated=points_known(warm),
+        points=points_to_try(study.space, start),
+        evaluated=points_known(start.entries),
     )
     return searcher
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
-from tuning.definition.options import WarmStart
 from tuning.records.schema import TrialRecord
 from tuning.seeds import trial_seed
 from tuning.steps import Step
@@ -18,6 +17,7 @@ from tuning.study.loop import TrialLoop
 from tuning.study.record import trial_record
 from tuning.study.study import SCORE, Study, Training, family_of
 from tuning.study.trial import EarlierTrial
+from tuning.study.warm_start import DEFAULT_ONLY, Start
 
 
 @dataclass
@@ -26,7 +26,7 @@ class RecordedStudy:
 
     run: id of the run. mode: "max" or "min". recorded: this study's records of earlier attempts, which are replayed
     into the searcher and the schedulers, not run again. on_start: told a trial's number before its training starts.
-    rules: built stopping rules of the study. warm: what it begins with.
+    rules: built stopping rules of the study. begin: what it starts with.
 
     A study under a scheduler that pauses trials (PBT, HyperBand, …) gives its records when it ends: until then no trial
     has ended for good, and such a study restarts whole.
@@ -40,14 +40,14 @@ class RecordedStudy:
     recorded: Sequence[TrialRecord] = ()
     on_start: Callable[[int], None] | None = None
     rules: Sequence[Rule] = ()
-    warm: Sequence[WarmStart] = ()
+    begin: Start = DEFAULT_ONLY
     #: The rule that has ended the study, as a sentence; empty without one.
     stopped_by: str = field(default="", init=False)
 
     def __iter__(self) -> Iterator[TrialRecord]:
         study, pauses = self.study, self.study.scheduler.pauses
         loop = (InterleavedLoop if pauses else TrialLoop)(
-            build_searcher(study, self.mode, self.warm),
+            build_searcher(study, self.mode, self.begin),
             self._scheduler_for,
             self._start,
             n_trials=study.n_trials,

@@ -1,15 +1,43 @@
-"""Warm start: configurations that a study tries first, and those whose score it knows already."""
+"""What a study starts with: its portfolio, configurations to try first, and those whose score is known already."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from search_spaces import SearchSpace, SpaceError
 from tuning.definition.options import WarmStart
+from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
 from tuning.study.interfaces import Configuration
 from tuning.wording import did_you_mean
+
+Point: TypeAlias = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a study starts with.
+
+    Attributes:
+        portfolio: configurations to try, some of which its search space may not have.
+        entries: of `warm_start`, those for everybody and for its customer.
+    """
+
+    portfolio: Sequence[Point] = ()
+    entries: Sequence[WarmStart] = ()
+
+
+#: Of a study that begins with the default configuration and knows nothing.
+DEFAULT_ONLY = Start()
+
+
+def start_of(spec: RunSpec, customer: str) -> Start:
+    """What the studies of a customer start with."""
+    return Start(spec.portfolio, of_customer(spec.definition.warm_start, customer))
 
 
 def of_customer(entries: Iterable[WarmStart], customer: str) -> tuple[WarmStart, ...]:
@@ -17,15 +45,26 @@ def of_customer(entries: Iterable[WarmStart], customer: str) -> tuple[WarmStart,
     return tuple(entry for entry in entries if entry.customer in (None, customer))
 
 
-def points_to_try(space: SearchSpace, entries: Sequence[WarmStart]) -> list[Configuration]:
-    """What a study tries first.
+def fitting(portfolio: Iterable[Point], space: SearchSpace) -> list[Configuration]:
+    """The configurations of a portfolio that a search space has, complete: what it adds has its default."""
+    found: list[Configuration] = []
+    for config in portfolio:
+        with suppress(SpaceError):
+            found.append(space.complete(config))
+    return found
 
-    The default configuration comes first, always, since every score is compared with it; then the entries without a
-    score, in their order, each configuration once.
+
+def points_to_try(space: SearchSpace, start: Start) -> list[Configuration]:
+    """What a study tries first, each configuration once.
+
+    The baseline comes first, with which every score is compared: the first of the portfolio that the space has, else
+    the default configuration. Then come the entries without a score in their order, which somebody has named for this
+    search, then the rest of the portfolio.
     """
-    given = [space.complete(entry.config) for entry in entries if entry.score is None]
+    baseline, *rest = fitting(start.portfolio, space) or [space.default()]
+    given = [space.complete(entry.config) for entry in start.entries if entry.score is None]
     points: dict[str, Configuration] = {}
-    for config in (space.default(), *given):
+    for config in (baseline, *given, *rest):
         points.setdefault(json.dumps(config, sort_keys=True), config)
     return list(points.values())
 
@@ -45,14 +84,15 @@ def check_customers(entries: Sequence[WarmStart], known: Collection[str]) -> Non
             )
 
 
-def check(entries: Sequence[WarmStart], space: SearchSpace, own: Mapping[str, SearchSpace], n_trials: int) -> list[str]:
-    """Notes on what cannot come to pass; the default, with which every study begins, is checked too.
+def check(spec: RunSpec, own: Mapping[str, SearchSpace]) -> list[str]:
+    """Notes on what cannot come to pass; the default, with which a study without a portfolio begins, is checked too.
 
-    space: the run's. own: search spaces by customer, of those who have one.
+    own: search spaces by customer, of those who have one.
 
     Raises:
         PlanError: a configuration outside the space it is for, a default that the constraints refuse.
     """
+    entries, space, n_trials = spec.definition.warm_start, spec.space, spec.definition.trials
     for whose, each in {"": space, **{f"customer {name!r}: ": one for name, one in own.items()}}.items():
         try:
             each.default()
@@ -66,9 +106,12 @@ def check(entries: Sequence[WarmStart], space: SearchSpace, own: Mapping[str, Se
                 each.complete(entry.config)
             except SpaceError as error:
                 raise PlanError(str(error.under(f"warm_start.{number}.config"))) from error
-    everybody = sum(entry.score is None and entry.customer is None for entry in entries)
-    if everybody >= n_trials:
-        return [
-            f"warm_start fills all {n_trials} trials with given configurations; more trials leave room for a search."
-        ]
+    everybody = [entry for entry in entries if entry.customer is None]
+    filled = len(points_to_try(space, Start(spec.portfolio, everybody)))
+    if n_trials > 1 and filled >= n_trials:
+        given = sum(entry.score is None for entry in everybody)
+        by = (
+            "warm_start fills" if given >= n_trials else "portfolio and warm_start fill" if given else "portfolio fills"
+        )
+        return [f"{by} all {n_trials} trials with given configurations; more trials leave room for a search."]
     return []

@@ -27,7 +27,7 @@ from tuning.records.parts import PartWriter, accepted, read_studies, read_trials
 from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
-from tuning.study.warm_start import of_customer
+from tuning.study.warm_start import start_of
 from tuning.timing import USUAL, Timing, hang_seconds
 
 Report = Callable[[dict[str, Any]], None]
@@ -147,7 +147,7 @@ class SpreadRun:
             self.plan.spec.metric,
             self.plan.spec.mode,
             _unheard,
-            of_customer(self.plan.spec.definition.warm_start, study.customer.id),
+            start_of(self.plan.spec, study.customer.id),
             stopping_rules(self.plan.spec),
             self.plan.spec.definition.limits,
             hang_seconds(study.customer.about_rows, of_objective=self.plan.spec.definition.objective is not None),

@@ -15,7 +15,7 @@ from typing import Any
 
 from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
-from tuning.definition.options import Limits, WarmStart
+from tuning.definition.options import Limits
 from tuning.errors import CustomerError, StudyError
 from tuning.execution.limits import hard, took_longer
 from tuning.execution.lost_nodes import worker_died
@@ -28,6 +28,7 @@ from tuning.study.interfaces import Configuration, Rule
 from tuning.study.record import trial_record
 from tuning.study.study import SCORE, Study, family_of
 from tuning.study.trial import RUNNING, Verdict
+from tuning.study.warm_start import DEFAULT_ONLY, Start
 from tuning.timing import HANG_TIMES, USUAL
 
 SUGGEST, RESULT, SAVE, END, OVER = "suggest", "result", "save", "end", "over"
@@ -51,7 +52,7 @@ class Event:
 class SpreadStudy:
     """Feeds one study's core with what workers report; every call that changes anything is told to `journal`.
 
-    run: id of the run. metric, mode: as of the search. warm: what it begins with. rules: built stopping rules.
+    run: id of the run. metric, mode: as of the search. begin: what it starts with. rules: built stopping rules.
     limits: of time. patience: seconds for which a trial may report nothing, where `trial_seconds` is not set.
     grace: seconds on top of `limits`, for a worker that has to load its libraries first.
     Raises `StudyError` when the searcher, a scheduler or a rule raises; the study can have no more trials then
@@ -65,7 +66,7 @@ class SpreadStudy:
         metric: str,
         mode: Mode,
         journal: Callable[[Event], None],
-        warm: Sequence[WarmStart] = (),
+        begin: Start = DEFAULT_ONLY,
         rules: Sequence[Rule] = (),
         limits: Limits | None = None,
         patience: float = math.inf,
@@ -74,7 +75,7 @@ class SpreadStudy:
         self.run, self.study, self.metric, self.mode, self.journal = run, study, metric, mode, journal
         self.limits, self.patience, self.grace = limits or Limits(), patience, grace
         self.core = StudyCore(
-            build_searcher(study, mode, warm),
+            build_searcher(study, mode, begin),
             self._scheduler_for,
             SpreadTrial,
             n_trials=study.n_trials,

@@ -1,0 +1,124 @@
+"""Where a definition's portfolio comes from: shipped with the program, a file, an earlier run, or the definition."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from search_spaces import SearchSpace, SpaceError
+from search_spaces.yaml_text import parse_yaml
+from tuning.definition.definition import Definition
+from tuning.definition.fields import NO_PORTFOLIO, SHIPPED
+from tuning.errors import PlanError, StorageError
+from tuning.planning.portfolios.learning import Cell, learn
+from tuning.records.ownership import newest_term
+from tuning.records.parts import accepted, read_trials
+from tuning.records.schema import FINISHED, TrialRecord, canonical
+from tuning.storage.run_directory import RunDirectory
+from tuning.study.interfaces import Configuration
+from tuning.study.warm_start import fitting
+from tuning.wording import did_you_mean, shorten
+
+SIZE = 16  # of a learned portfolio; the default 20 trials leave four for the searcher
+FORM = "a list of configurations, or a mapping with the list under `configurations`"
+
+Portfolio = tuple[Configuration, ...]
+
+
+def find_portfolio(definition: Definition, task: str | None) -> Portfolio:
+    """The configurations that every study of a definition tries first, as far as its search space has them.
+
+    In a comparison it is the searchers that are compared, so there is none unless the definition asks for it.
+
+    Raises:
+        PlanError: a file or a run that cannot be read, or gives no configuration.
+    """
+    given = definition.portfolio
+    if not isinstance(given, str):
+        return tuple(dict(config) for config in given)
+    if given == NO_PORTFOLIO or ("portfolio" not in definition.model_fields_set and definition.compare is not None):
+        return ()
+    if given == SHIPPED:
+        return () if task is None else shipped(task)
+    return _read(given)
+
+
+@cache
+def shipped(task: str) -> Portfolio:
+    """The portfolio that comes with the program. task: "regression", "binary" or "multiclass"."""
+    return _of_file(Path(__file__).with_name(f"{task}.yaml"))
+
+
+def learned(records: Sequence[TrialRecord], size: int = SIZE, *, by_cost: bool = True) -> Portfolio:
+    """A portfolio from the finished trials of several customers; each customer is a table.
+
+    by_cost: prefer what is cheap. The CPU seconds of the records decide, so it is not the same when they are measured
+    again.
+    """
+    tables: dict[str, dict[str, Cell]] = {}
+    for record in records:
+        if record.state != FINISHED or record.score is None or not math.isfinite(record.score):
+            continue
+        loss = -record.score if record.mode == "max" else record.score
+        cell = Cell(loss, record.fit_seconds if by_cost else 1.0)
+        table = tables.setdefault(record.customer, {})
+        name = canonical(record.config)
+        table[name] = min(cell, table.get(name, cell))
+    return tuple(json.loads(name) for name in learn(list(tables.values()), size))
+
+
+def check_portfolio(definition: Definition, portfolio: Portfolio, space: SearchSpace) -> list[str]:
+    """Notes on configurations that are not in the run's search space; `PlanError` when the user's own all are not."""
+    if definition.portfolio == SHIPPED or not portfolio:
+        return []
+    left = fitting(portfolio, space)
+    if len(left) == len(portfolio):
+        return []
+    config = next(config for config in portfolio if not fitting([config], space))
+    try:
+        space.complete(config)
+    except SpaceError as error:
+        why = f"{shorten(json.dumps(config), 80)}: {error}"
+    if not left:
+        raise PlanError(
+            f"portfolio: none of its {len(portfolio)} configurations is in the search space, such as {why}. "
+            "Choose another one, or portfolio: shipped or none."
+        )
+    return [f"portfolio: {len(portfolio) - len(left)} of {len(portfolio)} are left out, such as {why}."]
+
+
+def _read(where: str) -> Portfolio:
+    path = Path(where).expanduser()
+    if "://" not in where and path.is_file():
+        return _of_file(path)
+    try:
+        directory = RunDirectory(where)
+        term = newest_term(directory)
+        records = [] if term is None else read_trials(directory, accepted(directory, term))
+    except (OSError, ValueError, StorageError) as error:
+        raise PlanError(f"portfolio: the run {where!r} cannot be read: {error}") from error
+    if term is None:
+        hint = did_you_mean(where, (SHIPPED, NO_PORTFOLIO))
+        raise PlanError(
+            f"portfolio: {where!r} is neither {SHIPPED} nor {NO_PORTFOLIO}, nor a file or a run directory.{hint}"
+        )
+    if not (found := learned(records)):
+        raise PlanError(
+            f"portfolio: the run {where!r} has no customer with two finished trials of different scores, so nothing "
+            "can be learned from it. Name a run that has ended."
+        )
+    return found
+
+
+def _of_file(path: Path) -> Portfolio:
+    try:
+        content = parse_yaml(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError, SpaceError) as error:
+        raise PlanError(f"portfolio: {str(path)!r} cannot be read: {error}") from error
+    found = content.get("configurations") if isinstance(content, Mapping) else content
+    if not isinstance(found, list) or not found or not all(isinstance(config, Mapping) for config in found):
+        raise PlanError(f"portfolio: {str(path)!r} holds {shorten(repr(found), 60)}; {FORM} is expected.")
+    return tuple({str(name): value for name, value in config.items()} for config in found)
