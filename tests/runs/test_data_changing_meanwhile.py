@@ -68,6 +68,18 @@ def test_data_that_changes_while_a_run_goes_on_is_not_mixed_with_what_is_recorde
     assert truth(TuneRunner.resume(run, **QUIET)) == truth(TuneRunner(**fields).run(str(tmp_path / "whole"), **QUIET))
 
 
+def test_a_file_that_was_only_touched_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resume has looked at it already, so its worker knows it by its new time."""
+    write_customers(tmp_path / "data", 1)
+    run = str(tmp_path / "run")
+    TuneRunner(**definition(tmp_path / "data")).run(run, **QUIET)
+    os.utime(tmp_path / "data" / "c0000.csv", (1, 1))
+    read, times = loading.read_frame, []
+    monkeypatch.setattr(loading, "read_frame", lambda *given, **named: (times.append(given), read(*given, **named))[1])
+    TuneRunner.resume(run, trials=6, **QUIET)
+    assert len(times) == 1
+
+
 def test_a_file_that_is_written_while_it_is_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is read may be of neither state, although the file is as it was at last."""
     write_customers(tmp_path / "data", 2)

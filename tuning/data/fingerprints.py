@@ -66,8 +66,13 @@ def _with_digests(definition: Definition, customers: Sequence[Customer]) -> list
 
 def changed(definition: Definition, before: Mapping[str, Customer], now: Sequence[Customer]) -> list[Customer]:
     """Those whose rows are not what they were, as they are now. before: customers by id, as a plan has them."""
+    return [each for each in touched(definition, before, now) if differs(before[each.id], each)]
+
+
+def touched(definition: Definition, before: Mapping[str, Customer], now: Sequence[Customer]) -> list[Customer]:
+    """Those with another stamp than before, as they are now; whether their rows are other ones, `differs` says."""
     new = [each for each in stamped(now) if each.stamp == GONE or each.stamp != before[each.id].stamp]
-    return [each for each in _with_digests(definition, new) if _differs(before[each.id], each)]
+    return _with_digests(definition, new)
 
 
 def read_unchanged(
@@ -113,8 +118,11 @@ def _attempt(read: Callable[[], T]) -> Callable[[], T]:
     return lambda: made
 
 
-def _differs(there: Customer, here: Customer) -> bool:
-    """Without a digest (a large table that the run has divided), only the number of rows tells."""
+def differs(there: Customer, here: Customer) -> bool:
+    """Whether a customer's rows have changed.
+
+    Without a digest (a large table that the run has divided), only the number of rows tells.
+    """
     if there.digest and here.digest:
         return there.digest != here.digest
     return there.rows_or_bytes != here.rows_or_bytes

@@ -318,12 +318,14 @@ def look_at_data(
         same_customers(directory, studies, found)
     added = [customer for customer in found if customer.id not in before]
     known = [customer for customer in found if customer.id in before]
-    other = {customer.id: customer for customer in fingerprints.changed(merged, before, known)}
+    touched = {customer.id: customer for customer in fingerprints.touched(merged, before, known)}
+    other = {name: each for name, each in touched.items() if fingerprints.differs(before[name], each)}
     gone = {name for name, each in other.items() if each.files and each.stamp == fingerprints.GONE}
     own = [each for name, each in before.items() if name not in other and names_inside(directory, each) is not None]
     lost = [each for each in fingerprints.stamped(own) if each.stamp == fingerprints.GONE]
+    last = {**before, **touched}  # so that workers know a file by its time now
     in_place = [
-        replace(customer, stamp=before[customer.id].stamp, digest=before[customer.id].digest)
+        replace(customer, stamp=last[customer.id].stamp, digest=last[customer.id].digest)
         for customer in known
         if not customer.unpartitioned and customer.id not in other
     ]
