@@ -1,18 +1,22 @@
 """The user's own Python named in a definition: `package.module:function` or `file.py:function`.
 
 A file is copied into the run directory when the run starts, so that workers on other machines and a later resume
-use the same code.
+use the same code. The modules beside it that it imports are copied with it, behind its own lines: one content, one
+digest.
 """
 
 from __future__ import annotations
 
+import ast
+import builtins
 import hashlib
 import importlib
 import importlib.util
+import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +29,8 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.wording import raised
 
 FOLDER = "code"
+# Between a file and, as JSON, the modules beside it.
+BESIDE = "\n# The modules beside this file that it imports, as they were when it was copied:\n#: "
 Function: TypeAlias = Callable[..., Any]
 
 
@@ -133,14 +139,66 @@ def _digest(content: bytes) -> str:
 
 
 def _source(name: str) -> bytes:
+    """A file's content, and behind it that of the modules beside it that it imports, directly or through others."""
     try:
-        return Path(name.partition(":")[0]).read_bytes()
+        path = Path(name.partition(":")[0])
+        content = path.read_bytes()
+        modules = _beside(path.parent.resolve(), content, {})
     except (OSError, ValueError) as error:
         raise DefinitionError(f"{name!r}: the file cannot be read: {error}.") from error
+    return content + f"{BESIDE}{json.dumps(modules, sort_keys=True)}\n".encode() if modules else content
 
 
-def _module(source: bytes, file: str) -> ModuleType:
-    name = f"tuning_user_code_{hashlib.sha256(source).hexdigest()[:16]}"
+def _beside(folder: Path, content: bytes, found: dict[str, str]) -> dict[str, str]:
+    """What a file imports from its own folder, added to what was found before."""
+    try:
+        nodes = list(ast.walk(ast.parse(content)))
+    except (SyntaxError, ValueError):  # said when it is loaded
+        return found
+    imports = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    imports += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
+    for name in imports:
+        path = folder / f"{name}.py"
+        if name not in found and path.is_file() and not _installed(name, folder):
+            source = path.read_bytes()
+            found[name] = source.decode("utf-8")
+            _beside(folder, source, found)
+    return found
+
+
+def _installed(name: str, folder: Path) -> bool:
+    """Whether a module is found elsewhere than in the folder."""
+    if name in sys.stdlib_module_names:
+        return True
+    try:
+        found = importlib.util.find_spec(name)
+    except ValueError:  # a module that somebody has put together by hand
+        return True
+    return found is not None and found.origin is not None and Path(found.origin).resolve().parent != folder
+
+
+def _module(content: bytes, file: str) -> ModuleType:
+    name = f"tuning_user_code_{hashlib.sha256(content).hexdigest()[:16]}"
+    source, _, modules = content.decode("utf-8").partition(BESIDE)
+    return _loaded(name, source.encode("utf-8"), file, _importer(name, json.loads(modules)) if modules else None)
+
+
+Importer: TypeAlias = Callable[..., ModuleType]
+
+
+def _importer(prefix: str, modules: Mapping[str, str]) -> Importer:
+    """`__import__` for code that was copied with these modules: they come first, under names of their own."""
+
+    def importer(name: str, *context: object, **more: object) -> ModuleType:
+        if name in modules:
+            return _loaded(f"{prefix}_{name}", modules[name].encode("utf-8"), f"{name}.py", importer)
+        found: ModuleType = builtins.__import__(name, *context, **more)  # type: ignore[arg-type]  # handed on as it came
+        return found
+
+    return importer
+
+
+def _loaded(name: str, source: bytes, file: str, importer: Importer | None) -> ModuleType:
     if name in sys.modules:
         return sys.modules[name]
     with tempfile.TemporaryDirectory() as folder:
@@ -150,6 +208,8 @@ def _module(source: bytes, file: str) -> ModuleType:
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
+        if importer is not None:  # what an `import` statement of this module calls, also one within a function
+            module.__dict__["__builtins__"] = {**vars(builtins), "__import__": importer}
         sys.modules[name] = module
         try:
             spec.loader.exec_module(module)
