@@ -47,6 +47,15 @@ def test_a_change_goes_into_one_file_or_folder_that_exists(row: list[str]) -> No
         assert (ROOT / path).is_dir() if path.endswith("/") else (ROOT / path).is_file(), path
 
 
+@pytest.mark.parametrize("row", rows("changes"), ids=lambda row: row[0])
+def test_a_name_in_a_row_is_in_a_file_of_that_row(row: list[str]) -> None:
+    places = [ROOT / path for path in re.findall(r"`([a-z_]+/[a-z_./]*)`", " ".join(row))]
+    files = [file for place in places for file in (place.rglob("*.py") if place.is_dir() else [place])]
+    text = " ".join(file.read_text(encoding="utf-8") for file in files)
+    names = re.findall(r"`([A-Za-z_]+)`", " ".join(row))
+    assert [name for name in names if not re.search(rf"\b{name}\b", text)] == []
+
+
 def test_every_file_that_the_page_names_exists() -> None:
     named = set(re.findall(r"`((?:tuning|tests|search_spaces|schedulers)/[a-z_./]*)`", PAGE))
     named |= {f"tuning/{path}" for path in re.findall(r"`([a-z_]+/[a-z_]+\.py)`", between("flow"))}
