@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from tuning.data.arrow import concatenated
+from tuning.data.column_types import concatenated
 from tuning.data.files import File, file_ids, find_files, is_glob
 from tuning.data.keys import (
     Key,

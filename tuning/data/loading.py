@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from tuning.data.arrow import concatenated, runs_of_one_schema, to_frame
+from tuning.data.column_types import concatenated, runs_of_one_schema, to_frame
 from tuning.data.customers import Customer
 from tuning.data.fingerprints import GONE, read_unchanged
 from tuning.data.keys import Key, hive_values, row_keys, written_forms

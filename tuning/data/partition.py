@@ -18,9 +18,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tuning.data.arrow import refusal, runs_of_one_schema
 from tuning.data.as_written import written_table
 from tuning.data.balancing import balance, shard_count
+from tuning.data.column_types import refusal, runs_of_one_schema
 from tuning.data.customers import Customer
 from tuning.data.frames import is_mixed, to_arrow
 from tuning.data.keyed_tables import KeyedTable, find_tables

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
-from tuning.data.arrow import check_refusal, to_frame
 from tuning.data.as_written import plain_numbers
+from tuning.data.column_types import check_refusal, to_frame
 from tuning.errors import CustomerError, StorageError
 from tuning.storage.backend import open_filesystem
 from tuning.storage.names import is_uri

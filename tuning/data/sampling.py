@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tuning.data.arrow import concatenated, to_frame
 from tuning.data.as_written import written_table
+from tuning.data.column_types import concatenated, to_frame
 from tuning.data.customers import Customer
 from tuning.data.frames import to_arrow
 from tuning.data.keyed_tables import find_tables

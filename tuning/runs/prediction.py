@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tuning.data.arrow import to_frame
 from tuning.data.as_written import written_table
+from tuning.data.column_types import to_frame
 from tuning.data.keys import Key, check_columns, customer_id, key_table, row_keys
 from tuning.data.reading import is_parquet, read_frame
 from tuning.definition.definition import Definition
