@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tuning.cli.options import check_target, definition_options, read
 from tuning.cli.program import Command
+from tuning.cli.shared_options import check_target, definition_options, read
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from tuning.cli.options import output_option
 from tuning.cli.output import show_leaderboard
 from tuning.cli.program import Command
+from tuning.cli.shared_options import output_option
 from tuning.errors import PlanError
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult

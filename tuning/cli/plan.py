@@ -7,8 +7,8 @@ from typing import Unpack
 
 import click
 
-from tuning.cli.options import Overrides, definition_options, read
 from tuning.cli.program import Command
+from tuning.cli.shared_options import Overrides, definition_options, read
 from tuning.planning.plan import make_plan
 
 

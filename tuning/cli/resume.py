@@ -6,9 +6,9 @@ import sys
 
 import click
 
-from tuning.cli.options import changes_option, output_option, read_changes
 from tuning.cli.output import show_finished
 from tuning.cli.program import Command
+from tuning.cli.shared_options import changes_option, output_option, read_changes
 from tuning.driver.runner import TuneRunner
 
 

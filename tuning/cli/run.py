@@ -7,9 +7,9 @@ from typing import Unpack
 
 import click
 
-from tuning.cli.options import Overrides, definition_options, output_option, read
 from tuning.cli.output import explain, show_finished
 from tuning.cli.program import Command
+from tuning.cli.shared_options import Overrides, definition_options, output_option, read
 from tuning.driver.runner import TuneRunner
 from tuning.errors import DefinitionError
 
