@@ -15,7 +15,7 @@ from tuning.definition.definition import Definition, define
 from tuning.definition.given import definition_of, keys_of
 from tuning.driver.runner import TuneRunner
 from tuning.errors import DefinitionError
-from tuning.planning.search_notes import random_starts
+from tuning.planning.algorithm_notes import random_starts
 from tuning.planning.studies import distinct
 from tuning.runs.plan_file import read_spec
 from tuning.runs.results import RunResult

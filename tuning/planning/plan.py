@@ -18,10 +18,10 @@ from tuning.definition.definition import Definition
 from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
+from tuning.planning.algorithm_notes import idle_slots, order_matters
 from tuning.planning.column_names import check_columns
 from tuning.planning.no_effect import idle_settings
 from tuning.planning.resolution import resolve
-from tuning.planning.search_notes import idle_slots, order_matters
 from tuning.planning.shards import make_shards
 from tuning.planning.studies import check_studies, distinct, make_studies
 from tuning.storage.run_directory import RunDirectory

@@ -13,7 +13,7 @@ from tuning.data.prepared import OwnCode
 from tuning.definition.compared_methods import Method
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import DefinitionError, PlanError
-from tuning.planning import search_notes
+from tuning.planning import algorithm_notes
 from tuning.planning.model_space import check_configurations, check_installed, check_savable
 from tuning.planning.pbt_checks import check_population
 from tuning.planning.resolution import resolve_space
@@ -108,10 +108,10 @@ def check_studies(spec: RunSpec, studies: Sequence[Study], code: OwnCode) -> lis
     known = sum(entry.score is not None and entry.customer is None for entry in definition.warm_start)
     stepped = definition.objective is None or definition.steps > 1  # else there is nothing to stop
     return [
-        *search_notes.losses(algorithms, space),
-        *search_notes.ends(algorithms, space, definition.trials),
-        *search_notes.random_starts(algorithms, space, definition.trials, known),
-        *(search_notes.deaf_pairs((study.algorithm, study.scheduler) for study in studies) if stepped else ()),
+        *algorithm_notes.losses(algorithms, space),
+        *algorithm_notes.ends(algorithms, space, definition.trials),
+        *algorithm_notes.random_starts(algorithms, space, definition.trials, known),
+        *(algorithm_notes.deaf_pairs((study.algorithm, study.scheduler) for study in studies) if stepped else ()),
         *warm_start.check(spec, own),
     ]
 

@@ -20,7 +20,7 @@ from tuning.compare.tabular.simulation import DEFAULT_FIRST, STARTS, Problem, si
 from tuning.compare.tabular.table import Evaluations, Table
 from tuning.definition.compared_methods import Method, parse_methods
 from tuning.errors import PlanError
-from tuning.planning.search_notes import random_starts
+from tuning.planning.algorithm_notes import random_starts
 from tuning.planning.studies import distinct
 from tuning.records.schema import canonical
 from tuning.seeds import derive
