@@ -178,6 +178,7 @@ def test_what_ray_would_execute_is_refused(space: dict[str, Any], tmp_path: Path
 # Where code is run that came as data, and why that is right. Everything else is refused by the test below.
 ALLOWED = {
     ("tuning/user_code.py", "exec_module"): "the user's own file, named in the definition and copied into the run",
+    ("tuning/user_code.py", "__import__"): "what that file imports, as Python does it",
     ("tuning/models/own.py", "cloudpickle.loads"): "with allow_pickle=True only, after its digest was checked",
     ("tuning/models/entries.py", "cloudpickle.loads"): "an estimator that this run wrote, by the digest in its plan",
     (
