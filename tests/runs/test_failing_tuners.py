@@ -27,10 +27,10 @@ class _Tuners:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, work: list[int | None]) -> None:
         self.work, self.built, self.done = work, 0, 0
         monkeypatch.setattr("tuning.driver.runner.start_ray", lambda slots: None)
-        monkeypatch.setattr("tuning.driver.runner.check_room", lambda needs: None)
+        monkeypatch.setattr("tuning.driver.runner.make_room", lambda *_: frozenset())
         monkeypatch.setattr("tuning.driver.runner.build_tuner", self.build)
 
-    def build(self, owned: OwnedRun, attempt: int, callbacks: Any, stop: Any) -> _Tuners:
+    def build(self, owned: OwnedRun, attempt: int, *_: Any) -> _Tuners:
         self.built += 1
         assert attempt == self.built
         self.owned = owned

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
+from pydantic import BaseModel
 
 from tuning.definition.definition import Definition, define
 from tuning.definition.yaml_file import read_definition
@@ -38,6 +39,16 @@ def definition_of(given: object, fields: Mapping[str, object]) -> Definition:
             "target='churned'; or a mapping of them, or a YAML file."
         )
     return define({**keys_of(found), **fields}) if fields else found
+
+
+def changed(definition: Definition, changes: Mapping[str, object]) -> Definition:
+    """The definition with these changes; of a part, such as `limits`, only the fields that are given change."""
+    return definition_of(definition, {name: _within(definition, name, value) for name, value in changes.items()})
+
+
+def _within(definition: Definition, name: str, value: object) -> object:
+    part = getattr(definition, name, None)
+    return {**part.model_dump(), **value} if isinstance(value, Mapping) and isinstance(part, BaseModel) else value
 
 
 def signature() -> inspect.Signature:

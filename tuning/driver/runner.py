@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from tuning.definition.definition import Definition
-from tuning.definition.given import definition_of, said, signature
+from tuning.definition.given import changed, definition_of, said, signature
+from tuning.definition.options import Resources
 from tuning.definition.yaml_file import read_definition
 from tuning.driver.halt import StopConditions, stopper, workers_callback
 from tuning.driver.progress import Listener, Progress, Report, hand_on, reports_callback
+from tuning.driver.room import make_room
 from tuning.driver.signals import Signals
-from tuning.driver.tuner import build_tuner, check_room, in_memory, restart_ray, start_ray, tune_settings
+from tuning.driver.tuner import build_tuner, in_memory, restart_ray, start_ray, tune_settings
 from tuning.errors import PlanError, RunError, RunInterrupted, RunOwnedError, StorageError, TuningError, signal_name
 from tuning.execution.callback_keys import registered
 from tuning.execution.lost_nodes import NodeWatch, any_alive
@@ -83,9 +85,14 @@ class TuneRunner:
         owned = begin(self.definition, run_dir, self.timing)
         owned.lease.release()  # nobody here watches over what the caller does with it
         start_ray(owned.plan.slots)
-        return (
-            build_tuner(owned, 0) if owned.plan.placement == PACKED else _spread(owned, lambda _: None).lasting_tuner()
-        )
+        try:
+            without = make_room(owned, lambda _: None)
+        except PlanError:
+            abandon(owned.directory, owned.term)
+            raise
+        if owned.plan.placement == PACKED:
+            return build_tuner(owned, 0, without=without)
+        return _spread(owned, lambda _: None).lasting_tuner()
 
     def run(
         self,
@@ -121,11 +128,7 @@ class TuneRunner:
         in_process: as in `run`. changes: fields of the definition that a resume may change, such as `trials=80`.
         """
         directory = RunDirectory(run_dir)
-        definition = None
-        if changes:
-            frozen = frozen_definition(directory)
-            changed = {name: _within(frozen, name, value) for name, value in changes.items()}
-            definition = definition_of(frozen, changed)
+        definition = changed(frozen_definition(directory), changes) if changes else None
         return _run(lambda: resume_run(directory, definition, in_process=in_process), run_dir, progress, in_process)
 
 
@@ -182,6 +185,7 @@ class RunSession:
         self.timing = owned.timing
         self._closing_seconds = self.timing.mlflow_closing_s
         self._own_ray = False
+        self._without: frozenset[Resources] = frozenset()
 
     def execute(self, progress: bool, in_process: bool = False) -> RunResult:
         """Work until nothing is left; or until somebody wants it to stop, which is an error of its own."""
@@ -220,7 +224,7 @@ class RunSession:
             elif self.plan.studies and not halt.wanted:
                 bar.says("starting Ray")
                 self._own_ray = self._start_ray()
-                check_room(need.to_ray() for need in dict.fromkeys(self.plan.resources))
+                self._without = make_room(self.owned, bar)
                 halt.signals.order = halt.end_workers
                 bar.says("starting workers")
                 self._fit_until_done(halt, bar)
@@ -330,7 +334,7 @@ class RunSession:
         with registered(listener) as heard, registered(halt) as asked:
             callbacks = [reports_callback(heard), workers_callback(asked)]
             if self.plan.placement == PACKED:
-                build_tuner(self.owned, attempt, callbacks, stopper(asked)).fit()
+                build_tuner(self.owned, attempt, callbacks, stopper(asked), self._without).fit()
                 return
             spread = _spread(self.owned, lambda result: hand_on(listener, result))
             with spread.tuner(attempt, callbacks, stopper(asked)) as tuner:
@@ -383,12 +387,6 @@ def _spread(owned: OwnedRun, report: Listener) -> SpreadRun:
     tune_settings(owned.plan.slots)
     carried = in_memory(owned.plan.spec)
     return SpreadRun(owned.directory, owned.term, owned.plan, owned.run, carried, report, owned.timing)
-
-
-def _within(definition: Definition, name: str, value: Any) -> Any:
-    """A change of some of a part's fields, such as `limits`, together with its other fields as they are."""
-    part: Any = getattr(definition, name, None)
-    return {**part.model_dump(), **value} if isinstance(value, Mapping) and hasattr(part, "model_dump") else value
 
 
 class _EnoughError(Exception):

@@ -5,21 +5,20 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.driver.signals import kept
-from tuning.errors import PlanError, RunError
+from tuning.errors import RunError
 from tuning.evaluation.objective import PortableFunction
 from tuning.execution.shard_queue import shard_queue
 from tuning.runs.begin import OwnedRun
 from tuning.storage.names import slug
 from tuning.wording import one_line
-
-logger = logging.getLogger(__name__)
 
 # One thread per slot: fits of a few milliseconds lose by more, and slots would fight for the cores. Libraries read
 # these when they are loaded, so they must be in the environment before a worker starts.
@@ -42,21 +41,27 @@ TUNE_SETTINGS = {
 }
 
 
-def build_tuner(owned: OwnedRun, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Any:
-    """The Tuner over all shards of a run; workers skip what is recorded already."""
+def build_tuner(
+    owned: OwnedRun, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None, without: Collection[Resources] = ()
+) -> Any:
+    """The Tuner over all shards of a run; workers skip what is recorded already.
+
+    without: what no machine has; the shards that need it are left out.
+    """
     from ray import tune
 
     from tuning.execution.packed import packed_trainable
 
-    slots = owned.plan.slots
+    slots, needs = owned.plan.slots, owned.plan.resources
+    shards = [shard for shard, need in enumerate(needs) if need not in without]
     tune_settings(slots)
     name = f"packed_{slug(owned.run).replace('-', '_')}"
     term = replace(owned.term, accepts=())  # the long list of accepted parts stays here
     timing = replace(owned.timing, parts_s=max(owned.timing.parts_s, slots / 8))
     trainable = packed_trainable(owned.directory.uri, term, name, in_memory(owned.plan.spec), timing)
     return tune.Tuner(
-        tune.with_resources(trainable, shard_resources([each.to_ray() for each in owned.plan.resources])),
-        param_space={"shard": tune.grid_search(list(range(len(owned.plan.shards))))},
+        tune.with_resources(trainable, shard_resources([each.to_ray() for each in needs])),
+        param_space={"shard": tune.grid_search(shards)},
         tune_config=tune.TuneConfig(reuse_actors=True, max_concurrent_trials=slots, scheduler=shard_queue(slots)),
         run_config=tune.RunConfig(
             name=f"{owned.term.folder}-{attempt}",
@@ -140,26 +145,6 @@ def restart_ray(slots: int) -> None:
     with contextlib.suppress(Exception):
         ray.shutdown()
     start_ray(slots)
-
-
-def check_room(needs: Iterable[Mapping[str, float]]) -> None:
-    """`PlanError` when no machine has what a worker takes: Ray would wait for one without an end or a word.
-
-    needs: as `Resources.to_ray` gives them. A cluster named by RAY_ADDRESS may grow, so there it is a warning.
-    """
-    import ray
-
-    names = {"cpu": "CPU", "gpu": "GPU", "memory": "memory"}
-    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    for need in needs:
-        if not machines or any(all(has.get(names[n], 0) >= need[n] for n in need) for has in machines):
-            continue
-        wanted = ", ".join(f"{amount:g} {names[name]}" for name, amount in need.items())
-        most = ", ".join(f"{max(has.get(names[name], 0) for has in machines):g} {names[name]}" for name in need)
-        message = f"resources: a trial needs {wanted}, but the largest machine has {most}; request less."
-        if not os.environ.get("RAY_ADDRESS"):
-            raise PlanError(message)
-        logger.warning("%s The run waits for a machine to join the cluster.", message)
 
 
 @contextlib.contextmanager

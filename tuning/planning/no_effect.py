@@ -159,8 +159,6 @@ def _slots(definition: Definition) -> Iterator[str]:
         return
     cpus = len(os.sched_getaffinity(0))
     slots = definition.slots or cpus
-    if definition.resources.cpus > slots:
-        yield f"resources.cpus: {definition.resources.cpus:g} is more than the {slots} slots, so no worker could start."
     if slots > cpus:
         yield f"slots: {definition.slots} trials at once on the {cpus} CPUs of this machine slow each other down."
 

@@ -17,13 +17,15 @@ from tuning.data.prepared import OwnCode
 from tuning.definition.definition import Definition
 from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
-from tuning.errors import PlanError
+from tuning.errors import PlanError, StorageError
 from tuning.planning.algorithm_notes import idle_slots, order_matters
 from tuning.planning.column_names import check_columns
 from tuning.planning.no_effect import idle_settings
 from tuning.planning.resolution import resolve
+from tuning.planning.room import too_large
 from tuning.planning.shards import make_shards
 from tuning.planning.studies import check_studies, distinct, make_studies
+from tuning.storage.backend import check_scheme
 from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
 from tuning.study.interfaces import Configuration
@@ -184,6 +186,10 @@ def make_plan(
         raise PlanError(refusal)
     if refusal := definition.mlflow.refusal():
         raise PlanError(refusal)
+    try:
+        check_scheme(definition.storage)
+    except StorageError as error:
+        raise PlanError(str(error)) from error
     found = list(customers) if customers is not None else find_customers(definition)
     with PrepareProcess(definition.prepare, timing.prepare_s) as process:
         code = OwnCode(definition, process=process).loaded()
@@ -193,6 +199,7 @@ def make_plan(
     studies = make_studies(spec, found, code)
     if not definition.customers:
         warm_start.check_customers(definition.warm_start, {customer.id for customer in found})
+    slots = _slots(definition)
     idle = idle_settings(spec, distinct(study.scheduler for study in studies), code)
     notes = (
         *_reading(definition, found),
@@ -201,9 +208,10 @@ def make_plan(
         *chosen,
         *check_studies(spec, studies, code),
         *idle,
+        *([] if in_process else too_large(definition, studies, slots)),
         *_shadows(),
     )
-    return _with_placement(Plan(spec=spec, studies=studies, slots=_slots(definition), notes=notes), in_process)
+    return _with_placement(Plan(spec=spec, studies=studies, slots=slots, notes=notes), in_process)
 
 
 def resumed_plan(
@@ -232,20 +240,22 @@ def _with_placement(plan: Plan, in_process: bool) -> Plan:
     """
     definition = plan.spec.definition
     few = 0 < len(plan.studies) < plan.slots
+    own = any(study.resources != definition.resources for study in plan.studies)
     long = definition.objective is not None or plan.rows_per_trial > MANY_ROWS
     specs = distinct(study.scheduler for study in plan.studies)
     refusal = next(filter(None, map(schedulers.check_spread, specs)), None)
     if definition.placement == SPREAD and refusal:
         raise PlanError(f"{refusal}.")
-    plain = refusal is None and definition.compare is None
+    plain = refusal is None and definition.compare is None and not own
     if in_process:
         return plan
     chosen = definition.placement == "auto" and few and long and plain
     if not chosen and definition.placement != SPREAD:
         return replace(plan, notes=(*plan.notes, *idle_slots(specs, len(plan.studies), plan.slots)))
-    why = "spread, because there are fewer studies than slots and trials are long or of unknown length."
+    said = ["spread, because there are fewer studies than slots and trials are long or of unknown length."] * chosen
+    said += ["resources of single customers: no effect, since spread trials all take the definition's."] * own
     order = order_matters(((study.algorithm, study.scheduler) for study in plan.studies), plan.slots)
-    return replace(plan, placement=SPREAD, notes=(*plan.notes, *([why] if chosen else []), *order))
+    return replace(plan, placement=SPREAD, notes=(*plan.notes, *said, *order))
 
 
 def _slots(definition: Definition) -> int:

@@ -18,6 +18,7 @@ from tuning.errors import StorageError
 from tuning.storage import s3
 from tuning.storage.names import is_uri, mask, mask_in
 
+REMOTE = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")  # whose filesystems may ask their servers when opened
 TEMPORARY = ".tmp-"  # how the names of files begin that are being written
 
 
@@ -33,6 +34,12 @@ def open_filesystem(path: str) -> tuple[pyarrow.fs.FileSystem, str]:
             "Use a local path or a URI that pyarrow knows, such as s3://bucket/folder."
         ) from error
     return filesystem, inner
+
+
+def check_scheme(path: str) -> None:
+    """`StorageError` for a URI of a kind that there is no storage for; nothing is looked for in a network."""
+    if is_uri(path) and path.partition("://")[0] not in REMOTE:
+        open_filesystem(path)
 
 
 class Backend(ABC):

@@ -98,6 +98,14 @@ def test_columns_are_looked_for_after_prepare(tmp_path: Path) -> None:
         notes(data={"one": frame()}, prepare=prepare, drop="d")
 
 
+def test_a_storage_that_there_is_none_of_is_refused() -> None:
+    with pytest.raises(
+        PlanError, match=r"storage 'ftp://user:\*\*\*@x/y' cannot be opened: .* such as s3://bucket/fold"
+    ):
+        notes(data=frame(), storage="ftp://user:secret@x/y")
+    assert notes(data=frame(), storage="s3://a-bucket-that-nobody-looks-for/runs") == notes(data=frame())
+
+
 # --- the user's own code ------------------------------------------------------------------------
 
 
@@ -197,7 +205,7 @@ def test_a_metric_of_probabilities_leaves_out_models_without_them(tmp_path: Path
             "warm_start: sobol learns nothing from known scores.",
         ),
         ({"save_models": False, "mlflow": {"record_models": "all"}}, "mlflow.record_models: no effect, since"),
-        ({"resources": {"cpus": 64}}, "resources.cpus: 64 is more than the 1 slots, so no worker could start."),
+        ({"resources": {"cpus": 64}}, "resources.cpus: 64 is more than the 1 slots, so no worker could start"),
         ({"slots": 5000}, "slots: 5000 trials at once on the"),
     ],
 )

@@ -63,11 +63,11 @@ def test_what_fails_after_the_claim_leaves_no_folder(tmp_path: Path, monkeypatch
 def test_a_worker_that_no_machine_has_room_for_leaves_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(needs: object) -> None:
+    def refused(*_: object) -> None:
         raise PlanError("no machine has 64 CPUs")
 
     monkeypatch.setattr("tuning.driver.runner.start_ray", lambda slots: False)
-    monkeypatch.setattr("tuning.driver.runner.check_room", refused)
+    monkeypatch.setattr("tuning.driver.runner.make_room", refused)
     with pytest.raises(PlanError, match="64 CPUs"):
         runner(table(tmp_path)).run(str(tmp_path / "run"), progress=False)
     assert not (tmp_path / "run").exists()

@@ -1,0 +1,113 @@
+"""A customer who asks for more than any machine has gets that as its reason; the others are searched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tuning import RunResult, TuneRunner
+from tuning.definition.options import Resources
+from tuning.errors import PlanError, RunError
+from tuning.execution.packed import work_shard
+from tuning.runs.begin import OwnedRun
+
+MACHINES = [{"CPU": 2.0, "memory": 4e9}, {"CPU": 1.0, "GPU": 1.0, "memory": 8e9}, {"CPU": 64.0, "gone": 1.0}]
+
+
+class _Workers:
+    """Stands in for a Tuner: works the shards that it is to work, in this process."""
+
+    def __init__(self, owned: OwnedRun, without: frozenset[Resources]) -> None:
+        self.owned = owned
+        self.shards = [shard for shard, need in enumerate(owned.plan.resources) if need not in without]
+
+    def fit(self) -> None:
+        for shard in self.shards:
+            work_shard(self.owned.directory, self.owned.term, shard, lambda _: None)
+
+
+@pytest.fixture
+def _cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [{"Resources": has, "Alive": "gone" not in has} for has in MACHINES]
+    monkeypatch.setattr("ray.nodes", lambda: nodes)
+    monkeypatch.setattr("tuning.driver.runner.start_ray", lambda slots: False)
+    monkeypatch.setattr(
+        "tuning.driver.runner.build_tuner", lambda owned, attempt, callbacks, stop, without: _Workers(owned, without)
+    )
+
+
+def runner(folder: Path, needs: dict[str, Any], **fields: Any) -> TuneRunner:
+    """needs: customers and the resources of each; None for those of the run."""
+    rows = pd.DataFrame({"x": np.arange(40.0), "y": np.arange(40.0) % 7})
+    rows.to_csv(folder / "rows.csv", index=False)
+    data = {name: {"path": str(folder / "rows.csv"), "resources": need} for name, need in needs.items()}
+    given = {"target": "y", "task": "regression", "search_space": "ridge", "mlflow": False, "slots": 2, "trials": 2}
+    return TuneRunner(**{**given, "data": data, **fields})
+
+
+@pytest.mark.usefixtures("_cluster")
+def test_a_customer_who_asks_for_too_much_costs_the_others_nothing(tmp_path: Path) -> None:
+    needs = {"cpus": {"cpus": 1000}, "fits": {"cpus": 2}, "gpus": {"cpus": 2, "gpus": 1}, "usual": None}
+    needs["memory"] = {"memory_gb": 1000}
+    result = runner(tmp_path, needs).run(str(tmp_path / "run"), progress=False)
+    board = RunResult(tmp_path / "run").leaderboard().set_index("customer")
+    assert dict(board["status"]) == {name: "ok" if name in ("fits", "usual") else "no_model" for name in needs}
+    better = "; request less, or search it where there is a larger one"
+    assert (
+        board["reason"]["cpus"] == f"resources: a trial needs 1000 CPU, which no machine has; the most is 2 CPU{better}"
+    )
+    assert board["reason"]["gpus"].startswith(
+        "resources: a trial needs 2 CPU, 1 GPU, which no machine has; the most is 2 CPU"
+    )
+    assert "1000 GB memory, which no machine has; the most is 2 CPU, 8 GB memory" in board["reason"]["memory"]
+    assert result.unfinished == 0
+
+
+@pytest.mark.usefixtures("_cluster")
+@pytest.mark.parametrize(
+    ("needs", "fields", "said"),
+    [
+        (
+            {"a": {"cpus": 3}, "b": {"cpus": 3}},
+            {},
+            "resources of 'a', 'b': a trial needs 3 CPU, which no machine has; the",
+        ),
+        ({"a": {"cpus": 1}, "b": None}, {"resources": {"gpus": 2}}, "resources: a trial needs 1 CPU, 2 GPU, which no"),
+    ],
+)
+def test_what_the_run_asks_for_is_refused_as_a_whole(
+    needs: dict[str, Any], fields: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    for run in (runner(tmp_path, needs, **fields).run, runner(tmp_path, needs, **fields).tuner):
+        with pytest.raises(PlanError) as caught:
+            run(str(tmp_path / "run"))
+        assert str(caught.value).startswith(said)
+        assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.usefixtures("_cluster")
+def test_what_a_larger_machine_has_begun_is_not_ended_on_a_smaller_one(tmp_path: Path) -> None:
+    needs = {"large": {"cpus": 3}, "usual": None}
+    runner(tmp_path, needs).run(str(tmp_path / "run"), progress=False, in_process=True)
+    with pytest.raises(RunError, match=r"customer 'large' has trials already, and now a trial needs 3 CPU, .* Resume"):
+        runner(tmp_path, needs, trials=3).run(str(tmp_path / "run"), progress=False, resume=True)
+    assert list(RunResult(tmp_path / "run").leaderboard()["trials"]) == [2, 2]
+
+
+def test_the_plan_says_what_this_machine_is_too_small_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    needs = {"a": {"cpus": 1000}, "b": {"cpus": 1000}, "c": {"memory_gb": 100_000}, "d": None}
+    made = runner(tmp_path, needs, resources={"gpus": 1000}).plan()
+    notes = "\n".join(made.notes)
+    assert (
+        "customers 'a', 'b': resources.cpus: 1000 is more than the 2 slots; no model would come of that here." in notes
+    )
+    assert "customer 'c': resources.memory_gb: 100000 is more than the " in notes
+    assert "GPUs of this machine, so no worker could start here." in notes
+    monkeypatch.setenv("RAY_ADDRESS", "somewhere:6379")
+    assert "is more than" not in "\n".join(runner(tmp_path, needs).plan().notes)

@@ -1,0 +1,95 @@
+"""What no machine of the cluster has room for: refused, waited for, or the reason of the customers that ask for it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from tuning.definition.options import Resources
+from tuning.errors import PlanError, RunError
+from tuning.evaluation.winner import StudyOutcome
+from tuning.execution.context import WorkerContext
+from tuning.execution.packed import recorded
+from tuning.execution.study_run import Clock, study_record
+from tuning.planning.plan import SPREAD, Plan
+from tuning.records.parts import PartWriter
+from tuning.records.schema import NO_MODEL
+from tuning.runs.begin import OwnedRun
+from tuning.wording import name_list
+
+logger = logging.getLogger(__name__)
+
+UNITS = {"cpu": ("CPU", 1), "gpu": ("GPU", 1), "memory": ("GB memory", 1e9)}
+
+
+def make_room(owned: OwnedRun, report: Callable[[dict[str, Any]], None]) -> frozenset[Resources]:
+    """What nobody is to wait for: customers who ask for more than any machine has get that as their reason.
+
+    `PlanError` when all of them do, or the run itself does; `RunError` when such a customer has trials already, which
+    its reason would end. report: told of what is recorded here.
+    """
+    short = without_room(owned.plan)
+    context = WorkerContext.open(owned.directory, owned.run, owned.plan.spec) if short else None
+    writers = []
+    for shard, positions in enumerate(owned.plan.shards):
+        studies = [owned.plan.studies[position] for position in positions]
+        if context is None or (why := short.get(studies[0].resources)) is None:
+            continue
+        known, finished = recorded(owned.directory, owned.term, shard)
+        left = [study for study in studies if study.id not in finished]
+        if begun := [study.customer.id for study in left if study.id in known]:
+            raise RunError(
+                f"customer {begun[0]!r} has trials already, and now {why}. Resume where there is a larger one."
+            )
+        outcome = StudyOutcome(None, None, f"resources: {why}; request less, or search it where there is a larger one")
+        budgets = {study.id: study.n_trials for study in left}
+        writer = PartWriter(owned.directory, owned.term, shard, report, budgets=budgets)
+        writer.add([study_record(context, study, [], NO_MODEL, outcome, Clock()) for study in left])
+        writers.append(writer)
+    for writer in writers:
+        writer.flush()
+    return frozenset(short)
+
+
+def without_room(plan: Plan) -> dict[Resources, str]:
+    """What only some customers ask for and no machine has, and why.
+
+    `PlanError` when all ask for more, or the run itself does. A cluster named by RAY_ADDRESS may grow, so there that is
+    a warning, and the run waits.
+    """
+    own = plan.spec.definition.resources
+    asked = dict.fromkeys([own] if plan.placement == SPREAD else (study.resources for study in plan.studies))
+    short = lacking(asked)
+    if own not in short and len(short) < len(asked):
+        return short
+    for resources, why in short.items():
+        names = name_list(dict.fromkeys(study.customer.id for study in plan.studies if study.resources == resources))
+        whose = "resources" if resources == own else f"resources of {names}"
+        if not os.environ.get("RAY_ADDRESS"):
+            raise PlanError(f"{whose}: {why}; request less.")
+        logger.warning("%s: %s. The run waits for a machine to join the cluster.", whose, why)
+    return {}
+
+
+def lacking(needs: Iterable[Resources]) -> dict[Resources, str]:
+    """Those that no machine of the cluster has, and why: Ray would wait for one without an end or a word."""
+    import ray
+
+    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    found: dict[Resources, str] = {}
+    for resources in needs:
+        need = resources.to_ray()
+        if machines and not any(all(_has(machine, name) >= need[name] for name in need) for machine in machines):
+            most = {name: max(_has(machine, name) for machine in machines) for name in need}
+            found[resources] = f"a trial needs {_said(need)}, which no machine has; the most is {_said(most)}"
+    return found
+
+
+def _has(machine: Mapping[str, float], name: str) -> float:
+    return machine.get({"cpu": "CPU", "gpu": "GPU"}.get(name, name), 0)
+
+
+def _said(amounts: Mapping[str, float]) -> str:
+    return ", ".join(f"{amount / UNITS[name][1]:.4g} {UNITS[name][0]}" for name, amount in amounts.items())
