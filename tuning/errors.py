@@ -50,13 +50,10 @@ class NotLookedAtError(CustomerError):
 class ChangedDataError(CustomerError):
     """A customer's rows are not those that the run's plan knows. Its study ends for now; a resume takes it up again.
 
-    detail: the rest of the sentence.
+    SAYS: how every message begins, and so the reason in the study's record.
     """
 
     SAYS = "the data has changed since the run was planned"
-
-    def __init__(self, detail: str) -> None:
-        super().__init__(f"{self.SAYS}: {detail}.")
 
 
 class PlanError(TuningError):

@@ -87,10 +87,10 @@ def _unchanged(made: T | None, customer: Customer, changed: Mapping[str, Custome
     if made is not None and customer.id not in changed:
         return made
     if customer.id in changed and changed[customer.id].stamp == GONE:
-        raise ChangedDataError(
-            f"{file_name(customer.files[0])} is not there any more. Bring it back, and resume the run"
-        )
-    raise ChangedDataError("resume the run, which searches it anew")
+        way_out = f"{file_name(customer.files[0])} is not there any more. Bring it back, and resume the run"
+    else:
+        way_out = "resume the run, which searches it anew"
+    raise ChangedDataError(f"{ChangedDataError.SAYS}: {way_out}.")
 
 
 def check_size(customer: Customer, max_rows: int) -> None:
