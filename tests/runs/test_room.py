@@ -50,7 +50,9 @@ def runner(folder: Path, needs: dict[str, Any], **fields: Any) -> TuneRunner:
 
 
 @pytest.mark.usefixtures("_cluster")
-def test_a_customer_who_asks_for_too_much_costs_the_others_nothing(tmp_path: Path) -> None:
+def test_a_customer_who_asks_for_too_much_costs_the_others_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     needs = {"cpus": {"cpus": 1000}, "fits": {"cpus": 2}, "gpus": {"cpus": 2, "gpus": 1}, "usual": None}
     needs["memory"] = {"memory_gb": 1000}
     result = runner(tmp_path, needs).run(str(tmp_path / "run"), progress=False)
@@ -65,6 +67,9 @@ def test_a_customer_who_asks_for_too_much_costs_the_others_nothing(tmp_path: Pat
     )
     assert "1000 GB memory, which no machine has; the most is 2 CPU, 8 GB memory" in board["reason"]["memory"]
     assert result.unfinished == 0
+    assert (
+        "resources of 'cpus': a trial needs 1000 CPU, which no machine has; the most is 2 CPU. No model" in caplog.text
+    )
 
 
 @pytest.mark.usefixtures("_cluster")

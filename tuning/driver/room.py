@@ -62,15 +62,17 @@ def without_room(plan: Plan) -> dict[Resources, str]:
     own = plan.spec.definition.resources
     asked = dict.fromkeys([own] if plan.placement == SPREAD else (study.resources for study in plan.studies))
     short = lacking(asked)
-    if own not in short and len(short) < len(asked):
-        return short
+    theirs = own not in short and len(short) < len(asked)
     for resources, why in short.items():
         names = name_list(dict.fromkeys(study.customer.id for study in plan.studies if study.resources == resources))
         whose = "resources" if resources == own else f"resources of {names}"
-        if not os.environ.get("RAY_ADDRESS"):
+        if theirs:
+            logger.warning("%s: %s. No model comes of that; the others go on.", whose, why)
+        elif not os.environ.get("RAY_ADDRESS"):
             raise PlanError(f"{whose}: {why}; request less.")
-        logger.warning("%s: %s. The run waits for a machine to join the cluster.", whose, why)
-    return {}
+        else:
+            logger.warning("%s: %s. The run waits for a machine to join the cluster.", whose, why)
+    return short if theirs else {}
 
 
 def lacking(needs: Iterable[Resources]) -> dict[Resources, str]:
