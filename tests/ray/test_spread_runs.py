@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from chaos import hazard, hazards, write_hazards
 from spread_workers import SPACE
 
@@ -135,3 +136,28 @@ def test_customers_spread_over_workers_get_models(ray_cluster: None, tmp_path: P
     assert "not utf-8 text" in board.set_index("customer").loc["customer-broken", "reason"]
     again = TuneRunner.resume(str(tmp_path / "run"), progress=False)
     assert len(again.trial_records) == len(result.trial_records)
+
+
+def test_a_spread_study_finds_the_ensemble_that_it_finds_packed_and_trains_nothing_twice(
+    ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(rng.uniform(-1, 1, size=(120, 3)), columns=["a", "b", "c"])
+    frame["y"] = 3 * frame["a"] + np.abs(4 * frame["b"]) + rng.normal(scale=0.3, size=120)
+    models = [
+        "ridge",
+        "knn",
+        {"estimator": "extra_trees", "search_space": {"n_estimators": {"type": "int", "low": 10, "high": 20}}},
+    ]
+    fields: dict[str, Any] = {"data": frame, "target": "y", "models": models, "algorithm": "random", "trials": 5}
+    found = []
+    for placement in ("packed", "spread"):
+        runner = TuneRunner(**fields, scheduler="fifo", placement=placement, mlflow=False, slots=2)
+        result = runner.run(str(tmp_path / placement), progress=False, in_process=placement == "packed")
+        (study,) = result.study_records
+        found.append((study.ensemble, study.ensemble_score, study.test_score))
+        assert not result.directory.list("predictions")
+        # What the driver lacks it would have to train: then there would be no ensemble.
+        monkeypatch.setattr("tuning.evaluation.ensemble.train", lambda *_: iter(()))
+    assert found[0] == found[1]
+    assert found[0][0] is not None

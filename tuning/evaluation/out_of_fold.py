@@ -1,7 +1,7 @@
 """Trials' predictions of the rows that their folds left out, kept while a study runs: what an ensemble is chosen by.
 
-They are only in the memory of the process that trains. Whatever is missing when a study ends (it was resumed, or its
-trials ran elsewhere) is made again by the same training, which gives the same numbers.
+They are in the memory of the process that trains; spread trials leave them in files. Whatever is missing when a study
+ends, such as that of trials before a resume, is made again by the same training, which gives the same numbers.
 """
 
 from __future__ import annotations
@@ -67,7 +67,11 @@ class KeptPredictions:
         """Whether a score is better than another one."""
         return score > other if self.mode == "max" else score < other
 
-    def keep(self, key: tuple[str, int], found: OutOfFold) -> None:
+    def keep(self, config: Config, seed: int, found: OutOfFold) -> None:
+        """Take in what was kept elsewhere."""
+        self.replace((canonical(config), seed), found)
+
+    def replace(self, key: tuple[str, int], found: OutOfFold) -> None:
         """Take in what a trial has come to, in place of the worst one where there are too many."""
         self._kept[key] = found
         if len(self._kept) > self.most:
@@ -92,4 +96,4 @@ class Watch:
         said = [each.proba if self._keeper.task.classification else each.values for each in predictions]
         folds = tuple(answer.copy() for answer in said if answer is not None)
         if len(folds) == len(said):  # else a classifier without probabilities
-            self._keeper.keep(self._key, OutOfFold(step, score, folds))
+            self._keeper.replace(self._key, OutOfFold(step, score, folds))

@@ -132,6 +132,11 @@ class TimeLimits:
             self._armed_until = late if wanted < self._study_until else wanted
             faulthandler.dump_traceback_later(max(0.05, self._armed_until - now), exit=True, file=self._stack)
 
+    def final_fit(self) -> None:
+        """A fit after the last trial begins; it may take as long as a study, however little of its time is left."""
+        self._study_until = max(self._study_until, time.monotonic() + hard(self.limits.study_seconds, self.grace))
+        self.part()
+
     def pause(self) -> None:
         """What follows is not the customer's doing: writing records, waiting for the driver."""
         if self._armed_until != float("inf"):

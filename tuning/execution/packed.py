@@ -72,17 +72,16 @@ class WorkerHooks(Hooks):
         self.guard.study(patience)
 
     def loading(self) -> None:
-        self._turn(LOADING)
+        self.marker.at(self.position, LOADING)
+        self.guard.part()
 
     def trial(self, number: int) -> None:
-        self._turn(number)
+        self.marker.at(self.position, number)
+        self.guard.part()
 
     def concluding(self) -> None:
-        self._turn(CONCLUDING)
-
-    def _turn(self, trial: int) -> None:
-        self.marker.at(self.position, trial)
-        self.guard.part()
+        self.marker.at(self.position, CONCLUDING)
+        self.guard.final_fit()
 
     def saving(self) -> None:
         self.guard.pause()

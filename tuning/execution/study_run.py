@@ -15,12 +15,13 @@ from uuid import uuid4
 import numpy as np
 
 from tuning.errors import CustomerError, StorageError, StudyError
+from tuning.evaluation.out_of_fold import OutOfFold
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome, choose, conclude, fitted_on_all
 from tuning.execution.context import TrialData, WorkerContext, stopping_rules
-from tuning.execution.limits import within
+from tuning.execution.limits import took_longer, within
 from tuning.models.customer_model import ALL_ROWS, Saved
-from tuning.records.schema import FAILED, NO_MODEL, OK, STOPPED, Record, StudyRecord, TrialRecord
+from tuning.records.schema import FAILED, FINISHED, NO_MODEL, OK, STOPPED, Record, StudyRecord, TrialRecord
 from tuning.steps import Step
 from tuning.storage.names import slug
 from tuning.study.local_trial import is_ctrl_c
@@ -92,15 +93,21 @@ def conclude_study(
     ended_by: str = "",
     failure: str | None = None,
     watch: Hooks | None = None,
+    predictions: Callable[[int], OutOfFold | None] = lambda _: None,
 ) -> StudyRecord:
     """The record of a study whose trials have run elsewhere. Never raises for a bad customer.
 
-    ended_by: why it ended before its budget was used up, as a sentence. failure: why it cannot be used.
+    ended_by: why it ended before its budget was used up, as a sentence. failure: why it cannot be used. predictions:
+    what a trial said of the rows that its folds left out, by its number.
     """
     watch = watch or Hooks()
     with _Ending(context, study, records, watch) as ending:
         watch.loading()
         ending.data = context.data(study.customer)
+        if isinstance(ending.data, StudyData) and (kept := ending.data.kept) is not None and failure is None:
+            for trial in records:
+                if trial.state == FINISHED and (found := predictions(trial.trial)) is not None:
+                    kept.keep(trial.config, trial.seed, found)
         ending.ended_by = ended_by
         if failure is not None:
             raise StudyError(failure)
@@ -148,8 +155,11 @@ class _Ending:
         simple_first = context.simple_first(study)
         if isinstance(self.data, StudyData):
             metric = context.customers.metric(self.data)
-            alive = self.watch.concluding
-            self._outcome = conclude(self.records, self.data, metric, study.customer.id, simple_first, alive)
+            alive, data = self.watch.concluding, self.data
+            seconds = definition.limits.study_seconds
+            if seconds is not None and took_longer("study_seconds", seconds) in self.ended_by:
+                data = replace(data, kept=None)  # an ensemble takes several fits more
+            self._outcome = conclude(self.records, data, metric, study.customer.id, simple_first, alive)
             if definition.save_models and definition.final_fit == ALL_ROWS:
                 self._outcome = fitted_on_all(self._outcome, self.data, alive)
         else:

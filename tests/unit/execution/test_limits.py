@@ -183,3 +183,19 @@ def test_a_spread_trial_has_the_limits_of_time_and_memory(
 )
 def test_a_worker_that_died_is_told_from_one_that_could_not_begin(text: str, died: bool) -> None:
     assert worker_died(text) is died
+
+
+def test_final_fits_may_take_as_long_as_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    armed: list[float] = []
+    monkeypatch.setattr("faulthandler.dump_traceback_later", lambda seconds, **_: armed.append(seconds))
+    clock = _Clock(monkeypatch)
+    with (tmp_path / "stack").open("wb") as stack, TimeLimits(Limits(study_seconds=100), stack) as guard:
+        guard.study()
+        guard.part()
+        clock.now += 120
+        guard.part()
+        assert armed == [126], "a trial has what is left of its study's time"
+        for _ in range(3):
+            guard.final_fit()
+            clock.now += 120
+        assert armed == [126] * 4

@@ -11,11 +11,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tuning.definition.run_spec import RunSpec
 from tuning.execution.context import WorkerContext
 from tuning.execution.limits import MemoryLimit, TimeLimits
+from tuning.execution.spread.predictions import read_predictions
 from tuning.execution.spread.trainable import opened
 from tuning.execution.study_run import Hooks, conclude_study, ignore_warnings, own_settings, unblock_sigterm
 from tuning.records.ownership import Term
@@ -42,7 +44,13 @@ class Ended:
         """Its record; its model is written."""
         with ignore_warnings(), own_settings():
             record = conclude_study(
-                context, self.study, self.records, ended_by=self.ended_by, failure=self.failure, watch=watch
+                context,
+                self.study,
+                self.records,
+                ended_by=self.ended_by,
+                failure=self.failure,
+                watch=watch,
+                predictions=partial(read_predictions, context.directory, self.study.id),
             )
         context.background.flush()
         return record
@@ -135,7 +143,8 @@ class _Timed(Hooks):
     def loading(self) -> None:
         self._guard.part()
 
-    concluding = loading
+    def concluding(self) -> None:
+        self._guard.final_fit()
 
     def saving(self) -> None:
         self._guard.pause()

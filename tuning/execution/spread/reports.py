@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from typing import Any
 
 from search_spaces import SearchSpace
@@ -66,7 +67,7 @@ def step_reports(
         saved = time.monotonic()
 
 
-def until_failure(reports: Iterator[Reported]) -> Iterator[Reported]:
+def until_failure(reports: Generator[Reported, None, None]) -> Generator[Reported, None, None]:
     """The reports of a trial whose worker may fail to prepare it; an exception becomes the last report."""
     try:
         with ignore_warnings():
@@ -75,9 +76,10 @@ def until_failure(reports: Iterator[Reported]) -> Iterator[Reported]:
         if is_ctrl_c(error):
             raise
         found = _failed(error, unusable=isinstance(error, CustomerError | StudyError)), None
-    if found is not None:
-        yield found
-        yield from reports
+    with closing(reports):
+        if found is not None:
+            yield found
+            yield from reports
 
 
 def _failed(error: BaseException, *, unusable: bool) -> dict[str, Any]:

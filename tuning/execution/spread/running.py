@@ -17,6 +17,7 @@ from tuning.execution.quarantine import quarantine
 from tuning.execution.spread.adapters import checkpoints_callback, scheduler_over, search_over, time_limits_callback
 from tuning.execution.spread.conclusions import Conclusions, Ended
 from tuning.execution.spread.journal import DRIVER, read_journal
+from tuning.execution.spread.predictions import folder_of
 from tuning.execution.spread.spread_study import DEATHS, Event, SpreadStudy, failure_of
 from tuning.execution.spread.state import FILE
 from tuning.execution.spread.studies import Studies
@@ -200,6 +201,7 @@ class SpreadRun:
         writer = PartWriter(self.directory, self.term, DRIVER, self.report, budgets={study.id: study.n_trials})
         writer.add([record])
         writer.flush()
+        self.directory.remove_folder(folder_of(study.id))
 
 
 def _unheard(event: Event) -> None:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from collections.abc import Generator, Mapping
+from contextlib import closing, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tuning.definition.run_spec import RunSpec
+from tuning.evaluation.study_data import StudyData
 from tuning.execution.context import WorkerContext
 from tuning.execution.limits import MemoryLimit, within
+from tuning.execution.spread.predictions import with_predictions, write_predictions
 from tuning.execution.spread.reports import REPORT, Reported, step_reports, until_failure
 from tuning.execution.spread.state import read_state, write_state
 from tuning.execution.study_run import unblock_sigterm
@@ -47,25 +50,33 @@ def run_trial(uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any]
     """One trial, every step reported; an exception of the user's code is reported too, and not tried again."""
     from ray import tune
 
-    for report, state in until_failure(_reports(uri, term, spec, config, timing)):
-        # Tune ends a stopped trial by a SystemExit from `tune.report`.
-        if state is None:
-            tune.report({REPORT: json.dumps(report)})
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            write_state(folder, state)
-            tune.report({REPORT: json.dumps(report)}, checkpoint=tune.Checkpoint.from_directory(folder))
+    # Tune ends a stopped trial by a SystemExit from `tune.report`.
+    with closing(until_failure(_reports(uri, term, spec, config, timing))) as reports:
+        for report, state in reports:
+            if state is None:
+                tune.report({REPORT: json.dumps(report)})
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                write_state(folder, state)
+                tune.report({REPORT: json.dumps(report)}, checkpoint=tune.Checkpoint.from_directory(folder))
 
 
-def _reports(uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any], timing: Timing) -> Iterator[Reported]:
+def _reports(
+    uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any], timing: Timing
+) -> Generator[Reported, None, None]:
     grace = 0.0 if (uri, term.folder) in _OPEN else timing.cold_start_s
     context, studies = opened(uri, term, spec, timing)
     limits, study = context.spec.definition.limits, studies[config["study"]]
     with nullcontext() if limits.memory_gb is None else MemoryLimit(limits.memory_gb, slots=1):
-        training = context.training(study, context.data(study.customer))
+        data = context.data(study.customer)
+        training = context.training(study, data)
         training = replace(training, start=within(training.start, limits.trial_seconds, grace))
         seed, state = trial_seed(study.seed, config["trial"]), _restored(context.directory, config)
-        yield from step_reports(training, config["config"], seed, study.space, state, timing.checkpoint_s)
+        reports = step_reports(training, config["config"], seed, study.space, state, timing.checkpoint_s)
+        if isinstance(data, StudyData) and data.kept is not None:
+            write = partial(write_predictions, context.directory, study.id, config["trial"])
+            reports = with_predictions(reports, data.kept, config["config"], seed, write)
+        yield from reports
 
 
 def _restored(directory: RunDirectory, config: dict[str, Any]) -> dict[str, Any] | None:
