@@ -16,6 +16,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import LinearSVC
 
 from tuning import RunResult, TuneRunner
+from tuning.definition.options import Limits
 from tuning.errors import RunError
 from tuning.evaluation import ensemble as module
 from tuning.evaluation.ensemble import MOST_MEMBERS, PICKS, greedy
@@ -134,6 +135,12 @@ def test_a_resumed_study_makes_the_predictions_that_it_lacks_again_and_finds_the
     context = WorkerContext.open(result.directory, plan.run, plan.spec)
     elsewhere = conclude_study(context, study, result.trial_records)
     assert [getattr(elsewhere, name) for name in SAID] == [getattr(whole, name) for name in SAID]
+    # A limit of time that is used up leaves none for the fits of several models.
+    hurried = plan.spec.definition.model_copy(update={"limits": Limits(study_seconds=5)})
+    context = WorkerContext.open(result.directory, plan.run, replace(plan.spec, definition=hurried))
+    why = "it took longer than limits.study_seconds: 5"
+    assert conclude_study(context, study, result.trial_records, ended_by=why).ensemble is None
+    assert conclude_study(context, study, result.trial_records).ensemble == whole.ensemble
     # A library that gives other numbers now makes no member of what was another trial.
     monkeypatch.setattr(module, "train", lambda *_: iter(()))
     context = WorkerContext.open(result.directory, plan.run, plan.spec)
