@@ -16,15 +16,18 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import LinearSVC
 
 from tuning import RunResult, TuneRunner
+from tuning.data.customers import Customer
 from tuning.definition.options import Limits
 from tuning.errors import RunError
 from tuning.evaluation import ensemble as module
 from tuning.evaluation.ensemble import MOST_MEMBERS, PICKS, greedy
-from tuning.evaluation.out_of_fold import KeptPredictions
+from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
+from tuning.evaluation.study_data import StudyData, train
 from tuning.execution.context import WorkerContext
 from tuning.execution.study_run import conclude_study
 from tuning.models.customer_model import load_model
 from tuning.preprocessing.task import BINARY, REGRESSION, Prediction, Task
+from tuning.records.schema import TrialRecord
 from tuning.runs.plan_file import read_plan
 
 
@@ -142,9 +145,28 @@ def test_a_resumed_study_makes_the_predictions_that_it_lacks_again_and_finds_the
     assert conclude_study(context, study, result.trial_records, ended_by=why).ensemble is None
     assert conclude_study(context, study, result.trial_records).ensemble == whole.ensemble
     # A library that gives other numbers now makes no member of what was another trial.
-    monkeypatch.setattr(module, "train", lambda *_: iter(()))
     context = WorkerContext.open(result.directory, plan.run, plan.spec)
+    said = _predictions(context, study.customer, result.trial_records)
+    monkeypatch.setattr(module, "train", lambda *_: iter(()))
     assert conclude_study(context, study, result.trial_records).ensemble is None
+    # What workers have written down is trained nowhere again.
+    written = conclude_study(context, study, result.trial_records, predictions=said.get)
+    assert [getattr(written, name) for name in SAID] == [getattr(whole, name) for name in SAID]
+
+
+def _predictions(context: WorkerContext, customer: Customer, records: list[TrialRecord]) -> dict[int, OutOfFold]:
+    """What trials say when they are trained once more."""
+    data = context.data(customer)
+    assert isinstance(data, StudyData)
+    assert data.kept is not None
+    for record in records:
+        for _ in zip(
+            record.steps, train(record.config, data, context.customers.metric(data), record.seed), strict=False
+        ):
+            pass
+    said = {record.trial: data.kept.of(record.config, record.seed) for record in records}
+    data.kept.clear()
+    return {trial: found for trial, found in said.items() if found is not None}
 
 
 class Picky(RegressorMixin, BaseEstimator):
