@@ -16,7 +16,7 @@ from tuning import TuneRunner
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 # What a run writes only when it uses Ray, compares algorithms, or has an estimator that no import path names.
-SOMETIMES = {"tune", "in_progress", "estimators", "curves.parquet", "comparison.html"}
+SOMETIMES = {"predictions", "tune", "in_progress", "estimators", "curves.parquet", "comparison.html"}
 
 
 def between(mark: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -159,11 +160,9 @@ def _predictions(context: WorkerContext, customer: Customer, records: list[Trial
     data = context.data(customer)
     assert isinstance(data, StudyData)
     assert data.kept is not None
+    metric = context.customers.metric(data)
     for record in records:
-        for _ in zip(
-            record.steps, train(record.config, data, context.customers.metric(data), record.seed), strict=False
-        ):
-            pass
+        list(islice(train(record.config, data, metric, record.seed), len(record.steps)))
     said = {record.trial: data.kept.of(record.config, record.seed) for record in records}
     data.kept.clear()
     return {trial: found for trial, found in said.items() if found is not None}
