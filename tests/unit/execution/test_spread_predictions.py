@@ -54,6 +54,6 @@ def test_a_trial_leaves_what_it_said_before_anybody_hears_that_it_has_ended(take
             heard = list(written)
     if taken == 3:
         assert heard == steps
-    reports.close()  # type: ignore[attr-defined]
+    reports.close()
     assert written == steps
     assert kept.of({"model": "m"}, 5) is None, "the next trial begins with nothing"

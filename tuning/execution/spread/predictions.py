@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import numpy as np
 
@@ -51,7 +51,7 @@ def with_predictions(
     config: Configuration,
     seed: int,
     write: Callable[[OutOfFold], None],
-) -> Iterator[Reported]:
+) -> Generator[Reported, None, None]:
     """A trial's reports; what it said is written before its last possible one, and whenever it ends."""
     written: OutOfFold | None = None
     try:
