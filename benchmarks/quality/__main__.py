@@ -20,18 +20,18 @@ import time
 from pathlib import Path
 
 import click
-import numpy as np
 import pandas as pd
 
 from benchmarks.measure import run_watched
 from benchmarks.quality.contenders import REFERENCE, contenders
 from benchmarks.quality.judgement import Judgement
-from benchmarks.quality.rounds import Round, error, rounds
+from benchmarks.quality.rounds import Answers, Round, error, rounds
 from benchmarks.quality.sets import NotHereError, sets
 
 QUICK = (
     "ours_8",
     "ours_20",
+    "ours_20_no_portfolio",
     "linear",
     "random_forest",
     "extra_trees",
@@ -79,6 +79,7 @@ def judge(all_rounds: list[Round], names: list[str]) -> Judgement:
     """Run contenders one after the other, ours first: FLAML's time is what ours took."""
     rows: list[tuple[str, str, int, str, float]] = []
     core_s: dict[str, float] = {}
+    trial_errors: dict[str, dict[str, list[float]]] = {}
     for name in sorted(names, key=lambda name: not name.startswith("ours")):
         if not contenders()[name].here:
             click.echo(f"{name}: left out, {contenders()[name].requires} is not installed", err=True)
@@ -89,10 +90,13 @@ def judge(all_rounds: list[Round], names: list[str]) -> Judgement:
         core_s[name] = used / len(all_rounds)
         click.echo(f"{name}: {time.monotonic() - began:.0f} s, {core_s[name]:.2f} core-s per customer", err=True)
         rows += [
-            (one.customer.set, one.customer.name, one.repetition, name, error(one, answers[one.key]))
+            (one.customer.set, one.customer.name, one.repetition, name, error(one, answers.values[one.key]))
             for one in all_rounds
         ]
-    return Judgement(pd.DataFrame(rows, columns=["set", "customer", "repetition", "contender", "error"]), core_s)
+        if answers.trial_errors:
+            trial_errors[name] = answers.trial_errors
+    errors = pd.DataFrame(rows, columns=["set", "customer", "repetition", "contender", "error"])
+    return Judgement(errors, core_s, trial_errors)
 
 
 def tables(judgement: Judgement, ours: str) -> str:
@@ -132,7 +136,7 @@ def _rounds(names: list[str], repetitions: int, every: int) -> list[Round]:
     return found
 
 
-def _answers(name: str, all_rounds: list[Round], seconds: float) -> tuple[dict[str, np.ndarray], float]:
+def _answers(name: str, all_rounds: list[Round], seconds: float) -> tuple[Answers, float]:
     """(answers by round, CPU seconds of the whole tree)."""
     with tempfile.TemporaryDirectory() as folder:
         given, wanted = Path(folder, "rounds.pickle"), Path(folder, "answers.pickle")

@@ -11,18 +11,25 @@ from __future__ import annotations
 import pickle
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from benchmarks.quality import defaults, tools
-from benchmarks.quality.rounds import Round
+from benchmarks.quality.rounds import Answers, Round
 
 OURS = (5, 8, 10, 20, 50)
 REFERENCE = "ours_20"
+#: What a part of ours is worth: a run without it.
+WITHOUT: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "ours_20_no_portfolio": ("ours, 20 trials, without the portfolio", {"portfolio": "none"}),
+    "ours_20_no_ensemble": ("ours, 20 trials, without the ensemble", {"ensemble": "none"}),
+}
+Run: TypeAlias = Callable[[Sequence[Round], float], Answers]
 
 
 @dataclass(frozen=True)
@@ -31,7 +38,7 @@ class Contender:
 
     name: str
     title: str
-    run: Callable[[Sequence[Round], float], dict[str, np.ndarray]]
+    run: Run
     requires: str = "sklearn"
 
     @property
@@ -43,18 +50,19 @@ class Contender:
         return self.name.startswith(("ours", "flaml", "halving"))
 
 
-def _each(answer: Callable[[Round], np.ndarray]) -> Callable[[Sequence[Round], float], dict[str, np.ndarray]]:
-    return lambda rounds, _: {one.key: answer(one) for one in rounds}
+def _each(answer: Callable[[Round], np.ndarray]) -> Run:
+    return lambda rounds, _: Answers({one.key: answer(one) for one in rounds})
 
 
-def _ours(trials: int) -> Callable[[Sequence[Round], float], dict[str, np.ndarray]]:
-    return lambda rounds, _: tools.ours(rounds, trials)
+def _ours(trials: int, **keys: object) -> Run:
+    return lambda rounds, _: tools.ours(rounds, trials, keys)
 
 
 def contenders() -> dict[str, Contender]:
     """All of them, in the order of tables."""
     found = (
         *(Contender(f"ours_{trials}", f"ours, {trials} trials", _ours(trials)) for trials in OURS),
+        *(Contender(name, title, _ours(20, **keys)) for name, (title, keys) in WITHOUT.items()),
         Contender("linear", "ridge or logistic regression, built-in CV", _each(defaults.linear)),
         Contender("random_forest", "random forest, defaults", _each(defaults.forest)),
         Contender("extra_trees", "extra trees, defaults", _each(defaults.extra_trees)),
@@ -67,7 +75,7 @@ def contenders() -> dict[str, Contender]:
         Contender(
             "flaml",
             "FLAML, the CPU seconds of ours with 20 trials",
-            lambda rounds, seconds: {one.key: tools.flaml(one, seconds) for one in rounds},
+            lambda rounds, seconds: Answers({one.key: tools.flaml(one, seconds) for one in rounds}),
             "flaml",
         ),
         Contender("nothing", "the median, or the shares of the classes", _each(defaults.nothing)),

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+REGRET_AT = (1, 5, 6, 8, 10, 20, 50)
 TIE = 0.001  # errors that differ by less than a thousandth are equal
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """errors: columns set, customer, repetition, contender, error. core_s: contender → CPU seconds per customer."""
+    """errors: columns set, customer, repetition, contender, error. core_s: contender → CPU seconds per customer.
+
+    trial_errors: contender → round → the errors of its trials on the folds, in the order of the search.
+    """
 
     errors: pd.DataFrame
     core_s: dict[str, float]
+    trial_errors: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
     def table(self) -> pd.DataFrame:
         """Customer × contender: the mean error over the repetitions; index (set, customer)."""
@@ -46,6 +54,25 @@ class Judgement:
             }
         return pd.DataFrame(rows).T.sort_values("mean_rank")
 
+    def regret_at(self, trials: Sequence[int] = REGRET_AT) -> dict[str, dict[str, float]]:
+        """contender → number of trials → mean normalised regret of the best trial so far.
+
+        0 is the best trial that any of our contenders found for the round, 1 the median of all their trials, or worse.
+        """
+        rounds_: dict[str, list[float]] = {}
+        for found in self.trial_errors.values():
+            for key, errors in found.items():
+                rounds_.setdefault(key, []).extend(error for error in errors if math.isfinite(error))
+        scales = {key: (min(errors), statistics.median(errors)) for key, errors in rounds_.items() if errors}
+        return {
+            name: {
+                str(count): _rounded(np.mean([_regret(found.get(key, [])[:count], *scales[key]) for key in scales]))
+                for count in trials
+                if any(len(errors) >= count for errors in found.values())
+            }
+            for name, found in self.trial_errors.items()
+        }
+
     def figures(self, ours: str) -> dict[str, Any]:
         """The JSON object of the command line; `wins_…` are shares of customers, ties out."""
         found = self.against(ours)
@@ -66,8 +93,14 @@ class Judgement:
             "median_error_vs_random_forest": _rounded(found["median"].get("random_forest")),
             "wins_vs_flaml": _rounded(found["share"].get("flaml")),
             "core_s_per_customer": _rounded(self.core_s.get(ours)),
+            "regret_at": self.regret_at(),
             "significantly_better_than_ours": {part: names for part, names in lost.items() if names},
         }
+
+
+def _regret(errors: list[float], best: float, median: float) -> float:
+    found = min(errors, default=math.inf)
+    return 0.0 if found <= best else min(1.0, (found - best) / (median - best))
 
 
 def _rounded(value: float | None) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,15 @@ class Round:
     def labels(self) -> list[str]:
         """The classes of the given rows, sorted; empty for regression."""
         return sorted(self.given[TARGET].unique()) if self.customer.task == CLASSES else []
+
+
+@dataclass
+class Answers:
+    """What a contender says of the unseen rows, by round; of ours also the error of every trial on its folds, in the
+    order of the search (infinite where a trial did not finish)."""
+
+    values: dict[str, np.ndarray] = field(default_factory=dict)
+    trial_errors: dict[str, list[float]] = field(default_factory=dict)
 
 
 def rounds(customer: Customer, repetitions: int) -> list[Round]:

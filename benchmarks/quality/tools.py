@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from benchmarks.quality.defaults import as_categories, nothing
-from benchmarks.quality.rounds import Round
+from benchmarks.quality.rounds import Answers, Round
 from benchmarks.quality.sets import CLASSES, TARGET
 
 METRICS = {CLASSES: "neg_log_loss", "regression": "neg_root_mean_squared_error"}
 
 
-def ours(rounds: Sequence[Round], trials: int) -> dict[str, np.ndarray]:
-    """One run per set, everything at its default but the metric, in one Ray of this process.
+def ours(rounds: Sequence[Round], trials: int, keys: Mapping[str, Any]) -> Answers:
+    """One run per set, everything at its default but the metric and the given keys, in one Ray of this process.
 
     Who has no model is answered by what is known without one.
     """
-    answers: dict[str, np.ndarray] = {}
+    answers = Answers()
     for name, part in groupby(rounds, key=lambda one: one.customer.set):
         with tempfile.TemporaryDirectory() as folder:
-            answers |= _of_set(name, list(part), trials, Path(folder))
+            _of_set(name, list(part), {"trials": trials, **keys}, Path(folder), answers)
     return answers
 
 
-def _of_set(name: str, rounds: Sequence[Round], trials: int, folder: Path) -> dict[str, np.ndarray]:
+def _of_set(name: str, rounds: Sequence[Round], keys: Mapping[str, Any], folder: Path, answers: Answers) -> None:
     from tuning import TuneRunner
 
     files = {}
@@ -41,23 +43,26 @@ def _of_set(name: str, rounds: Sequence[Round], trials: int, folder: Path) -> di
         data={customer: str(path) for customer, path in files.items()},
         target=TARGET,
         metric=METRICS[task],
-        trials=trials,
+        **keys,
     )
     result = runner.run(str(folder / "run"))
-    answers = {}
+    found = result.trials().sort_values("trial")
+    by_customer = {str(customer): part for customer, part in found.groupby("customer")}
     for one in rounds:
+        if (own := by_customer.get(one.key.replace("/", "_"))) is not None:
+            finished = own["score"].where(own["state"] == "finished").fillna(-math.inf)
+            answers.trial_errors[one.key] = [-float(score) for score in finished]
         try:
             model = result.model(one.key.replace("/", "_"))
         except Exception:  # no model, for whatever reason: the row of the leaderboard says it
-            answers[one.key] = nothing(one)
+            answers.values[one.key] = nothing(one)
             continue
         if task != CLASSES:
-            answers[one.key] = model.predict(one.unseen)
+            answers.values[one.key] = model.predict(one.unseen)
             continue
         proba = model.predict_proba(one.unseen)
         order = [list(model.task.classes).index(label) for label in one.labels]
-        answers[one.key] = proba[:, order]
-    return answers
+        answers.values[one.key] = proba[:, order]
 
 
 def flaml(one: Round, seconds: float) -> np.ndarray:

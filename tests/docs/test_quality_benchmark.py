@@ -74,3 +74,13 @@ def test_the_command_ends_with_one_object_and_a_model_beats_none() -> None:
     assert figures["mean_ranks"]["linear"] < figures["mean_ranks"]["nothing"]
     assert figures["core_s_per_customer"] > 0
     assert "### friedman: 3 customers" in answer.stderr
+
+
+def test_regret_is_normalised_by_the_best_and_the_median_of_all_trials() -> None:
+    trials = {"ours_5": {"a": [3.0, 1.0], "b": [float("inf"), 2.0]}, "ours_20": {"a": [2.0, 5.0], "b": [4.0, 6.0]}}
+    found = Judgement(pd.DataFrame(), {}, trials).regret_at((1, 2))
+    assert found["ours_5"] == {"1": pytest.approx((1.0 + 1.0) / 2), "2": 0.0}  # a: best 1, median 2.5; b: best 2
+    assert found["ours_20"] == {
+        "1": pytest.approx((1 / 1.5 + 1.0) / 2, abs=1e-4),
+        "2": pytest.approx((1 / 1.5 + 1) / 2, abs=1e-4),
+    }
