@@ -23,7 +23,7 @@ from tuning.planning import portfolios
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION
 from tuning.records.schema import canonical
 
-SIZE = 12
+SIZE = 20  # more than a study tries: who lacks optional families has the others
 PARTS = 4
 AFTER = (1, 5, 6, 8, 10, 20)
 

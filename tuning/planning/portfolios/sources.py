@@ -13,6 +13,7 @@ from search_spaces.yaml_text import parse_yaml
 from tuning.definition.definition import Definition
 from tuning.definition.fields import NO_PORTFOLIO, SHIPPED
 from tuning.errors import PlanError, StorageError
+from tuning.models.registry import family
 from tuning.planning.portfolios.learning import Cell, learn
 from tuning.records.ownership import newest_term
 from tuning.records.parts import accepted, read_trials
@@ -22,7 +23,7 @@ from tuning.study.interfaces import Configuration
 from tuning.study.warm_start import fitting
 from tuning.wording import did_you_mean, shorten
 
-SIZE = 16  # of a learned portfolio; the default 20 trials leave four for the searcher
+SIZE = 12  # the default 20 trials leave eight for the searcher
 FORM = "a list of configurations, or a mapping with the list under `configurations`"
 
 Portfolio = tuple[Configuration, ...]
@@ -48,8 +49,12 @@ def find_portfolio(definition: Definition, task: str | None) -> Portfolio:
 
 @cache
 def shipped(task: str) -> Portfolio:
-    """The portfolio that comes with the program. task: "regression", "binary" or "multiclass"."""
-    return _of_file(Path(__file__).with_name(f"{task}.yaml"))
+    """The portfolio that comes with the program, of the families that are installed.
+
+    task: "regression", "binary" or "multiclass". Its file holds more than are taken, for who lacks the optional ones.
+    """
+    found = _of_file(Path(__file__).with_name(f"{task}.yaml"))
+    return tuple(config for config in found if not family(str(config["model"])).missing())[:SIZE]
 
 
 def learned(records: Sequence[TrialRecord], size: int = SIZE, *, by_cost: bool = True) -> Portfolio:
