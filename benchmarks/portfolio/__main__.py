@@ -15,11 +15,11 @@ from pathlib import Path
 
 import click
 import numpy as np
-from tuning.planning.portfolios.learning import Cell, learn
 
 from benchmarks.portfolio.tables import tables
 from benchmarks.portfolio.trials import candidates, config_of, evaluate
 from tuning.planning import portfolios
+from tuning.planning.portfolios.learning import Cell, learn
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION
 from tuning.records.schema import canonical
 

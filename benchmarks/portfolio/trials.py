@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from tuning.planning.portfolios.learning import Cell
 
 from benchmarks.quality.sets import TARGET
 from search_spaces import presets
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import prepare_data, train
 from tuning.models.base import SteppedFamily
+from tuning.planning.portfolios.learning import Cell
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION
 from tuning.records.schema import Config, canonical
 
