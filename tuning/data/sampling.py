@@ -86,7 +86,7 @@ def sample_frames(
     Who is over a limit gets no model, and so no say in what is guessed for the others, nor their place here. The look
     ends where several of them cannot be looked at at all.
     """
-    unpartitioned, limits = unpartitioned_rows(definition, customers), definition.limits
+    unpartitioned, limits = _unpartitioned_rows(definition, customers), definition.limits
     order = {customer.id: (is_too_large(customer, limits.max_rows), -customer.size) for customer in customers}
     largest = sorted(customers, key=lambda customer: (order[customer.id], customer.id))[:LOOKED_AT]
     lost = 0
@@ -114,7 +114,7 @@ def sample_frames(
                 return
 
 
-def unpartitioned_rows(definition: Definition, customers: Sequence[Customer]) -> Callable[[Customer], pd.DataFrame]:
+def _unpartitioned_rows(definition: Definition, customers: Sequence[Customer]) -> Callable[[Customer], pd.DataFrame]:
     """A function that gives rows of customers in tables that have no order yet: those among the first of each file.
 
     Rows of those of the customers that are too large do not count there.

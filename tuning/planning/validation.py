@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import pandas as pd
+import tempfile
+from collections.abc import Iterator, Sequence
 
 from tuning.data.customers import Customer
-from tuning.data.loading import Loader, check_size
+from tuning.data.loading import Loader, is_too_large
+from tuning.data.partition import partition
 from tuning.data.prepare_process import PrepareProcess
 from tuning.data.prepared import CustomerData, OwnCode
-from tuning.data.sampling import unpartitioned_rows
+from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
 from tuning.planning.plan import Plan
+from tuning.storage.run_directory import RunDirectory
 from tuning.timing import HANG_S
 from tuning.wording import raised
 
@@ -20,28 +21,40 @@ from tuning.wording import raised
 def check_customers(plan: Plan, customers: Sequence[Customer]) -> dict[str, str]:
     """Those that would get no model, and why.
 
-    Rows of a table that a run would divide first are looked for among the first 100,000 of each file.
+    A table that a run would divide by customer first is divided here too, into a folder that is deleted afterwards.
     """
     definition = plan.spec.definition
     if definition.objective is not None:
         return {}
-    loader = Loader(definition, [customer for customer in customers if not customer.unpartitioned])
-    unpartitioned = unpartitioned_rows(definition, customers)
-
-    def rows(customer: Customer) -> pd.DataFrame:
-        if not customer.unpartitioned:
-            return loader.read(customer)
-        check_size(customer, definition.limits.max_rows)
-        return unpartitioned(customer)
-
     refused: dict[str, str] = {}
-    with PrepareProcess(definition.prepare, definition.limits.trial_seconds or HANG_S) as process:
-        data = CustomerData(plan.spec, OwnCode(definition, process=process), rows)
-        for customer in customers:
-            try:
-                data.prepared(customer)
-            except CustomerError as error:
-                refused[customer.id] = str(error)
-            except Exception as error:  # as in a run, whatever it is
-                refused[customer.id] = raised(error)
-    return refused
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        PrepareProcess(definition.prepare, definition.limits.trial_seconds or HANG_S) as process,
+    ):
+        code = OwnCode(definition, process=process)
+        for loader, some in _loaders(definition, customers, folder):
+            data = CustomerData(plan.spec, code, loader.read)
+            for customer in some:
+                try:
+                    data.prepared(customer)
+                except CustomerError as error:
+                    refused[customer.id] = str(error)
+                except Exception as error:  # as in a run, whatever it is
+                    refused[customer.id] = raised(error)
+    return {customer.id: refused[customer.id] for customer in customers if customer.id in refused}
+
+
+def _loaders(
+    definition: Definition, customers: Sequence[Customer], folder: str
+) -> Iterator[tuple[Loader, list[Customer]]]:
+    """The customers with what reads their rows, those with the same files together; memory holds one such part."""
+    directory = RunDirectory(folder)
+    directory.create()
+    read = [customer for customer in customers if not is_too_large(customer, definition.limits.max_rows)]
+    placed = {customer.id: customer for customer in partition(definition, read, directory)}
+    parts: dict[tuple[str, ...], list[Customer]] = {}
+    for customer in customers:
+        found = placed.get(customer.id, customer)
+        parts.setdefault(found.files, []).append(found)
+    for part in parts.values():
+        yield Loader(definition, part), part
