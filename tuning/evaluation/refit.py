@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Matrix, Model, Stage, SteppedFamily
 from tuning.models.member import Member
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.task import Prediction
-from tuning.records.schema import Config, TrialRecord
+from tuning.records.schema import TrialRecord
 from tuning.seeds import trial_seed
 
 
@@ -26,7 +25,7 @@ class Refits:
         """A trial's model and its predictions of the hold-out rows."""
         if record.trial not in self._made:
             data = self.data
-            family = data.family(record.family)
+            family = data.family_of(record.config)
             encoder, rows, unseen = data.whole(family)
             member = Member(
                 family.name,
@@ -35,6 +34,7 @@ class Refits:
                 fit(record, data, rows),
                 data.own.get(record.family),
                 family.at_step(record.config, record.best_step or len(record.steps)),
+                target=data.target_of(record.config),
             )
             self._made[record.trial] = member, member.prediction(unseen, data.task)
         return self._made[record.trial]
@@ -49,7 +49,7 @@ class AllRows:
 
     def of(self, member: Member, record: TrialRecord) -> Member:
         """A trial's model of the search rows, fitted on all rows."""
-        family = self.data.family(record.family)
+        family = self.data.family_of(record.config)
         if family.preprocessing not in self._encoded:
             self._encoded[family.preprocessing] = self.data.everything(family)
         encoder, rows = self._encoded[family.preprocessing]
@@ -58,13 +58,13 @@ class AllRows:
 
 def fit(record: TrialRecord, data: StudyData, rows: Matrix) -> Model:
     """A trial's model of some rows, up to its best step."""
-    family = data.family(record.family)
-    if isinstance(family, SteppedFamily) and (stages := stages_of(record)):
+    family = data.family_of(record.config)
+    if isinstance(family, SteppedFamily) and (stages := stages_of(record, data)):
         return family.fit_stages(stages, rows, data.task)
-    return family.fit(parameters(record.config), rows, data.task, record.seed, steps=record.best_step)
+    return family.fit(data.parameters_of(record.config), rows, data.task, record.seed, steps=record.best_step)
 
 
-def stages_of(record: TrialRecord) -> list[Stage]:
+def stages_of(record: TrialRecord, data: StudyData) -> list[Stage]:
     """The way of a population-based trial to its best step; empty when its configuration never changed.
 
     Up to an exploit the donor trained, with its own seed: `lineage` names it, and each entry of `schedule` but the
@@ -79,10 +79,5 @@ def stages_of(record: TrialRecord) -> list[Stage]:
     for (_, config), seed, end in zip(schedule, seeds, ends, strict=True) if schedule else ():
         steps = min(end, last)
         if steps > (stages[-1].steps if stages else 0):
-            stages.append(Stage(parameters(config), seed, steps))
+            stages.append(Stage(data.parameters_of(config), seed, steps))
     return stages
-
-
-def parameters(config: Config) -> dict[str, Any]:
-    """A configuration without the name of its family."""
-    return {name: value for name, value in config.items() if name != "model"}

@@ -17,6 +17,7 @@ from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import KeptPredictions, Watch
 from tuning.models.base import FRAME, Family, Matrix, SteppedFamily
+from tuning.models.log_target import LOG, PLAIN, TARGET, in_logarithms
 from tuning.models.preparation import Preparation
 from tuning.models.registry import family as find_family
 from tuning.preprocessing.classes import ClassWeights, Label, class_weights, find_label
@@ -70,6 +71,26 @@ class StudyData:
     def family(self, name: str) -> Family:
         """An own model's family, or the built-in one of that name."""
         return self.own.get(name) or find_family(name)
+
+    @property
+    def positive(self) -> bool:
+        """Whether it is a regression whose targets are all above 0: only these have a logarithm."""
+        return not self.task.classification and bool((self.y > 0).all())
+
+    def target_of(self, config: Config) -> str:
+        """Whether a configuration's model is fitted to the target or its logarithm: its `target`, where it has one."""
+        wanted = config[MODEL] not in self.own and config.get(TARGET) == LOG
+        return LOG if wanted and self.positive else PLAIN
+
+    def family_of(self, config: Config) -> Family:
+        """A configuration's family, fitted to what its `target` says."""
+        family = self.family(config[MODEL])
+        return in_logarithms(family) if self.target_of(config) == LOG else family
+
+    def parameters_of(self, config: Config) -> Config:
+        """What a configuration's family is given: its parameters without its name, and `target`."""
+        ours = (MODEL,) if config[MODEL] in self.own else (MODEL, TARGET)
+        return {name: value for name, value in config.items() if name not in ours}
 
     def columns_of(self, family: Family) -> tuple[Column, ...]:
         """The columns that a family's models look at."""
@@ -284,8 +305,7 @@ def train(
     Stepped families advance all folds in lockstep and are scored at every step; for the others step k is
     fold k, and the score the mean of the folds so far.
     """
-    family = data.family(config[MODEL])
-    params = {name: value for name, value in config.items() if name != MODEL}
+    family, params = data.family_of(config), data.parameters_of(config)
     folds = data.folds(family)
     # A trial that goes on from a state may have had its best step before.
     watch = data.kept.watch(config, seed) if data.kept is not None and state is None else None
@@ -341,6 +361,5 @@ def _state(step: int, getters: list[Callable[[], object]]) -> dict[str, object]:
 
 def full_steps(config: Config, data: StudyData) -> int:
     """How many steps a trial with this configuration has when nobody stops it."""
-    family = data.family(config[MODEL])
-    params = {name: value for name, value in config.items() if name != MODEL}
+    family, params = data.family(config[MODEL]), data.parameters_of(config)
     return family.steps(params) if isinstance(family, SteppedFamily) else len(data.split.folds)

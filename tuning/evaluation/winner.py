@@ -19,6 +19,7 @@ from tuning.evaluation.refit import AllRows, Refits, stages_of
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Simpler
 from tuning.models.customer_model import ALL_ROWS, CustomerModel
+from tuning.models.log_target import LOG, TARGET
 from tuning.models.member import Member
 from tuning.preprocessing.task import Prediction, average
 from tuning.records.schema import FAILED, FINISHED, STOPPED, TrialRecord
@@ -140,8 +141,9 @@ def conclude(
         note,
         baseline_note if baseline_note != note else None,
         *failed,
-        "" if ensemble is not None else _refit_note(winner),
+        "" if ensemble is not None else _refit_note(winner, data),
         _leak_note(outcome, data, metric),
+        _target_note(records, data),
         *data.notes,
     )
     return replace(
@@ -238,8 +240,8 @@ def _scored(
     return score, None
 
 
-def _refit_note(record: TrialRecord) -> str:
-    stages = stages_of(record)
+def _refit_note(record: TrialRecord, data: StudyData) -> str:
+    stages = stages_of(record, data)
     return f"the winner was refitted along the {len(stages)} stages of its schedule" if len(stages) > 1 else ""
 
 
@@ -255,6 +257,11 @@ def _leak_note(outcome: StudyOutcome, data: StudyData, metric: Metric) -> str:
     score = None if outcome.winner is None else outcome.winner.score
     too_good = is_too_good(metric.name, score, outcome.cv_error, len(data.y))
     return f"{metric.name} is exactly {score:g} on every fold: a column may tell the target" if too_good else ""
+
+
+def _target_note(records: Sequence[TrialRecord], data: StudyData) -> str:
+    ignored = any(record.config.get(TARGET) == LOG and data.target_of(record.config) != LOG for record in records)
+    return "target: log is plain here, as a target is not above 0" if ignored else ""
 
 
 def _why_no_baseline(records: Sequence[TrialRecord]) -> str | None:

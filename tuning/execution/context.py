@@ -16,6 +16,7 @@ from tuning.evaluation.study_data import MODEL, StudyData, full_steps, train
 from tuning.evaluation.winner import SimpleFirst
 from tuning.execution.limits import study_limit
 from tuning.models.base import SteppedFamily
+from tuning.models.log_target import TARGET
 from tuning.models.registry import families
 from tuning.planning.model_space import parameters_by_model
 from tuning.steps import Step
@@ -134,7 +135,7 @@ def _model_training(data: StudyData, metric: Metric) -> Training:
     return Training(
         start=start,
         shape=shape,
-        frozen=lambda config: found.frozen | {found.length} if (found := stepped(config)) else None,
+        frozen=lambda config: found.frozen | {found.length, TARGET} if (found := stepped(config)) else None,
         length=lambda config: found.length if (found := stepped(config)) else None,
     )
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from tuning.errors import RunError
 from tuning.models.base import FRAME, Configuration, Family, Matrix, Model
+from tuning.models.log_target import LOG, PLAIN, in_logarithms
 from tuning.models.own import OwnFamily
 from tuning.models.registry import family as find_family
 from tuning.preprocessing.columns import as_frame, to_raw
@@ -32,6 +33,7 @@ class Member:
         own: the family, where it is one of the user's own models.
         config: with the number of trees, rounds or epochs that count; empty for a model saved before it was kept.
         weight: of its answers among those of all members.
+        target: whether it was fitted to the target or to its logarithm.
     """
 
     family: str
@@ -41,11 +43,13 @@ class Member:
     own: Family | None = None
     config: Configuration = field(default_factory=dict)
     weight: float = 1.0
+    target: str = PLAIN
 
     @property
     def kind(self) -> Family:
         """Its family."""
-        return self.own or find_family(self.family)
+        family = self.own or find_family(self.family)
+        return in_logarithms(family) if self.target == LOG else family
 
     def encoded(self, frame: pd.DataFrame) -> Matrix:
         """Rows as it takes them; `CustomerError` says what is wrong with them."""
@@ -65,6 +69,7 @@ class Member:
             "columns": [[column.name, column.kind] for column in self.columns],
             "dates": {column.name: column.format for column in self.columns if column.format != ISO},
             "best_config": dict(self.config),
+            "target": self.target,
         }
 
 
@@ -92,4 +97,5 @@ def read_member(
         own=own,
         config=values.get("best_config", {}),
         weight=values.get("weight", 1.0),
+        target=values.get("target", PLAIN),
     )

@@ -13,6 +13,7 @@ from tuning.errors import DefinitionError, PlanError, RunError
 from tuning.evaluation.metrics import DEFAULT_METRIC, needs_probabilities
 from tuning.models.base import FRAME, Family, Matrix
 from tuning.models.entries import ModelEntry
+from tuning.models.log_target import LOG, PLAIN, TARGET
 from tuning.models.own import OwnFamily
 from tuning.models.registry import families
 from tuning.models.registry import family as find_family
@@ -157,6 +158,7 @@ def check_configurations(space: SearchSpace, own: Mapping[str, Family], task: st
             for end in (0.0, 1.0 - 1e-9)
         ]
         for config in (default, *ends):
+            config = config if name in own else _without_target(name, config, task)
             try:
                 family.fit(config, _few_rows(task), Task(task, CLASSES[task]), 0, 1)
             except DefinitionError:
@@ -168,6 +170,17 @@ def check_configurations(space: SearchSpace, own: Mapping[str, Family], task: st
                     fixed = getattr(family, "params", {})
                     key = "search_space" if config else "models"
                     raise DefinitionError(f"{key}: {name!r} does not take {fixed | config}: {error}") from error
+
+
+def _without_target(name: str, config: Mapping[str, object], task: str) -> dict[str, object]:
+    """A built-in family's parameters without `target`, which is checked here: the family does not know it."""
+    target = config.get(TARGET, PLAIN)
+    if target not in (PLAIN, LOG) or (TARGET in config and task != REGRESSION):
+        raise DefinitionError(
+            f"search_space: target of {name!r} is {target!r}; it is plain or log, and only for regression. "
+            f"Write target: {{type: choice, values: [{PLAIN}, {LOG}]}}, or leave it out."
+        )
+    return {key: value for key, value in config.items() if key != TARGET}
 
 
 CLASSES = {REGRESSION: (), BINARY: ("a", "b"), MULTICLASS: ("a", "b", "c")}

@@ -11,6 +11,7 @@ from tuning.data.prepared import OwnCode
 from tuning.errors import PlanError
 from tuning.evaluation.objective import takes_state
 from tuning.models.base import SteppedFamily
+from tuning.models.log_target import TARGET
 from tuning.models.registry import family as find_family
 from tuning.planning.model_space import MODEL, parameters_by_model
 from tuning.study.mutations import mutations
@@ -35,7 +36,7 @@ def check_population(specs: Sequence[SchedulerSpec], space: SearchSpace, code: O
         if code.objective is None:
             found = {name: code.families.get(name) or find_family(name) for name in names}
             stepped = {name: family for name, family in found.items() if isinstance(family, SteppedFamily)}
-            races = [({MODEL: name}, family.frozen | {family.length}) for name, family in stepped.items()]
+            races = [({MODEL: name}, family.frozen | {family.length, TARGET}) for name, family in stepped.items()]
         if not any(spec.usable(mutations(space, config, frozen, MODEL)) for config, frozen in races):
             what = "number" if spec.name == "pb2" else "hyperparameter"
             raise PlanError(

@@ -104,7 +104,7 @@ def test_a_winner_is_refitted_along_its_schedule(loop: Any) -> None:
     for name in ("xgboost", "mlp"):
         winner = max((r for r in records if r.family == name and r.lineage), key=lambda record: record.score)
         recorded = {step.step: step.score for step in winner.steps}
-        stages = stages_of(winner)
+        stages = stages_of(winner, loop.data)
         assert len(stages) > 1
         state, done = None, 0
         for stage in stages:
