@@ -101,6 +101,11 @@ def by_its_own_word(model: Model, rows: Matrix, said: Prediction) -> Prediction:
     return replace(said, values=np.asarray(model.predict(rows.X)).reshape(-1).astype(np.int64))
 
 
+def rows_of_a_leaf(wanted: int, train: Matrix) -> int:
+    """The least rows of a leaf, at most a fifth of the training rows: with more, few rows cannot be split at all."""
+    return min(wanted, max(1, len(train.X) // 5))
+
+
 def constant(train: Matrix) -> DummyClassifier:
     """The only model that one class allows: it always says that class."""
     from sklearn.dummy import DummyClassifier

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from tuning.models.base import Configuration, Grown, Matrix, Model, SteppedFamily, full_decision, full_proba
-from tuning.models.estimators import constant, lean, one_thread, single_class, sklearn_seed
+from tuning.models.estimators import constant, lean, one_thread, rows_of_a_leaf, single_class, sklearn_seed
 from tuning.preprocessing.task import Prediction, Task
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ class HistGradientBoostingFamily(SteppedFamily):
         return {
             "early_stopping": False,  # the scheduler's task
             **config,
+            "min_samples_leaf": rows_of_a_leaf(config.get("min_samples_leaf", 20), train),
             "max_iter": iterations,
             "categorical_features": categorical or None,
             "random_state": sklearn_seed(seed),

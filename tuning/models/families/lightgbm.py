@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from tuning.models.base import Configuration, Grown, Matrix, SteppedFamily, raw_prediction
-from tuning.models.estimators import check_names
+from tuning.models.estimators import check_names, rows_of_a_leaf
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ Story: TypeAlias = Sequence[tuple[Configuration, int]]
 LightGBMState: TypeAlias = "tuple[Story, np.ndarray, int]"
 
 BINNING = ("max_bin", "min_data_in_bin", "bin_construct_sample_cnt", "enable_bundle", "linear_tree")
+# Other names of min_child_samples; who uses one means the number as it is.
+LEAF_ALIASES = {"min_data_in_leaf", "min_data_per_leaf", "min_data", "min_samples_leaf"}
 OBJECTIVES = {REGRESSION: "regression", BINARY: "binary", MULTICLASS: "multiclass"}
 
 
@@ -46,7 +48,7 @@ class LightGBMFamily(SteppedFamily):
     simpler = (("num_leaves", "smaller"), ("min_child_samples", "larger"), ("reg_lambda", "larger"))
 
     def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Booster:
-        return _boosted(train, [(self._params(config, task, seed), self.units(config, steps))])
+        return _boosted(train, [(self._params(config, train, task, seed), self.units(config, steps))])
 
     def grow(
         self,
@@ -57,7 +59,7 @@ class LightGBMFamily(SteppedFamily):
         seed: int,
         state: LightGBMState | None = None,
     ) -> Iterator[Grown]:
-        params = self._params(config, task, seed)
+        params = self._params(config, train, task, seed)
         story, raw, counted = state or ((), np.zeros(()), 0)
         booster = _boosted(train, [*story, (params, 0)])
         done = sum(rounds for _, rounds in story)
@@ -90,7 +92,7 @@ class LightGBMFamily(SteppedFamily):
         return lightgbm.Booster(model_str=content.decode())
 
     @staticmethod
-    def _params(config: Configuration, task: Task, seed: int) -> Configuration:
+    def _params(config: Configuration, train: Matrix, task: Task, seed: int) -> Configuration:
         check_names("lightgbm", config, _known())
         params = {
             "objective": OBJECTIVES[task.kind],
@@ -104,7 +106,10 @@ class LightGBMFamily(SteppedFamily):
         }
         if task.kind == MULTICLASS:
             params["num_class"] = len(task.classes)
-        return params | {name: value for name, value in config.items() if name != LightGBMFamily.length}
+        params |= {name: value for name, value in config.items() if name != LightGBMFamily.length}
+        if not LEAF_ALIASES & config.keys():
+            params["min_child_samples"] = rows_of_a_leaf(config.get("min_child_samples", 20), train)
+        return params
 
 
 @cache

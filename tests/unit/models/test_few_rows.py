@@ -1,0 +1,33 @@
+"""Families on tables of a few dozen rows, as many customers have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tuning.models.base import Matrix, Stage, SteppedFamily
+from tuning.models.registry import families
+from tuning.preprocessing.task import REGRESSION, Task
+
+STEP = Task(REGRESSION, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("hist_gradient_boosting", {}),
+        ("hist_gradient_boosting", {"min_samples_leaf": 200}),
+        ("lightgbm", {}),
+        ("lightgbm", {"min_child_samples": 128}),
+    ],
+)
+def test_boosting_learns_from_thirty_rows_whatever_the_least_rows_of_a_leaf(name: str, config: dict[str, int]) -> None:
+    family = families()[name]
+    assert isinstance(family, SteppedFamily)
+    x = np.linspace(0.0, 1.0, 30)
+    rows = Matrix(x[:, None], (x > 0.5).astype(float))
+    models = [family.fit(config, rows, STEP, 0), family.fit_stages([Stage(config, 0, family.total_steps)], rows, STEP)]
+    for model in models:
+        said = family.predict(model, rows, STEP).values
+        assert said[:12] == pytest.approx(0.0, abs=0.1)
+        assert said[-12:] == pytest.approx(1.0, abs=0.1)
