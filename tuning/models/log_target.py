@@ -36,8 +36,8 @@ def in_logarithms(family: Family) -> Family:
 class _LogTarget(Family):
     def __init__(self, family: Family) -> None:
         self.inner = family
-        self.name, self.file = family.name, family.file  # type: ignore[misc]
-        self.encoding, self.scale = family.encoding, family.scale  # type: ignore[misc]
+        self.name, self.file = family.name, family.file  # type: ignore[misc]  # those of the family
+        self.encoding, self.scale = family.encoding, family.scale  # type: ignore[misc]  # those of the family
 
     def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
         return self.inner.fit(config, _logged(train), task, seed, steps)
@@ -57,8 +57,8 @@ class _SteppedLogTarget(_LogTarget, SteppedFamily):
 
     def __init__(self, family: SteppedFamily) -> None:
         super().__init__(family)
-        self.length, self.step_length = family.length, family.step_length  # type: ignore[misc]
-        self.total_steps = family.total_steps  # type: ignore[misc]
+        self.length, self.step_length = family.length, family.step_length  # type: ignore[misc]  # those of the family
+        self.total_steps = family.total_steps  # type: ignore[misc]  # those of the family
 
     def grow(
         self, config: Configuration, train: Matrix, valid: Matrix, task: Task, seed: int, state: State = None
