@@ -19,6 +19,7 @@ def sentences(result: RunResult, counts: Counts) -> list[str]:
     return [
         f"{result.outcome(counts)}{without}; {counts['trials']} trials.",
         *_against_baseline(counts, frozen_definition(result.directory, result.term).winner),
+        *_ensembles(counts),
         *_too_good(counts),
         *_notes(counts),
     ]
@@ -39,6 +40,17 @@ def _against_baseline(counts: Counts, rule: str) -> list[str]:
     return [
         f"{worse} of the {compared} winners other than the baseline ({100 * worse / compared:.0f} %) score below it on "
         f"the hold-out rows. {less} reduce this."
+    ]
+
+
+def _ensembles(counts: Counts) -> list[str]:
+    found, size = counts["ensembles"], counts["model_bytes"] / 1e6
+    if not found:
+        return []
+    models = "1 model is an ensemble" if found == 1 else f"{found} models are ensembles"
+    return [
+        f"{models} of several trials. The models take {size:.3g} MB in all; `ensemble: none` keeps the winners alone, "
+        "which are smaller and predict faster."
     ]
 
 

@@ -235,6 +235,8 @@ class RunResult:
             # Of the winners other than the baseline, on rows that the search never saw.
             "compared_with_baseline": len(gains),
             "worse_than_baseline": sum(gain < 0 for gain in gains),
+            "ensembles": sum(bool(record is not None and record.ensemble) for record in best),
+            "model_bytes": sum(record.model_bytes or 0 for record in best if record is not None),
             "too_good": sum(record is not None and _is_too_good(record) for record in best),
             "with_notes": sum(bool(record is not None and record.notes) for record in best),
             "trials": sum(record.trials for record in self.study_records) + sum(unfinished),

@@ -29,6 +29,7 @@ from tuning.execution.study_run import conclude_study
 from tuning.models.customer_model import load_model
 from tuning.preprocessing.task import BINARY, REGRESSION, Prediction, Task
 from tuning.records.schema import TrialRecord
+from tuning.runs.outcome import sentences
 from tuning.runs.plan_file import read_plan
 
 
@@ -106,6 +107,10 @@ def test_an_ensemble_is_better_than_its_winner_and_is_one_model(tmp_path: Path) 
     assert together.leaderboard()["model"][0] == f"ensemble of 2 ({members[0]['family']}, {members[1]['family']})"
     size = sum(file.stat().st_size for file in Path(together.directory.path(study.model_path)).iterdir())
     assert study.model_bytes == size > single.model_bytes
+    assert [result.summary()["ensembles"] for result in (alone, together)] == [0, 1]
+    told = f"1 model is an ensemble of several trials. The models take {size / 1e6:.3g} MB in all; `ensemble: none`"
+    assert told in " ".join(sentences(together, together.summary()))
+    assert "ensemble" not in " ".join(sentences(alone, alone.summary()))
 
 
 def test_every_file_of_an_ensemble_is_checked(tmp_path: Path) -> None:
