@@ -132,7 +132,8 @@ class CustomerData:
         if not spec.definition.wants_ensembles:
             return data
         left_out = sum(len(unseen) for _, unseen in data.split.folds)
-        return replace(data, kept=KeptPredictions.of_rows(left_out, data.task, spec.mode))
+        kept = KeptPredictions.of_rows(left_out, data.task, spec.mode)
+        return replace(data, kept=kept) if kept.most > 1 else data
 
     def _several_rows_note(
         self, customer: Customer, rows: pd.DataFrame, frame: pd.DataFrame, data: StudyData

@@ -70,7 +70,7 @@ def find_ensemble(
             found.append((record, np.concatenate(predictions.folds)))
     if len(found) < 2:
         return None
-    first = found[0][0]
+    first = next((record for record, _ in found if record.trial == winner.trial), found[0][0])
     found.sort(key=lambda each: each[0].trial)
     start = next(place for place, (record, _) in enumerate(found) if record is first)
     score = _FoldScores(data, metric, sign)

@@ -113,6 +113,11 @@ def test_an_ensemble_is_better_than_its_winner_and_is_one_model(tmp_path: Path) 
     assert "ensemble" not in " ".join(sentences(alone, alone.summary()))
 
 
+def test_where_less_is_better_an_ensemble_has_less(tmp_path: Path) -> None:
+    (study,) = search(tmp_path, metric="sklearn.metrics:mean_absolute_error", mode="min").study_records
+    assert 0 < study.ensemble_score < study.cv_score
+
+
 def test_every_file_of_an_ensemble_is_checked(tmp_path: Path) -> None:
     result = search(tmp_path / "run")
     (study,) = result.study_records
