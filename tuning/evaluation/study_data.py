@@ -132,11 +132,11 @@ class StudyData:
             categorical = encoder.categorical(self.raw)
             return (
                 encoder,
-                Matrix(encoder.transform(rows), self.y[train], self._fit_weight(train), categorical),
+                Matrix(encoder.transform(rows), self.y[train], self.fit_weight(train), categorical),
                 Matrix(encoder.transform(self.raw.rows(other)), self.y[other], weight, categorical),
             )
 
-    def _fit_weight(self, rows: np.ndarray) -> np.ndarray | None:
+    def fit_weight(self, rows: np.ndarray) -> np.ndarray | None:
         """Sample weights times class weights; what is balanced is the rows that are learned from."""
         weight = None if self.weight is None else self.weight[rows]
         if self.class_weight is None or not self.task.classification:

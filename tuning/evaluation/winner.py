@@ -1,8 +1,9 @@
 """Choosing a study's winner from its records, refitting it, and scoring it once on the hold-out rows.
 
 Only a trial with its full budget can win. Where trials are better together, what is refitted and scored is their
-ensemble; the winner stays the best single one. The baseline (trial 0) is scored beside it, so that what the search has
-gained is always known; it is kept when nothing is better on cross-validation.
+ensemble; the winner stays the best single one. The baseline (trial 0) and a constant are scored beside it, so that what
+the search has gained, and whether there was anything to learn, is always known. The baseline is kept when nothing is
+better on the folds, and what does not beat the constant there gives way to it.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from tuning.evaluation.constant import Constant, find_constant
 from tuning.evaluation.ensemble import Ensemble, find_ensemble
 from tuning.evaluation.metrics import Metric, score_range
 from tuning.evaluation.refit import AllRows, Refits, stages_of
-from tuning.evaluation.study_data import StudyData
+from tuning.evaluation.study_data import MODEL, StudyData
 from tuning.models.base import Simpler
 from tuning.models.customer_model import ALL_ROWS, CustomerModel
 from tuning.models.log_target import LOG, TARGET
@@ -34,7 +36,7 @@ SimpleFirst: TypeAlias = Mapping[str, Simpler]
 class StudyOutcome:
     """A study's winner, or the reason why there is none; scores in the metric's own direction.
 
-    test_score: of `model`, which is the winner's or that of `ensemble`.
+    test_score: of `model`, which is the winner's, that of `ensemble`, or `constant` where `is_constant`.
     """
 
     winner: TrialRecord | None
@@ -45,18 +47,30 @@ class StudyOutcome:
     model: CustomerModel | None = None
     notes: str | None = None
     ensemble: Ensemble | None = None
+    constant: Constant | None = None
+    is_constant: bool = False
 
     @property
     def gain(self) -> float | None:
         """The model's hold-out score minus the baseline's; positive is better whatever the direction."""
-        if self.winner is None or self.test_score is None or self.baseline_test_score is None:
+        return self._gain_over(self.baseline_test_score)
+
+    @property
+    def gain_over_constant(self) -> float | None:
+        """The same against the constant."""
+        return self._gain_over(None if self.constant is None else self.constant.test_score)
+
+    def _gain_over(self, score: float | None) -> float | None:
+        if self.winner is None or self.test_score is None or score is None:
             return None
-        difference = self.test_score - self.baseline_test_score
+        difference = self.test_score - score
         return difference if self.winner.mode == "max" else -difference
 
     @property
     def cv_error(self) -> float | None:
-        """Standard error of the winner's score over the folds."""
+        """Standard error of the winner's score over the folds, or of the constant's where that is the model."""
+        if self.constant is not None and self.is_constant:
+            return standard_error(self.constant.fold_scores)
         return None if self.winner is None else standard_error(self.winner.fold_scores)
 
 
@@ -79,6 +93,20 @@ def choose(records: Sequence[TrialRecord], simple_first: SimpleFirst | None = No
         within = [record for record in eligible if sign * (record.score or 0.0) >= least]
         winner = min(within, key=lambda record: _simplicity(record, simple_first))
     return StudyOutcome(winner, baseline)
+
+
+def _kept_note(winner: TrialRecord, records: Sequence[TrialRecord]) -> str | None:
+    """Why the baseline is what is handed over; None where it is not, or where there was nothing else."""
+    others = [each for each in records if each.trial != winner.trial]
+    if winner.trial != 0 or winner.score is None or not others:
+        return None
+    scores = [record.score for record in others if record.state == FINISHED and record.score is not None]
+    if not scores:
+        return f"the baseline was kept: none of the other {len(others)} trials finished"
+    best = max(scores) if winner.mode == "max" else min(scores)
+    better = best > winner.score if winner.mode == "max" else best < winner.score
+    rule = ", within one standard error of the best" if better else ""
+    return f"the baseline was kept: on the folds it scores {winner.score:.4g}{rule}, the best of the others {best:.4g}"
 
 
 def standard_error(scores: Sequence[float]) -> float | None:
@@ -112,10 +140,12 @@ def conclude(
     customer: str,
     simple_first: SimpleFirst | None = None,
     alive: Callable[[], None] = lambda: None,
+    or_constant: bool = True,
 ) -> StudyOutcome:
     """Choose (see `choose`), refit on the search rows, score on the hold-out; `fitted_on_all` is for afterwards.
 
-    alive: called before each of the parts that take as long as a trial.
+    alive: called before each of the parts that take as long as a trial. or_constant: whether what does not beat the
+    constant on the folds gives way to it.
     """
     outcome = choose(records, simple_first)
     winner, baseline = outcome.winner, outcome.baseline
@@ -123,36 +153,46 @@ def conclude(
         return outcome
     refits = Refits(data)
     ensemble, failed = _together(records, winner, data, metric, refits, alive)
-    members = ((winner, 1),) if ensemble is None else ensemble.members
-    fitted = [refits.of(record) for record, _ in members]
-    weights = [weight / sum(weight for _, weight in members) for _, weight in members]
-    test_score, note = _scored([prediction for _, prediction in fitted], weights, data, metric)
-    model = CustomerModel(
-        customer,
-        data.task,
-        tuple(replace(member, weight=weight) for (member, _), weight in zip(fitted, weights, strict=True)),
-        data.example,
-        data.preparation,
-    )
+    constant = find_constant(data, metric, 1.0 if winner.mode == "max" else -1.0)
     baseline_score, baseline_note = None, _why_no_baseline(records)
     if baseline is not None:
         baseline_score, baseline_note = _scored([refits.of(baseline)[1]], [1.0], data, metric)
-    notes = (
-        note,
-        baseline_note if baseline_note != note else None,
-        *failed,
-        "" if ensemble is not None else _refit_note(winner, data),
-        _leak_note(outcome, data, metric),
-        _target_note(records, data),
-        *data.notes,
-    )
+    choice: list[str | None]
+    if or_constant and constant is not None and (why := _gives_way(winner, ensemble, constant)):
+        outcome, ensemble, choice = replace(outcome, is_constant=True), None, [why]
+        members: tuple[Member, ...] = (constant.member(data, all_rows=False),)
+        test_score = constant.test_score
+        note = None if test_score is not None else f"{metric.name} is not defined for a constant on the hold-out"
+    else:
+        picked = ((winner, 1),) if ensemble is None else ensemble.members
+        fitted = [refits.of(record) for record, _ in picked]
+        weights = [weight / sum(weight for _, weight in picked) for _, weight in picked]
+        members = tuple(replace(member, weight=weight) for (member, _), weight in zip(fitted, weights, strict=True))
+        test_score, note = _scored([prediction for _, prediction in fitted], weights, data, metric)
+        alone = (_kept_note(winner, records), _refit_note(winner, data)) if ensemble is None else ()
+        choice = [*alone, *failed, _leak_note(outcome, data, metric)]
+    notes = (*choice, note, baseline_note if baseline_note != note else None, _target_note(records, data), *data.notes)
     return replace(
         outcome,
         test_score=test_score,
         baseline_test_score=baseline_score,
-        model=model,
+        model=CustomerModel(customer, data.task, members, data.example, data.preparation),
         notes="; ".join(filter(None, notes)) or None,
         ensemble=ensemble,
+        constant=constant,
+    )
+
+
+def _gives_way(winner: TrialRecord, ensemble: Ensemble | None, constant: Constant) -> str:
+    """Why what was found is not handed over, but the constant; empty where it is better, or is itself a constant."""
+    found = winner.score if ensemble is None else ensemble.score
+    if found is None or (found > constant.score if winner.mode == "max" else found < constant.score):
+        return ""
+    if found == constant.score and winner.family == constant.config[MODEL]:
+        return ""
+    return (
+        f"the model is a constant, {constant.what}: on the folds it scores {constant.score:.4g}, the best that was "
+        f"found {found:.4g}"
     )
 
 
@@ -201,6 +241,9 @@ def fitted_on_all(outcome: StudyOutcome, data: StudyData, alive: Callable[[], No
     winner, model, ensemble = outcome.winner, outcome.model, outcome.ensemble
     if winner is None or model is None:
         return outcome
+    if outcome.constant is not None and outcome.is_constant:
+        members = (outcome.constant.member(data, all_rows=True),)
+        return replace(outcome, model=replace(model, members=members, final_fit=ALL_ROWS))
     all_rows = AllRows(data)
     if ensemble is None:
         alive()

@@ -16,7 +16,7 @@ import numpy as np
 
 from tuning.errors import CustomerError, StorageError, StudyError
 from tuning.evaluation.out_of_fold import OutOfFold
-from tuning.evaluation.study_data import StudyData
+from tuning.evaluation.study_data import MODEL, StudyData
 from tuning.evaluation.winner import StudyOutcome, choose, conclude, fitted_on_all
 from tuning.execution.context import TrialData, WorkerContext, stopping_rules
 from tuning.execution.limits import took_longer, within
@@ -159,7 +159,15 @@ class _Ending:
             seconds = definition.limits.study_seconds
             if seconds is not None and took_longer("study_seconds", seconds) in self.ended_by:
                 data = replace(data, kept=None)  # an ensemble takes several fits more
-            self._outcome = conclude(self.records, data, metric, study.customer.id, simple_first, alive)
+            self._outcome = conclude(
+                self.records,
+                data,
+                metric,
+                study.customer.id,
+                simple_first,
+                alive,
+                or_constant=definition.compare is None,  # else it would stand for what an algorithm has found
+            )
             if definition.save_models and definition.final_fit == ALL_ROWS:
                 self._outcome = fitted_on_all(self._outcome, self.data, alive)
         else:
@@ -207,8 +215,8 @@ def study_record(
 
     records: all of its trials. saved: its model on disk. error: the traceback or stack behind the reason.
     """
-    winner, baseline, ensemble = outcome.winner, outcome.baseline, outcome.ensemble
-    return StudyRecord(
+    winner, baseline, ensemble, constant = outcome.winner, outcome.baseline, outcome.ensemble, outcome.constant
+    record = StudyRecord(
         run=context.run,
         study=study.id,
         customer=study.customer.id,
@@ -251,7 +259,14 @@ def study_record(
         notes=outcome.notes,
         positive=_positive(data),
         baseline=baseline.family if baseline else None,
+        constant_cv_score=constant.score if constant else None,
+        constant_test_score=constant.test_score if constant else None,
+        gain_over_constant=outcome.gain_over_constant,
     )
+    if constant is None or not outcome.is_constant:
+        return record
+    family = str(constant.config[MODEL])
+    return replace(record, family=family, trial=None, best_step=None, config=constant.config, cv_score=constant.score)
 
 
 def _positive(data: TrialData) -> str | None:

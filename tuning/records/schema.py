@@ -157,6 +157,9 @@ class StudyRecord:
     ensemble: str | None = None
     ensemble_score: float | None = None
     model_bytes: int | None = None
+    constant_cv_score: float | None = None
+    constant_test_score: float | None = None
+    gain_over_constant: float | None = None
 
     @property
     def key(self) -> tuple[str]:

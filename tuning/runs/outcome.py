@@ -20,6 +20,7 @@ def sentences(result: RunResult, counts: Counts) -> list[str]:
         f"{result.outcome(counts)}{without}; {counts['trials']} trials.",
         *_against_baseline(counts, frozen_definition(result.directory, result.term).winner),
         *_ensembles(counts),
+        *_constants(counts),
         *_too_good(counts),
         *_notes(counts),
     ]
@@ -52,6 +53,14 @@ def _ensembles(counts: Counts) -> list[str]:
         f"{models} of several trials. The models take {size:.3g} MB in all; `ensemble: none` keeps the winners alone, "
         "which are smaller and predict faster."
     ]
+
+
+def _constants(counts: Counts) -> list[str]:
+    found = counts["constants"]
+    if not found:
+        return []
+    models = "1 model is a constant" if found == 1 else f"{found} models are constants"
+    return [f"{models}: nothing was better on the folds, and their notes say by how much."]
 
 
 def _too_good(counts: Counts) -> list[str]:

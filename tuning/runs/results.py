@@ -52,6 +52,8 @@ LEADERBOARD = (
     "baseline",
     "baseline_test_score",
     "gain",
+    "constant_test_score",
+    "gain_over_constant",
     "trials",
     "seconds",
     "params",
@@ -211,6 +213,8 @@ class RunResult:
             "baseline": best.baseline,
             "baseline_test_score": best.baseline_test_score,
             "gain": best.gain,
+            "constant_test_score": best.constant_test_score,
+            "gain_over_constant": best.gain_over_constant,
             "trials": sum(record.trials for record in records),
             "seconds": round(sum(record.seconds for record in records), 3),
             "params": None if config is None else {name: config[name] for name in config if name != MODEL},
@@ -224,7 +228,7 @@ class RunResult:
         best = [best_study(records) for records in by_customer.values()]
         unfinished = [self._of_unfinished[name] for name, one in zip(by_customer, best, strict=True) if one is None]
         succeeded = sum(record is not None and record.status == OK for record in best)
-        others = [record for record in best if record is not None and (record.trial or record.ensemble)]
+        others = [record for record in best if record is not None and (record.trial != 0 or record.ensemble)]
         gains = [record.gain for record in others if record.gain is not None]
         return {
             "run": self._plan.run,
@@ -237,6 +241,7 @@ class RunResult:
             "worse_than_baseline": sum(gain < 0 for gain in gains),
             "ensembles": sum(bool(record is not None and record.ensemble) for record in best),
             "model_bytes": sum(record.model_bytes or 0 for record in best if record is not None),
+            "constants": sum(record is not None and record.status == OK and record.trial is None for record in best),
             "too_good": sum(record is not None and _is_too_good(record) for record in best),
             "with_notes": sum(bool(record is not None and record.notes) for record in best),
             "trials": sum(record.trials for record in self.study_records) + sum(unfinished),

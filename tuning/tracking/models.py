@@ -18,7 +18,10 @@ from tuning.tracking.tracked_runs import CUSTOMER_TAG, KEY_TAG, PREFIX, RUN_TAG,
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
 
-SCORES = ("cv_score", "ensemble_score", "test_score", "baseline_test_score", "gain")
+SCORES = (
+    "cv_score", "ensemble_score", "test_score", "baseline_test_score", "gain", "constant_test_score",
+    "gain_over_constant",
+)  # fmt: skip
 PAGE = 50
 NOT_FOUND = 404
 DIGEST_TAG = f"{PREFIX}model_sha256"

@@ -56,7 +56,7 @@ def test_one_standard_error_prefers_the_simpler_model_within_the_noise() -> None
     assert choose([trial(0, 0.79), trial(1, 0.8)], order).winner.trial == 1, "no folds, no standard error"
 
 
-@pytest.mark.parametrize("name", sorted(families()))
+@pytest.mark.parametrize("name", sorted(families().keys() - {"constant"}))
 def test_of_two_equally_good_models_of_a_family_the_simpler_one_wins(name: str) -> None:
     simpler = families()[name].simpler
     assert {parameter for parameter, _ in simpler} & {parameter.name for parameter in presets.load(name).parameters}
@@ -93,7 +93,7 @@ def test_the_saved_model_knows_the_hold_out_rows_and_the_scored_one_did_not(
 ) -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=50), "day": pd.date_range("2024-01-01", periods=50)})
-    frame["y"] = rng.normal(size=50)
+    frame["y"] = frame["x"] + rng.normal(scale=0.1, size=50)
     known, scores = {}, {}
     for final_fit in ("all", "search"):
         runner = TuneRunner(

@@ -1,0 +1,95 @@
+"""What knowing nothing is worth: a constant scored on a study's own folds, and its model where no trial is better.
+
+It is the mean or the median of a target, whichever the metric prefers on the search rows, or the shares of the classes.
+It looks at no column, so that it costs microseconds, and is no trial.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tuning.evaluation.metrics import Metric
+from tuning.evaluation.study_data import MODEL, StudyData
+from tuning.models.base import Matrix
+from tuning.models.families.constant import FAMILY
+from tuning.models.member import Member
+from tuning.preprocessing.task import Prediction
+from tuning.records.schema import Config
+
+STATISTICS = ("mean", "median")  # of a number to predict; of equally good ones the first
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A constant fitted on each fold's training rows, and scored like a trial.
+
+    Attributes:
+        config: of the family `constant`.
+        fold_scores: as a trial's.
+        test_score: fitted on the search rows, on the hold-out; None where the metric is not defined there.
+    """
+
+    config: Config
+    fold_scores: tuple[float, ...]
+    test_score: float | None
+
+    @property
+    def score(self) -> float:
+        """The mean over the folds."""
+        return math.fsum(self.fold_scores) / len(self.fold_scores)
+
+    @property
+    def what(self) -> str:
+        """What it answers, in words."""
+        statistic = self.config.get("strategy")
+        return "the shares of the classes" if statistic is None else f"the {statistic} of the target"
+
+    def member(self, data: StudyData, *, all_rows: bool) -> Member:
+        """Its model, fitted on the rows of the search or on all. It asks for the columns that any model asks for."""
+        encoder, rows = data.everything(FAMILY) if all_rows else data.whole(FAMILY)[:2]
+        fitted = FAMILY.fit(data.parameters_of(self.config), rows, data.task, 0)
+        return Member(FAMILY.name, data.columns, encoder, fitted, config=self.config)
+
+
+def find_constant(data: StudyData, metric: Metric, sign: float) -> Constant | None:
+    """The best constant; None where the metric is not defined for one.
+
+    sign: 1 where larger scores are better, else -1.
+    """
+    split = data.split
+    configs: list[Config] = [{MODEL: FAMILY.name}]
+    if not data.task.classification:
+        configs = [{MODEL: FAMILY.name, "strategy": statistic} for statistic in STATISTICS]
+    try:
+        config = max(configs, key=lambda one: _in_order(sign * _score(one, data, metric, split.search, split.search)))
+        folds = [_score(config, data, metric, split.search[train], split.search[valid]) for train, valid in split.folds]
+    except Exception:  # the user's metric, or one that is not defined for constants
+        return None
+    if not all(map(math.isfinite, folds)):
+        return None
+    try:
+        test_score: float | None = _score(config, data, metric, split.search, split.test)
+    except Exception:
+        test_score = None
+    defined = test_score is not None and math.isfinite(test_score)
+    return Constant(config, tuple(folds), test_score if defined else None)
+
+
+def _in_order(score: float) -> float:
+    """Undefined is the worst."""
+    return score if math.isfinite(score) else -math.inf
+
+
+def _score(config: Config, data: StudyData, metric: Metric, train: np.ndarray, other: np.ndarray) -> float:
+    """Of the constant of some rows on others."""
+    weight = None if data.weight is None else data.weight[other]
+    return metric.score(data.y[other], _answer(config, data, train, len(other)), weight)
+
+
+def _answer(config: Config, data: StudyData, train: np.ndarray, rows: int) -> Prediction:
+    given = Matrix(np.empty((len(train), 0)), data.y[train], data.fit_weight(train))
+    model = FAMILY.fit(data.parameters_of(config), given, data.task, 0)
+    return FAMILY.predict(model, Matrix(np.empty((rows, 0)), np.zeros(rows)), data.task)
