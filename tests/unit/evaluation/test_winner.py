@@ -73,7 +73,7 @@ def test_one_standard_error_takes_the_strongest_penalty_of_a_family_without_step
     frame["y"] = frame["a"] + rng.normal(scale=3.0, size=60)
     runner = TuneRunner(
         data=frame, target="y", search_space="ridge", algorithm="random", scheduler="fifo", trials=8,
-        winner="one_standard_error", mlflow=False,
+        winner="one_standard_error", portfolio="none", mlflow=False,
     )  # fmt: skip
     result = runner.run(str(tmp_path / "run"), progress=False, in_process=True)
     trials = result.trial_records
