@@ -1,6 +1,7 @@
 """Where one worker's time goes, part by part: a shard of studies in this process, without Ray.
 
     python -m benchmarks.anatomy --tier S --customers 30
+    python -m benchmarks.anatomy --tier T --customers 500 --output json      core-ms per customer by phase
 
 CPU time of the thread is hardly touched by what else runs on the machine, so this is the tool for a busy one.
 Each part's time is its own: what it calls and is listed as well is not in it. What other threads do (they write
@@ -10,6 +11,7 @@ models) is one line of its own.
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import shutil
 import tempfile
@@ -23,7 +25,7 @@ from typing import Any
 
 import click
 
-from benchmarks.workload import ONE_THREAD, OWN, TIERS, Scenario, definition, make_workload
+from benchmarks.workload import ONE_THREAD, OWN, TIERS, TRIALS, Scenario, definition, make_workload
 
 # part → the functions that it consists of
 PARTS = {
@@ -38,19 +40,30 @@ PARTS = {
         "search_spaces.algorithms.base:Algorithm.build",
     ),
     "scheduler": ("tuning.study.core:StudyCore.judge",),
-    "refit the winner": ("tuning.execution.study_run:conclude",),
+    "refit the winner": ("tuning.execution.study_run:conclude", "tuning.execution.study_run:fitted_on_all"),
     "save the model": ("tuning.models.customer_model:CustomerModel.save",),
     "encode records": ("tuning.records.parts:encode",),
     "write files": ("tuning.storage.run_directory:RunDirectory.write",),
     "records and loop": ("tuning.execution.study_run:run_study", "tuning.execution.packed:work_shard"),
 }
+# The same by what it is for: everything that happens while a winner is refitted belongs to refitting.
+REFIT = "refit the winner"
+PHASES = {
+    "reading": ("read the file",),
+    "preparing": ("split, find columns", "encode"),
+    "searching": ("fit", "score", "sampler", "scheduler"),
+    "refitting": (REFIT,),
+    "saving": ("save the model",),
+    "recording": ("encode records", "write files", "records and loop"),
+}
 
 
 @dataclass
 class Stopwatch:
-    """Own CPU and wall seconds of nested parts, and how often each was entered."""
+    """Own CPU and wall seconds of nested parts, CPU seconds of phases, and how often each part was entered."""
 
     cpu: dict[str, float] = field(default_factory=dict)
+    phases: dict[str, float] = field(default_factory=dict)
     wall: dict[str, float] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
     _stack: list[str] = field(default_factory=list)
@@ -76,8 +89,14 @@ class Stopwatch:
         if self._stack:
             part = self._stack[-1]
             self.cpu[part] = self.cpu.get(part, 0.0) + now[0] - self._mark[0]
+            phase = _phase(REFIT if REFIT in self._stack else part)
+            self.phases[phase] = self.phases.get(phase, 0.0) + now[0] - self._mark[0]
             self.wall[part] = self.wall.get(part, 0.0) + now[1] - self._mark[1]
         self._mark = now
+
+
+def _phase(part: str) -> str:
+    return next(phase for phase, parts in PHASES.items() if part in parts)
 
 
 @contextmanager
@@ -128,11 +147,11 @@ def dissect(tier: str, customers: int, trials: int, search: str, folder: Path) -
     from tuning.execution import packed
     from tuning.runs.begin import begin
 
-    ids = make_workload(folder / "work", TIERS[tier], customers, trials)
-    scenario = Scenario(tier, str(folder / "work"), ids, trials, search, 1)
-    warm = definition(Scenario(tier, str(folder / "work"), ids[:2], trials, search, 1), mlflow=False)
     watch, others = Stopwatch(), 0.0
-    for number, wanted in enumerate((warm, definition(scenario, mlflow=False))):
+    for number, count in enumerate((2, customers)):
+        work = folder / f"work{number}"
+        ids = make_workload(work, TIERS[tier], count, trials)
+        wanted = definition(Scenario(tier, str(work), ids, trials, search, 1), mlflow=False)
         owned = begin(wanted, str(folder / f"run{number}"))
         owned.lease.release()
         with ExitStack() as stack:
@@ -145,19 +164,31 @@ def dissect(tier: str, customers: int, trials: int, search: str, folder: Path) -
     return watch, others
 
 
+def split(watch: Stopwatch, others: float, customers: int) -> dict[str, float]:
+    """Core-milliseconds per customer by phase; what other threads do is saving, too."""
+    seconds = {phase: watch.phases.get(phase, 0.0) for phase in PHASES}
+    seconds["saving"] += others
+    return {phase: round(1000 * value / customers, 3) for phase, value in seconds.items()}
+
+
 @click.command()
 @click.option("--tier", type=click.Choice(sorted(TIERS)), default="S", show_default=True)
 @click.option("--customers", type=click.IntRange(2), default=30, show_default=True)
-@click.option("--trials", type=click.IntRange(2), default=20, show_default=True)
+@click.option("--trials", type=click.IntRange(2), help="Per customer; 20 unless told, 3 of tier T.")
 @click.option("--search", type=click.Choice(["fixed", OWN]), default="fixed", show_default=True)
-def main(tier: str, customers: int, trials: int, search: str) -> None:
-    """Print a table of the parts."""
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def main(tier: str, customers: int, trials: int | None, search: str, output: str) -> None:
+    """Print a table of the parts, or one JSON object of phases."""
+    trials = trials or TRIALS.get(tier, 20)
     os.environ.update(ONE_THREAD)  # before anything numerical is loaded
     folder = Path(tempfile.mkdtemp(prefix="anatomy-"))
     try:
         watch, others = dissect(tier, customers, trials, search, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    if output == "json":
+        print(json.dumps(split(watch, others, customers)))
+        return
     count = customers * trials
     print(f"{'part':<22}{'core-ms/trial':>14}{'wall ms/trial':>14}{'core-ms/customer':>18}{'calls':>8}")
     for part in PARTS:

@@ -48,8 +48,7 @@ def plain_loop(scenario: Scenario) -> Callable[[], int]:
 
 
 def prepared_loop(scenario: Scenario) -> Callable[[], int]:
-    import pandas as pd
-
+    from benchmarks import plain
     from benchmarks.workload import FOLDS, TARGET, TEST
     from tuning.evaluation.metrics import Metric
     from tuning.evaluation.study_data import prepare_data
@@ -59,7 +58,7 @@ def prepared_loop(scenario: Scenario) -> Callable[[], int]:
     tier, lists = scenario.shape, scenario.configurations()
     data = {
         customer: prepare_data(
-            pd.read_csv(scenario.path(customer)), target=TARGET, task=tier.task, seed=0, test_size=TEST, folds=FOLDS
+            plain.read(scenario, customer), target=TARGET, task=tier.task, seed=0, test_size=TEST, folds=FOLDS
         )
         for customer in scenario.customers
     }

@@ -71,6 +71,16 @@ def pure_fits(scenario: Scenario) -> dict[str, float]:
     return found
 
 
+def worker_split(tier: str, customers: int, trials: int) -> dict[str, float]:
+    """A worker's own core-milliseconds per customer by phase (see `benchmarks.anatomy`)."""
+    size = ("--tier", tier, "--customers", str(customers), "--trials", str(trials))
+    environment = {**os.environ, **ONE_THREAD}
+    words = [sys.executable, "-m", "benchmarks.anatomy", *size, "--output", "json"]
+    done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, check=True)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
 def run_watched(arguments: list[str], timeout: float) -> Usage:
     with tempfile.TemporaryFile() as output:
         environment = {**os.environ, **ONE_THREAD, "RAY_USAGE_STATS_ENABLED": "0", "MLFLOW_DISABLE_TELEMETRY": "true"}

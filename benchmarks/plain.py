@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.workload import FOLDS, TARGET, TEST, Scenario, arguments
+from benchmarks.workload import FOLDS, KEY, TARGET, TEST, Scenario, arguments
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
 
 
 @dataclass
@@ -29,14 +30,26 @@ class Rows:
 
 def load(scenario: Scenario, customer: str) -> Rows:
     """Read, hold out, make folds."""
+    return divided(scenario, read(scenario, customer))
+
+
+def read(scenario: Scenario, customer: str) -> pd.DataFrame:
+    """One customer's rows."""
     import pandas as pd
+
+    if not scenario.shape.keyed:
+        return pd.read_csv(scenario.path(customer))
+    return pd.read_parquet(scenario.table, filters=[(KEY, "==", int(customer))]).drop(columns=KEY)
+
+
+def divided(scenario: Scenario, frame: pd.DataFrame) -> Rows:
+    """Hold out, make folds."""
     from sklearn.model_selection import train_test_split
 
-    frame = pd.read_csv(scenario.path(customer))
-    y = frame.pop(TARGET).to_numpy()
+    y = frame[TARGET].to_numpy()
     classes = scenario.shape.task != "regression"
     X, X_test, y, y_test = train_test_split(
-        frame.to_numpy(), y, test_size=TEST, random_state=0, stratify=y if classes else None
+        frame.drop(columns=TARGET).to_numpy(), y, test_size=TEST, random_state=0, stratify=y if classes else None
     )
     return Rows(X, y, X_test, y_test, list(splitter(scenario).split(X, y)))
 

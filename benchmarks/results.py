@@ -8,10 +8,15 @@ from typing import Any
 
 from benchmarks.measure import Measured
 
+MLFLOW = "tuning.cli"  # what that process is called (`benchmarks.process_tree`)
+
 
 @dataclass
 class TierResult:
-    """One tier, one kind of search. pure: seconds per trial of the serial loops. runs: by contender."""
+    """One tier, one kind of search. pure: seconds per trial of the serial loops. runs: by contender.
+
+    split: a worker's core-milliseconds per customer by phase, of keyed tiers.
+    """
 
     tier: str
     search: str
@@ -21,6 +26,7 @@ class TierResult:
     pure: dict[str, float]
     runs: dict[str, list[Measured]] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
+    split: dict[str, float] = field(default_factory=dict)
 
     def figure(self, contender: str, name: str) -> float | None:
         """The median over a contender's runs."""
@@ -36,6 +42,16 @@ class TierResult:
         """How many times as long the other takes per trial."""
         ours, theirs = self.figure("ours", "seconds"), self.figure(other, "seconds")
         return None if ours is None or theirs is None else theirs / ours
+
+    def core_ms_per_customer(self, contender: str) -> float | None:
+        """Core-milliseconds of all processes in steady state."""
+        seconds = self.figure(contender, "core_seconds")
+        return None if seconds is None else 1000 * seconds * self.trials
+
+    def by_phase(self) -> dict[str, float]:
+        """Where ours spends them: the worker's phases, and the process that copies records into MLflow."""
+        found = [run.by_process.get(MLFLOW, 0.0) for run in self.runs.get("ours", [])]
+        return {**self.split, "mlflow": 1000 * self.trials * median(found)} if self.split and found else {}
 
     def overhead(self) -> float | None:
         """Core-milliseconds per trial of everything but the least that the fits take and the sampler."""
@@ -79,6 +95,8 @@ class TierResult:
             "customers": self.customers,
             "trials": self.trials,
             **figures,
+            "core_ms_per_customer": {name: round(self.core_ms_per_customer(name) or 0, 2) for name in self.runs},
+            "core_ms_by_phase": {phase: round(value, 2) for phase, value in self.by_phase().items()},
             "ms_per_trial": {name: round(1000 * (self.figure(name, "seconds") or 0), 3) for name in self.runs},
             "rounds": {name: len(runs) for name, runs in self.runs.items()},
             "skipped": self.skipped,

@@ -1,6 +1,6 @@
 """How fast we are: every contender on the same customers and configurations, in one run, interleaved.
 
-    python -m benchmarks.throughput                       all tiers, both tables, scaling (90 minutes on 2 cores)
+    python -m benchmarks.throughput                       all tiers, both tables, scaling (two hours on 2 cores)
     python -m benchmarks.throughput --report DIR          the same, kept as tables, plot and every single figure
     python -m benchmarks.throughput --tier S --quick --output json      one tier, within four minutes
 
@@ -25,14 +25,15 @@ import click
 
 from benchmarks import report as reporting
 from benchmarks.contenders import Contender, contenders
-from benchmarks.measure import TooShortError, measure, pure_fits
+from benchmarks.measure import TooShortError, measure, pure_fits, worker_split
 from benchmarks.results import TierResult
-from benchmarks.workload import FIXED, OWN, TIERS, Scenario, make_workload
+from benchmarks.workload import FIXED, OWN, TIERS, TRIALS, Scenario, make_workload
 
 SCALED = "M"  # the tier that is run on one core, too
+SPLIT_CUSTOMERS = 1000  # at most, of those that a worker is watched part by part with
 QUICK_SECONDS = 225.0  # of the four minutes; what is left is for ending
 # Measured again on the way back; the slow two are measured once in a quick run.
-QUICK_ONCE = ("tuner_per_customer", "grid_tuner", "ours_bare")
+QUICK_ONCE = ("tuner_per_customer", "grid_tuner", "ours_bare", "plain_loop")
 
 
 @dataclass(frozen=True)
@@ -54,15 +55,15 @@ class Size:
 def sized(tier: str, quick: bool, customers: int | None, trials: int | None, rounds: int | None) -> Size:
     """Full and quick sizes by tier; both can be scaled. Where a trial is longer, fewer customers fill as much time."""
     if quick:
-        count, slow_trials, pure = {"S": (120, 10, 4), "M": (12, 5, 2), "L": (4, 5, 1)}[tier]
+        count, slow_trials, pure = {"S": (120, 10, 4), "M": (12, 5, 2), "L": (4, 5, 1), "T": (1000, 3, 10)}[tier]
         size = Size(customers=count, slow=2, slow_trials=slow_trials, pure_customers=pure, seconds=QUICK_SECONDS)
     else:
-        count, pure = {"S": (200, 10), "M": (100, 10), "L": (24, 4)}[tier]
+        count, pure = {"S": (200, 10), "M": (100, 10), "L": (24, 4), "T": (20_000, 100)}[tier]
         size = Size(customers=count, pure_customers=pure)
     return replace(
         size,
         customers=customers or size.customers,
-        trials=trials or size.trials,
+        trials=trials or TRIALS.get(tier, size.trials),
         rounds=rounds or size.rounds,
     )
 
@@ -85,6 +86,8 @@ def run_tier(
     pure = pure_fits(replace(scenario, customers=everyone[: size.pure_customers], options={"repeats": repeats}))
     tell(f"{tier}: pure fits {1000 * pure['plain']:.2f} ms plain, {1000 * pure['prepared']:.2f} ms prepared")
     result = TierResult(tier, search, cores, size.customers, size.trials, pure)
+    if TIERS[tier].keyed and "ours" in [contender.name for contender in chosen]:
+        result.split = worker_split(tier, min(size.customers, SPLIT_CUSTOMERS), size.trials)
     for number, contender in there_and_back(list(chosen), size):
         left = size.seconds - (time.monotonic() - began)
         longest = max((run.total for run in result.runs.get(contender.name, [])), default=10.0)
@@ -100,9 +103,11 @@ def run_tier(
             tell(f"{tier} {number}: {short}")
         else:
             result.runs.setdefault(contender.name, []).append(run)
+            core_ms = 1000 * run.core_seconds
             tell(
                 f"{tier} {number}: {contender.title}: {1000 * run.seconds:.2f} ms per trial, "
-                f"{1000 * run.core_seconds:.2f} core-ms, start-up {run.startup:.1f} s, finish {run.finish:.1f} s"
+                f"{core_ms:.2f} core-ms ({core_ms * scenario.trials:.1f} per customer), "
+                f"start-up {run.startup:.1f} s, finish {run.finish:.1f} s"
             )
     shutil.rmtree(place, ignore_errors=True)
     return result
@@ -186,10 +191,11 @@ def main(
     try:
         for tier in tiers or tuple(TIERS):
             size = sized(tier, quick, customers, trials, rounds)
-            results.append(run_tier(tier, size, FIXED, chosen, place, cores, tell))
+            here = [one for one in chosen if tier in one.tiers]
+            results.append(run_tier(tier, size, FIXED, here, place, cores, tell))
             keep()
-            if not quick:
-                searching = [one for one in chosen if one.searches]
+            if not quick and not TIERS[tier].keyed:
+                searching = [one for one in here if one.searches]
                 own = replace(size, customers=max(2, size.customers // 2))
                 results.append(run_tier(tier, own, OWN, searching, place, cores, tell))
                 keep()

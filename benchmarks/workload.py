@@ -1,6 +1,7 @@
 """The work that all contenders share: generated customers, a tier's model and space, one list of configurations.
 
 Tiers are named by the pure fit time of one trial (3 folds) on one core: S about 5 ms, M about 50 ms, L about 300 ms.
+T is for tiny: customers so small and so many that a trial is no unit any more. They are rows of one Parquet table.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
 
     from search_spaces import SearchSpace
     from tuning.definition.definition import Definition
 
-TARGET = "y"
+TARGET, KEY = "y", "customer"
 TEST, FOLDS = 0.2, 3
 # Libraries read these when they are loaded; every contender gets one thread per fit.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -26,7 +28,10 @@ FIXED, OWN = "fixed", "own"  # one list of full-length configurations for all; e
 
 @dataclass(frozen=True)
 class Tier:
-    """rows, columns: of one customer. rounds, depth: of boosting tiers, None for the linear one."""
+    """rows, columns: of one customer. rounds, depth: of boosting tiers, None for the linear ones.
+
+    keyed: all customers are in one Parquet table, in the order of its integer key, instead of a CSV file each.
+    """
 
     name: str
     rows: int
@@ -35,6 +40,7 @@ class Tier:
     metric: str
     rounds: int | None = None
     depth: int | None = None
+    keyed: bool = False
 
     def space(self) -> SearchSpace:
         """The search space: a few real parameters, none of which changes how long a fit takes by much."""
@@ -58,14 +64,18 @@ TIERS = {
     "S": Tier("S", 500, 8, "regression", "neg_root_mean_squared_error"),
     "M": Tier("M", 500, 8, "binary", "roc_auc", rounds=100, depth=3),
     "L": Tier("L", 1000, 10, "binary", "roc_auc", rounds=250, depth=5),
+    "T": Tier("T", 30, 4, "regression", "neg_root_mean_squared_error", keyed=True),
 }
+TRIALS = {"T": 3}  # per customer, 20 in the other tiers
+ROW_GROUP = 60_000  # rows of the table
 
 
 @dataclass(frozen=True)
 class Scenario:
     """One contender's task, as it is handed to the process that runs it.
 
-    folder: holds `customers/*.csv` and `configurations.json`. customers: ids, in order. search: FIXED or OWN.
+    folder: holds `customers/*.csv` or `customers.parquet`, and `configurations.json`. customers: ids, in order.
+    search: FIXED or OWN.
     """
 
     tier: str
@@ -82,6 +92,11 @@ class Scenario:
 
     def path(self, customer: str) -> str:
         return f"{self.folder}/customers/{customer}.csv"
+
+    @property
+    def table(self) -> str:
+        """The file of a keyed tier's customers."""
+        return f"{self.folder}/customers.parquet"
 
     def configurations(self) -> dict[str, list[dict[str, Any]]]:
         """Each customer's list: what random search with the customer's seed draws, the default first."""
@@ -103,13 +118,14 @@ def definition(scenario: Scenario, **options: Any) -> Definition:
 
     tier = scenario.shape
     search = (
-        {"algorithm": "random", "scheduler": "fifo"}
+        # What all contenders do: no configurations of our own first, and no ensemble after.
+        {"algorithm": "random", "scheduler": "fifo", "portfolio": "none", "ensemble": "none"}
         if scenario.search == FIXED
         else {"algorithm": "optuna", "scheduler": "asha"}
     )
     values = {
         "name": f"throughput-{tier.name}",
-        "data": {customer: scenario.path(customer) for customer in scenario.customers},
+        **_data(scenario),
         "target": TARGET,
         "task": tier.task,
         "metric": tier.metric,
@@ -123,20 +139,40 @@ def definition(scenario: Scenario, **options: Any) -> Definition:
     return define(values)
 
 
+def _data(scenario: Scenario) -> dict[str, Any]:
+    """The keys of a definition that say where the customers are; a table is searched as a whole."""
+    if not scenario.shape.keyed:
+        return {"data": {customer: scenario.path(customer) for customer in scenario.customers}}
+    return {"data": scenario.table, "by": [KEY]}
+
+
 def make_workload(folder: Path, tier: Tier, customers: int, trials: int, seed: int = 11) -> tuple[str, ...]:
     """Write the customers' files and the list of configurations; gives the customers' ids."""
     import numpy as np
 
-    ids = tuple(f"c{number:05d}" for number in range(customers))
-    (folder / "customers").mkdir(parents=True)
-    for number, customer in enumerate(ids):
-        _write_customer(folder / "customers" / f"{customer}.csv", tier, np.random.default_rng([seed, number]))
+    frames = [_customer(tier, np.random.default_rng([seed, number])) for number in range(customers)]
+    folder.mkdir(parents=True)
+    if tier.keyed:
+        ids = tuple(map(str, range(customers)))
+        _write_table(folder / "customers.parquet", frames)
+    else:
+        ids = tuple(f"c{number:05d}" for number in range(customers))
+        (folder / "customers").mkdir()
+        for customer, frame in zip(ids, frames, strict=True):
+            frame.to_csv(folder / "customers" / f"{customer}.csv", index=False, float_format="%.6g")
     scenario = Scenario(tier.name, str(folder), ids, trials)
     (folder / "configurations.json").write_text(json.dumps(draw_configurations(scenario)))
     return ids
 
 
-def _write_customer(path: Path, tier: Tier, rng: np.random.Generator) -> None:
+def _write_table(path: Path, frames: list[pd.DataFrame]) -> None:
+    import pandas as pd
+
+    table = pd.concat(frames, keys=range(len(frames)), names=[KEY]).reset_index(level=0)
+    table.to_parquet(path, index=False, row_group_size=ROW_GROUP)
+
+
+def _customer(tier: Tier, rng: np.random.Generator) -> pd.DataFrame:
     import numpy as np
     import pandas as pd
 
@@ -146,7 +182,7 @@ def _write_customer(path: Path, tier: Tier, rng: np.random.Generator) -> None:
     noisy = signal + rng.normal(0, rng.uniform(0.5, 2.0), tier.rows)
     frame = pd.DataFrame(X, columns=[f"x{number}" for number in range(tier.columns)])
     frame[TARGET] = noisy if tier.task == "regression" else (noisy > np.median(noisy)).astype(int)
-    frame.to_csv(path, index=False, float_format="%.6g")
+    return frame
 
 
 def draw_configurations(scenario: Scenario) -> dict[str, list[dict[str, Any]]]:

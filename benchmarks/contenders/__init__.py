@@ -11,24 +11,33 @@ from benchmarks.workload import Scenario
 
 @dataclass(frozen=True)
 class Contender:
-    """title: for tables. share: of the customers that it is given (the slow ones get fewer, scaled per trial)."""
+    """title: for tables. share: of the customers that it is given (the slow ones get fewer, scaled per trial).
+
+    tiers: those that it is measured in.
+    """
 
     name: str
     title: str
     run: Callable[[Scenario], Outcome]
     share: float = 1.0
     searches: bool = True
+    tiers: str = "SML"
 
 
 def contenders() -> dict[str, Contender]:
     """All of them, in the order of tables."""
-    from benchmarks.contenders import ours, pools, tuners  # late: what they import is part of a contender's start
+    from benchmarks.contenders import (
+        batches,
+        ours,
+        pools,
+        tuners,
+    )  # late: what they import is part of a contender's start
 
     return {
         contender.name: contender
         for contender in (
-            Contender("ours", "ours, everything on", ours.everything),
-            Contender("ours_without_mlflow", "ours without MLflow", ours.without_mlflow),
+            Contender("ours", "ours, everything on", ours.everything, tiers="SMLT"),
+            Contender("ours_without_mlflow", "ours without MLflow", ours.without_mlflow, tiers="SMLT"),
             Contender("ours_bare", "ours, everything optional off", ours.bare),
             Contender("tuner_per_customer", "(a) one Tuner per customer", tuners.per_customer, share=0.01),
             Contender("grid_tuner", "(b) one Tuner, grid over customers", tuners.grid, share=0.05),
@@ -36,5 +45,9 @@ def contenders() -> dict[str, Contender]:
             Contender("optuna_joblib", "(d) Optuna + joblib", pools.optuna_joblib),
             Contender("sklearn", "(e) RandomizedSearchCV, n_jobs", pools.sklearn_search),
             Contender("limit", "limit: the same fits, a bare loop per core", pools.bare_loops, searches=False),
+            Contender("ray_batches", "Ray tasks, 100 customers each", batches.ray_tasks, tiers="T"),
+            Contender("ray_data", "Ray Data, map_groups", batches.ray_data, tiers="T"),
+            Contender("joblib", "joblib, 100 customers each", batches.joblib_pool, tiers="T"),
+            Contender("plain_loop", "a loop on one core", batches.plain_loop, share=0.1, tiers="T"),
         )
     }

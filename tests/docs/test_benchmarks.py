@@ -35,12 +35,35 @@ FIGURES = (
 )
 
 
-def test_the_list_given_to_all_contenders_is_what_our_own_search_tries(tmp_path: Path) -> None:
-    ids = make_workload(tmp_path / "work", TIERS["S"], customers=3, trials=4)
-    scenario = Scenario("S", str(tmp_path / "work"), ids, trials=4)
+@pytest.mark.parametrize("tier", ["S", "T"])
+def test_the_list_given_to_all_contenders_is_what_our_own_search_tries(tmp_path: Path, tier: str) -> None:
+    ids = make_workload(tmp_path / "work", TIERS[tier], customers=3, trials=4)
+    scenario = Scenario(tier, str(tmp_path / "work"), ids, trials=4)
     ours = TuneRunner(definition(scenario, mlflow=False)).run(str(tmp_path / "run"), progress=False, in_process=True)
     tried = {customer: [r.config for r in ours.trial_records if r.customer == customer] for customer in ids}
     assert tried == scenario.configurations()
+
+
+def test_tiny_customers_are_searched_scored_and_saved_by_who_takes_them_in_batches(tmp_path: Path) -> None:
+    from benchmarks.contenders import batches
+
+    ids = make_workload(tmp_path / "work", TIERS["T"], customers=batches.BATCH + 2, trials=2)
+    outcome = batches.plain_loop(Scenario("T", str(tmp_path / "work"), ids, trials=2, cores=1))
+    assert set(outcome.winners) == set(ids)
+    assert sum(trials for _, trials in outcome.events) == 2 * len(ids)
+    assert {path.stem for path in (tmp_path / "work").rglob("*.skops")} == set(ids)
+
+
+def test_core_time_per_customer_is_told_by_contender_and_by_phase() -> None:
+    outcome = Outcome(0.0, 20.0, [(12.0, 3), (15.0, 3)], 13.0, {"a": (0.5, 0.25)}, {"suggest_seconds": 0.0})
+    cpu = usage_of(
+        [(0.0, {1: 0.0, 2: 0.0}), (13.0, {1: 3.0, 2: 1.0}), (20.0, {1: 4.0, 2: 3.0})], {1: "driver", 2: "tuning.cli"}
+    )
+    result = TierResult("T", FIXED, 2, 2, 3, {"plain": 0.004, "prepared": 0.001}, split={"reading": 1.0})
+    result.runs["ours"] = [figures("ours", outcome, cpu)]
+    summary = result.summary()
+    assert summary["core_ms_per_customer"] == {"ours": 3000.0}
+    assert summary["core_ms_by_phase"] == {"reading": 1.0, "mlflow": 2000.0}
 
 
 def test_the_workload_is_the_same_every_time(tmp_path: Path) -> None:
@@ -90,12 +113,14 @@ def test_a_figure_that_was_not_measured_is_missing_not_made_up() -> None:
     assert all(summary[name] is None for name in FIGURES)
 
 
-@pytest.mark.parametrize("search", [FIXED, OWN])
-def test_the_anatomy_sees_every_part_of_a_worker(tmp_path: Path, search: str) -> None:
-    watch, others = anatomy.dissect("S", customers=3, trials=3, search=search, folder=tmp_path)
+@pytest.mark.parametrize(("tier", "search"), [("S", FIXED), ("S", OWN), ("T", FIXED)])
+def test_the_anatomy_sees_every_part_of_a_worker(tmp_path: Path, tier: str, search: str) -> None:
+    watch, others = anatomy.dissect(tier, customers=3, trials=3, search=search, folder=tmp_path)
     assert set(watch.calls) == set(anatomy.PARTS)
     assert min(watch.cpu.values()) >= 0.0
     assert others >= 0.0
+    whole = 1000 * (others + sum(watch.cpu.values())) / 3
+    assert sum(anatomy.split(watch, others, 3).values()) == pytest.approx(whole, abs=0.01)
 
 
 @pytest.mark.ray
