@@ -153,6 +153,6 @@ def test_a_spread_study_finds_the_ensemble_that_it_finds_packed(ray_cluster: Non
         result = runner.run(str(tmp_path / placement), progress=False, in_process=placement == "packed")
         (study,) = result.study_records
         found.append((study.ensemble, study.ensemble_score, study.test_score))
-        assert not result.directory.list("predictions")
+        assert list(result.directory.list("predictions")) == []
     assert found[0] == found[1]
     assert found[0][0] is not None
