@@ -1,4 +1,4 @@
-"""Families on tables of a few dozen rows, as many customers have."""
+"""Families on tables of few rows, as many customers have."""
 
 from __future__ import annotations
 
@@ -31,3 +31,20 @@ def test_boosting_learns_from_thirty_rows_whatever_the_least_rows_of_a_leaf(name
         said = family.predict(model, rows, STEP).values
         assert said[:12] == pytest.approx(0.0, abs=0.1)
         assert said[-12:] == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize("name", ["catboost", "hist_gradient_boosting", "lightgbm", "xgboost"])
+def test_a_text_of_many_values_and_no_meaning_does_not_drown_what_the_other_columns_tell(name: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = 300
+    x = rng.normal(size=(rows, 2))
+    codes = rng.integers(0, 60, rows).astype(float)
+    y = x[:, 0] - x[:, 1] + rng.normal(scale=0.3, size=rows)
+    family = families()[name]
+
+    def error(X: np.ndarray, categorical: tuple[int, ...]) -> float:
+        train, unseen = Matrix(X[:150], y[:150], None, categorical), Matrix(X[150:], y[150:], None, categorical)
+        said = family.predict(family.fit({}, train, STEP, 0), unseen, STEP).values
+        return float(np.mean((said - unseen.y) ** 2))
+
+    assert error(np.column_stack([x, codes]), (2,)) < 1.5 * error(x, ())

@@ -5,9 +5,11 @@ rebuilding it costs up to a third of training (dmlc/xgboost#6283). Text columns 
 Parameters: learning_rate, max_depth, min_child_weight, subsample, colsample_bytree, reg_lambda, reg_alpha,
 and any other training parameter of XGBoost.
 
-Two settings differ from XGBoost's defaults. `seed_per_iteration`: all Boosters of a process draw from one global
+Three settings differ from XGBoost's defaults. `seed_per_iteration`: all Boosters of a process draw from one global
 generator, so without it the folds of a trial, and trials that take turns, change each other's samples. `max_bin`
 is 64 up to 2,000 training rows: a third of the time and equally good there (docs/models.md has the figures).
+`max_cat_to_onehot`: where a text has more than 20 values, one is split from the others, not a set of them: sets fit the
+noise of values that stand in few rows.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from xgboost import Booster, QuantileDMatrix
 
 SMALL_ROWS, SMALL_BINS, BINS = 2_000, 64, 256
+MANY_CATEGORIES, ONE_AGAINST_THE_REST = 20, 2**20
 # Parameters of xgboost.train that the estimators take by another name or not at all.
 CORE_NAMES = (
     *("eta", "min_split_loss", "lambda", "alpha", "seed", "nthread", "seed_per_iteration", "process_type"),
@@ -105,6 +108,8 @@ class XGBoostFamily(SteppedFamily):
         }
         if task.kind == MULTICLASS:
             params["num_class"] = len(task.classes)
+        if _has_many_categories(train):
+            params["max_cat_to_onehot"] = ONE_AGAINST_THE_REST
         params |= {name: value for name, value in config.items() if name != XGBoostFamily.length}
         return {**params, "seed": seed % 2**31}
 
@@ -115,6 +120,13 @@ def _known() -> frozenset[str]:
     import xgboost
 
     return frozenset({*xgboost.XGBModel().get_params(), *CORE_NAMES})
+
+
+def _has_many_categories(rows: Matrix) -> bool:
+    if "many categories" not in rows.cache:
+        codes = rows.X[:, list(rows.categorical)]
+        rows.cache["many categories"] = bool((codes >= MANY_CATEGORIES).any())
+    return rows.cache["many categories"]
 
 
 def _types(rows: Matrix) -> list[str]:
