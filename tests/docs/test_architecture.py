@@ -15,8 +15,9 @@ from sklearn.linear_model import LinearRegression
 from tuning import TuneRunner
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-# What a run writes only when it uses Ray, compares algorithms, or has an estimator that no import path names.
-SOMETIMES = {"predictions", "tune", "in_progress", "estimators", "curves.parquet", "comparison.html"}
+# What a run writes only when it uses Ray, compares algorithms, has customers that learn from others, or has an estimator
+# that no import path names.
+SOMETIMES = {"lesson.json", "predictions", "tune", "in_progress", "estimators", "curves.parquet", "comparison.html"}
 
 
 def between(mark: str) -> str:

@@ -171,6 +171,11 @@ class Definition(Options):
         "the baseline. `shipped` comes with the program, `none` is the default of a comparison. Else a YAML file, a "
         "run directory to learn from, or a list (docs/models.md).",
     )
+    transfer: bool = Field(
+        False,
+        description="`on`: some customers are searched in full first, and the others begin with the configurations "
+        "that these teach, which takes fewer trials (docs/models.md).",
+    )
     warm_start: tuple[WarmStart, ...] = Field(
         (),
         max_length=100_000,
@@ -230,6 +235,11 @@ class Definition(Options):
         if isinstance(value, str) and value != IN_MEMORY:
             check_form(value)
         return value
+
+    @field_validator("transfer", mode="before")
+    @classmethod
+    def _on_or_off(cls, value: object) -> object:
+        return value == "on" if value in ("on", "off") else value
 
     @field_validator("mlflow", mode="before")
     @classmethod

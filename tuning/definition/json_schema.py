@@ -92,6 +92,7 @@ def _forms(split_types: list[str]) -> dict[str, Schema]:
         "scheduler": _ref("scheduler"),
         "stop": _any_of(_stop(), NOTHING),
         "objective": _any_of(IMPORT_PATH, NOTHING),
+        "transfer": _any_of({"type": "boolean"}, {"enum": ["on", "off"]}),
         "mlflow": _any_of({"type": "boolean"}, {"enum": ["on", "off"]}, _ref("MLflowOptions")),
     }
 

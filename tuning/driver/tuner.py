@@ -15,9 +15,10 @@ from tuning.definition.run_spec import RunSpec
 from tuning.driver.signals import kept
 from tuning.errors import RunError
 from tuning.evaluation.objective import PortableFunction
-from tuning.execution.shard_queue import shard_queue
+from tuning.execution.shard_queue import shard_queue, shards_in_turn
 from tuning.runs.begin import OwnedRun
 from tuning.storage.names import slug
+from tuning.study.study import FOLLOWER, PILOT
 from tuning.wording import one_line
 
 # One thread per slot: fits of a few milliseconds lose by more, and slots would fight for the cores. Libraries read
@@ -54,6 +55,7 @@ def build_tuner(
 
     slots, needs = owned.plan.slots, owned.plan.resources
     shards = [shard for shard, need in enumerate(needs) if need not in without]
+    first, held = (len({*shards} & {*owned.plan.shards_of(group)}) for group in (PILOT, FOLLOWER))
     tune_settings(slots)
     name = f"packed_{slug(owned.run).replace('-', '_')}"
     term = replace(owned.term, accepts=())  # the long list of accepted parts stays here
@@ -62,7 +64,9 @@ def build_tuner(
     return tune.Tuner(
         tune.with_resources(trainable, shard_resources([each.to_ray() for each in needs])),
         param_space={"shard": tune.grid_search(shards)},
-        tune_config=tune.TuneConfig(reuse_actors=True, max_concurrent_trials=slots, scheduler=shard_queue(slots)),
+        tune_config=tune.TuneConfig(
+            reuse_actors=True, scheduler=shard_queue(slots), search_alg=shards_in_turn(slots, first, held)
+        ),
         run_config=tune.RunConfig(
             name=f"{owned.term.folder}-{attempt}",
             storage_path=owned.directory.locate("tune"),

@@ -24,6 +24,7 @@ from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, Pro
 from tuning.execution.limits import MemoryLimit, TimeLimits, allocated
 from tuning.execution.quarantine import quarantine
 from tuning.execution.study_run import Hooks, ignore_warnings, own_settings, run_study, unblock_sigterm
+from tuning.execution.transfer import find_lesson
 from tuning.execution.warm_up import warm_up
 from tuning.records.ownership import Term
 from tuning.records.parts import PartWriter, read_studies, read_trials, shard_parts
@@ -32,7 +33,7 @@ from tuning.runs.plan_file import read_shard
 from tuning.runs.resume import handed_over
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.study import Study
+from tuning.study.study import FOLLOWER, Study
 from tuning.timing import USUAL, Timing, hang_seconds
 
 Report = Callable[[dict[str, Any]], None]
@@ -205,6 +206,8 @@ def work_shard(
     order = sorted(range(len(studies)), key=lambda position: position in suspects)
     left = [position for position in order if studies[position].id not in finished]
     context = WorkerContext.open(directory, plan.run, plan.spec, [studies[position] for position in left])
+    if any(studies[position].group == FOLLOWER for position in left):
+        context.lesson = find_lesson(directory, plan.spec)
     budgets = {study.id: study.n_trials for study in studies}
     writer = PartWriter(directory, term, shard, report, timing.parts_s, context.background.flush, budgets)
     work = Shard(context, studies, left, writer, known, found)

@@ -21,6 +21,36 @@ def next_shard(waiting: Sequence[str], order: Collection[str], running: int, slo
     return next((shard for shard in order if shard in free), None)
 
 
+def shards_in_turn(slots: int, first: int, held: int) -> Any:
+    """A `ray.tune` search algorithm that gives out shards in their order, some not before others have ended.
+
+    slots: shards at once. first: how many shards must have ended before the last ones begin. held: how many those are.
+    Those in between wait for nobody, and keep the slots busy meanwhile.
+    """
+    from ray.tune.search import BasicVariantGenerator
+
+    class InTurn(BasicVariantGenerator):
+        def __init__(self) -> None:
+            super().__init__(max_concurrent=slots)
+            self._given = 0
+            self._first: set[str] = set()
+
+        def next_trial(self) -> Any:
+            if self._first and self._given >= self.total_samples - held:
+                return None
+            if (trial := super().next_trial()) is not None:
+                if self._given < first:
+                    self._first.add(trial.trial_id)
+                self._given += 1
+            return trial
+
+        def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
+            super().on_trial_complete(trial_id, result, error)
+            self._first.discard(trial_id)
+
+    return InTurn()
+
+
 def shard_queue(slots: int) -> Any:
     """A `ray.tune` scheduler that runs shards in their order and leaves alone those whose worker is being started."""
     from ray.tune.experiment import Trial

@@ -25,6 +25,7 @@ from tuning.planning.resolution import resolve
 from tuning.planning.room import too_large
 from tuning.planning.shards import make_shards
 from tuning.planning.studies import check_studies, distinct, make_studies
+from tuning.planning.transfer import learning, with_transfer
 from tuning.storage.backend import check_scheme
 from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
@@ -63,6 +64,10 @@ class Plan:
     def shards(self) -> tuple[tuple[int, ...], ...]:
         """Positions of studies, one group per Tune trial, balanced by size."""
         return make_shards(self.studies, self.slots)
+
+    def shards_of(self, group: str) -> list[int]:
+        """The shards whose studies are of this group; no shard has studies of pilots or followers and of others."""
+        return [number for number, shard in enumerate(self.shards) if self.studies[shard[0]].group == group]
 
     @property
     def n_trials(self) -> int:
@@ -197,6 +202,7 @@ def make_plan(
         spec, chosen = resolve(definition, found, code)
     lost = [f"customer {name!r} has no say in what is guessed: {why}." for name, why in process.lost.items()]
     studies = make_studies(spec, found, code)
+    spec, studies, taught = with_transfer(spec, studies)
     if not definition.customers:
         warm_start.check_customers(definition.warm_start, {customer.id for customer in found})
     slots = _slots(definition)
@@ -209,6 +215,7 @@ def make_plan(
         *check_studies(spec, studies, code),
         *idle,
         *([] if in_process else too_large(definition, studies, slots)),
+        *taught,
         *_shadows(),
     )
     return _with_placement(Plan(spec=spec, studies=studies, slots=slots, notes=notes), in_process)
@@ -222,7 +229,7 @@ def resumed_plan(
     left: studies that have not ended. added: customers that are new, and have a place in the run directory.
     """
     code = OwnCode(spec.definition, directory).loaded()  # what is wrong with the run's copies ends it here, not workers
-    studies = make_studies(spec, added, code)
+    studies = learning(spec, make_studies(spec, added, code))
     notes = (*_reading(spec.definition, added), *check_studies(spec, studies, code))
     return Plan(spec, (*left, *studies), _slots(spec.definition), placement, notes)
 
@@ -246,7 +253,9 @@ def _with_placement(plan: Plan, in_process: bool) -> Plan:
     refusal = next(filter(None, map(schedulers.check_spread, specs)), None)
     if definition.placement == SPREAD and refusal:
         raise PlanError(f"{refusal}.")
-    plain = refusal is None and definition.compare is None and not own
+    if definition.placement == SPREAD and plan.spec.pilot_points:
+        raise PlanError("transfer: some customers wait for others, which needs placement: packed; change one of them.")
+    plain = refusal is None and definition.compare is None and not own and not plan.spec.pilot_points
     if in_process:
         return plan
     chosen = definition.placement == "auto" and few and long and plain

@@ -7,16 +7,22 @@ from collections.abc import Hashable, Sequence
 from tuning.data.balancing import divide, shard_count
 from tuning.data.customers import UNORDERED, Customer
 from tuning.definition.options import Resources
-from tuning.study.study import Study
+from tuning.study.study import FOLLOWER, PILOT, Study
+
+#: Of the groups of studies; all others come in between.
+TURNS = {PILOT: 0, FOLLOWER: 2}
 
 
 def make_shards(studies: Sequence[Study], slots: int) -> tuple[tuple[int, ...], ...]:
-    """Positions of studies, one group per Tune trial; studies of other resources are in other groups."""
-    groups: dict[Resources, list[int]] = {}
+    """Positions of studies, one group per Tune trial; studies of other resources are in other groups.
+
+    Those from which others learn come first, those that learn last.
+    """
+    groups: dict[tuple[int, Resources], list[int]] = {}
     for position, study in enumerate(studies):
-        groups.setdefault(study.resources, []).append(position)
+        groups.setdefault((TURNS.get(study.group, 1), study.resources), []).append(position)
     shards: list[tuple[int, ...]] = []
-    for positions in groups.values():
+    for _, positions in sorted(groups.items(), key=lambda item: item[0][0]):
         ordered = sorted(positions, key=lambda position: _place(studies[position].customer))
         customers = [studies[position].customer for position in ordered]
         keyed = sum(customer.size for customer in customers if customer.key is not None)

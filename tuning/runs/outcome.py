@@ -21,6 +21,7 @@ def sentences(result: RunResult, counts: Counts) -> list[str]:
         *_against_baseline(counts, frozen_definition(result.directory, result.term).winner),
         *_ensembles(counts),
         *_constants(counts),
+        *([] if result.transfer_gain is None else [result.transfer_gain.sentence]),
         *_too_good(counts),
         *_notes(counts),
     ]

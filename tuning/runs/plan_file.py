@@ -24,6 +24,7 @@ from tuning.definition.run_spec import RunSpec
 from tuning.definition.yaml_file import load_yaml
 from tuning.errors import StorageError
 from tuning.planning.plan import Plan
+from tuning.planning.transfer import joined
 from tuning.records.ownership import Term, begun_term
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.record import versions
@@ -54,6 +55,7 @@ _COLUMNS = {
     "own_space": "string",
     "trials": "int64",
     "resources": "string",
+    "group": "string",
 }
 
 
@@ -192,6 +194,7 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
                 "own_space": [options.search_space and _space_text(options.search_space) for options in own],
                 "trials": [options.trials for options in own],
                 "resources": [options.resources and options.resources.model_dump_json() for options in own],
+                "group": [study.group for study in studies],
             }
             writer.write_table(pa.table(columns, schema=schema), row_group_size=len(studies))
     directory.write(term.plan, bytes(sink.getvalue()))
@@ -251,6 +254,13 @@ def read_names(directory: RunDirectory, term: Term) -> PlannedNames:
         studies=_joined(pairs[:shards]),
         ended=_joined(pairs[shards:]),
     )
+
+
+def read_group(directory: RunDirectory, term: Term, group: str) -> set[str]:
+    """The ids of a group's studies in a term's plan, those that had ended under earlier owners included."""
+    _, tables = _read(directory, term, columns=["study", "group"])
+    rows = [row for table in tables for row in table.to_pylist()]
+    return {row["study"] for row in rows if row["group"] == group}
 
 
 def _joined(pairs: Sequence[Mapping[str, str]]) -> dict[str, str]:
@@ -337,7 +347,7 @@ def _studies(spec: RunSpec, directory: RunDirectory) -> Callable[[Mapping[str, A
             stamp=row.get("stamp") or "",
             digest=row.get("digest") or "",
         )
-        return Study(
+        study = Study(
             id=row["study"],
             customer=customer,
             algorithm=algorithm_of(row["algorithm"]),
@@ -347,5 +357,6 @@ def _studies(spec: RunSpec, directory: RunDirectory) -> Callable[[Mapping[str, A
             n_trials=own.trials or spec.definition.trials,
             resources=own.resources or spec.definition.resources,
         )
+        return joined(study, row.get("group") or "", len(spec.pilot_points))
 
     return study_of

@@ -31,6 +31,7 @@ from tuning.records.schema import (
     canonical,
 )
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan
+from tuning.runs.transfer_gain import TransferGain, transfer_gain
 from tuning.storage.run_directory import RunDirectory
 from tuning.wording import did_you_mean, natural_order
 
@@ -242,12 +243,18 @@ class RunResult:
             "ensembles": sum(bool(record is not None and record.ensemble) for record in best),
             "model_bytes": sum(record.model_bytes or 0 for record in best if record is not None),
             "constants": sum(record is not None and record.status == OK and record.trial is None for record in best),
+            **({} if self.transfer_gain is None else {"transfer": asdict(self.transfer_gain)}),
             "too_good": sum(record is not None and _is_too_good(record) for record in best),
             "with_notes": sum(bool(record is not None and record.notes) for record in best),
             "trials": sum(record.trials for record in self.study_records) + sum(unfinished),
             "wall_seconds": round(self._wall, 3),
             "fit_seconds": round(sum(record.fit_seconds for record in self.study_records), 3),
         }
+
+    @cached_property
+    def transfer_gain(self) -> TransferGain | None:
+        """What `transfer` gained over a search without it; None where nobody was searched without."""
+        return transfer_gain(self.study_records)
 
     def outcome(self, counts: Mapping[str, Any] | None = None) -> str:
         """The run in part of a sentence: how many customers have a model, or how many studies of an objective a winner.

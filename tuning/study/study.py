@@ -23,6 +23,8 @@ from tuning.study.trial import TrialShape
 # The metric's name towards searchers and schedulers; the user's metric may have any name.
 SCORE = "score"
 
+PILOT, CONTROL, FOLLOWER = "pilot", "control", "follower"
+
 
 @dataclass(frozen=True)
 class Study:
@@ -37,6 +39,8 @@ class Study:
         space: the customer's own search space, or the run's.
         n_trials: the study's budget.
         resources: what a worker takes of the cluster for it.
+        group: with `transfer`, whether others learn from it (`PILOT`), it from others (`FOLLOWER`), or neither, though
+            it could (`CONTROL`); else empty.
     """
 
     id: str
@@ -47,6 +51,7 @@ class Study:
     space: SearchSpace
     n_trials: int
     resources: Resources
+    group: str = ""
 
 
 @dataclass(frozen=True)

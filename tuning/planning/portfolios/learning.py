@@ -46,18 +46,18 @@ def learn(tables: Sequence[Table], size: int) -> list[str]:
     names = sorted({name for table in useful for name in _finite(table)})
     if not names:
         return []
-    regrets = np.array([_regrets(table, names) for table in useful])
-    # As text, sorted: the mean of the same numbers in another order is another number.
-    regrets = regrets[np.lexsort(regrets.T[::-1])]
+    found = np.array([regrets(table, names) for table in useful])
+    # Sorted: the mean of the same numbers in another order is another number.
+    found = found[np.lexsort(found.T[::-1])]
     costs = _costs(useful, names)
     left, chosen = np.full(len(useful), WORST), list[int]()
     while len(chosen) < min(size, len(names)):
-        gains = np.maximum(left[:, None] - regrets, 0.0).mean(axis=0)
+        gains = np.maximum(left[:, None] - found, 0.0).mean(axis=0)
         best = int(np.argmax(gains / np.sqrt(costs) if chosen else gains))
         if gains[best] <= NO_GAIN:
             break
         chosen.append(best)
-        left = np.minimum(left, regrets[:, best])
+        left = np.minimum(left, found[:, best])
     return [names[number] for number in chosen]
 
 
@@ -65,8 +65,8 @@ def _finite(table: Table) -> Table:
     return {name: cell for name, cell in table.items() if np.isfinite(cell.loss)}
 
 
-def _regrets(table: Table, names: Sequence[str]) -> list[float]:
-    """From 0, the table's best configuration, to 1, its middle one and whatever is worse."""
+def regrets(table: Table, names: Sequence[str]) -> list[float]:
+    """Of some configurations on one table: 0 is the table's best one, 1 its middle one and whatever is worse."""
     cells = _finite(table)
     losses = [cell.loss for cell in cells.values()]
     best = min(losses)

@@ -14,7 +14,7 @@ from tuning.definition.definition import Definition
 from tuning.definition.fields import NO_PORTFOLIO, SHIPPED
 from tuning.errors import PlanError, StorageError
 from tuning.models.registry import family
-from tuning.planning.portfolios.learning import Cell, learn
+from tuning.planning.portfolios.learning import Cell, Table, learn
 from tuning.records.ownership import newest_term
 from tuning.records.parts import accepted, read_trials
 from tuning.records.schema import FINISHED, TrialRecord, canonical
@@ -57,11 +57,15 @@ def shipped(task: str) -> Portfolio:
     return tuple(config for config in found if not family(str(config["model"])).missing())[:SIZE]
 
 
-def learned(records: Sequence[TrialRecord], size: int = SIZE, *, by_cost: bool = True) -> Portfolio:
-    """A portfolio from the finished trials of several customers; each customer is a table.
+def learned(records: Sequence[TrialRecord], size: int = SIZE) -> Portfolio:
+    """A portfolio from the finished trials of several customers."""
+    return tuple(json.loads(name) for name in learn(list(tables_of(records).values()), size))
 
-    by_cost: prefer what is cheap. The CPU seconds of the records decide, so it is not the same when they are measured
-    again.
+
+def tables_of(records: Sequence[TrialRecord], *, by_cost: bool = True) -> dict[str, Table]:
+    """The finished trials of each customer as a table of its configurations.
+
+    by_cost: with CPU seconds. Measured again they are others, and so may be what is learned.
     """
     tables: dict[str, dict[str, Cell]] = {}
     for record in records:
@@ -72,7 +76,7 @@ def learned(records: Sequence[TrialRecord], size: int = SIZE, *, by_cost: bool =
         table = tables.setdefault(record.customer, {})
         name = canonical(record.config)
         table[name] = min(cell, table.get(name, cell))
-    return tuple(json.loads(name) for name in learn(list(tables.values()), size))
+    return dict(tables)
 
 
 def check_portfolio(definition: Definition, portfolio: Portfolio, space: SearchSpace) -> list[str]:

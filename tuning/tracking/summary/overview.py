@@ -37,6 +37,8 @@ def overview(
         values = board.loc[board["status"] == OK, name].dropna()
         if len(values):
             figures[f"median_{name}"] = float(values.median())
+    if (gain := result.transfer_gain) is not None:
+        figures |= {"transfer_gain": gain.difference, "transfer_gain_low": gain.low, "transfer_gain_high": gain.high}
     summary = Summary(
         state=FAILED if failed else STOPPED if unfinished else FINISHED,
         started=started,

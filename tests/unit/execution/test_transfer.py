@@ -1,0 +1,227 @@
+"""Learning from other customers: who learns from whom, what is taught, and when a customer goes on by itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from mlflow_records import study as study_record
+from mlflow_records import trial
+
+from tuning import RunResult, TuneRunner
+from tuning.errors import PlanError, StorageError
+from tuning.execution import transfer
+from tuning.execution.shard_queue import shards_in_turn
+from tuning.execution.transfer import AgreementStopper, Lesson, draw_lesson, find_lesson, rank_agreement
+from tuning.planning import transfer as groups
+from tuning.planning.plan import Plan
+from tuning.runs.transfer_gain import transfer_gain
+from tuning.storage.run_directory import RunDirectory
+from tuning.study.study import CONTROL, FOLLOWER, PILOT
+
+LESSON = Lesson(({"x": 1}, {"x": 2}, {"x": 3}), (0.1, 0.4, 0.9), 0.5, 12)
+QUICK: dict[str, Any] = {"progress": False, "in_process": True}
+
+
+def frames(count: int, rows: int = 24) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    found = {}
+    for number in range(count):
+        x = rng.normal(size=(rows + number % 5, 2))
+        noise = rng.normal(size=len(x))
+        found[f"c{number:03d}"] = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": x[:, 0] ** 2 + x[:, 1] + 0.1 * noise})
+    return found
+
+
+def runner(count: int = 40, **fields: Any) -> TuneRunner:
+    given: dict[str, Any] = {"models": ["ridge", "knn"], "trials": 6, "split": {"folds": 2}, "save_models": False}
+    given |= {"task": "regression", "mlflow": False, "transfer": "on", "algorithm": "random"}
+    return TuneRunner(**{**given, "data": frames(count), "target": "y", **fields})
+
+
+def members(plan: Plan, group: str) -> set[str]:
+    return {study.id for study in plan.studies if study.group == group}
+
+
+def test_pilots_and_controls_are_spread_over_sizes_and_the_same_every_time() -> None:
+    plan = runner(100).plan()
+    pilots, controls, followers = (members(plan, group) for group in (PILOT, CONTROL, FOLLOWER))
+    assert (len(pilots), len(controls), len(followers)) == (20, 30, 50)
+    sizes = {study.id: study.customer.about_rows for study in plan.studies}
+    assert {sizes[name] for name in pilots} == {*sizes.values()} == {sizes[name] for name in controls}
+    shuffled = dict(reversed(frames(100).items()))
+    again = runner(data=shuffled).plan()
+    assert [members(again, group) for group in (PILOT, CONTROL, FOLLOWER)] == [pilots, controls, followers]
+    assert members(runner(100, seed=1).plan(), PILOT) != pilots
+    (note,) = [note for note in plan.notes if note.startswith("transfer: ")]
+    assert note.startswith("transfer: 20 customers are searched first, with 6 trials more; 50 others begin with")
+    assert {study.n_trials for study in plan.studies if study.group == PILOT} == {12}
+
+
+def test_small_fleets_learn_nothing_or_are_not_measured_and_the_plan_says_so() -> None:
+    small = runner(29).plan()
+    assert {study.group for study in small.studies} == {""}
+    assert "transfer: no effect, since 29 customers are fewer than 30." in small.notes
+    middle = runner(40).plan()
+    assert (len(members(middle, PILOT)), len(members(middle, CONTROL)), len(members(middle, FOLLOWER))) == (10, 0, 30)
+    assert any("What it gained is not measured: that takes 60 customers" in note for note in middle.notes)
+    assert {study.group for study in runner(40, transfer="off").plan().studies} == {""}
+    with pytest.raises(PlanError, match="needs placement: packed"):
+        runner(40, placement="spread").plan()
+
+
+def test_who_asks_for_something_else_is_searched_as_asked(tmp_path: Path) -> None:
+    for name, frame in frames(40).items():
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    data = {name: {"path": str(tmp_path / f"{name}.csv")} for name in frames(40)}
+    plan = runner(data={**data, "c003": {**data["c003"], "trials": 2}}).plan()
+    found = {study.id: study for study in plan.studies}
+    assert (found["c003"].group, found["c003"].n_trials) == ("", 2)
+    assert len(members(plan, PILOT)) + len(members(plan, FOLLOWER)) == 39
+    last, first = max(plan.shards_of(PILOT)), min(plan.shards_of(FOLLOWER))
+    assert last < first
+
+
+def test_shards_that_learn_wait_for_those_that_teach(tmp_path: Path) -> None:
+    """Two pilots' shards, one of nobody's, two of followers; three slots."""
+    from ray import tune
+    from ray.tune.experiment import Experiment
+
+    search = shards_in_turn(3, first=2, held=2)
+    tune.register_trainable("shards", lambda config: None)
+    search.add_configurations(
+        Experiment("x", "shards", config={"shard": tune.grid_search([0, 1, 2, 3, 4])}, storage_path=str(tmp_path))
+    )
+    given = [search.next_trial() for _ in range(3)]
+    assert [each.config["shard"] for each in given] == [0, 1, 2]
+    search.on_trial_complete(given[2].trial_id)
+    search.on_trial_complete(given[0].trial_id)
+    assert search.next_trial() is None  # a slot is free, and one pilot has not ended
+    search.on_trial_complete(given[1].trial_id)
+    assert [search.next_trial().config["shard"] for _ in range(2)] == [3, 4]
+
+
+def test_a_customer_that_ranks_like_the_others_ends_and_another_one_goes_on() -> None:
+    def reason(*scores: float | None, finished: bool = True) -> str:
+        rule = AgreementStopper(LESSON, [0, 2, 1], -1.0)
+        for number, score in zip((0, 2, 1), scores, strict=False):
+            assert rule.study_reason() == ""
+            rule.on_trial_end(f"{number:05d}", finished and score is not None, score)
+        return rule.study_reason()
+
+    assert reason(0.9, 0.8, 0.7).startswith("transfer: what 12 other customers taught fits (ranks agree by 1.00)")
+    assert reason(0.9, 0.8) == ""  # one is missing
+    assert reason(0.7, 0.8, 0.9) == ""
+    assert reason(0.8, 0.8, 0.8) == ""
+    assert reason(0.9, 0.8, None) != ""  # the worst for the others fails here
+    assert reason(None, 0.8, 0.9) == ""
+    assert reason(0.9, 0.8, 0.7, finished=False) == ""  # no full trial, so no winner
+    assert rank_agreement([1, 2, 3], [1, 1, 1]) == 0.0
+
+
+def test_a_lesson_is_about_ranks_and_one_odd_pilot_spoils_nothing() -> None:
+    spec = runner().plan().spec
+    configs = [dict(each) for each in spec.pilot_points]
+    first = dict(runner().plan().portfolio[0])
+
+    def records(odd: bool) -> list[Any]:
+        found = []
+        for number in range(10):
+            unit = 10.0**number
+            losses = {0: 3.0, 1: 1.0, 2: 2.0, 3: 8.0, 4: 9.0}
+            if odd and number == 0:
+                losses = {0: 1e300, 1: 1e300, 2: -1e300, 3: float("nan"), 4: 0.0}
+            for place, config in enumerate([first, *configs[:4]]):
+                made = replace(trial(f"c{number}", place), config=config, score=-unit * losses[place], mode="max")
+                found.append(made)
+        return found
+
+    plain, odd = draw_lesson(spec, records(odd=False)), draw_lesson(spec, records(odd=True))
+    assert plain.portfolio[0] == odd.portfolio[0] == first
+    assert plain.portfolio[1] == odd.portfolio[1] == configs[0]
+    nothing = draw_lesson(spec, [])
+    assert (nothing.portfolio, nothing.agreement > 1) == ((first,), True)
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So small that a test can run it."""
+    for name, value in (("FEWEST", 6), ("FEWEST_PILOTS", 4), ("MOST_PILOTS", 4), ("CONTROLS", 3)):
+        monkeypatch.setattr(groups, name, value)
+    monkeypatch.setattr("tuning.runs.transfer_gain.FEWEST", 2)
+
+
+def tried(result: RunResult) -> pd.DataFrame:
+    found = result.trials().sort_values(["study", "trial"]).reset_index(drop=True)
+    return found[["study", "trial", "score", *(name for name in found if name.startswith("config."))]]
+
+
+@pytest.mark.usefixtures("few")
+def test_a_run_learns_once_is_resumed_with_the_same_and_says_what_it_gained(tmp_path: Path) -> None:
+    whole = runner(14).run(tmp_path / "whole", **QUICK)
+    lesson = json.loads((tmp_path / "whole" / transfer.FILE).read_text().splitlines()[0])
+    followers = [record for record in whole.study_records if record.group == FOLLOWER]
+    assert len(followers) == 7
+    for record in followers:
+        begun = [each.config for each in whole.trial_records if each.study == record.study][: len(lesson["portfolio"])]
+        assert begun == lesson["portfolio"]
+    by_group = {record.group: record.trials for record in whole.study_records if record.group != FOLLOWER}
+    assert by_group == {PILOT: 12, CONTROL: 6}
+    assert whole.transfer_gain is not None
+    assert whole.transfer_gain.controls == 3
+    assert whole.summary()["transfer"]["followers"] == 7
+
+    broken = tmp_path / "broken"
+    with pytest.MonkeyPatch.context() as patch:
+        counted = iter(range(9))
+        original = transfer.start_in_group
+
+        def start(*given: Any) -> Any:
+            if next(counted, None) is None:
+                raise KeyboardInterrupt
+            return original(*given)
+
+        patch.setattr("tuning.execution.study_run.start_in_group", start)
+        with pytest.raises(KeyboardInterrupt):
+            runner(14).run(broken, **QUICK)
+    assert 0 < len(RunResult(broken).study_records) < 14
+    again = TuneRunner.resume(broken, **QUICK)
+    pd.testing.assert_frame_equal(tried(again), tried(whole))
+    assert (broken / transfer.FILE).read_text() == (tmp_path / "whole" / transfer.FILE).read_text()
+
+
+@pytest.mark.usefixtures("few")
+def test_nobody_begins_with_what_half_of_the_pilots_taught(tmp_path: Path) -> None:
+    whole = runner(14).run(tmp_path / "run", **QUICK)
+    directory = RunDirectory(tmp_path / "run")
+    (tmp_path / "run" / transfer.FILE).unlink()
+    for part in (tmp_path / "run" / "records").rglob("studies-s00000-*"):
+        part.unlink()
+    with pytest.raises(StorageError, match=r"of 4 customers to learn from have no result yet"):
+        find_lesson(directory, runner(14).plan().spec)
+    (tmp_path / "run" / transfer.FILE).write_text("{}")
+    with pytest.raises(StorageError, match="its SHA-256 differs"):
+        find_lesson(directory, runner(14).plan().spec)
+    assert whole.summary()["customers"] == 14
+
+
+def test_the_gain_of_those_who_learned_is_compared_with_those_who_did_not() -> None:
+    def side(group: str, gains: list[float]) -> list[Any]:
+        return [
+            study_record(f"{group}{number}", group=group, gain=gain, baseline_test_score=-2.0, notes=None)
+            for number, gain in enumerate(gains)
+        ]
+
+    spread = [0.1 * (number % 5) for number in range(30)]
+    found = transfer_gain([*side(FOLLOWER, [gain + 0.5 for gain in spread]), *side(CONTROL, spread)])
+    assert found is not None
+    assert found.difference == pytest.approx(0.25)
+    assert found.low < 0.25 < found.high
+    assert found.low > 0.2
+    assert "differs by +25.0 % of its score (95 % interval +2" in found.sentence
+    assert transfer_gain([*side(FOLLOWER, spread), *side(CONTROL, spread[:9])]) is None
