@@ -15,8 +15,8 @@ from sklearn.linear_model import LinearRegression
 from tuning import TuneRunner
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-# What a run writes only when it uses Ray, compares algorithms, has customers that learn from others, or has an estimator
-# that no import path names.
+# What a run writes only when it uses Ray, compares algorithms, has customers learn from others or estimators without an
+# import path.
 SOMETIMES = {"lesson.json", "predictions", "tune", "in_progress", "estimators", "curves.parquet", "comparison.html"}
 
 
