@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import Counter
 from pathlib import Path
@@ -14,6 +13,7 @@ from make_customers import write_customers
 from tuning import RunResult, TuneRunner
 from tuning.cli.output import table
 from tuning.errors import RunError
+from tuning.planning.portfolios.sources import shipped
 from tuning.tracking.copy.sync import sync_run
 
 TRIALS = 5
@@ -73,10 +73,12 @@ def test_mlflow_holds_a_parent_per_customer_and_a_child_per_trial(demo: RunResul
     assert "demo" in experiments
 
 
-def test_the_default_configuration_is_trial_0_and_never_stopped(demo: RunResult) -> None:
-    defaults = [record for record in demo.trial_records if record.trial == 0]
-    assert {record.state for record in defaults} == {"finished"}
-    assert {json.dumps(record.config, sort_keys=True) for record in defaults} == {'{"C": 1.0, "model": "logistic"}'}
+def test_the_baseline_is_the_first_of_the_portfolio_and_never_stopped(demo: RunResult) -> None:
+    portfolio = shipped("binary")
+    first = [record for record in demo.trial_records if record.trial == 0]
+    assert {record.state for record in first} == {"finished"}
+    assert all(record.config == portfolio[0] for record in first)
+    assert {*demo.leaderboard()["baseline"].dropna()} == {portfolio[0]["model"]}
     assert all(record.reason for record in demo.trial_records if record.state == "stopped")
 
 
