@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -91,15 +92,18 @@ def draw_lesson(spec: RunSpec, records: Sequence[TrialRecord]) -> Lesson:
 
     One odd pilot spoils nothing: each has one say in a mean of regrets between 0 and 1.
     """
-    tables = list(tables_of(records, by_cost=False).values())
+    everything = list(tables_of(records, by_cost=False).values())
+    times = Counter(name for table in everything for name in table)
+    # What few have finished says nothing of the others: mostly what their own searchers proposed.
+    tables = [{name: table[name] for name in table if 2 * times[name] >= len(everything)} for table in everything]
     first = _baseline(spec)
     size = max(FEWEST_POINTS, spec.definition.trials // SHARE)
     known = sorted({name for table in tables for name in table})
-    everything = _matrix(tables, known)
-    if len(everything) < FEWEST_TABLES:
-        return Lesson((first,), (0.0,), NEVER, len(everything))
+    matrix = _matrix(tables, known)
+    if len(matrix) < FEWEST_TABLES:
+        return Lesson((first,), (0.0,), NEVER, len(matrix))
     # Where a few leave no regret, further good ones show whether a customer ranks them alike.
-    good = [known[place] for place in np.argsort(everything.sum(axis=0), kind="stable")]
+    good = [known[place] for place in np.argsort(matrix.sum(axis=0), kind="stable")]
     names = list(dict.fromkeys([canonical(first), *learn(tables, size), *good]))[: size + 1]
     found = _matrix(tables, names)
     portfolio = tuple(json.loads(name) for name in names)
