@@ -83,7 +83,7 @@ def _code(value: str) -> str:
     return value
 
 
-def _portfolio(value: Any) -> Any:
+def _portfolio(value: object) -> object:
     if value is None:
         return NO_PORTFOLIO
     if isinstance(value, Path):

@@ -7,7 +7,11 @@ is just starting a process, after a crash; it then ends that process, seconds of
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ray.tune.experiment import Trial
+    from ray.tune.search.search_algorithm import SearchAlgorithm
 
 
 def next_shard(waiting: Sequence[str], order: Collection[str], running: int, slots: int) -> str | None:
@@ -21,7 +25,7 @@ def next_shard(waiting: Sequence[str], order: Collection[str], running: int, slo
     return next((shard for shard in order if shard in free), None)
 
 
-def shards_in_turn(slots: int, first: int, held: int) -> Any:
+def shards_in_turn(slots: int, first: int, held: int) -> SearchAlgorithm:
     """A `ray.tune` search algorithm that gives out shards in their order, some not before others have ended.
 
     slots: shards at once. first: how many shards must have ended before the last ones begin. held: how many those are.
@@ -35,16 +39,17 @@ def shards_in_turn(slots: int, first: int, held: int) -> Any:
             self._given = 0
             self._first: set[str] = set()
 
-        def next_trial(self) -> Any:
+        def next_trial(self) -> Trial | None:
             if self._first and self._given >= self.total_samples - held:
                 return None
-            if (trial := super().next_trial()) is not None:
+            trial: Trial | None = super().next_trial()
+            if trial is not None:
                 if self._given < first:
                     self._first.add(trial.trial_id)
                 self._given += 1
             return trial
 
-        def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
+        def on_trial_complete(self, trial_id: str, result: object = None, error: bool = False) -> None:
             super().on_trial_complete(trial_id, result, error)
             self._first.discard(trial_id)
 
