@@ -19,6 +19,7 @@ STEP = Task(REGRESSION, ())
         ("hist_gradient_boosting", {"min_samples_leaf": 200}),
         ("lightgbm", {}),
         ("lightgbm", {"min_child_samples": 128}),
+        ("xgboost", {"min_child_weight": 100.0}),
     ],
 )
 def test_boosting_learns_from_thirty_rows_whatever_the_least_rows_of_a_leaf(name: str, config: dict[str, int]) -> None:
@@ -31,6 +32,16 @@ def test_boosting_learns_from_thirty_rows_whatever_the_least_rows_of_a_leaf(name
         said = family.predict(model, rows, STEP).values
         assert said[:12] == pytest.approx(0.0, abs=0.1)
         assert said[-12:] == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize("name", ["catboost", "hist_gradient_boosting", "lightgbm", "xgboost"])
+def test_boosting_learns_from_weights_that_sum_up_to_one(name: str) -> None:
+    x = np.linspace(0.0, 1.0, 100)
+    rows = Matrix(x[:, None], (x > 0.5).astype(float), np.full(100, 0.01))
+    family = families()[name]
+    said = family.predict(family.fit({}, rows, STEP, 0), rows, STEP).values
+    assert said[:40] == pytest.approx(0.0, abs=0.1)
+    assert said[-40:] == pytest.approx(1.0, abs=0.1)
 
 
 @pytest.mark.parametrize("name", ["catboost", "hist_gradient_boosting", "lightgbm", "xgboost"])

@@ -5,11 +5,12 @@ rebuilding it costs up to a third of training (dmlc/xgboost#6283). Text columns 
 Parameters: learning_rate, max_depth, min_child_weight, subsample, colsample_bytree, reg_lambda, reg_alpha,
 and any other training parameter of XGBoost.
 
-Three settings differ from XGBoost's defaults. `seed_per_iteration`: all Boosters of a process draw from one global
+Four settings differ from XGBoost's defaults. `seed_per_iteration`: all Boosters of a process draw from one global
 generator, so without it the folds of a trial, and trials that take turns, change each other's samples. `max_bin`
 is 64 up to 2,000 training rows: a third of the time and equally good there (docs/models.md has the figures).
 `max_cat_to_onehot`: where a text has more than 20 values, one is split from the others, not a set of them: sets fit the
-noise of values that stand in few rows.
+noise of values that stand in few rows. `min_child_weight` is at most a fifth of what all training rows weigh, or few
+rows, and rows with small weights, cannot be split at all.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 SMALL_ROWS, SMALL_BINS, BINS = 2_000, 64, 256
 MANY_CATEGORIES, ONE_AGAINST_THE_REST = 20, 2**20
+LARGEST_LEAF = 0.2  # at most this share of all rows
 # Parameters of xgboost.train that the estimators take by another name or not at all.
 CORE_NAMES = (
     *("eta", "min_split_loss", "lambda", "alpha", "seed", "nthread", "seed_per_iteration", "process_type"),
@@ -111,7 +113,8 @@ class XGBoostFamily(SteppedFamily):
         if _has_many_categories(train):
             params["max_cat_to_onehot"] = ONE_AGAINST_THE_REST
         params |= {name: value for name, value in config.items() if name != XGBoostFamily.length}
-        return {**params, "seed": seed % 2**31}
+        least = min(params.get("min_child_weight", 1.0), LARGEST_LEAF * _hessian(train, task))
+        return {**params, "min_child_weight": least, "seed": seed % 2**31}
 
 
 @cache
@@ -120,6 +123,12 @@ def _known() -> frozenset[str]:
     import xgboost
 
     return frozenset({*xgboost.XGBModel().get_params(), *CORE_NAMES})
+
+
+def _hessian(rows: Matrix, task: Task) -> float:
+    """What all rows weigh in leaves before the first tree: their weights, a quarter of them for even odds."""
+    weight = float(len(rows.X) if rows.weight is None else rows.weight.sum())
+    return 0.25 * weight if task.classification else weight
 
 
 def _has_many_categories(rows: Matrix) -> bool:
