@@ -113,7 +113,7 @@ class XGBoostFamily(SteppedFamily):
         if _has_many_categories(train):
             params["max_cat_to_onehot"] = ONE_AGAINST_THE_REST
         params |= {name: value for name, value in config.items() if name != XGBoostFamily.length}
-        least = min(params.get("min_child_weight", 1.0), LARGEST_LEAF * _hessian(train, task))
+        least = min(config.get("min_child_weight", 1.0), LARGEST_LEAF * _hessian(train, task))
         return {**params, "min_child_weight": least, "seed": seed % 2**31}
 
 
