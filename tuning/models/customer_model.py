@@ -21,7 +21,7 @@ from tuning.errors import CustomerError, RunError
 from tuning.models.base import Configuration, Matrix
 from tuning.models.member import Member, read_member
 from tuning.models.preparation import Preparation
-from tuning.preprocessing.columns import text_names
+from tuning.preprocessing.columns import RawColumns, text_names
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.kinds import TEXT, Column
 from tuning.preprocessing.task import Prediction, Task, average
@@ -115,11 +115,15 @@ class CustomerModel:
         frame = text_names(frame)
         if self.preparation is not None:
             frame = self.preparation.rows(frame, [column.name for column in self.columns])
+        raw: dict[object, RawColumns] = {}
         encoded: dict[int, Matrix] = {}
         answers = []
         for member in self.members:
-            rows = encoded.get(id(member.encoder)) or encoded.setdefault(id(member.encoder), member.encoded(frame))
-            answers.append(member.prediction(rows, self.task))
+            if member.takes not in raw:
+                raw[member.takes] = member.raw(frame)
+            if id(member.encoder) not in encoded:
+                encoded[id(member.encoder)] = member.encoded(raw[member.takes])
+            answers.append(member.prediction(encoded[id(member.encoder)], self.task))
         return average(answers, [member.weight for member in self.members], self.task)
 
     def save(self, directory: Writes, folder: str) -> Saved:

@@ -14,7 +14,7 @@ from tuning.models.base import FRAME, Configuration, Family, Matrix, Model
 from tuning.models.log_target import LOG, PLAIN, in_logarithms
 from tuning.models.own import OwnFamily
 from tuning.models.registry import family as find_family
-from tuning.preprocessing.columns import as_frame, to_raw
+from tuning.preprocessing.columns import RawColumns, as_frame, to_raw
 from tuning.preprocessing.dates import ISO
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.kinds import Column
@@ -51,9 +51,17 @@ class Member:
         family = self.own or find_family(self.family)
         return in_logarithms(family) if self.target == LOG else family
 
-    def encoded(self, frame: pd.DataFrame) -> Matrix:
-        """Rows as it takes them; `CustomerError` says what is wrong with them."""
-        raw = (as_frame if self.encoder.encoding == FRAME else to_raw)(frame, self.columns)
+    @property
+    def takes(self) -> tuple[bool, tuple[Column, ...]]:
+        """Whether it takes columns as they are, and which: members that take the same share what is made of rows."""
+        return self.encoder.encoding == FRAME, self.columns
+
+    def raw(self, frame: pd.DataFrame) -> RawColumns:
+        """Rows before its encoding; `CustomerError` says what is wrong with them."""
+        return (as_frame if self.encoder.encoding == FRAME else to_raw)(frame, self.columns)
+
+    def encoded(self, raw: RawColumns) -> Matrix:
+        """Rows as its model takes them."""
         X = self.encoder.transform(raw)
         return Matrix(X, np.zeros(len(X)), categorical=self.encoder.categorical(raw))
 

@@ -99,7 +99,7 @@ def test_an_ensemble_is_better_than_its_winner_and_is_one_model(tmp_path: Path) 
     assert study.test_score > single.test_score
     assert study.gain == study.test_score - study.baseline_test_score
     model, frame = together.model(), table().drop(columns="y")
-    parts = [member.prediction(member.encoded(frame), model.task).values for member in model.members]
+    parts = [member.prediction(member.encoded(member.raw(frame)), model.task).values for member in model.members]
     weights = [member["weight"] for member in members]
     np.testing.assert_allclose(model.predict(frame), np.average(parts, axis=0, weights=weights))
     assert model.family == "ensemble"
