@@ -16,7 +16,7 @@ def test_a_cell_that_runs_a_search_shows_what_came_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_customers(tmp_path / "data", 2)
-    runner = TuneRunner(**definition(tmp_path / "data"))
+    runner = TuneRunner(**definition(tmp_path / "data"), portfolio="none")
     monkeypatch.setattr(sys, "ps1", "In : ", raising=False)
     result = runner.run(str(tmp_path / "run"), in_process=True)
     shown = capsys.readouterr().out
