@@ -29,6 +29,7 @@ def search(trips: str, run_dir: str | None = None, **changes: object) -> RunResu
         task="regression",
         metric="neg_mean_absolute_error",
         models=[LinearRegression(), DecisionTreeRegressor(), DecisionTreeRegressor(splitter="random")],
+        ensemble="none",
         **changes,
     )
     return runner.run(run_dir)
