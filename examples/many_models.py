@@ -45,6 +45,7 @@ def search(table: Path, run_dir: str, **changes: object) -> RunResult:
         task="regression",
         metric="r2",
         models=[LinearRegression(), DecisionTreeRegressor(max_depth=3)],
+        ensemble="none",
         mlflow=False,
         **changes,
     )
