@@ -1,4 +1,4 @@
-"""Which shard a free worker takes while another worker is being started in the place of one that died.
+"""Which shard a free worker takes: those that learn from others wait for them, and some are left for another worker.
 
 Tune gives a worker that is through with its shard to the first shard that waits. That is often the one for which it
 is just starting a process, after a crash; it then ends that process, seconds of work, and starts one for another shard.
