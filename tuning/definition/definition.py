@@ -49,6 +49,8 @@ from tuning.errors import DefinitionError
 from tuning.models.entries import ModelEntry, parse_models
 from tuning.user_code import check_form
 
+MOST_FOLDERS = 100  # of models, where nobody says how they are to be kept
+
 
 class Definition(Options):
     """One search over all customers: keyword arguments of `TuneRunner`, and the keys of a YAML file."""
@@ -211,6 +213,11 @@ class Definition(Options):
         Resources(), description="What one slot reserves of the cluster, such as `{cpus: 2, memory_gb: 4}`."
     )
     save_models: bool = Field(True, description="Whether the run keeps the winners' models.")
+    model_files: Literal["auto", "folders", "packs"] = Field(
+        "auto",
+        description="Where they are kept: in `folders`, one per customer, or many together in `packs`, which are ZIP "
+        "archives. `auto` packs those of more than a hundred customers. Spread studies always have folders.",
+    )
     compare: CompareOptions | None = Field(
         None, description="Algorithms and seeds to compare, in place of `algorithm` and `scheduler` (docs/compare.md)."
     )
@@ -321,6 +328,10 @@ class Definition(Options):
     def own_metric(self) -> bool:
         """Whether the metric is a user's function, not a scorer's name."""
         return self.objective is None and self.metric is not None and ":" in self.metric
+
+    def packs_models(self, studies: int) -> bool:
+        """Whether so many studies' models are kept in packs."""
+        return self.model_files == "packs" or (self.model_files == "auto" and studies > MOST_FOLDERS)
 
     @property
     def wants_ensembles(self) -> bool:

@@ -22,6 +22,7 @@ from tuning.models.registry import families
 from tuning.planning.model_space import parameters_by_model
 from tuning.steps import Step
 from tuning.storage.background import BackgroundWriter
+from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.interfaces import Configuration, Rule
 from tuning.study.study import SCORE, Study, Training
@@ -63,11 +64,17 @@ class WorkerContext:
 
     @classmethod
     def open(
-        cls, directory: RunDirectory, run: str, spec: RunSpec, studies: Sequence[Study] = (), kept_bytes: float = 0.0
+        cls,
+        directory: RunDirectory,
+        run: str,
+        spec: RunSpec,
+        studies: Sequence[Study] = (),
+        kept_bytes: float = 0.0,
+        packs: bool = False,
     ) -> WorkerContext:
         """The context of a run. The user's code is loaded here, so that what is wrong with it is no study's reason.
 
-        studies: those to come, whose keyed customers are read together.
+        studies: those to come, whose keyed customers are read together. packs: whether models go into packs.
         """
         code = OwnCode(spec.definition, directory).loaded()
         loader = Loader(spec.definition, [study.customer for study in studies])
@@ -77,7 +84,7 @@ class WorkerContext:
             spec=spec,
             loader=loader,
             customers=CustomerData(spec, code, loader.read),
-            background=BackgroundWriter(directory),
+            background=(PackWriter if packs else BackgroundWriter)(directory),
             objective=code.objective,
             kept_bytes=kept_bytes,
         )

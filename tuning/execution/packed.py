@@ -205,7 +205,9 @@ def work_shard(
     suspects = {crash.position for crash in found}
     order = sorted(range(len(studies)), key=lambda position: position in suspects)
     left = [position for position in order if studies[position].id not in finished]
-    context = WorkerContext.open(directory, plan.run, plan.spec, [studies[position] for position in left])
+    context = WorkerContext.open(
+        directory, plan.run, plan.spec, [studies[position] for position in left], packs=plan.packs
+    )
     if any(studies[position].group == FOLLOWER for position in left):
         context.lesson = find_lesson(directory, plan.spec)
     budgets = {study.id: study.n_trials for study in studies}

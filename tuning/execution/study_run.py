@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
@@ -174,8 +173,8 @@ class _Ending:
             self._outcome = choose(self.records, simple_first)
         self.watch.saving()
         if self._outcome.model is not None and definition.save_models:
-            path = f"models/{slug(study.id)}/{uuid4().hex[:8]}"  # never that of another attempt, which it may outlive
-            self._saved = self._outcome.model.save(context.background, path)
+            folder = context.background.folder("models", slug(study.id))
+            self._saved = self._outcome.model.save(context.background, folder)
         if self.ended_by:
             why = f"{self.ended_by}; {len(self.records)} of {study.n_trials} trials were run"
             self._outcome = replace(self._outcome, notes="; ".join(filter(None, (why, self._outcome.notes))))

@@ -25,6 +25,7 @@ from tuning.preprocessing.columns import RawColumns, text_names
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.kinds import TEXT, Column
 from tuning.preprocessing.task import Prediction, Task, average
+from tuning.storage import packs
 from tuning.storage.run_directory import RunDirectory
 
 FORMAT, FORMAT_OF_ENSEMBLES = 1, 2
@@ -148,7 +149,7 @@ class CustomerModel:
         for file, data in files.items():
             directory.write(f"{folder}/{file}", data)
         description["sha256"] = {file: hashlib.sha256(data).hexdigest() for file, data in files.items()}
-        document = json.dumps(description, ensure_ascii=False, indent=1).encode()
+        document = json.dumps(description, ensure_ascii=False).encode()
         directory.write(f"{folder}/model.json", document)
         return Saved(folder, hashlib.sha256(document).hexdigest(), sum(map(len, [document, *files.values()])))
 
@@ -250,9 +251,11 @@ def parts(description: Description) -> list[tuple[str, str]]:
 
 def _read(directory: RunDirectory, name: str, sha256: str | None) -> bytes:
     try:
-        content = directory.read(name)
+        content = packs.read(directory, name)
     except FileNotFoundError as error:
         raise RunError(f"{directory.display(name)} is not there: the model was removed or never written.") from error
+    except OSError as error:
+        raise RunError(f"{directory.display(name)} cannot be read: {error}") from error
     if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
         raise RunError(f"{directory.display(name)} is damaged: its SHA-256 is not the recorded one.")
     return content

@@ -72,6 +72,7 @@ class RecordedPlan:
         ended: those that had ended under earlier owners.
         shards: how many there are.
         versions: of the libraries that the term's owner had; empty in a plan that does not say so.
+        packs: whether packed workers put models into packs; not in a plan of before there were any.
     """
 
     run: str
@@ -82,6 +83,7 @@ class RecordedPlan:
     ended: tuple[Study, ...]
     shards: int
     versions: str
+    packs: bool
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,7 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
         "placement": plan.placement,
         "notes": plan.notes,
         "versions": versions(),
+        "packs": plan.spec.definition.packs_models(len(plan.studies) + len(ended)),
         **plan.spec.to_dict(),
     }
     fields = [(name, pa.list_(pa.string()) if kind == "list" else kind) for name, kind in _COLUMNS.items()]
@@ -311,6 +314,7 @@ def _recorded(
         ended=tuple(study for group in groups[shards:] for study in group),
         shards=shards,
         versions=header.get("versions", ""),
+        packs=header.get("packs", False),
     )
 
 

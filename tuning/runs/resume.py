@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 READERS, READ_AHEAD = 8, 64
 # Say how a run is worked through, not what it searches; a resume may change them.
-MAY_CHANGE = ("slots", "storage", "limits", "mlflow", "save_models", "allow_pickle")
+MAY_CHANGE = ("slots", "storage", "limits", "mlflow", "save_models", "model_files", "allow_pickle")
 MAY_BE_IN_FILES = ("prepare", "metric", "objective")  # functions; the run has a copy of each file
 SHOWN = 5
 

@@ -7,6 +7,7 @@ is several files: written one after the other they take as long as a small custo
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from uuid import uuid4
 
 from tuning.storage.run_directory import RunDirectory
 
@@ -21,6 +22,10 @@ class BackgroundWriter:
         self.directory = directory
         self._pool: ThreadPoolExecutor | None = None
         self._pending: list[Future[None]] = []
+
+    def folder(self, parent: str, name: str) -> str:
+        """The name of a new folder, never that of another attempt, which it may outlive."""
+        return f"{parent}/{name}/{uuid4().hex[:8]}"
 
     def write(self, name: str, data: bytes) -> None:
         """Have a file placed as by `RunDirectory.write`; returns at once."""

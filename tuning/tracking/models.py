@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuning.records.schema import OK, StudyRecord
+from tuning.storage import packs
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking import mlflow_limits
@@ -135,5 +136,5 @@ class ModelLogger:
 
     def _fetch(self, source: str, target: Path) -> None:
         target.mkdir()
-        for name in self.directory.list(source):
-            (target / name.rpartition("/")[2]).write_bytes(self.directory.read(name))
+        for name in packs.files_below(self.directory, source):
+            (target / name.rpartition("/")[2]).write_bytes(packs.read(self.directory, name))
