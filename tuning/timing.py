@@ -18,6 +18,8 @@ class Timing:
         checkpoint_s: between two checkpoints of a spread trial.
         storage_pause_s: before the second attempt at what the storage refuses; each further one is four times as long.
         cold_start_s: more than `limits` for the first study of a process that could not load its libraries beforehand.
+        ray_start_s: from Ray's start to its first trial; what is left of a run and takes less is done without Ray.
+        first_trial_s: for which a run waits for its first record before it starts Ray.
         attempt_pause_s: before the Tuner that follows one without progress, so that storage and nodes can come back.
         mlflow_look_s: between two looks for records to copy; small batches cost several times as much per run.
         mlflow_settle_s: after a failure, before what a server did late is looked for; twice what it may take to answer.
@@ -34,6 +36,8 @@ class Timing:
     checkpoint_s: float = 5.0
     storage_pause_s: float = 0.1
     cold_start_s: float = 10.0
+    ray_start_s: float = 8.0
+    first_trial_s: float = 3.0
     attempt_pause_s: float = 2.0
     mlflow_look_s: float = 2.0
     mlflow_settle_s: float = 30.0

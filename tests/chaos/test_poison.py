@@ -29,7 +29,9 @@ def _run(folder: Path, customers: int, poisoned: dict[int, str], slots: int = 2)
     write_hazards(folder / "data", customers, poisoned)
     fields = {"name": "poison", "data": "data/*.csv", "objective": "chaos:hazard", "steps": 2, "trials": 10}
     fields |= {"scheduler": "fifo", "search_space": SPACE, "metric": "loss", "mode": "min", "seed": 3, "mlflow": False}
-    (folder / "definition.yaml").write_text(yaml.safe_dump({**fields, "slots": slots, "limits": LIMITS}))
+    (folder / "definition.yaml").write_text(
+        yaml.safe_dump({**fields, "placement": "packed", "slots": slots, "limits": LIMITS})
+    )
     start = time.monotonic()
     code = command(folder, "run", "definition.yaml", "--run-dir", "run").wait(1800)
     assert code in (0, 3, 4), (folder / "err").read_text()

@@ -57,6 +57,7 @@ def definition(folder: Path, **fields: Any) -> dict[str, Any]:
         "trials": 4,
         "seed": 11,
         "slots": 2,
+        "placement": "packed",  # on Ray from the first trial on
         "mlflow": False,
         **fields,
     }

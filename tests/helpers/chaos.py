@@ -238,7 +238,7 @@ def write_hazards(folder: Path, customers: int, poisoned: Mapping[int, str]) -> 
 def hazards(folder: Path, **fields: Any) -> TuneRunner:
     """A runner over the customers that `write_hazards` made."""
     base = {"data": str(folder / "*.csv"), "objective": "chaos:hazard", "steps": 2, "trials": 10, "slots": 2}
-    base["scheduler"] = "fifo"
+    base |= {"scheduler": "fifo", "placement": "packed"}
     return TuneRunner(
         **{**base, "search_space": SPACE, "metric": "loss", "mode": "min", "seed": 3, "mlflow": False, **fields}
     )

@@ -54,7 +54,7 @@ def definition_of(folder: Path, customers: int) -> dict[str, Any]:
         (folder / f"c{number}.csv").write_text(f"shift\n{number / 2}\n")
     definition = {"name": "killed", "objective": "drivers:training", "metric": "loss", "mode": "min", "seed": 5}
     definition |= {"search_space": SPACE, "data": str(folder / "c*.csv"), "trials": 12, "steps": STEPS, "slots": 2}
-    return {**definition, "compare": {"algorithms": list(ARMS), "seeds": 1}, "mlflow": False}
+    return {**definition, "compare": {"algorithms": list(ARMS), "seeds": 1}, "placement": "packed", "mlflow": False}
 
 
 def training(config: Mapping[str, float], data: Any, state: Any) -> Iterator[Step]:

@@ -46,6 +46,7 @@ def runner(folder: Path, needs: dict[str, Any], **fields: Any) -> TuneRunner:
     rows.to_csv(folder / "rows.csv", index=False)
     data = {name: {"path": str(folder / "rows.csv"), "resources": need} for name, need in needs.items()}
     given = {"target": "y", "task": "regression", "search_space": "ridge", "mlflow": False, "slots": 2, "trials": 2}
+    given["placement"] = "packed"
     return TuneRunner(**{**given, "data": data, **fields})
 
 

@@ -196,7 +196,8 @@ class Definition(Options):
         "auto",
         description="Where trials run. `packed`: many studies per worker. `spread`: every trial is a Ray Tune "
         "trial. `auto` spreads when there are fewer studies than slots, their trials are long or of unknown length, "
-        "the scheduler does not pause trials, no customer has `resources` of its own, and there is no `compare`.",
+        "the scheduler does not pause trials, no customer has `resources` of its own, and there is no `compare`; and "
+        "Ray starts only when the run takes longer than that (docs/reliability.md#small-runs).",
     )
     storage: str = Field("runs", min_length=1, description="Where run folders are made: a path or `s3://…`.")
     mlflow: MLflowOptions = Field(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tuning.execution.callback_keys import Key, lookup
+from tuning.timing import Timing
 from tuning.wording import duration
 
 if TYPE_CHECKING:
@@ -123,3 +124,22 @@ class Progress:
             self._bar.total = self.n_trials
             self._bar.set_postfix_str(f"{self.done_studies}/{self.n_studies} studies{self.left}", refresh=False)
             self._bar.update(result.get("trials", 0))
+
+
+class Pace:
+    """How fast trials come, from now on: by it what is left is judged."""
+
+    def __init__(self, bar: Progress, timing: Timing) -> None:
+        self._bar, self._patience = bar, timing.first_trial_s
+        self._began, self._before = bar.clock(), bar.done_trials
+        self._heard, self._done = self._began, self._before
+
+    def slower_than(self, seconds: float) -> bool:
+        """Whether the rest takes longer than that, as far as is known; so it does where nothing comes."""
+        now, done = self._bar.clock(), self._bar.done_trials
+        if done > self._done:
+            self._heard, self._done, self._patience = now, done, seconds
+        if now - self._heard > self._patience:
+            return True
+        took, worked = now - self._began, done - self._before
+        return worked > 0 and took / worked * (self._bar.n_trials - done) > seconds

@@ -15,6 +15,7 @@ from tuning.definition.definition import Definition
 from tuning.definition.given import changed, definition_of, said, signature
 from tuning.definition.options import Resources
 from tuning.definition.yaml_file import read_definition
+from tuning.driver.forked import work_forked
 from tuning.driver.halt import StopConditions, stopper, workers_callback
 from tuning.driver.progress import Listener, Progress, Report, hand_on, reports_callback
 from tuning.driver.room import make_room
@@ -221,9 +222,8 @@ class RunSession:
         try:
             if in_process:
                 self._work_here(halt, bar)
-            elif self.plan.studies and not halt.wanted:
-                bar.says("starting Ray")
-                self._own_ray = self._start_ray()
+            elif self.plan.studies and not halt.wanted and not work_forked(self.owned, halt, bar, self._start_ray):
+                self._start_ray(bar)
                 self._without = make_room(self.owned, bar)
                 halt.signals.order = halt.end_workers
                 bar.says("starting workers")
@@ -233,9 +233,10 @@ class RunSession:
             halt.end_workers()
             raise
 
-    def _start_ray(self) -> bool:
+    def _start_ray(self, bar: Progress) -> None:
+        bar.says("starting Ray")
         try:
-            return start_ray(self.plan.slots)
+            self._own_ray |= start_ray(self.plan.slots)
         except RunError as error:
             raise RunError(f"{error} Then: {self._advice()}") from error
 

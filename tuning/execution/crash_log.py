@@ -155,6 +155,16 @@ def crashes(
     return found
 
 
+def forget(directory: RunDirectory, term: Term, pid: int) -> None:
+    """Remove what a process of this machine has noted; it was ended on purpose. Only below a local run directory."""
+    for name in directory.list(f"{FOLDER}/{term.folder}"):
+        if not name.endswith(".txt"):
+            site = Site(**json.loads(directory.read(name)[STATE.size :].rstrip(b"\0")))
+            if (site.host, site.pid) == (socket.gethostname(), pid):
+                Path(site.stack).unlink(missing_ok=True)
+                Path(site.path).unlink(missing_ok=True)
+
+
 def counted(found: list[Crash]) -> Counter[tuple[int, int]]:
     """How often each trial, as (position of the study, trial), has ended its worker."""
     return Counter((crash.position, crash.trial) for crash in found)

@@ -10,7 +10,8 @@ from builders import definition, write_customers
 
 from tuning import TuneRunner
 from tuning.driver import runner
-from tuning.driver.progress import Progress, Report
+from tuning.driver.progress import Pace, Progress, Report
+from tuning.timing import Timing
 
 
 class Clock:
@@ -69,3 +70,27 @@ def test_a_resumed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.
     TuneRunner(**definition(tmp_path / "data")).run(str(tmp_path / "run"), progress=False, in_process=True)
     TuneRunner.resume(str(tmp_path / "run"), progress=False, in_process=True, trials=6)
     assert [(bar.done_trials, bar.n_trials) for bar in bars] == [(4, 4), (6, 6)]
+
+
+def test_the_rest_is_judged_by_the_pace_so_far() -> None:
+    clock = Clock()
+    bar = Progress(n_trials=100, n_studies=1, shown=False, done_trials=20, clock=clock)
+    pace = Pace(bar, Timing(first_trial_s=2.0))
+    clock.now = 1.0
+    assert not pace.slower_than(8.0)  # nothing is known yet
+    bar({"part": "a", "trials": 8})
+    assert pace.slower_than(8.0)  # 72 more, 8 per second
+    assert not pace.slower_than(9.5)
+    bar({"part": "b", "trials": 32})
+    assert not pace.slower_than(8.0)
+    clock.now = 9.5  # nothing has come since
+    assert pace.slower_than(8.0)
+
+
+def test_a_first_trial_that_takes_long_is_a_slow_one() -> None:
+    clock = Clock()
+    pace = Pace(Progress(n_trials=100, n_studies=1, shown=False, clock=clock), Timing(first_trial_s=2.0))
+    clock.now = 1.9
+    assert not pace.slower_than(8.0)
+    clock.now = 2.1
+    assert pace.slower_than(8.0)

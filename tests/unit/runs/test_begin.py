@@ -69,7 +69,7 @@ def test_a_worker_that_no_machine_has_room_for_leaves_no_folder(
     monkeypatch.setattr("tuning.driver.runner.start_ray", lambda slots: False)
     monkeypatch.setattr("tuning.driver.runner.make_room", refused)
     with pytest.raises(PlanError, match="64 CPUs"):
-        runner(table(tmp_path)).run(str(tmp_path / "run"), progress=False)
+        runner(table(tmp_path), placement="packed").run(str(tmp_path / "run"), progress=False)
     assert not (tmp_path / "run").exists()
 
 

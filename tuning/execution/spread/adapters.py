@@ -17,6 +17,7 @@ from tuning.execution.lost_nodes import error_text
 from tuning.execution.spread.reports import REPORT
 from tuning.execution.spread.spread_study import DEATHS
 from tuning.execution.spread.studies import Studies
+from tuning.execution.spread.trainable import trial_config
 
 if TYPE_CHECKING:
     from ray import tune
@@ -52,12 +53,7 @@ def search_over(studies: Key[Studies]) -> SearchAlgorithm:
             if found is None:
                 return None
             trial_id, study, trial = found
-            config = {
-                "study": study.study.id,
-                "trial": trial.number,
-                "config": dict(trial.config),
-                "checkpoint": trial.checkpoint,
-            }
+            config = trial_config(study, trial)
             return _create_trial_from_spec(
                 {**self._spec, "config": config},
                 _make_parser(),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,7 +23,7 @@ from tuning.execution.spread.predictions import folder_of
 from tuning.execution.spread.spread_study import DEATHS, Event, SpreadStudy, failure_of
 from tuning.execution.spread.state import FILE
 from tuning.execution.spread.studies import Studies
-from tuning.execution.spread.trainable import spread_trainable
+from tuning.execution.spread.trainable import spread_trainable, trial_config, trial_reports
 from tuning.planning.plan import Plan
 from tuning.records.ownership import Term
 from tuning.records.parts import PartWriter, accepted, read_studies, read_trials
@@ -76,6 +78,28 @@ class SpreadRun:
     def lasting_tuner(self) -> Any:
         """The same for a caller who fits it at some time; its studies stay in memory until this process ends."""
         return self._tuner(register(self._studies()), 0)
+
+    def work(self, stopped: Callable[[], bool]) -> None:
+        """Run the trials in this process, one after the other; a Tuner can go on from the journal at any moment.
+
+        stopped: asked between two steps.
+        """
+        studies = self._studies()
+        try:
+            while not stopped() and (found := studies.next()) is not None:
+                trial_id, study, trial = found
+                config = trial_config(study, trial)
+                with closing(trial_reports(self.directory.uri, self.term, self.in_memory, config, self.timing)) as told:
+                    for report, _ in told:
+                        if studies.result(trial_id, json.loads(json.dumps(report))):
+                            break
+                        if stopped():
+                            return
+                studies.end(trial_id)
+        finally:
+            studies.close()
+        if studies.broken:
+            raise StorageError(studies.broken.removeprefix("StorageError: "))
 
     def _studies(self) -> Studies:
         plan = self.plan

@@ -20,6 +20,8 @@ from tuning.execution.context import WorkerContext
 from tuning.execution.limits import MemoryLimit, within
 from tuning.execution.spread.predictions import with_predictions, write_predictions
 from tuning.execution.spread.reports import REPORT, Reported, step_reports, until_failure
+from tuning.execution.spread.spread_study import SpreadStudy
+from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.execution.spread.state import read_state, write_state
 from tuning.execution.study_run import unblock_sigterm
 from tuning.records.ownership import Term
@@ -46,12 +48,24 @@ def spread_trainable(uri: str, term: Term, name: str, spec: RunSpec | None, timi
     return trainable
 
 
+def trial_config(study: SpreadStudy, trial: SpreadTrial) -> dict[str, Any]:
+    """What the worker of a trial is told."""
+    return {
+        "study": study.study.id,
+        "trial": trial.number,
+        "config": dict(trial.config),
+        "checkpoint": trial.checkpoint,
+    }
+
+
 def run_trial(uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any], timing: Timing) -> None:
     """One trial, every step reported; an exception of the user's code is reported too, and not tried again."""
     from ray import tune
 
     # Tune ends a stopped trial by a SystemExit from `tune.report`.
-    with closing(until_failure(_reports(uri, term, spec, config, timing))) as reports:
+    checkpoint = tune.get_checkpoint()  # of this trial, after a lost worker
+    path = checkpoint and str(checkpoint.path)
+    with closing(trial_reports(uri, term, spec, config, timing, path)) as reports:
         for report, state in reports:
             if state is None:
                 tune.report({REPORT: json.dumps(report)})
@@ -61,8 +75,23 @@ def run_trial(uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any]
                 tune.report({REPORT: json.dumps(report)}, checkpoint=tune.Checkpoint.from_directory(folder))
 
 
+def trial_reports(
+    uri: str,
+    term: Term,
+    spec: RunSpec | None,
+    config: dict[str, Any],
+    timing: Timing,
+    checkpoint: str | None = None,
+) -> Generator[Reported, None, None]:
+    """What a trial reports, wherever it runs; an exception is its last report.
+
+    checkpoint: the path of a newer one than the journal's.
+    """
+    return until_failure(_reports(uri, term, spec, config, timing, checkpoint))
+
+
 def _reports(
-    uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any], timing: Timing
+    uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any], timing: Timing, checkpoint: str | None
 ) -> Generator[Reported, None, None]:
     grace = 0.0 if (uri, term.folder) in _OPEN else timing.cold_start_s
     context, studies = opened(uri, term, spec, timing)
@@ -71,7 +100,7 @@ def _reports(
         data = context.data(study.customer)
         training = context.training(study, data)
         training = replace(training, start=within(training.start, limits.trial_seconds, grace))
-        seed, state = trial_seed(study.seed, config["trial"]), _restored(context.directory, config)
+        seed, state = trial_seed(study.seed, config["trial"]), _restored(context.directory, config, checkpoint)
         reports = step_reports(training, config["config"], seed, study.space, state, timing.checkpoint_s)
         if isinstance(data, StudyData) and data.kept is not None:
             write = partial(write_predictions, context.directory, study.id, config["trial"])
@@ -79,14 +108,11 @@ def _reports(
         yield from reports
 
 
-def _restored(directory: RunDirectory, config: dict[str, Any]) -> dict[str, Any] | None:
+def _restored(directory: RunDirectory, config: dict[str, Any], checkpoint: str | None) -> dict[str, Any] | None:
     """The state of this trial's last checkpoint: Tune's own after a lost worker, the journal's after a lost driver."""
-    from ray import tune
-
-    checkpoint = tune.get_checkpoint()
     if checkpoint is None and not config["checkpoint"]:
         return None
-    return read_state(directory, str(checkpoint.path) if checkpoint else directory.path(config["checkpoint"]))
+    return read_state(directory, checkpoint or directory.path(config["checkpoint"]))
 
 
 Opened = tuple[WorkerContext, Mapping[str, Study]]

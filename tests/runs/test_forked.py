@@ -1,0 +1,120 @@
+"""A run begins in forks of its own process, and needs Ray only where these are not soon through with it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import definition, write_customers
+from chaos import duplicates, truth
+
+from search_spaces import Float, SearchSpace
+from tuning import TuneRunner
+from tuning.errors import RunError
+from tuning.execution.crash_log import FOLDER
+from tuning.timing import Timing
+
+SPACE = SearchSpace([Float("x", -10, 10, default=1.0)])
+PATIENT = Timing(first_trial_s=60.0, ray_start_s=60.0)  # however slow this machine is
+QUIET = {"progress": False, "in_process": True}
+
+
+@pytest.fixture(autouse=True)
+def _no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests of this session may have a cluster; here there is none, and none starts."""
+
+    def refused(slots: int) -> bool:
+        raise RunError("Ray was wanted.")
+
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr("tuning.driver.runner.start_ray", refused)
+
+
+def square(config: Mapping[str, float]) -> float:
+    return config["x"] ** 2
+
+
+def tuner(objective: Callable[..., object] = square, **fields: Any) -> TuneRunner:
+    """Two slots and one study, so that its trials are spread."""
+    given = {"search_space": SPACE, "metric": "loss", "mode": "min", "trials": 12, "slots": 2, "mlflow": False}
+    runner = TuneRunner(**{**given, "objective": objective, **fields})
+    runner.timing = PATIENT
+    return runner
+
+
+def left(run: Path) -> list[Path]:
+    """What workers that were ended have left for those who come after them."""
+    return list((run / FOLDER).rglob("s0*")) if (run / FOLDER).exists() else []
+
+
+def test_a_small_job_needs_no_ray_and_has_the_records_of_a_run_in_one_process(tmp_path: Path) -> None:
+    write_customers(tmp_path / "data", 3)
+    runner = TuneRunner(**definition(tmp_path / "data", placement="auto"))
+    runner.timing = PATIENT
+    result = runner.run(str(tmp_path / "forked"), progress=False)
+    assert truth(result) == truth(runner.run(str(tmp_path / "here"), **QUIET))
+    assert result.unfinished == 0
+    assert left(tmp_path / "forked") == []
+    assert str(os.getpid()) not in {record.worker.rpartition(":")[2] for record in result.trial_records}
+    result.model(result.leaderboard()["customer"][0])
+
+
+def test_a_function_is_tuned_without_ray_and_resumed_with_more_trials(tmp_path: Path) -> None:
+    assert tuner().plan().placement == "spread"
+    first = tuner().run(str(tmp_path / "forked"), progress=False)
+    more = tuner(trials=20).run(str(tmp_path / "forked"), progress=False, resume=True)
+    assert truth(more) == truth(tuner(trials=20).run(str(tmp_path / "here"), **QUIET))
+    assert duplicates(more) == []
+    known = {record.key: record.started for record in first.trial_records}
+    assert known.items() <= {record.key: record.started for record in more.trial_records}.items()
+
+
+@pytest.mark.parametrize("placement", ["packed", "spread"])
+def test_a_placement_that_is_said_is_one_on_ray(tmp_path: Path, placement: str) -> None:
+    with pytest.raises(RunError, match="Ray was wanted"):
+        tuner(placement=placement).run(str(tmp_path / "run"), progress=False)
+
+
+def test_a_cluster_that_is_named_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "there:6379")
+    with pytest.raises(RunError, match="Ray was wanted"):
+        tuner().run(str(tmp_path / "run"), progress=False)
+
+
+@pytest.mark.parametrize("slots", [1, 2], ids=["packed", "spread"])
+def test_what_ends_its_process_ends_no_driver_and_its_study_goes_to_ray(tmp_path: Path, slots: int) -> None:
+    armed = True
+
+    def exits(config: Mapping[str, float]) -> float:
+        if armed and config["x"] < 0:
+            os._exit(3)
+        return square(config)
+
+    run = tmp_path / "run"
+    with pytest.raises(RunError, match="Ray was wanted"):
+        tuner(exits, slots=slots).run(str(run), progress=False)
+    assert len(left(run)) == (2 if slots == 1 else 0)  # Ray's workers see which trial it was; Tune counts for itself
+    armed = False
+    result = tuner(exits, slots=slots).run(str(run), progress=False, resume=True)
+    assert truth(result) == truth(tuner(slots=slots).run(str(tmp_path / "here"), **QUIET))
+
+
+@pytest.mark.parametrize("slots", [1, 2], ids=["packed", "spread"])
+def test_what_hangs_is_left_to_ray_and_nobody_is_blamed_for_it(tmp_path: Path, slots: int) -> None:
+    def hangs(config: Mapping[str, float]) -> float:
+        if config["x"] < 0:
+            threading.Event().wait()
+        return square(config)
+
+    run = tmp_path / "run"
+    runner = tuner(hangs, slots=slots)
+    runner.timing = Timing(first_trial_s=0.1, ray_start_s=0.1)
+    with pytest.raises(RunError, match="Ray was wanted"):
+        runner.run(str(run), progress=False)
+    assert left(run) == []
+    result = tuner(slots=slots).run(str(run), progress=False, resume=True)
+    assert truth(result) == truth(tuner(slots=slots).run(str(tmp_path / "here"), **QUIET))

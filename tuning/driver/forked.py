@@ -1,0 +1,213 @@
+"""Workers that are forks of this process: they work while it is not known whether a run is worth the start of Ray.
+
+They have everything loaded, so their first trial begins at once. They do what Ray's workers do, with the same limits
+and marks, so Ray's workers go on where they stop, and one of them that crashes or hangs costs this process nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import mmap
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from multiprocessing.connection import Connection, Pipe, wait
+from types import TracebackType
+from typing import Any
+
+from tuning.definition.options import Resources
+from tuning.driver.halt import StopConditions
+from tuning.driver.progress import Listener, Pace, Progress, hand_on
+from tuning.driver.tuner import ONE_THREAD, in_memory
+from tuning.execution.crash_log import forget
+from tuning.execution.packed import Nodes, work_shard
+from tuning.execution.spread.running import SpreadRun
+from tuning.models.skops_format import dump_skops
+from tuning.planning.plan import PACKED
+from tuning.runs.begin import OwnedRun
+from tuning.study.build import build_scheduler, build_searcher
+from tuning.study.warm_start import start_of
+
+PARTS_S = 0.5  # between two parts of their records, from which it is seen how fast they are
+LISTEN_S = 0.2  # to them, between two looks at whether the run is to stop
+STOP_S = 1.0  # for a trial to end in when the workers are to stop; a longer one is tried again
+DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+
+def work_forked(owned: OwnedRun, halt: StopConditions, bar: Progress, start_ray: Callable[[Progress], None]) -> bool:
+    """Work without Ray as long as the rest takes less than its start; True when nothing is left for Ray, or to be done.
+
+    While Ray starts, the workers go on.
+    """
+    if not may_fork(owned):
+        return False
+    bar.says("starting")
+    _load(owned)
+    pace, seconds = Pace(bar, owned.timing), owned.timing.ray_start_s
+    with ForkedWorkers(owned, bar) as workers:
+        halt.signals.order = workers.kill
+        while workers.busy and not halt.wanted and not pace.slower_than(seconds):
+            workers.listen(LISTEN_S)
+        if workers.busy and not halt.wanted:
+            start_ray(bar)
+            while workers.busy and not halt.wanted and not pace.slower_than(seconds / 2):
+                workers.listen(LISTEN_S)
+    halt.signals.order = None
+    return workers.finished or halt.wanted
+
+
+def _load(owned: OwnedRun) -> None:
+    """Load what each of the workers would load for itself: the libraries of searchers, of Ray, and for models."""
+    study, spec = owned.plan.studies[0], owned.plan.spec
+    if spec.definition.objective is None and spec.definition.save_models:
+        dump_skops([])
+    with contextlib.suppress(Exception):  # its study says why
+        build_searcher(study, spec.mode, start_of(spec, study.customer.id))
+        build_scheduler(study, spec.mode, {}, 1)
+
+
+def may_fork(owned: OwnedRun) -> bool:
+    """Whether a run may begin in forks of this process.
+
+    Not one that says where it runs, that asks for more than a core, that is on object storage (whose clients do not
+    survive a fork), or whose process has begun to use Ray or a GPU.
+    """
+    definition = owned.plan.spec.definition
+    ray, torch = sys.modules.get("ray"), sys.modules.get("torch")
+    return (
+        sys.platform == "linux"
+        and definition.placement == "auto"
+        and not os.environ.get("RAY_ADDRESS")
+        and not (ray is not None and ray.is_initialized())
+        and not (torch is not None and torch.cuda.is_initialized())
+        and owned.directory.local
+        and all(study.resources == Resources() for study in owned.plan.studies)
+        and not any("://" in file for study in owned.plan.studies for file in study.customer.files)
+    )
+
+
+class ForkedWorkers:
+    """A context manager: the workers of a run, one per slot, which are ended when it is left.
+
+    listener: told what they report.
+    """
+
+    def __init__(self, owned: OwnedRun, listener: Listener) -> None:
+        self.owned, self.listener = owned, listener
+        self.finished = True  # so far: each that has ended was through with its work
+        self._stop = mmap.mmap(-1, 1)  # shared with the forks
+        self._workers: dict[Connection, int] = {}
+        self._timing = replace(owned.timing, parts_s=min(PARTS_S, owned.timing.parts_s))
+
+    def __enter__(self) -> ForkedWorkers:
+        plan = self.owned.plan
+        if plan.placement != PACKED:
+            self._fork(self._spread)
+            return self
+        count = min(plan.slots, len(plan.shards), len(os.sched_getaffinity(0)))
+        for first in range(count):
+            self._fork(partial(self._packed, range(first, len(plan.shards), count), count))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop[0] = 1
+        until = time.monotonic() + STOP_S
+        while error is None and self._workers and time.monotonic() < until:
+            self.listen(until - time.monotonic())
+        self.kill()
+        while self._workers:
+            self.listen(None)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any of them works."""
+        return bool(self._workers)
+
+    def listen(self, seconds: float | None) -> None:
+        """Take in what they report, and how they end; wait for that, for so long at most."""
+        for pipe in wait(list(self._workers), seconds):
+            assert isinstance(pipe, Connection)
+            try:
+                hand_on(self.listener, pipe.recv())
+            except (EOFError, OSError):
+                self._ended(pipe)
+
+    def kill(self) -> None:
+        """End them at once; what they have not recorded is done again."""
+        for pid in list(self._workers.values()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _ended(self, pipe: Connection) -> None:
+        pid = self._workers.pop(pipe)
+        pipe.close()
+        status = os.waitpid(pid, 0)[1]
+        self.finished &= status == 0
+        if self._stop[0]:
+            forget(self.owned.directory, self.owned.term, pid)  # its study is not to blame
+
+    def _fork(self, work: Callable[[Callable[[dict[str, Any]], None]], None]) -> None:
+        receiver, sender = Pipe(duplex=False)
+        parent = os.getpid()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of threads: those of this process hold no lock
+            pid = os.fork()
+        if pid:
+            sender.close()
+            self._workers[receiver] = pid
+            return
+        code = 1
+        try:
+            _leave_alone(parent)
+            work(sender.send)
+            code = 1 if self._stop[0] else 0
+        finally:
+            os._exit(code)
+
+    def _packed(self, shards: range, slots: int, report: Callable[[dict[str, Any]], None]) -> None:
+        def told(result: dict[str, Any]) -> None:
+            report(result)
+            if self._stop[0]:
+                raise _EnoughError
+
+        spec, term = in_memory(self.owned.plan.spec), self.owned.term
+        for shard in shards:
+            work_shard(self.owned.directory, term, shard, told, spec=spec, timing=self._timing, nodes=Nodes("", slots))
+
+    def _spread(self, report: Callable[[dict[str, Any]], None]) -> None:
+        owned = self.owned
+        spec = in_memory(owned.plan.spec)
+        run = SpreadRun(owned.directory, owned.term, owned.plan, owned.run, spec, report, self._timing)
+        run.work(lambda: bool(self._stop[0]))
+
+
+class _EnoughError(Exception):
+    """The workers are to stop."""
+
+
+def _leave_alone(parent: int) -> None:
+    """In a fork: no signal, output, log or thread of its parent's; and no life without it."""
+    ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    logging.disable()  # its handlers' locks may be held by threads that are not here
+    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # to the end of the process
+    os.dup2(sys.stdout.fileno(), 1)
+    os.dup2(sys.stdout.fileno(), 2)
+    for name, value in ONE_THREAD.items():
+        os.environ.setdefault(name, value)
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)
