@@ -20,11 +20,10 @@ from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection, Pipe, wait
 from types import TracebackType
-from typing import Any
 
 from tuning.definition.options import Resources
 from tuning.driver.halt import StopConditions
-from tuning.driver.progress import Listener, Pace, Progress, hand_on
+from tuning.driver.progress import Listener, Pace, Progress, Report, hand_on
 from tuning.driver.tuner import ONE_THREAD, in_memory
 from tuning.execution.crash_log import forget
 from tuning.execution.packed import Nodes, work_shard
@@ -155,7 +154,7 @@ class ForkedWorkers:
         if self._stop[0]:
             forget(self.owned.directory, self.owned.term, pid)  # its study is not to blame
 
-    def _fork(self, work: Callable[[Callable[[dict[str, Any]], None]], None]) -> None:
+    def _fork(self, work: Callable[[Listener], None]) -> None:
         receiver, sender = Pipe(duplex=False)
         parent = os.getpid()
         with warnings.catch_warnings():
@@ -173,8 +172,8 @@ class ForkedWorkers:
         finally:
             os._exit(code)
 
-    def _packed(self, shards: range, slots: int, report: Callable[[dict[str, Any]], None]) -> None:
-        def told(result: dict[str, Any]) -> None:
+    def _packed(self, shards: range, slots: int, report: Listener) -> None:
+        def told(result: Report) -> None:
             report(result)
             if self._stop[0]:
                 raise _EnoughError
@@ -183,7 +182,7 @@ class ForkedWorkers:
         for shard in shards:
             work_shard(self.owned.directory, term, shard, told, spec=spec, timing=self._timing, nodes=Nodes("", slots))
 
-    def _spread(self, report: Callable[[dict[str, Any]], None]) -> None:
+    def _spread(self, report: Listener) -> None:
         owned = self.owned
         spec = in_memory(owned.plan.spec)
         run = SpreadRun(owned.directory, owned.term, owned.plan, owned.run, spec, report, self._timing)

@@ -31,6 +31,7 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
 from tuning.timing import Timing
 
+Told = dict[str, Any]  # which trial a worker is to run, see `trial_config`
 KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as large
 
 
@@ -40,7 +41,7 @@ def spread_trainable(uri: str, term: Term, name: str, spec: RunSpec | None, timi
     spec: where it holds a function, which cannot be written down; else the one in the plan file.
     """
 
-    def trainable(config: dict[str, Any]) -> None:
+    def trainable(config: Told) -> None:
         unblock_sigterm()
         run_trial(uri, term, spec, config, timing)
 
@@ -48,7 +49,7 @@ def spread_trainable(uri: str, term: Term, name: str, spec: RunSpec | None, timi
     return trainable
 
 
-def trial_config(study: SpreadStudy, trial: SpreadTrial) -> dict[str, Any]:
+def trial_config(study: SpreadStudy, trial: SpreadTrial) -> Told:
     """What the worker of a trial is told."""
     return {
         "study": study.study.id,
@@ -58,7 +59,7 @@ def trial_config(study: SpreadStudy, trial: SpreadTrial) -> dict[str, Any]:
     }
 
 
-def run_trial(uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any], timing: Timing) -> None:
+def run_trial(uri: str, term: Term, spec: RunSpec | None, config: Told, timing: Timing) -> None:
     """One trial, every step reported; an exception of the user's code is reported too, and not tried again."""
     from ray import tune
 
@@ -79,7 +80,7 @@ def trial_reports(
     uri: str,
     term: Term,
     spec: RunSpec | None,
-    config: dict[str, Any],
+    config: Told,
     timing: Timing,
     checkpoint: str | None = None,
 ) -> Generator[Reported, None, None]:
@@ -91,7 +92,7 @@ def trial_reports(
 
 
 def _reports(
-    uri: str, term: Term, spec: RunSpec | None, config: dict[str, Any], timing: Timing, checkpoint: str | None
+    uri: str, term: Term, spec: RunSpec | None, config: Told, timing: Timing, checkpoint: str | None
 ) -> Generator[Reported, None, None]:
     grace = 0.0 if (uri, term.folder) in _OPEN else timing.cold_start_s
     context, studies = opened(uri, term, spec, timing)
@@ -108,7 +109,7 @@ def _reports(
         yield from reports
 
 
-def _restored(directory: RunDirectory, config: dict[str, Any], checkpoint: str | None) -> dict[str, Any] | None:
+def _restored(directory: RunDirectory, config: Told, checkpoint: str | None) -> dict[str, Any] | None:
     """The state of this trial's last checkpoint: Tune's own after a lost worker, the journal's after a lost driver."""
     if checkpoint is None and not config["checkpoint"]:
         return None
