@@ -118,3 +118,14 @@ def test_what_hangs_is_left_to_ray_and_nobody_is_blamed_for_it(tmp_path: Path, s
     assert left(run) == []
     result = tuner(slots=slots).run(str(run), progress=False, resume=True)
     assert truth(result) == truth(tuner(slots=slots).run(str(tmp_path / "here"), **QUIET))
+
+
+def test_customers_that_wait_for_others_are_left_to_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fork that came to them early would end with an error, and leave the rest of its work undone."""
+    monkeypatch.setattr("tuning.planning.transfer.FEWEST", 6)
+    monkeypatch.setattr("tuning.planning.transfer.FEWEST_PILOTS", 4)
+    write_customers(tmp_path / "data", 8)
+    runner = TuneRunner(**definition(tmp_path / "data", placement="auto", transfer="on"))
+    runner.timing = PATIENT
+    with pytest.raises(RunError, match="Ray was wanted"):
+        runner.run(str(tmp_path / "run"), progress=False)

@@ -75,14 +75,15 @@ def _load(owned: OwnedRun) -> None:
 def may_fork(owned: OwnedRun) -> bool:
     """Whether a run may begin in forks of this process.
 
-    Not one that says where it runs, that asks for more than a core, that is on object storage (whose clients do not
-    survive a fork), or whose process has begun to use Ray or a GPU.
+    Not one that says where it runs, that asks for more than a core, whose customers wait for others, that is on object
+    storage (whose clients do not survive a fork), or whose process has begun to use Ray or a GPU.
     """
     definition = owned.plan.spec.definition
     ray, torch = sys.modules.get("ray"), sys.modules.get("torch")
     return (
         sys.platform == "linux"
         and definition.placement == "auto"
+        and not owned.plan.spec.pilot_points
         and not os.environ.get("RAY_ADDRESS")
         and not (ray is not None and ray.is_initialized())
         and not (torch is not None and torch.cuda.is_initialized())
