@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -264,6 +265,10 @@ def _read(directory: RunDirectory, name: str, sha256: str | None) -> bytes:
 def _example_json(frame: pd.DataFrame | None) -> Description | None:
     if frame is None:
         return None
+    if all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in frame.dtypes):  # pandas takes milliseconds
+        rows = zip(*(frame[name].tolist() for name in frame.columns), strict=True)
+        data = [[value if math.isfinite(value) else None for value in row] for row in rows]
+        return {"columns": list(frame.columns), "data": data}
     plain = frame.assign(**{name: frame[name].map(_readable) for name in frame.columns if frame[name].dtype == object})
     text = plain.to_json(orient="split", index=False, date_format="iso", default_handler=str, double_precision=15)
     return dict(json.loads(text))

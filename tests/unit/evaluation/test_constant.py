@@ -85,6 +85,19 @@ def test_a_constant_is_scored_by_hand() -> None:
     assert found.test_score == pytest.approx(-expected)
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_constant_is_what_its_model_says_to_the_last_bit(whole: bool) -> None:
+    frame = told(61).assign(y=lambda rows: rows["y"] * 1e3)
+    data = prepare_data(frame.round() if whole else frame, target="y", task="regression", seed=3)
+    for name in ("neg_root_mean_squared_error", "neg_mean_absolute_error"):
+        metric = Metric(name, data.task)
+        found = find_constant(data, metric, 1.0)
+        assert found is not None
+        member = found.member(data, all_rows=False)
+        unseen = data.whole(member.kind)[2]
+        assert found.test_score == metric.score(unseen.y, member.prediction(unseen, data.task))
+
+
 def test_shares_of_weighted_classes_by_hand() -> None:
     frame = noise().assign(w=np.arange(40) % 3 + 1.0)
     frame["y"] = np.where(frame["y"] > 1, "yes", "no")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tuning.models.base import Configuration, Estimator, Matrix, Model
-from tuning.models.estimators import LinearFamily, lean
+from tuning.models.estimators import LinearFamily, one_thread
 from tuning.preprocessing.task import REGRESSION, Task
 
 SURE = 1e-6  # from this penalty on, scaled rows always have the solution that Cholesky's method finds
@@ -24,6 +24,7 @@ class RidgeFamily(LinearFamily):
     def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
         """What `Ridge.fit` makes, to the last bit, by the function that it calls itself: the input's checks are most of
         a small fit."""
+        import sklearn
         from sklearn.linear_model import ridge_regression
 
         alpha = config.get("alpha")
@@ -31,7 +32,7 @@ class RidgeFamily(LinearFamily):
             return super().fit(config, train, task, seed, steps)
         model: Model = self.build(config, train, task, seed)
         X, y, centre, mean = _centred(train)
-        with lean(self.name, config):
+        with one_thread(), sklearn.config_context(skip_parameter_validation=True):
             model.coef_ = ridge_regression(
                 X, y, alpha, sample_weight=train.weight, solver="cholesky", check_input=False
             )
