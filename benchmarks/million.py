@@ -45,6 +45,7 @@ def search(folder: str, customers: int, trials: int, cores: int) -> dict[str, An
         scheduler="fifo",
         trials=trials,
         slots=cores,
+        placement="packed",
         mlflow=False,
     )
     result = runner.run(folder, progress=False)

@@ -132,6 +132,7 @@ def definition(scenario: Scenario, **options: Any) -> Definition:
         "search_space": tier.space(),
         "trials": scenario.trials,
         "slots": scenario.cores,
+        "placement": "packed",  # on Ray from the first trial on
         "split": {"test": TEST, "folds": FOLDS},
         **search,
         **options,

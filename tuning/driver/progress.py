@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PACE_S = 5.0  # before this the first reports, which come all at once, say nothing of the pace
+JUDGE_S = 1.0  # from the first trials on, before the pace is judged
 BAR = "{l_bar}{bar}| {n_fmt}/{total_fmt} trials [{elapsed}{postfix}]"
 
 Report = Mapping[str, Any]  # of a worker: the name of a part with the number of its trials or studies, or an error
@@ -127,19 +128,25 @@ class Progress:
 
 
 class Pace:
-    """How fast trials come, from now on: by it what is left is judged."""
+    """How fast trials come, from now on: by it what is left is judged. The first ones only set the clock: they wait for
+    libraries.
+    """
 
     def __init__(self, bar: Progress, timing: Timing) -> None:
         self._bar, self._patience = bar, timing.first_trial_s
-        self._began, self._before = bar.clock(), bar.done_trials
-        self._heard, self._done = self._began, self._before
+        self._heard, self._done = bar.clock(), bar.done_trials
+        self._first: tuple[float, int] | None = None
 
     def slower_than(self, seconds: float) -> bool:
         """Whether the rest takes longer than that, as far as is known; so it does where nothing comes."""
         now, done = self._bar.clock(), self._bar.done_trials
         if done > self._done:
-            self._heard, self._done, self._patience = now, done, seconds
-        if now - self._heard > self._patience:
-            return True
-        took, worked = now - self._began, done - self._before
-        return worked > 0 and took / worked * (self._bar.n_trials - done) > seconds
+            self._heard, self._done = now, done
+            self._first = self._first or (now, done)
+        if self._first is None:
+            return now - self._heard > self._patience
+        since, before = self._first
+        if now - since < JUDGE_S:
+            return False
+        left = (now - since) / max(1, done - before) * (self._bar.n_trials - done)
+        return max(left, now - self._heard) > seconds

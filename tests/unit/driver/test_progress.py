@@ -75,22 +75,30 @@ def test_a_resumed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.
 def test_the_rest_is_judged_by_the_pace_so_far() -> None:
     clock = Clock()
     bar = Progress(n_trials=100, n_studies=1, shown=False, done_trials=20, clock=clock)
-    pace = Pace(bar, Timing(first_trial_s=2.0))
-    clock.now = 1.0
-    assert not pace.slower_than(8.0)  # nothing is known yet
-    bar({"part": "a", "trials": 8})
-    assert pace.slower_than(8.0)  # 72 more, 8 per second
-    assert not pace.slower_than(9.5)
-    bar({"part": "b", "trials": 32})
+    pace = Pace(bar, Timing(first_trial_s=3.0))
+    clock.now = 2.9
+    bar({"part": "a", "trials": 1})
+    assert not pace.slower_than(8.0)  # it has waited for libraries
+    clock.now = 3.9
+    bar({"part": "b", "trials": 8})
+    assert pace.slower_than(8.0)  # 71 more, 8 per second
+    assert not pace.slower_than(9.0)
+    clock.now = 4.9
+    bar({"part": "c", "trials": 63})
     assert not pace.slower_than(8.0)
-    clock.now = 9.5  # nothing has come since
+    clock.now = 13.0  # nothing has come since
     assert pace.slower_than(8.0)
 
 
 def test_a_first_trial_that_takes_long_is_a_slow_one() -> None:
     clock = Clock()
-    pace = Pace(Progress(n_trials=100, n_studies=1, shown=False, clock=clock), Timing(first_trial_s=2.0))
-    clock.now = 1.9
+    bar = Progress(n_trials=100, n_studies=1, shown=False, clock=clock)
+    pace = Pace(bar, Timing(first_trial_s=3.0))
+    clock.now = 2.9
     assert not pace.slower_than(8.0)
-    clock.now = 2.1
+    clock.now = 3.1
+    assert pace.slower_than(8.0)
+    bar({"part": "a", "trials": 1})
+    assert not pace.slower_than(8.0)
+    clock.now = 4.2  # more than a second for the next
     assert pace.slower_than(8.0)
