@@ -37,8 +37,8 @@ def function(began: float) -> Figures:
 
     space = SearchSpace([Float("x", -10, 10, default=1.0)])
     runner = TuneRunner(objective=square, search_space=space, metric="loss", mode="min", trials=30, mlflow=False)
-    import optuna  # noqa: F401  # what a run loads, and a second one finds loaded
-    import ray.tune  # noqa: F401
+    import optuna  # noqa: F401  # loaded for the time it takes: what a run loads, and a second one finds loaded
+    import ray.tune  # noqa: F401  # the same
 
     found: Figures = {"imports": time.time() - began, "imports_cores": cores()}
     for cell in ("run", "second_cell"):
@@ -85,8 +85,8 @@ def bare_ray(began: float) -> Figures:
 
     class Worker:
         def load(self) -> None:
-            import pandas  # noqa: F401
-            import sklearn.linear_model  # noqa: F401
+            import pandas  # noqa: F401  # for the time that it takes
+            import sklearn.linear_model  # noqa: F401  # the same
 
     ray.get(ray.remote(Worker).remote().load.remote())
     return {"first_trial": time.time() - began, "cores": cores()}

@@ -16,6 +16,7 @@ from search_spaces import Float, SearchSpace
 from tuning import TuneRunner
 from tuning.errors import RunError
 from tuning.execution.crash_log import FOLDER
+from tuning.study.record import worker_name
 from tuning.timing import Timing
 
 SPACE = SearchSpace([Float("x", -10, 10, default=1.0)])
@@ -54,12 +55,12 @@ def left(run: Path) -> list[Path]:
 def test_a_small_job_needs_no_ray_and_has_the_records_of_a_run_in_one_process(tmp_path: Path) -> None:
     write_customers(tmp_path / "data", 3)
     runner = TuneRunner(**definition(tmp_path / "data", placement="auto"))
-    runner.timing = PATIENT
+    runner.timing, here = PATIENT, worker_name()
     result = runner.run(str(tmp_path / "forked"), progress=False)
     assert truth(result) == truth(runner.run(str(tmp_path / "here"), **QUIET))
     assert result.unfinished == 0
     assert left(tmp_path / "forked") == []
-    assert str(os.getpid()) not in {record.worker.rpartition(":")[2] for record in result.trial_records}
+    assert here not in {record.worker for record in result.trial_records}
     result.model(result.leaderboard()["customer"][0])
 
 

@@ -63,7 +63,6 @@ def trial_record(trial: Trial, study: Study, run: str, metric: str, mode: str) -
     )
 
 
-@cache
 def worker_name() -> str:
     """host:pid of this process."""
     return f"{socket.gethostname()}:{os.getpid()}"
