@@ -68,7 +68,7 @@ def find_constant(data: StudyData, metric: Metric, sign: float) -> Constant | No
         folds = [_score(config, data, metric, split.search[train], split.search[valid]) for train, valid in split.folds]
     except Exception:  # the user's metric, or one that is not defined for constants
         return None
-    if not all(map(math.isfinite, folds)):
+    if not all(map(math.isfinite, folds)) or not math.isfinite(sum(folds)):
         return None
     try:
         test_score: float | None = _score(config, data, metric, split.search, split.test)

@@ -68,8 +68,10 @@ class Metric:
     def _own(
         self, function: Callable[..., float], y: np.ndarray, prediction: Prediction, weight: np.ndarray | None
     ) -> float:
+        # Copies: a function may write into what it gets (`y_true[y_true == 0] = 1`), which later scores are made of.
+        y, prediction = y.copy(), prediction.copy()
         wanted = _parameters(function)
-        extra = {"sample_weight": weight} if weight is not None and "sample_weight" in wanted else {}
+        extra = {"sample_weight": weight.copy()} if weight is not None and "sample_weight" in wanted else {}
         truth, values = y, prediction.values
         if self.task.classification:
             labels = np.asarray(self.task.classes)

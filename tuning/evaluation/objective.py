@@ -119,7 +119,9 @@ def steps_of(
     steps: float,
 ) -> Iterator[Step]:
     """The steps of one trial of an objective; `StudyError` for one beyond `steps`, which a full trial has."""
-    offered = {"config": dict(config), "data": data, "seed": seed, "state": state}
+    # What a trial writes into its frame is not there for the next one; pandas copies only what is written.
+    frame = None if data is None else data.copy(deep=False)
+    offered = {"config": dict(config), "data": frame, "seed": seed, "state": state}
     wanted = inspect.signature(objective).parameters
     arguments = {name: offered[name] for name in OFFERED if name in wanted}
     answer = objective(**arguments or {next(iter(wanted)): dict(config)})  # whatever its only argument is called

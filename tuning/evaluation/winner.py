@@ -110,12 +110,12 @@ def _kept_note(winner: TrialRecord, records: Sequence[TrialRecord]) -> str | Non
 
 
 def standard_error(scores: Sequence[float]) -> float | None:
-    """Of the mean of fold scores; None of a single one."""
-    if len(scores) < 2:
+    """Of the mean of fold scores; None of a single one. Squares of what a target or a metric may hold overflow."""
+    count = len(scores)
+    if count < 2:
         return None
-    mean = math.fsum(scores) / len(scores)
-    variance = math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1)
-    return math.sqrt(variance / len(scores))
+    mean = math.fsum(score / count for score in scores)
+    return math.hypot(*(score - mean for score in scores)) / math.sqrt(count * (count - 1))
 
 
 def _simplicity(record: TrialRecord, simple_first: SimpleFirst) -> tuple[int, int, tuple[float, ...], int]:

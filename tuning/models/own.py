@@ -88,12 +88,14 @@ class OwnFamily(Family):
             return constant(train)
         estimator = self.build(config, sklearn_seed(seed))
         with one_thread():
-            estimator.fit(train.X, train.y, **_weights(estimator, train))
+            # Copies: an estimator may write into what it gets (`copy_X=False`), from which other trials learn.
+            estimator.fit(train.X.copy(), train.y.copy(), **_weights(estimator, train))
         return estimator
 
     def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
         with one_thread():
-            said = by_its_own_word(model, rows, super().predict(model, rows, task))
+            careful = _Careful(model)
+            said = by_its_own_word(careful, rows, super().predict(careful, rows, task))
         values = np.asarray(said.values)
         if values.size != len(rows.y):  # numpy would stretch it to a score of something else
             raise ValueError(f"{self.name!r} predicts an array of shape {values.shape} for {len(rows.y)} rows")
@@ -140,6 +142,19 @@ class OwnFamily(Family):
                 "load it with allow_pickle=True (`tuning predict --allow-pickle`) if you trust whoever made the run."
             )
         return cloudpickle.loads(content)
+
+
+class _Careful:
+    """A fitted estimator that predicts from copies: one such as `StandardScaler(copy=False)` writes into its rows."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(self._model, name)
+        if name not in ("predict", "predict_proba", "decision_function"):
+            return found
+        return lambda rows: found(rows.copy())
 
 
 def is_factory(source: object) -> TypeGuard[Callable[..., Estimator]]:
@@ -198,7 +213,7 @@ def _weights(estimator: Estimator, train: Matrix) -> dict[str, object]:
     fit = steps[-1][1].fit if steps else estimator.fit
     if "sample_weight" not in inspect.signature(fit).parameters:
         return {}
-    return {f"{steps[-1][0]}__sample_weight" if steps else "sample_weight": train.weight}
+    return {f"{steps[-1][0]}__sample_weight" if steps else "sample_weight": train.weight.copy()}
 
 
 def _names_columns(estimator: Estimator) -> bool:

@@ -52,6 +52,11 @@ class Prediction:
     proba: np.ndarray | None = None
     decision: np.ndarray | None = None
 
+    def copy(self) -> Prediction:
+        """Another one, with arrays of its own."""
+        proba, decision = (None if each is None else each.copy() for each in (self.proba, self.decision))
+        return Prediction(self.values.copy(), proba, decision)
+
 
 def average(predictions: Sequence[Prediction], weights: Sequence[float], task: Task) -> Prediction:
     """The weighted mean of numbers, or of probabilities, whose largest is the class; a single one stays as it is.

@@ -110,15 +110,19 @@ def test_shares_of_weighted_classes_by_hand() -> None:
 
 
 VARIETY = """
+import sys
+
+
 def variety(truth, values):
     if len(set(values)) < 2:
-        raise ValueError("all predictions are the same")
+        {refusal}
     return -abs(truth - values).mean()
 """
 
 
-def test_a_metric_that_no_constant_can_be_scored_by_leaves_the_winner(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(VARIETY)
+@pytest.mark.parametrize("refusal", ["raise ValueError('all predictions are the same')", "return -sys.float_info.max"])
+def test_a_metric_that_no_constant_can_be_scored_by_leaves_the_winner(tmp_path: Path, refusal: str) -> None:
+    (tmp_path / "mine.py").write_text(VARIETY.format(refusal=refusal))
     (study,) = search(tmp_path / "run", noise(), metric=f"{tmp_path / 'mine.py'}:variety").study_records
     assert study.status == "ok"
     assert study.family == "ridge"

@@ -260,6 +260,23 @@ def test_a_users_function_sees_labels_probabilities_and_weights(own_metrics: Non
     assert Metric("m", Task(REGRESSION), mean_absolute_error).score(np.array([1.0]), Prediction(np.array([3.0]))) == 2
 
 
+@pytest.mark.parametrize("kind", [REGRESSION, BINARY])
+def test_what_a_users_function_writes_into_its_arguments_changes_no_other_score(kind: str) -> None:
+    def careless(y_true: np.ndarray, y_pred: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
+        score = float(np.average(y_true == (y_pred > 0.5), weights=sample_weight))
+        for each in (y_true, y_pred, sample_weight):
+            each[:] = 0
+        return score
+
+    classes = kind == BINARY
+    careless.needs_proba = classes
+    y, weight, values = np.array([0, 1, 1]), np.array([1.0, 2.0, 3.0]), np.array([0, 1, 0])
+    said = Prediction(values, np.array([[0.9, 0.1], [0.4, 0.6], [0.7, 0.3]]) if classes else None)
+    task = Task(kind, (0, 1)) if classes else Task(kind)
+    metric = Metric("m", task, careless)
+    assert [metric.score(y, said, weight) for _ in range(2)] == [0.5, 0.5]
+
+
 def test_recall_is_that_of_the_positive_class_whatever_it_is_called() -> None:
     frame = pd.DataFrame({"x": np.arange(40.0), "y": ["churned"] * 10 + ["stayed"] * 30})
     data = prepare_data(frame, target="y", task=BINARY, seed=0)

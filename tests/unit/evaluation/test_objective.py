@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from paths import ROOT
 from ray import tune
@@ -123,3 +124,14 @@ def test_a_function_travels_with_where_its_module_is(tmp_path: Path) -> None:
     assert arrived().stdout == "3\n"
     (tmp_path / "beside").rename(tmp_path / "elsewhere")
     assert "cannot be loaded in a worker: ModuleNotFoundError: No module named 'their_losses'" in arrived().stderr
+
+
+def test_what_an_objective_writes_into_its_data_is_not_there_in_the_next_trial(tmp_path: Path) -> None:
+    def careless(config: dict[str, Any], data: pd.DataFrame) -> float:
+        data["a"] += 1
+        data.dropna(inplace=True)
+        return float(data["a"].sum())
+
+    frame = pd.DataFrame({"a": [1.0, 2.0, None]})
+    found = search(tmp_path, careless, data=frame)
+    assert [record.score for record in found.trial_records] == [5.0] * 4

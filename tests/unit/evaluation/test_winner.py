@@ -36,6 +36,11 @@ def test_the_default_is_kept_unless_something_is_better_on_cross_validation() ->
     assert choose(smaller).winner.trial == 1
 
 
+def test_scores_whose_squares_overflow_have_a_standard_error() -> None:
+    assert standard_error([1e300, 3e300]) == pytest.approx(1e300)
+    assert standard_error([1.7e308, 1.7e308]) == 0
+
+
 def test_one_standard_error_prefers_the_simpler_model_within_the_noise() -> None:
     folds = (0.70, 0.80, 0.90)
     assert standard_error(folds) == pytest.approx(0.1 / np.sqrt(3))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from builders import by_name, make_frame
 from sklearn.ensemble import RandomForestClassifier
@@ -21,11 +22,27 @@ from tuning.definition.definition import define
 from tuning.errors import DefinitionError, PlanError, RunError
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import prepare_data, train
+from tuning.models.base import Matrix
 from tuning.models.entries import Stored, freeze_models, own_families, parse_models, same_models
 from tuning.models.own import OwnFamily
 from tuning.planning.model_space import check_models, parameters_by_model, space_of
-from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION
+from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 from tuning.storage.run_directory import RunDirectory
+
+
+class Careless(LogisticRegression):
+    """Writes into the labels and weights that it was given, unless it is told to copy."""
+
+    def __init__(self, copy: bool = True) -> None:
+        super().__init__()
+        self.copy = copy
+
+    def fit(self, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Careless:
+        super().fit(X, y, sample_weight)
+        if not self.copy and sample_weight is not None:
+            y[:] = 1 - y
+            sample_weight[::2] = 0
+        return self
 
 
 def names(models: Any) -> list[str]:
@@ -253,3 +270,20 @@ def test_a_column_of_numbers_is_scored_row_by_row(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Column, "columns", 2)
     with pytest.raises(ValueError, match=r"'column' predicts an array of shape \(16, 2\) for 16 rows"):
         list(train({"model": "column"}, data, r2, 0))
+
+
+@pytest.mark.parametrize("frame", [False, True])
+def test_what_an_estimator_writes_into_its_rows_changes_no_other_fit_and_no_score(frame: bool) -> None:
+    def said(copy: bool) -> Prediction:
+        rows = Matrix(pd.DataFrame(X.copy()) if frame else X.copy(), y.copy(), np.ones(60))
+        mine = OwnFamily("mine", make_pipeline(StandardScaler(copy=copy), Careless(copy)))
+        mine.fit({}, rows, task, 0)
+        return mine.predict(mine.fit({}, rows, task, 0), rows, task)
+
+    rng = np.random.default_rng(0)
+    X, task = rng.normal(loc=3.0, scale=2.0, size=(60, 2)), Task(BINARY, ("no", "yes"))
+    y = (X[:, 0] + rng.normal(size=60) > 3).astype(int)
+    one, other = said(copy=True), said(copy=False)
+    assert 0 < one.values.mean() < 1
+    for tidy, careless in zip(vars(one).values(), vars(other).values(), strict=True):
+        np.testing.assert_array_equal(tidy, careless)
