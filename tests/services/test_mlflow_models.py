@@ -28,6 +28,7 @@ from tuning.models.customer_model import CustomerModel, describe_model
 from tuning.models.member import Member
 from tuning.models.registry import families
 from tuning.records.schema import STOPPED
+from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.copier import Copier
 from tuning.tracking.copy.sync import sync
@@ -126,6 +127,29 @@ def test_every_family_predicts_what_ours_predicts(mlflow_database: str, tmp_path
     for pinned in Path(directory.path("mlruns")).rglob("requirements.txt"):
         assert "mlflow-skinny==" in pinned.read_text()
         assert "tuning-service" not in pinned.read_text()
+
+
+def test_a_packed_model_is_logged_like_any_other(mlflow_database: str, tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path / "run"))
+    data, family = data_of("regression"), families()["ridge"]
+    encoder, rows, _ = data.whole(family)
+    fitted = family.fit({}, rows, data.task, 5)
+    model = CustomerModel("acme", data.task, (Member("ridge", data.columns, encoder, fitted),), example=data.example)
+    writer = PackWriter(directory)
+    saved = model.save(writer, writer.folder("models", "acme"))
+    writer.flush()
+    record = study("acme", 1, family="ridge", model_path=saved.path, model_sha256=saved.sha256)
+    copier = copier_for(mlflow_database, directory)
+    copier.add(write_part(directory, "s", record))
+    log_all(copier)
+    (found,) = logged(mlflow_database).values()
+    previous = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(mlflow_database)
+    try:
+        theirs = mlflow.pyfunc.load_model(f"models:/{found.model_id}")
+    finally:
+        mlflow.set_tracking_uri(previous)
+    assert np.array_equal(theirs.predict(data.example), model.predict(data.example))
 
 
 def test_a_model_is_logged_once_and_one_cut_short_is_made_again(mlflow_database: str, tmp_path: Path) -> None:
