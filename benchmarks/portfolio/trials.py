@@ -20,11 +20,12 @@ from tuning.planning.portfolios.learning import Cell
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION
 from tuning.records.schema import Config, canonical
 
-TREES = ("random_forest", "extra_trees", "hist_gradient_boosting", "xgboost", "lightgbm", "catboost")
+BOOSTERS = ("xgboost", "lightgbm", "catboost")
+#: Those of the tabular presets.
 FAMILIES: Mapping[str, tuple[str, ...]] = {
-    REGRESSION: ("ridge", "elastic_net", "knn", "svm", *TREES),
-    BINARY: ("logistic", "knn", *TREES),
-    MULTICLASS: ("logistic", "knn", *TREES),
+    REGRESSION: ("ridge", "elastic_net", "knn", "svm", "extra_trees", *BOOSTERS),
+    BINARY: ("logistic", "knn", "extra_trees", "hist_gradient_boosting", *BOOSTERS),
+    MULTICLASS: ("logistic", "knn", "extra_trees", "hist_gradient_boosting", *BOOSTERS),
 }
 DRAWS = 5  # of each family, beside its default and the settings below
 #: What people take who know these models.
@@ -46,10 +47,6 @@ KNOWN_GOOD: Mapping[str, tuple[Mapping[str, Any], ...]] = {
         {"max_features": 1.0, "min_samples_leaf": 3},
         {"max_features": "sqrt", "min_samples_leaf": 1},
         {"max_features": 0.5, "min_samples_leaf": 2},
-    ),
-    "random_forest": (
-        {"max_features": 0.35, "min_samples_leaf": 1},
-        {"max_features": "sqrt", "min_samples_leaf": 3},
     ),
     "catboost": (
         {"learning_rate": 0.05, "depth": 6},

@@ -24,10 +24,11 @@ from benchmarks.quality.rounds import Answers, Round
 
 OURS = (5, 8, 10, 20, 50)
 REFERENCE = "ours_20"
-#: What a part of ours is worth: a run without it.
-WITHOUT: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+#: What a part of ours is worth: a run without it, or with it.
+VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "ours_20_no_portfolio": ("ours, 20 trials, without the portfolio", {"portfolio": "none"}),
     "ours_20_no_ensemble": ("ours, 20 trials, without the ensemble", {"ensemble": "none"}),
+    "ours_20_transfer": ("ours, 20 trials, customers learn from each other", {"transfer": "on"}),
 }
 Run: TypeAlias = Callable[[Sequence[Round], float], Answers]
 
@@ -62,7 +63,7 @@ def contenders() -> dict[str, Contender]:
     """All of them, in the order of tables."""
     found = (
         *(Contender(f"ours_{trials}", f"ours, {trials} trials", _ours(trials)) for trials in OURS),
-        *(Contender(name, title, _ours(20, **keys)) for name, (title, keys) in WITHOUT.items()),
+        *(Contender(name, title, _ours(20, **keys)) for name, (title, keys) in VARIANTS.items()),
         Contender("linear", "ridge or logistic regression, built-in CV", _each(defaults.linear)),
         Contender("random_forest", "random forest, defaults", _each(defaults.forest)),
         Contender("extra_trees", "extra trees, defaults", _each(defaults.extra_trees)),
