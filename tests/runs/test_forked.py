@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ from chaos import duplicates, truth
 
 from search_spaces import Float, SearchSpace
 from tuning import TuneRunner
-from tuning.errors import RunError
+from tuning.errors import RunError, RunInterrupted
 from tuning.execution.crash_log import FOLDER
 from tuning.study.record import worker_name
 from tuning.timing import Timing
@@ -130,3 +131,19 @@ def test_customers_that_wait_for_others_are_left_to_ray(tmp_path: Path, monkeypa
     runner.timing = PATIENT
     with pytest.raises(RunError, match="Ray was wanted"):
         runner.run(str(tmp_path / "run"), progress=False)
+
+
+@pytest.mark.parametrize("slots", [1, 2], ids=["packed", "spread"])
+def test_ctrl_c_ends_the_forks_and_loses_nothing_that_is_recorded(tmp_path: Path, slots: int) -> None:
+    def interrupts(config: Mapping[str, float]) -> float:
+        if config["x"] < 0:
+            os.kill(os.getppid(), signal.SIGINT)
+            threading.Event().wait()
+        return square(config)
+
+    run = tmp_path / "run"
+    with pytest.raises(RunInterrupted, match="resume=True"):
+        tuner(interrupts, slots=slots).run(str(run), progress=False)
+    assert left(run) == []
+    result = tuner(slots=slots).run(str(run), progress=False, resume=True)
+    assert truth(result) == truth(tuner(slots=slots).run(str(tmp_path / "here"), **QUIET))
