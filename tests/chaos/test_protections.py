@@ -160,7 +160,7 @@ TABLE = [
     ),
     Protection(
         "a customer whose data has changed is searched anew",
-        setting(tuning__data__fingerprints___differs=lambda there, here: False),
+        setting(tuning__data__fingerprints__differs=lambda there, here: False),
         "runs/test_changed_data.py::test_an_objective_sees_new_rows_from_the_first_trial",
     ),
     Protection(

@@ -44,7 +44,6 @@ def _wait(pipe: int) -> None:
 def _child(action: Callable[[], object]) -> int:
     """A fork that does this; it ends with 0, with 1 when it was refused, with 2 after any other failure."""
     from tuning.errors import RunOwnedError
-    from tuning.study.record import worker_name
 
     child = os.fork()
     if child:
@@ -52,7 +51,6 @@ def _child(action: Callable[[], object]) -> int:
     code = 2
     try:
         os.environ["RACER"] = "1"
-        worker_name.cache_clear()
         action()
         code = 0
     except RunOwnedError:
