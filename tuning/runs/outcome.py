@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tuning.runs.plan_file import frozen_definition
-
 if TYPE_CHECKING:
     from tuning.runs.results import RunResult
 
@@ -18,7 +16,7 @@ def sentences(result: RunResult, counts: Counts) -> list[str]:
     without = f", {counts['without_model']} without (the reason is in their row)" if counts["without_model"] else ""
     return [
         f"{result.outcome(counts)}{without}; {counts['trials']} trials.",
-        *_against_baseline(counts, frozen_definition(result.directory, result.term).winner),
+        *_against_baseline(counts),
         *_ensembles(counts),
         *_constants(counts),
         *([] if result.transfer_gain is None else [result.transfer_gain.sentence]),
@@ -27,21 +25,15 @@ def sentences(result: RunResult, counts: Counts) -> list[str]:
     ]
 
 
-def _against_baseline(counts: Counts, rule: str) -> list[str]:
-    """rule: by which winners were chosen; by that of one standard error they need not beat the baseline anywhere."""
+def _against_baseline(counts: Counts) -> list[str]:
     compared, worse = counts["compared_with_baseline"], counts["worse_than_baseline"]
     if not compared:
         return []
     if not worse:
         return [f"None of the {compared} winners other than the baseline scores below it on the hold-out rows."]
-    less = (
-        "More rows or more folds"
-        if rule == "one_standard_error"
-        else "More rows, more folds or `winner: one_standard_error`"
-    )
     return [
         f"{worse} of the {compared} winners other than the baseline ({100 * worse / compared:.0f} %) score below it on "
-        f"the hold-out rows. {less} reduce this."
+        "the hold-out rows, where few rows make small differences noise. More rows reduce this."
     ]
 
 
