@@ -26,7 +26,7 @@ class _Tuners:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, work: list[int | None]) -> None:
         self.work, self.built, self.done = work, 0, 0
-        monkeypatch.setattr("tuning.driver.runner.start_ray", lambda slots: None)
+        monkeypatch.setattr("tuning.driver.runner.start_ray", lambda slots: False)
         monkeypatch.setattr("tuning.driver.runner.make_room", lambda *_: frozenset())
         monkeypatch.setattr("tuning.driver.runner.build_tuner", self.build)
 

@@ -75,7 +75,7 @@ def find_ensemble(
     start = next(place for place, (record, _) in enumerate(found) if record is first)
     score = _FoldScores(data, metric, sign)
     picks, together = greedy([answer for _, answer in found], score, start, alive)
-    if not together > sign * winner.score:
+    if len(set(picks)) < 2 or not together > sign * winner.score:
         return None
     return Ensemble(tuple((found[place][0], times) for place, times in Counter(picks).items()), sign * together)
 
@@ -148,4 +148,5 @@ class _FoldScores:
         except Exception:  # the user's metric, or one that wants more than probabilities
             return -math.inf
         mean = math.fsum(scores) / len(scores)
-        return self.sign * mean if math.isfinite(mean) else -math.inf
+        # Without the last digits: what is equal but for their noise is a tie, and the first of equals is picked.
+        return float(f"{self.sign * mean:.12g}") if math.isfinite(mean) else -math.inf
