@@ -33,7 +33,7 @@ def _against_baseline(counts: Counts) -> list[str]:
         return [f"None of the {compared} winners other than the baseline scores below it on the hold-out rows."]
     return [
         f"{worse} of the {compared} winners other than the baseline ({100 * worse / compared:.0f} %) score below it on "
-        "the hold-out rows, where few rows make small differences noise. More rows reduce this."
+        "the hold-out rows. More rows reduce this."
     ]
 
 

@@ -37,7 +37,7 @@ def test_exit_codes_and_outputs_of_a_run(definition: Path, finished: Path, tmp_p
     ("worse", "said"),
     [
         (0, "None of the 5 winners other than the baseline scores below it on the hold-out rows."),
-        (2, "2 of the 5 winners other than the baseline (40 %) score below it on the hold-out rows, where few rows"),
+        (2, "2 of the 5 winners other than the baseline (40 %) score below it on the hold-out rows. More"),
     ],
 )
 def test_a_run_ends_with_how_its_winners_do_against_the_default(
