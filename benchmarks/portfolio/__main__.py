@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.portfolio.tables import tables
 from benchmarks.portfolio.trials import candidates, config_of, evaluate
 from tuning.planning import portfolios
-from tuning.planning.portfolios.learning import Cell, learn
+from tuning.planning.portfolios.learning import Cell, learn, regrets
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION
 from tuning.records.schema import canonical
 
@@ -50,25 +50,18 @@ def main(task: str, most: int, write: bool) -> None:
 def worth(found: Sequence[Mapping[str, Cell]], names: Sequence[str]) -> str:
     """The mean regret after n trials, of a portfolio learned on other tables and of random order."""
     rng = np.random.default_rng(0)
-    regrets: dict[str, list[list[float]]] = {"portfolio": [], "random": []}
+    curves: dict[str, list[list[float]]] = {"portfolio": [], "random": []}
     for place, table in enumerate(found):
         others = [other for number, other in enumerate(found) if number % PARTS != place % PARTS]
         learned = learn(others, SIZE)
         rest = [name for name in names if name not in learned]
         orders = {"portfolio": [*learned, *rng.permutation(rest)], "random": list(rng.permutation(names))}
         for way, order in orders.items():
-            regrets[way].append([_regret(table, order[:count]) for count in AFTER])
+            curves[way].append([min(regrets(table, order[:count])) for count in AFTER])
     lines = ["| first trials | " + " | ".join(str(count) for count in AFTER) + " |", "|---" * (len(AFTER) + 1) + "|"]
-    for way, rows in regrets.items():
+    for way, rows in curves.items():
         lines.append(f"| {way} | " + " | ".join(f"{value:.3f}" for value in np.mean(rows, axis=0)) + " |")
     return "\n".join(lines)
-
-
-def _regret(table: Mapping[str, Cell], tried: Sequence[str]) -> float:
-    losses = [cell.loss for cell in table.values()]
-    best, middle = min(losses), float(np.median(losses))
-    least = min((table[name].loss for name in tried if name in table), default=np.inf)
-    return min(1.0, (least - best) / (middle - best)) if middle > best else 0.0
 
 
 def write_portfolio(task: str, found: Sequence[Mapping[str, Cell]]) -> Path:

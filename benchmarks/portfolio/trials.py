@@ -16,17 +16,11 @@ from search_spaces import presets
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import prepare_data, train
 from tuning.models.base import SteppedFamily
+from tuning.planning.model_space import parameters_by_model, space_of
 from tuning.planning.portfolios.learning import Cell
-from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION
+from tuning.preprocessing.task import REGRESSION
 from tuning.records.schema import Config, canonical
 
-BOOSTERS = ("xgboost", "lightgbm", "catboost")
-#: Those of the tabular presets.
-FAMILIES: Mapping[str, tuple[str, ...]] = {
-    REGRESSION: ("ridge", "elastic_net", "knn", "svm", "extra_trees", *BOOSTERS),
-    BINARY: ("logistic", "knn", "extra_trees", "hist_gradient_boosting", *BOOSTERS),
-    MULTICLASS: ("logistic", "knn", "extra_trees", "hist_gradient_boosting", *BOOSTERS),
-}
 DRAWS = 5  # of each family, beside its default and the settings below
 #: What people take who know these models.
 KNOWN_GOOD: Mapping[str, tuple[Mapping[str, Any], ...]] = {
@@ -58,9 +52,10 @@ KNOWN_GOOD: Mapping[str, tuple[Mapping[str, Any], ...]] = {
 
 
 def candidates(task: str) -> list[Config]:
-    """Complete configurations: of each family its default, the known good ones, and draws from its preset."""
+    """Complete configurations: of each family that is searched by default its own default, the known good ones, and
+    draws from its preset. The optional families must be installed."""
     found: dict[str, Config] = {}
-    for family in FAMILIES[task]:
+    for family in parameters_by_model(space_of(None, (), task)):
         space = presets.load(family, task)
         rng = np.random.default_rng(zlib.crc32(f"{family}{task}".encode()))
         known = [space.complete({"model": family, **point}) for point in KNOWN_GOOD.get(family, ())]

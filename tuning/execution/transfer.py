@@ -26,6 +26,7 @@ from tuning.records.ownership import begun_term
 from tuning.records.parts import accepted, read_studies, read_trials
 from tuning.records.schema import TrialRecord, canonical
 from tuning.runs.plan_file import read_group
+from tuning.runs.transfer_gain import ENDED_BY
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.interfaces import Rule
 from tuning.study.study import FOLLOWER, PILOT, Study
@@ -178,4 +179,4 @@ class AgreementStopper(StudyStopper):
         agreement = rank_agreement([order[loss] for loss in losses], self._lesson.regrets)
         if agreement < self._lesson.agreement or all(stopped for stopped, _ in losses):
             return ""
-        return f"transfer: what {self._lesson.tables} other customers taught fits (ranks agree by {agreement:.2f})"
+        return f"{ENDED_BY} {self._lesson.tables} other customers taught fits (ranks agree by {agreement:.2f})"

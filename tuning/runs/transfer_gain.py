@@ -11,7 +11,7 @@ from tuning.study.study import CONTROL, FOLLOWER
 
 FEWEST = 10  # studies of each side; with fewer an interval says nothing
 LEVEL = 0.95
-ENDED_BY = "transfer: what"  # as `tuning.execution.transfer` says it
+ENDED_BY = "transfer: what"  # begins the note on a study that what it was taught has ended
 
 
 @dataclass(frozen=True)

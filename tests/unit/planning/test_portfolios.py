@@ -101,6 +101,20 @@ def test_every_shipped_configuration_is_complete_and_inside_the_preset(task: str
     assert {parameter.name for config in configurations for parameter in space.existing(config).values()}
 
 
+def test_who_lacks_the_optional_families_begins_with_as_many_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("catboost", "lightgbm"):
+        monkeypatch.setattr(type(families()[name]), "missing", lambda _: "not here")
+    shipped.cache_clear()
+    try:
+        for task in presets.TASKS:
+            found = [config["model"] for config in shipped(task)]
+            assert len(found) == 12
+            assert not {"catboost", "lightgbm"} & {*found}
+    finally:
+        monkeypatch.undo()
+        shipped.cache_clear()
+
+
 def test_a_study_begins_with_the_baseline_then_with_what_its_user_named_then_with_the_rest() -> None:
     portfolio = [{"model": "c"}, {"model": "b", "x": 0.1}, {"model": "a", "x": 2.0}, {"model": "a", "x": 0.3, "z": 1}]
     portfolio += [{"model": "a", "x": 0.7}, {"model": "a", "x": 0.9}]
