@@ -115,6 +115,17 @@ def figure(text: str) -> None:
     print(f"FIGURE {text}")
 
 
+def promised(text: str, value: float, most: float) -> None:
+    """A figure that users were promised: shown like others, and an error where it is above `most`.
+
+    `most` is for a machine without other work. With more processes than its cores and this test have use for, seconds
+    get longer, and the limit with them: two for each core are the test's own.
+    """
+    crowd = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1) - 1.0)
+    figure(f"{text} (promised: {most:g}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores)")
+    assert value <= most * crowd, f"{text}: {value:.2f} is more than {most:g} × {crowd:.1f}, for a load so high"
+
+
 def seed_of(test: str) -> int:
     """A new seed, printed so that a failure can be repeated with the environment variable CHAOS_SEED."""
     import random

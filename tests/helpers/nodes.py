@@ -50,6 +50,7 @@ def main() -> None:
     def search() -> None:
         fields: dict[str, Any] = {"objective": "chaos:paced", "metric": "loss", "mode": "min", "search_space": SPACE}
         fields |= {"data": str(run.parent / "data" / "*.csv"), "trials": 40, "seed": 5, "slots": 2, "scheduler": "fifo"}
+        fields |= {"placement": "packed"}  # on the cluster from the first trial on
         results.append(TuneRunner(**fields, mlflow=False).run(str(run), progress=False))
 
     searching = threading.Thread(target=search)
