@@ -26,6 +26,7 @@ EDGES = [
     ("sklearn.ensemble", "HistGradientBoostingRegressor._is_fitted", "models/families/hist_gradient_boosting.py"),
     ("sklearn.ensemble._hist_gradient_boosting.binning", "_BinMapper", "models/families/hist_gradient_boosting.py"),
     ("sklearn.ensemble._forest", "BaseForest", "models/growing_trees.py, for its types"),
+    ("xgboost", "Booster._assign_dmatrix_features", "models/families/xgboost.py has it called once per fit"),
     ("lightgbm.basic", "_ConfigAliases._get_all_param_aliases", "models/families/lightgbm.py knows parameters by it"),
     ("sklearn.neural_network", "MLPClassifier._validate_input", "models/families/mlp.py checks the same rows once"),
     ("sklearn.neural_network._stochastic_optimizers", "AdamOptimizer", "models/families/mlp.py sets its learning rate"),
