@@ -165,6 +165,7 @@ def test_a_comparison_without_a_whole_repetition_says_how_to_go_on(tmp_path: Pat
 def test_wrong_commands_end_with_a_sentence(definition: Path, tmp_path: Path) -> None:
     curves({"a": 0.0}).to_csv(tmp_path / "one.csv", index=False)
     (tmp_path / "empty.csv").write_text("method,task\n")
+    given, table = tmp_path / "one.csv", tmp_path / "table.parquet"
     for arguments, code, message in (
         (["compare"], 2, "Give one of DEFINITION"),
         (["compare", definition, "--from-curves", tmp_path / "one.csv"], 2, "not 2 of them"),
@@ -178,6 +179,8 @@ def test_wrong_commands_end_with_a_sentence(definition: Path, tmp_path: Path) ->
         (["compare", definition, "--algorithms", "random,optuna", "--mode", "min"], 2, "--mode has no effect here"),
         (["compare", "--from-run", tmp_path], 1, "not a run directory"),
         (["tabulate", definition, "--to", tmp_path / "x.parquet", "--limit", "3"], 2, "more than the limit"),
+        (["tabulate", definition, "--to", table, "--data", table], 2, "is read here, and would be overwritten"),
+        (["compare", "--from-curves", given, "--html", given], 2, "is read here, and would be overwritten"),
     ):
         answer = invoke(*arguments)
         assert answer.exit_code == code, (arguments, answer.output)

@@ -94,7 +94,7 @@ def compare(
     if mode is not None and from_curves is None and from_table is None:
         raise click.UsageError("--mode has no effect here: a definition's metric says its direction; remove it.")
     if html is not None:
-        check_target(html, "--html")
+        check_target(html, "--html", definition, from_curves, from_table)
     analysis = {"baseline": baseline, "axis": axis, "unequal": unequal, "alpha": alpha, "margin": margin}
     analysis = {name: value for name, value in analysis.items() if value is not None}
     result = None
@@ -191,7 +191,7 @@ def tabulate(
     from tuning.compare.tabular.tabulate import tabulate as run
 
     Table.target(target)
-    check_target(target, "--to")
+    check_target(target, "--to", definition, overrides.get("data"))
     made = run(
         read(definition, **overrides),
         levels=levels,

@@ -47,8 +47,13 @@ output_option = click.option(
 )
 
 
-def check_target(path: str, option: str) -> None:
-    """Make the folder of a file that is to be written after hours of work; `DefinitionError` where that cannot be."""
+def check_target(path: str, option: str, *given: str | None) -> None:
+    """Make the folder of a file that is to be written after hours of work; `DefinitionError` where that cannot be.
+
+    given: files that are read, which nobody means to overwrite.
+    """
+    if os.path.realpath(path) in {os.path.realpath(name) for name in given if name is not None}:
+        raise DefinitionError(f"{option}: {path!r} is read here, and would be overwritten. Write to another file.")
     folder = os.path.dirname(os.path.abspath(path))
     try:
         os.makedirs(folder, exist_ok=True)

@@ -66,13 +66,13 @@ def find_constant(data: StudyData, metric: Metric, sign: float) -> Constant | No
     try:
         config = max(configs, key=lambda one: _in_order(sign * _score(one, data, metric, split.search, split.search)))
         folds = [_score(config, data, metric, split.search[train], split.search[valid]) for train, valid in split.folds]
-    except Exception:  # the user's metric, or one that is not defined for constants
+    except (Exception, SystemExit):  # the user's metric, or one that is not defined for constants
         return None
     if not all(map(math.isfinite, folds)) or not math.isfinite(sum(folds)):
         return None
     try:
         test_score: float | None = _score(config, data, metric, split.search, split.test)
-    except Exception:
+    except (Exception, SystemExit):
         test_score = None
     defined = test_score is not None and math.isfinite(test_score)
     return Constant(config, tuple(folds), test_score if defined else None)

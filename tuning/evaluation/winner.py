@@ -63,8 +63,7 @@ class StudyOutcome:
     def _gain_over(self, score: float | None) -> float | None:
         if self.winner is None or self.test_score is None or score is None:
             return None
-        difference = self.test_score - score
-        return difference if self.winner.mode == "max" else -difference
+        return self.test_score - score if self.winner.mode == "max" else score - self.test_score
 
     @property
     def cv_error(self) -> float | None:

@@ -120,7 +120,10 @@ def variety(truth, values):
 """
 
 
-@pytest.mark.parametrize("refusal", ["raise ValueError('all predictions are the same')", "return -sys.float_info.max"])
+@pytest.mark.parametrize(
+    "refusal",
+    ["raise ValueError('all predictions are the same')", "sys.exit('the same')", "return -sys.float_info.max"],
+)
 def test_a_metric_that_no_constant_can_be_scored_by_leaves_the_winner(tmp_path: Path, refusal: str) -> None:
     (tmp_path / "mine.py").write_text(VARIETY.format(refusal=refusal))
     (study,) = search(tmp_path / "run", noise(), metric=f"{tmp_path / 'mine.py'}:variety").study_records
