@@ -34,11 +34,23 @@ def separator_hint(columns: Collection[object]) -> str:
     return f" The fields seem to be separated by {found[0]!r}: set `csv: {{sep: {found[0]!r}}}`." if found else ""
 
 
-def natural_order(name: str) -> tuple[list[tuple[int, str]], str]:
-    """What to sort names by so that "zone-2" comes before "zone-10"."""
-    parts = re.split(r"([0-9]+)", name)  # text and digits in turn, beginning with text
-    digits = [part.lstrip("0") for part in parts]
-    return [(len(digits[at]), digits[at]) if at % 2 else (0, part) for at, part in enumerate(parts)], name
+def natural_order(name: str) -> str:
+    """A text to sort names by so that "zone-2" comes before "zone-10": digits follow the number of them.
+
+    It ends with the name, which decides between "7" and "07".
+    """
+    return f"{_DIGITS.sub(_counted, name)}\0\0{name}"
+
+
+_DIGITS = re.compile("[0-9]+")
+
+
+def _counted(digits: re.Match[str]) -> str:
+    number = digits[0].lstrip("0")
+    return f"\0{chr(min(len(number) + 1, _MOST_DIGITS))}{number}"
+
+
+_MOST_DIGITS = 0xD000  # below the code points that are no characters
 
 
 def amount(number: int, noun: str) -> str:

@@ -22,7 +22,7 @@ from tuning.execution.spread.spread_study import Event
 from tuning.planning.plan import PACKED, SPREAD
 from tuning.records.ownership import newest_term
 from tuning.records.parts import TRIALS, of_kind
-from tuning.records.schema import decode
+from tuning.records.tables import decode
 from tuning.runs.begin import begin, resume_run
 from tuning.runs.plan_file import read_plan
 from tuning.storage.run_directory import RunDirectory

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING
 import click
 
 from tuning.cli import exit_codes
+from tuning.runs.leaderboard import LEADERBOARD, Row
 from tuning.runs.outcome import sentences
 from tuning.runs.plan_file import frozen_definition
-from tuning.runs.results import LEADERBOARD, Row, RunResult
+from tuning.runs.results import RunResult
 from tuning.tracking.settings import how_to_look, tracking_uri_of
 from tuning.wording import shorten
 
@@ -67,7 +69,7 @@ def explain(result: RunResult) -> None:
 def show_leaderboard(result: RunResult, output: str, sort: str = "customer") -> None:
     """Print a leaderboard. sort: as of `RunResult.leaderboard`."""
     if output == "csv":
-        click.echo(result.leaderboard(sort).to_csv(index=False), nl=False)
+        result.write_leaderboard(sys.stdout, sort)
     elif output == "json":
         rows = [{name: _plain(value) for name, value in row.items()} for row in result.rows(sort)]
         click.echo(json.dumps(rows, ensure_ascii=False))

@@ -15,7 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
+
+import pyarrow as pa
 
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import StorageError
@@ -27,8 +30,9 @@ from tuning.execution.study_run import Hooks, ignore_warnings, own_settings, run
 from tuning.execution.transfer import find_lesson
 from tuning.execution.warm_up import warm_up
 from tuning.records.ownership import Term
-from tuning.records.parts import PartWriter, read_studies, read_trials, shard_parts
-from tuning.records.schema import Record, TrialRecord, unique
+from tuning.records.parts import STUDIES, TRIALS, PartWriter, read_table, shard_parts
+from tuning.records.schema import Record, TrialRecord
+from tuning.records.tables import KEYS, distinct, records_of
 from tuning.runs.plan_file import read_shard
 from tuning.runs.resume import handed_over
 from tuning.steps import Step
@@ -237,12 +241,12 @@ def work_shard(
 def recorded(directory: RunDirectory, term: Term, shard: int) -> tuple[dict[str, list[TrialRecord]], set[str]]:
     """What is known of a shard from before: trials by study, and the ids of finished studies."""
     names = shard_parts(directory, term, shard)
-    trials = handed_over(directory, term, shard) + read_trials(directory, names, rerun_damaged)
+    own = read_table(directory, names, TRIALS, damaged=rerun_damaged)
+    trials = distinct(pa.concat_tables([handed_over(directory, term, shard), own]), KEYS[TRIALS])
     by_study: dict[str, list[TrialRecord]] = {}
-    for record in unique(trials):
+    for record in sorted(records_of(trials), key=attrgetter("key")):
         by_study.setdefault(record.study, []).append(record)
-    finished = {record.study for record in read_studies(directory, names, rerun_damaged)}
-    return by_study, finished
+    return by_study, {*read_table(directory, names, STUDIES, ["study"], rerun_damaged)["study"].to_pylist()}
 
 
 def rerun_damaged(name: str, error: Exception) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -15,10 +17,12 @@ import pyarrow.parquet as pq
 
 from tuning.errors import StorageError
 from tuning.records.ownership import Term
-from tuning.records.schema import Record, StudyRecord, TrialRecord, decode, encode, unique
+from tuning.records.schema import Record, StudyRecord, TrialRecord, encode, encode_table
+from tuning.records.tables import KEYS, decode, decode_table, distinct, joined, no_rows, records_of
 from tuning.storage.run_directory import RunDirectory
 
 TRIALS, STUDIES, JOURNAL = "trials", "studies", "journal"
+READERS, READ_AHEAD = 8, 64  # threads, and parts that are read before they are asked for
 
 
 def accepted(directory: RunDirectory, term: Term) -> list[str]:
@@ -31,24 +35,55 @@ Damaged = Callable[[str, Exception], None]  # called with the name of a damaged 
 
 def read_trials(directory: RunDirectory, names: Iterable[str], damaged: Damaged | None = None) -> list[TrialRecord]:
     """The trials in some parts, each once. A damaged part is left out where `damaged` hears of it, else an error."""
-    return unique(_read(directory, of_kind(names, TRIALS), damaged))
+    return _records(read_table(directory, names, TRIALS, damaged=damaged))
 
 
 def read_studies(directory: RunDirectory, names: Iterable[str], damaged: Damaged | None = None) -> list[StudyRecord]:
     """The studies in some parts, as `read_trials` does with trials."""
-    return unique(_read(directory, of_kind(names, STUDIES), damaged))
+    return _records(read_table(directory, names, STUDIES, damaged=damaged))
 
 
-def _read(directory: RunDirectory, names: Iterable[str], damaged: Damaged | None) -> list[Any]:
-    records: list[Any] = []
-    for name in names:
+def _records(table: pa.Table) -> list[Any]:
+    return sorted(records_of(table), key=attrgetter("key"))
+
+
+def read_table(
+    directory: RunDirectory,
+    names: Iterable[str],
+    kind: str,
+    columns: Sequence[str] | None = None,
+    damaged: Damaged | None = None,
+) -> pa.Table:
+    """The rows in the parts of a kind as columns, each key once: of several rows with it the first stays.
+
+    columns: those that are wanted, with the keys of the kind (`KEYS`) among them; None for all. damaged: as of
+    `read_trials`.
+    """
+    tables = (table for _, table in tables_in(directory, of_kind(names, kind), columns, damaged))
+    return distinct(joined(tables, no_rows(kind, columns)), KEYS[kind])
+
+
+def tables_in(
+    directory: RunDirectory, names: Sequence[str], columns: Sequence[str] | None = None, damaged: Damaged | None = None
+) -> Iterator[tuple[str, pa.Table]]:
+    """The names of some parts with their rows, in order. columns, damaged: as of `read_table`."""
+
+    def read(name: str) -> pa.Table | Exception:
         try:
-            records += read_part(directory, name)
+            return decode_table(intact(directory, name), columns)
         except (OSError, ValueError) as error:
-            if damaged is None:
-                raise
-            damaged(name, error)
-    return records
+            return error
+
+    with ThreadPoolExecutor(READERS) as pool:
+        for start in range(0, len(names), READ_AHEAD):
+            group = names[start : start + READ_AHEAD]
+            for name, table in zip(group, pool.map(read, group), strict=True):
+                if isinstance(table, pa.Table):
+                    yield name, table
+                elif damaged is None:
+                    raise table
+                else:
+                    damaged(name, table)
 
 
 def kind_of(name: str) -> str:
@@ -153,12 +188,19 @@ def without(directory: RunDirectory, names: Iterable[str], studies: Collection[s
 def until(directory: RunDirectory, names: Iterable[str], firsts: Mapping[str, int]) -> list[str]:
     """Names of parts that hold what these hold, but of some studies no trial from this number on."""
 
-    def beyond(table: pa.Table) -> pa.Array:
-        rows = zip(table["study"].to_pylist(), table["trial"].to_pylist(), strict=True)
-        return pa.array([study in firsts and trial >= firsts[study] for study, trial in rows], pa.bool_())
-
-    cut = {name: _filtered(directory, [name], beyond) for name in of_kind(names, TRIALS)} if firsts else {}
+    cut = (
+        {name: _filtered(directory, [name], lambda table: beyond(table, firsts)) for name in of_kind(names, TRIALS)}
+        if firsts
+        else {}
+    )
     return [kept for name in names for kept in cut.get(name, [name])]
+
+
+def beyond(trials: pa.Table, firsts: Mapping[str, int]) -> pa.ChunkedArray:
+    """Whether trials are of one of these studies, and have its number or a later one."""
+    studies, numbers = pa.array(list(firsts), pa.string()), pa.array(list(firsts.values()), pa.int32())
+    first = pc.take(numbers, pc.index_in(trials["study"], value_set=studies))
+    return pc.fill_null(pc.greater_equal(trials["trial"], first), False)
 
 
 def _filtered(directory: RunDirectory, names: Iterable[str], unwanted: Callable[[pa.Table], pa.Array]) -> list[str]:
@@ -179,9 +221,7 @@ def _filtered(directory: RunDirectory, names: Iterable[str], unwanted: Callable[
             continue
         rest = table.filter(pc.invert(theirs))
         if rest.num_rows:
-            sink = pa.BufferOutputStream()
-            pq.write_table(rest, sink, compression="zstd", write_page_checksum=True)
-            data = bytes(sink.getvalue())
+            data = encode_table(rest)
             kept.append(f"{name.rpartition('-')[0]}-{_digest(data)}.parquet")
             directory.write(kept[-1], data)
     return kept

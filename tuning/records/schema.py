@@ -9,23 +9,18 @@ docs/records.md documents them for users, and a test keeps both in step.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
-from itertools import islice
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tuning.storage.names import mask_in
 from tuning.wording import encodable
 
 SCHEMA_VERSION = 1
-#: What columns were called in earlier files of this schema.
-FORMER_NAMES = {"default_cv_score": "baseline_cv_score", "default_test_score": "baseline_test_score"}
 
 FINISHED, STOPPED, FAILED = "finished", "stopped", "failed"
 TRIAL_STATES = (FINISHED, STOPPED, FAILED)
@@ -168,7 +163,6 @@ class StudyRecord:
 
 
 Record = TrialRecord | StudyRecord
-R = TypeVar("R", TrialRecord, StudyRecord)
 
 TRIAL_SCHEMA, STUDY_SCHEMA = (
     pa.schema(_columns(kind), metadata={"tuning.schema": str(SCHEMA_VERSION), "tuning.kind": name})
@@ -184,58 +178,19 @@ def encode(records: Sequence[Record]) -> bytes:
     for name, write in _WRITE.items():
         if name in columns:
             columns[name] = tuple(map(write, columns[name]))
-    table = pa.Table.from_arrays([pa.array(columns[column.name], type=column.type) for column in schema], schema=schema)
+    return encode_table(
+        pa.Table.from_arrays([pa.array(columns[column.name], type=column.type) for column in schema], schema=schema)
+    )
+
+
+def encode_table(table: pa.Table) -> bytes:
+    """The same of rows that are columns already."""
     sink = pa.BufferOutputStream()
     # A part is small: dictionaries and statistics of forty columns take as long as all the rest, to write and to read.
     pq.write_table(
         table, sink, compression="zstd", write_page_checksum=True, use_dictionary=False, write_statistics=False
     )
     return bytes(sink.getvalue())
-
-
-def decode(data: bytes) -> list[Any]:
-    """The records of one part; raises `OSError` or `ValueError` when the bytes are damaged."""
-    # Neither threads nor `read_table`'s look for further files: a part is small, and this is half the time.
-    table = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True).read(use_threads=False)
-    metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
-    if int(metadata.get("tuning.schema", "0")) > SCHEMA_VERSION:
-        raise ValueError(
-            f"part has record schema {metadata.get('tuning.schema')}, this program reads up to {SCHEMA_VERSION}: "
-            "upgrade tuning-service"
-        )
-    kind: type[Record] = TrialRecord if metadata.get("tuning.kind") == "trials" else StudyRecord
-    table = table.rename_columns([FORMER_NAMES.get(name, name) for name in table.schema.names])
-    there = set(table.schema.names)
-    missing = sorted(c.name for c in fields(kind) if c.default is MISSING and c.name not in there)
-    if missing:
-        raise ValueError(f"part lacks the columns {', '.join(missing)}: it is damaged")
-    table = table.set_column(
-        table.schema.get_field_index("started"), "started", table.column("started").cast(pa.int64())
-    )
-    columns: list[Iterable[Any]] = []
-    for column in fields(kind):
-        if column.name not in there:
-            columns.append([column.default] * table.num_rows)
-        elif column.name == "steps":
-            columns.append(_read_steps(table.column("steps")))
-        else:
-            values, read = table.column(column.name).to_pylist(), _READ.get(column.name)
-            columns.append(values if read is None else map(read, values))
-    return [kind(*row) for row in zip(*columns, strict=True)]
-
-
-def keys_in(data: bytes) -> list[tuple[str, int]]:
-    """(study, trial) of each row of a trial part, without reading the rest."""
-    table = pq.read_table(pa.BufferReader(data), columns=["study", "trial"])
-    return list(zip(table["study"].to_pylist(), table["trial"].to_pylist(), strict=True))
-
-
-def unique(records: Iterable[R]) -> list[R]:
-    """One record per key, in the order of keys; of duplicates the first read stays."""
-    seen: dict[tuple[str] | tuple[str, int], R] = {}
-    for record in records:
-        seen.setdefault(record.key, record)
-    return [seen[key] for key in sorted(seen)]
 
 
 def canonical(config: Config) -> str:
@@ -262,26 +217,6 @@ def _write_metrics(metrics: Mapping[str, float]) -> list[tuple[str, float]]:
     return list(metrics.items())
 
 
-def _read_config(text: str | None) -> Config | None:
-    return None if text is None else dict(json.loads(text))
-
-
-def _read_steps(column: pa.ChunkedArray) -> list[list[StepRecord]]:
-    """The steps of each trial; column by column, because a row of dictionaries takes three times as long."""
-    lists = column.combine_chunks()
-    step, score, seconds, metrics = (part.to_pylist() for part in lists.flatten().flatten())
-    every = map(StepRecord, step, map(_nan, score), seconds, map(_read_metrics, metrics))
-    return [list(islice(every, length or 0)) for length in pc.list_value_length(lists).to_pylist()]
-
-
-def _read_started(microseconds: int) -> float:
-    return microseconds / 1_000_000
-
-
-def _read_metrics(metrics: Sequence[tuple[str, float]] | None) -> dict[str, float]:
-    return dict(metrics or ())
-
-
 def _write_words(value: str | None) -> str | None:
     """What libraries say about a file often has its URI in it, with the secrets there."""
     return encodable(mask_in(value) if "://" in value else value) if value else value
@@ -298,12 +233,3 @@ _WRITE: dict[str, Callable[..., object]] = {
     "metrics": _write_metrics,
     "fold_scores": list,
 }
-_READ: dict[str, Callable[..., object]] = {
-    "config": _read_config,
-    "started": _read_started,
-    "metrics": _read_metrics,
-}
-
-
-def _nan(value: float | None) -> float:
-    return math.nan if value is None else value

@@ -191,4 +191,4 @@ def resume_run(
     except BaseException:
         lease.release()
         raise
-    return OwnedRun(directory, plan, recorded.run, term, lease, timing, sum(map(len, state.trials.values())))
+    return OwnedRun(directory, plan, recorded.run, term, lease, timing, len(state.trials))

@@ -95,16 +95,16 @@ class PlannedNames:
         metric: the metric's name.
         mode: its better direction.
         of_objective: whether a user's function is tuned instead of models.
-        studies: customers by the id of each study that the term's owner had to run.
-        ended: the same for studies that had ended under earlier owners.
+        studies: the columns study and customer of the studies that the term's owner had to run.
+        ended: the same of those that had ended under earlier owners.
     """
 
     run: str
     metric: str
     mode: str
     of_objective: bool
-    studies: Mapping[str, str]
-    ended: Mapping[str, str]
+    studies: pa.Table
+    ended: pa.Table
 
 
 def plain(definition: Definition) -> dict[str, Any]:
@@ -247,15 +247,14 @@ def read_shard(directory: RunDirectory, term: Term, shard: int, spec: RunSpec | 
 def read_names(directory: RunDirectory, term: Term) -> PlannedNames:
     """The ids in a term's plan, which may be one of version 0.1."""
     header, tables = _read(directory, term, columns=["study", "customer"])
-    pairs = [dict(zip(table["study"].to_pylist(), table["customer"].to_pylist(), strict=True)) for table in tables]
     shards = header.get("shards", 0)
     return PlannedNames(
         run=header["run"],
         metric=header["metric"],
         mode=header["mode"],
         of_objective=header["task"] is None,
-        studies=_joined(pairs[:shards]),
-        ended=_joined(pairs[shards:]),
+        studies=_joined(tables[:shards]),
+        ended=_joined(tables[shards:]),
     )
 
 
@@ -266,8 +265,9 @@ def read_group(directory: RunDirectory, term: Term, group: str) -> set[str]:
     return {row["study"] for row in rows if row["group"] == group}
 
 
-def _joined(pairs: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    return {study: customer for group in pairs for study, customer in group.items()}
+def _joined(tables: Sequence[pa.Table]) -> pa.Table:
+    none = pa.table({"study": pa.array([], pa.string()), "customer": pa.array([], pa.string())})
+    return pa.concat_tables([table.select(none.column_names) for table in (none, *tables)]).combine_chunks()
 
 
 def _read(

@@ -2,72 +2,44 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-import math
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tuning.errors import NoModelError, UnknownCustomerError
-from tuning.evaluation.study_data import MODEL
 from tuning.evaluation.winner import is_too_good
-from tuning.models.customer_model import described_as
-from tuning.models.registry import families
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import begun_term
-from tuning.records.parts import accepted, read_studies, read_trials
-from tuning.records.schema import (
-    FINISHED,
-    NO_MODEL,
-    OK,
-    STUDY_STATUSES,
-    Config,
-    StudyRecord,
-    TrialRecord,
-    canonical,
-)
+from tuning.records.parts import STUDIES, TRIALS, accepted, read_studies, read_table, read_trials
+from tuning.records.schema import FINISHED, OK, Config, StudyRecord, TrialRecord
+from tuning.runs.leaderboard import NEEDED, ORDERS, Leaderboard, Row, Standings, Unfinished, exact_config
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan
 from tuning.runs.transfer_gain import TransferGain, transfer_gain
 from tuning.storage.run_directory import RunDirectory
-from tuning.wording import did_you_mean, natural_order
+from tuning.wording import did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from tuning.models.customer_model import CustomerModel
 
-LEADERBOARD = (
-    "customer",
-    "status",
-    "reason",
-    "model",
-    "metric",
-    "mode",
-    "positive",
-    "cv_score",
-    "test_score",
-    "baseline",
-    "baseline_test_score",
-    "gain",
-    "constant_test_score",
-    "gain_over_constant",
-    "trials",
-    "seconds",
-    "params",
-    "notes",
-    "model_path",
-)
-#: One customer's row of the leaderboard, by column.
-Row: TypeAlias = dict[str, object]
 _NO_MODELS = {
     False: "models were not saved (save_models: false)",
     True: "an objective was tuned; result.best_config() is what won",
 }
+_TOLD_BY = ["metric", "cv_score", "cv_error", "rows"]
+_COUNTED = [*_TOLD_BY, "task", "status", "trial", "ensemble", "gain", "notes", "model_bytes"]
+_NEEDED = list(dict.fromkeys((*NEEDED, *_COUNTED, "group", "fit_seconds", "model_sha256")))
 SHOWN = 20  # customers, in a notebook
+MOST_GUESSES = 10_000  # customers among which a misspelt one is looked for
 PENDING = "not finished yet: resume the run"
 USED_UP = "not finished: the time budget (limits.run_seconds: {limit:g}) is spent; resume with a larger one"
 
@@ -90,11 +62,11 @@ class RunResult:
         return f"RunResult({counts['run']!r}: {left}{self.outcome(counts)})"
 
     def _repr_html_(self) -> str:
-        board = self.leaderboard()
+        board = self.board()
         less = (
             f"<p>The first {SHOWN} of {len(board)} customers; leaderboard() has all.</p>" if len(board) > SHOWN else ""
         )
-        return f"<p>{escape(repr(self))}</p>{board.head(SHOWN).to_html(index=False, na_rep='')}{less}"
+        return f"<p>{escape(repr(self))}</p>{board.frame(SHOWN).to_html(index=False, na_rep='')}{less}"
 
     @cached_property
     def _parts(self) -> list[str]:
@@ -114,9 +86,26 @@ class RunResult:
         return read_trials(self.directory, self._parts, self._damaged)
 
     @cached_property
-    def _of_unfinished(self) -> Counter[str]:
-        """Recorded trials by customer; asked for only where a study has not come to its own record."""
-        return Counter(record.customer for record in self.trial_records)
+    def _studies(self) -> pa.Table:
+        """What is needed of the studies' records, in columns."""
+        return read_table(self.directory, self._parts[::-1], STUDIES, _NEEDED, self._damaged)
+
+    @cached_property
+    def _standings(self) -> Standings:
+        plan = self._plan
+        planned = pa.chunked_array([*plan.ended["customer"].chunks, *plan.studies["customer"].chunks], pa.string())
+        return Standings(self._studies, planned)
+
+    @cached_property
+    def _of_unfinished(self) -> dict[str, int]:
+        """Recorded trials by customer, of customers none of whose studies has come to its own record."""
+        standings = self._standings
+        none = standings.customers.filter(pa.array(standings.best < 0))
+        if not len(none):
+            return {}
+        trials = read_table(self.directory, self._parts, TRIALS, ["study", "trial", "customer"], self._damaged)
+        counts = pc.value_counts(trials["customer"].filter(pc.is_in(trials["customer"], value_set=none)))
+        return {each["values"]: each["counts"] for each in counts.to_pylist()}
 
     @cached_property
     def _plan(self) -> PlannedNames:
@@ -166,95 +155,57 @@ class RunResult:
         sort: "customer", those with a model first, by id, 2 before 10; "gain", the largest first; "seconds", the
         longest first.
         """
-        import pandas as pd
-
-        rows = [{**row, "params": _json(row["params"])} for row in self.rows(sort)]
-        return pd.DataFrame(rows, columns=list(LEADERBOARD))
+        return self.board(sort).frame()
 
     def rows(self, sort: str = "customer") -> list[Row]:
         """The leaderboard as plain values, `params` as a mapping; `ValueError` for an unknown order."""
-        if sort not in _ORDERS:
-            raise ValueError(f"sort: {sort!r} is not one of {', '.join(_ORDERS)}.")
-        found = sorted(self._by_customer.items(), key=lambda item: natural_order(item[0]))
-        found.sort(key=lambda item: _ORDERS[sort](item[1]))
-        return [self._row(customer, records) for customer, records in found]
+        return self.board(sort).rows()
 
-    @cached_property
-    def _by_customer(self) -> dict[str, list[StudyRecord]]:
-        by_customer: dict[str, list[StudyRecord]] = {}
-        for customer in sorted({*self.planned.values()}):
-            by_customer[customer] = []
-        for record in self.study_records:
-            by_customer.setdefault(record.customer, []).append(record)
-        return by_customer
+    def write_leaderboard(self, stream: IO[str], sort: str = "customer") -> None:
+        """Write the leaderboard as CSV. sort: as of `leaderboard`."""
+        self.board(sort).write_csv(stream)
 
-    def _row(self, customer: str, records: list[StudyRecord]) -> Row:
-        best = best_study(records)
-        if best is None:
-            return {
-                **dict.fromkeys(LEADERBOARD),
-                "customer": customer,
-                "status": NO_MODEL,
-                "reason": self.pending,
-                "metric": self._plan.metric,
-                "mode": self._plan.mode,
-                "trials": self._of_unfinished[customer],
-            }
-        config = exact_config(best)
-        return {
-            "customer": customer,
-            "status": best.status,
-            "reason": best.reason,
-            "model": _model_name(best),
-            "metric": best.metric,
-            "mode": best.mode,
-            "positive": best.positive,
-            "cv_score": best.cv_score,
-            "test_score": best.test_score,
-            "baseline": best.baseline,
-            "baseline_test_score": best.baseline_test_score,
-            "gain": best.gain,
-            "constant_test_score": best.constant_test_score,
-            "gain_over_constant": best.gain_over_constant,
-            "trials": sum(record.trials for record in records),
-            "seconds": round(sum(record.seconds for record in records), 3),
-            "params": None if config is None else {name: config[name] for name in config if name != MODEL},
-            "notes": best.notes,
-            "model_path": best.model_path,
-        }
+    def board(self, sort: str = "customer") -> Leaderboard:
+        """The leaderboard in columns, of which no row is made before it is asked for; `ValueError` as of `rows`."""
+        if sort not in ORDERS:
+            raise ValueError(f"sort: {sort!r} is not one of {', '.join(ORDERS)}.")
+        standings = self._standings
+        reason = self.pending if (standings.best < 0).any() else ""
+        plan = self._plan
+        return Leaderboard(standings, Unfinished(reason, plan.metric, plan.mode, self._of_unfinished), sort)
 
     def summary(self) -> dict[str, Any]:
         """The run in figures, as `tuning run --output json` prints it."""
-        by_customer = self._by_customer
-        best = [best_study(records) for records in by_customer.values()]
-        unfinished = [self._of_unfinished[name] for name, one in zip(by_customer, best, strict=True) if one is None]
-        succeeded = sum(record is not None and record.status == OK for record in best)
-        others = [record for record in best if record is not None and (record.trial != 0 or record.ensemble)]
-        gains = [record.gain for record in others if record.gain is not None]
+        customers, best = len(self._standings.customers), self._standings.best_studies(_COUNTED)
+        ok, constant = pc.equal(best["status"], OK), best["trial"].is_null()
+        ensemble, gain = best["ensemble"].is_valid(), best["gain"]
+        other = pc.or_(pc.fill_null(pc.not_equal(best["trial"], 0), True), ensemble)
+        gains = gain.filter(other).drop_null()
+        succeeded = _count(ok)
         return {
             "run": self._plan.run,
             "run_dir": self.directory.shown,
-            "customers": len(by_customer),
+            "customers": customers,
             "succeeded": succeeded,
-            "without_model": len(by_customer) - succeeded,
+            "without_model": customers - succeeded,
             # Of the winners other than the baseline, on rows that the search never saw.
             "compared_with_baseline": len(gains),
-            "worse_than_baseline": sum(gain < 0 for gain in gains),
-            "ensembles": sum(bool(record is not None and record.ensemble) for record in best),
-            "model_bytes": sum(record.model_bytes or 0 for record in best if record is not None),
-            "constants": sum(record is not None and record.status == OK and record.trial is None for record in best),
+            "worse_than_baseline": _count(pc.less(gains, 0)),
+            "ensembles": _count(ensemble),
+            "model_bytes": pc.sum(best["model_bytes"], min_count=0).as_py(),
+            "constants": _count(pc.and_(ok, constant)),
             **({} if self.transfer_gain is None else {"transfer": asdict(self.transfer_gain)}),
-            "too_good": sum(record is not None and _is_too_good(record) for record in best),
-            "with_notes": sum(bool(record is not None and record.notes) for record in best),
-            "trials": sum(record.trials for record in self.study_records) + sum(unfinished),
+            "too_good": _too_good(best),
+            "with_notes": _count(pc.not_equal(best["notes"], "")),
+            "trials": pc.sum(self._studies["trials"], min_count=0).as_py() + sum(self._of_unfinished.values()),
             "wall_seconds": round(self._wall, 3),
-            "fit_seconds": round(sum(record.fit_seconds for record in self.study_records), 3),
+            "fit_seconds": round(pc.sum(self._studies["fit_seconds"], min_count=0).as_py(), 3),
         }
 
     @cached_property
     def transfer_gain(self) -> TransferGain | None:
         """What `transfer` gained over a search without it; None where nobody was searched without."""
-        return transfer_gain(self.study_records)
+        return transfer_gain(self.study_records) if self._studies["group"].null_count < len(self._studies) else None
 
     def outcome(self, counts: Mapping[str, Any] | None = None) -> str:
         """The run in part of a sentence: how many customers have a model, or how many studies of an objective a winner.
@@ -273,18 +224,25 @@ class RunResult:
     @cached_property
     def planned(self) -> dict[str, str]:
         """Customers by the id of every study of the plan."""
-        return {**self._plan.ended, **self._plan.studies}
+        plans = (self._plan.ended, self._plan.studies)
+        pairs = [zip(plan["study"].to_pylist(), plan["customer"].to_pylist(), strict=True) for plan in plans]
+        return dict(itertools.chain(*pairs))
 
     @cached_property
+    def _left(self) -> pa.ChunkedArray:
+        own = self.directory.list(self.term.records)
+        ended = read_table(self.directory, own, STUDIES, ["study"], self._damaged)["study"]
+        return self._plan.studies["study"].filter(pc.invert(pc.is_in(self._plan.studies["study"], value_set=ended)))
+
+    @property
     def unfinished_studies(self) -> set[str]:
         """Ids of the studies of the newest owner's plan that have no record of its time yet."""
-        now = read_studies(self.directory, self.directory.list(self.term.records), self._damaged)
-        return set(self._plan.studies) - {record.study for record in now}
+        return set(self._left.to_pylist())
 
     @property
     def unfinished(self) -> int:
         """How many of them there are."""
-        return len(self.unfinished_studies)
+        return len(self._left)
 
     def best_config(self, customer: str | None = None) -> Config:
         """The configuration that won, exactly: of a model that grows with its length (such as `n_estimators`), of an
@@ -293,13 +251,13 @@ class RunResult:
         customer: may be left out where the run has a single one.
         """
         customer, best = self._best(customer)
-        config = None if best is None else exact_config(best)
-        if best is None or config is None:
-            raise NoModelError(f"customer {customer!r} has no winner: {best.reason if best else self.pending}")
+        config = best and exact_config(best["config"] and json.loads(best["config"]), best["family"], best["best_step"])
+        if not best or config is None:
+            raise NoModelError(f"customer {customer!r} has no winner: {best['reason'] if best else self.pending}")
         if not self._plan.of_objective:
             return config
         plan = read_plan(self.directory, self.term)
-        return next(study.space.nest(config) for study in (*plan.studies, *plan.ended) if study.id == best.study)
+        return next(study.space.nest(config) for study in (*plan.studies, *plan.ended) if study.id == best["study"])
 
     def model(self, customer: str | None = None, *, allow_pickle: bool = False) -> CustomerModel:
         """A customer's best model, checked against the recorded digest.
@@ -310,67 +268,32 @@ class RunResult:
         from tuning.models.customer_model import load_model
 
         customer, best = self._best(customer)
-        if best is None or best.model_path is None:
-            reason = self.pending if best is None else best.reason or _NO_MODELS[self._plan.of_objective]
+        if not best or best["model_path"] is None:
+            reason = best["reason"] or _NO_MODELS[self._plan.of_objective] if best else self.pending
             raise NoModelError(f"customer {customer!r} has no model: {reason}")
-        return load_model(self.directory, best.model_path, best.model_sha256, allow_pickle=allow_pickle)
+        return load_model(self.directory, best["model_path"], best["model_sha256"], allow_pickle=allow_pickle)
 
-    def _best(self, customer: str | None) -> tuple[str, StudyRecord | None]:
-        by_customer = self._by_customer
+    def _best(self, customer: str | None) -> tuple[str, dict[str, Any]]:
+        """A customer and the record of its best study, by column; an empty one where none has ended."""
+        standings = self._standings
+        customers = standings.customers
         if customer is None:
-            if len(by_customer) != 1:
-                raise UnknownCustomerError(f"which of the {len(by_customer)} customers? Give its id.")
-            customer = next(iter(by_customer))
-        if customer not in by_customer:
-            raise UnknownCustomerError(f"no customer {customer!r} in this run.{did_you_mean(customer, by_customer)}")
-        return customer, best_study(by_customer[customer])
+            if len(customers) != 1:
+                raise UnknownCustomerError(f"which of the {len(customers)} customers? Give its id.")
+            customer = str(customers[0])
+        row = standings.row_of(customer)
+        if row is None:
+            near = did_you_mean(customer, customers.to_pylist()) if len(customers) <= MOST_GUESSES else ""
+            raise UnknownCustomerError(f"no customer {customer!r} in this run.{near}")
+        return customer, self._studies.slice(row, 1).to_pylist()[0] if row >= 0 else {}
 
 
-def _model_name(record: StudyRecord) -> str | None:
-    """The winner's family, or what the ensemble is made of."""
-    if record.ensemble is None:
-        return record.family
-    return described_as([member["family"] for member in json.loads(record.ensemble)])
+def _count(values: pa.ChunkedArray) -> int:
+    """How many are true."""
+    return int(pc.sum(values, min_count=0).as_py())
 
 
-def _json(params: object) -> str | None:
-    return canonical(params) if isinstance(params, dict) else None
-
-
-def exact_config(record: StudyRecord) -> Config | None:
-    """A winner's configuration, with the length that it was refitted to (such as `n_estimators`)."""
-    if record.config is None or record.family is None or record.best_step is None:
-        return record.config
-    built_in = families().get(record.family)
-    return record.config if built_in is None else built_in.at_step(record.config, record.best_step)
-
-
-def _rank(records: list[StudyRecord]) -> float:
-    best = best_study(records)
-    return STUDY_STATUSES.index(NO_MODEL if best is None else best.status)
-
-
-def _lost(records: list[StudyRecord]) -> float:
-    best = best_study(records)
-    return math.inf if best is None or best.gain is None else -best.gain
-
-
-def _hurry(records: list[StudyRecord]) -> float:
-    return -sum(record.seconds for record in records)
-
-
-# The orders of the leaderboard: what comes first has the smallest value; of equal ones the smaller id.
-_ORDERS: dict[str, Callable[[list[StudyRecord]], float]] = {"customer": _rank, "gain": _lost, "seconds": _hurry}
-
-
-def _is_too_good(record: StudyRecord) -> bool:
-    return record.task != "objective" and is_too_good(record.metric, record.cv_score, record.cv_error, record.rows)
-
-
-def best_study(records: list[StudyRecord]) -> StudyRecord | None:
-    """Of a customer's studies the one with the best cross-validation score; without any, the first."""
-    scored = [record for record in records if record.status == OK and record.cv_score is not None]
-    if not scored:
-        return records[0] if records else None
-    sign = 1.0 if scored[0].mode == "max" else -1.0
-    return max(scored, key=lambda record: sign * (record.cv_score or 0.0))
+def _too_good(studies: pa.Table) -> int:
+    """How many models are perfect on every fold, which on real rows is a sign of a column that tells the target."""
+    found = studies.filter(pc.and_(pc.equal(studies["cv_error"], 0.0), pc.not_equal(studies["task"], "objective")))
+    return sum(is_too_good(*row.values()) for row in found.select(_TOLD_BY).to_pylist())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from search_spaces import SearchSpace
 from tuning.data import fingerprints
@@ -19,8 +21,21 @@ from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import ChangedDataError, RunError
 from tuning.models.entries import same_models
 from tuning.records.ownership import Term, terms
-from tuning.records.parts import JOURNAL, STUDIES, TRIALS, accepted, intact, of_kind, studies_in, until, without
-from tuning.records.schema import QUARANTINED, StudyRecord, TrialRecord, decode, encode, keys_in, unique
+from tuning.records.parts import (
+    JOURNAL,
+    STUDIES,
+    TRIALS,
+    Damaged,
+    accepted,
+    beyond,
+    of_kind,
+    studies_in,
+    tables_in,
+    until,
+    without,
+)
+from tuning.records.schema import QUARANTINED, encode_table
+from tuning.records.tables import KEYS, decode_table, distinct, no_rows
 from tuning.runs.plan_file import names_inside, plain
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
@@ -32,7 +47,6 @@ from tuning.wording import resume_advice, shorten
 
 logger = logging.getLogger(__name__)
 
-READERS, READ_AHEAD = 8, 64
 # Say how a run is worked through, not what it searches; a resume may change them.
 MAY_CHANGE = ("slots", "storage", "limits", "mlflow", "save_models", "model_files", "allow_pickle")
 MAY_BE_IN_FILES = ("prepare", "metric", "objective")  # functions; the run has a copy of each file
@@ -44,99 +58,90 @@ class RecordedState:
     """What a run has come to.
 
     parts: names of those that count and are intact. ended: studies with nothing left to do. left: the others.
-    trials: recorded trials of the studies that are left, by study. damaged: parts that cannot be read, and why.
+    trials: recorded trials of the studies that are left, as columns. damaged: parts that cannot be read, and why.
     """
 
     parts: list[str]
     ended: list[Study] = field(default_factory=list)
     left: list[Study] = field(default_factory=list)
-    trials: dict[str, list[TrialRecord]] = field(default_factory=dict)
+    trials: pa.Table = field(default_factory=lambda: no_rows(TRIALS))
     damaged: dict[str, str] = field(default_factory=dict)
 
     def of(self, left: list[Study]) -> RecordedState:
         """The state with these studies left, and the trials of no others."""
-        ids = {study.id for study in left}
-        return replace(self, left=left, trials={name: each for name, each in self.trials.items() if name in ids})
+        theirs = pc.is_in(self.trials["study"], value_set=_ids(left))
+        return replace(self, left=left, trials=self.trials.filter(theirs))
+
+
+def _ids(studies: Sequence[Study]) -> pa.Array:
+    return pa.array([study.id for study in studies], pa.string())
 
 
 def read_state(directory: RunDirectory, names: Sequence[str], studies: Sequence[Study], budget: int) -> RecordedState:
-    """Read a run's parts, each once, and sort its studies into ended and left.
+    """Read a run's parts and sort its studies into ended and left.
 
     names: of the parts that count. budget: trials per study from now on. A study that used up a smaller budget goes on;
     one that lost trials with a damaged part runs those again.
     """
     state = RecordedState(list(names))
-    budgets = {each.folder: each.trials for each in terms(directory)}
-    recorded: dict[str, tuple[StudyRecord, int]] = {}
-    for name, data in _read(directory, of_kind(names, STUDIES), state.damaged):
-        for record in decode(data):
-            recorded[record.study] = (record, budgets.get(name.split("/")[1], budget))
-    going_on = {study.id for study in studies if not _ended(recorded.get(study.id), budget)}
-    known: Counter[str] = Counter()
-    found = _of_studies(directory, of_kind(names, TRIALS), going_on, state.damaged, known)
-    if lost := _incomplete({name: record for name, (record, _) in recorded.items()}, known) - going_on:
-        found += _of_studies(directory, of_kind(names, TRIALS), lost, state.damaged)
-        going_on |= lost
-    for record in unique(found):
-        state.trials.setdefault(record.study, []).append(record)
-    for study in studies:
-        (state.left if study.id in going_on else state.ended).append(study)
+
+    def damaged(name: str, error: Exception) -> None:
+        state.damaged[name] = str(error)
+
+    recorded = _recorded_studies(directory, names, budget, damaged)
+    keys = list(tables_in(directory, of_kind(names, TRIALS), KEYS[TRIALS], damaged))
+    found = pa.concat_tables([no_rows(TRIALS, KEYS[TRIALS]), *(table for _, table in keys)])
+    lacking = pc.less(_times(distinct(found, KEYS[TRIALS])["study"], recorded["study"]), recorded["trials"])
+    ended = recorded["study"].filter(_ended(recorded, budget))
+    ids = _ids(studies)
+    left = pc.invert(pc.is_in(ids, value_set=ended))
+    # A part of their trials is damaged, or somebody has deleted it.
+    left = pc.or_(left, pc.is_in(ids, value_set=recorded["study"].filter(lacking)))
+    state.trials = _rows_of(directory, keys, pc.is_in(found["study"], value_set=ids.filter(left)), damaged)
+    for study, on in zip(studies, left.to_pylist(), strict=True):
+        (state.left if on else state.ended).append(study)
     state.parts = [name for name in names if name not in state.damaged]
     return state
 
 
-def _incomplete(recorded: Mapping[str, StudyRecord], known: Counter[str]) -> set[str]:
-    """Studies with fewer trials than their record says: a part is damaged, or somebody has deleted it."""
-    return {name for name, record in recorded.items() if known[name] < record.trials}
+def _recorded_studies(directory: RunDirectory, names: Sequence[str], budget: int, damaged: Damaged) -> pa.Table:
+    """The latest record of each study: study, status, reason, trials; and the budget that there was, as `budget`."""
+    columns = ["study", "status", "reason", "trials"]
+    budgets = {each.folder: each.trials for each in terms(directory)}
+    tables = [
+        table.append_column("budget", pa.array([budgets.get(name.split("/")[1], budget)] * len(table), pa.int64()))
+        for name, table in tables_in(directory, of_kind(names, STUDIES)[::-1], columns, damaged)
+    ]
+    none = no_rows(STUDIES, columns).append_column("budget", pa.array([], pa.int64()))
+    return distinct(pa.concat_tables([none, *tables]), ["study"])
 
 
-def _ended(record: tuple[StudyRecord, int] | None, budget: int) -> bool:
-    """Whether a study has nothing left to do; one that stopped before its budget was used up had its reasons.
+def _times(studies: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Array:
+    """How often each of the wanted ones is among some studies."""
+    places = pc.index_in(studies, value_set=wanted).drop_null().to_numpy()
+    return pa.array(np.bincount(places, minlength=len(wanted)))
+
+
+def _ended(recorded: pa.Table, budget: int) -> pa.ChunkedArray:
+    """Whether studies have nothing left to do; one that stopped before its budget was used up had its reasons.
 
     One whose data had changed while the run went on may have it back.
     """
-    if record is None or record[0].reason.startswith(ChangedDataError.SAYS):
-        return False
-    study, before = record
-    return study.status == QUARANTINED or before >= budget or study.trials < before
+    before = recorded["budget"]
+    over = pc.or_(pc.greater_equal(before, budget), pc.less(recorded["trials"], before))
+    over = pc.or_(over, pc.equal(recorded["status"], QUARANTINED))
+    return pc.and_not(over, pc.starts_with(recorded["reason"], ChangedDataError.SAYS))
 
 
-def _of_studies(
-    directory: RunDirectory,
-    names: Sequence[str],
-    wanted: set[str],
-    damaged: dict[str, str],
-    known: Counter[str] | None = None,
-) -> list[TrialRecord]:
-    """The trials of some studies; `known` counts those of all studies."""
-    found: list[TrialRecord] = []
-    for _, data in _read(directory, names, damaged):
-        studies = [study for study, _ in keys_in(data)] if wanted or known is not None else []
-        if known is not None:
-            known.update(studies)
-        if not wanted.isdisjoint(studies):
-            found += [record for record in decode(data) if record.study in wanted]
-    return found
-
-
-def _read(directory: RunDirectory, names: Sequence[str], damaged: dict[str, str]) -> Iterator[tuple[str, bytes]]:
-    """The intact ones of some parts; the others are put into `damaged`."""
-    names = [name for name in names if name not in damaged]
-    with ThreadPoolExecutor(READERS) as pool:
-        for start in range(0, len(names), READ_AHEAD):
-            group = names[start : start + READ_AHEAD]
-            for name, data in zip(group, pool.map(lambda name: _bytes(directory, name), group), strict=True):
-                if isinstance(data, bytes):
-                    yield name, data
-                else:
-                    damaged[name] = str(data)
-
-
-def _bytes(directory: RunDirectory, name: str) -> bytes | Exception:
-    try:
-        return intact(directory, name)
-    except (OSError, ValueError) as error:
-        return error
+def _rows_of(
+    directory: RunDirectory, keys: Sequence[tuple[str, pa.Table]], wanted: pa.ChunkedArray, damaged: Damaged
+) -> pa.Table:
+    """Those rows of parts that are wanted, each key once. keys: of all rows. wanted: for each of these."""
+    chosen, ends = wanted.to_numpy(), np.cumsum([len(table) for _, table in keys], dtype=np.int64)
+    masks = {name: chosen[end - len(table) : end] for (name, table), end in zip(keys, ends, strict=True)}
+    holding = [name for name, mask in masks.items() if mask.any()]
+    rows = [table.filter(pa.array(masks[name])) for name, table in tables_in(directory, holding, damaged=damaged)]
+    return distinct(pa.concat_tables([no_rows(TRIALS), *rows]), KEYS[TRIALS])
 
 
 def handed_over_name(term: Term, shard: int) -> str:
@@ -148,16 +153,19 @@ def hand_over(
     directory: RunDirectory, term: Term, shards: Sequence[Sequence[int]], left: Sequence[Study], state: RecordedState
 ) -> None:
     """Give each shard the recorded trials of its studies."""
+    shard_of = np.zeros(len(left), dtype=np.int64)
     for number, shard in enumerate(shards):
-        records = [record for position in shard for record in state.trials.get(left[position].id, ())]
-        if records:
-            directory.write(handed_over_name(term, number), encode(records))
+        shard_of[list(shard)] = number
+    numbers = shard_of[pc.index_in(state.trials["study"], value_set=_ids(left)).to_numpy()]
+    order = np.argsort(numbers, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if len(order) else ():
+        directory.write(handed_over_name(term, numbers[rows[0]]), encode_table(state.trials.take(rows)))
 
 
-def handed_over(directory: RunDirectory, term: Term, shard: int) -> list[TrialRecord]:
+def handed_over(directory: RunDirectory, term: Term, shard: int) -> pa.Table:
     """What `hand_over` left for a shard."""
     name = handed_over_name(term, shard)
-    return decode(directory.read(name)) if directory.exists(name) else []
+    return decode_table(directory.read(name)) if directory.exists(name) else no_rows(TRIALS)
 
 
 def merge(directory: RunDirectory, before: Definition, now: Definition) -> Definition:
@@ -205,13 +213,15 @@ def with_libraries_now(directory: RunDirectory, before: str, budget: int, state:
         """The libraries that are not what they were."""
         return frozenset(now) - set(then.split("; ")) if then else frozenset()
 
-    new = {
-        name: frozenset().union(*(other(each.versions) for each in records)) for name, records in state.trials.items()
-    }
+    changed = [then for then in pc.unique(state.trials["versions"]).to_pylist() if other(then)]
+    theirs = state.trials.filter(pc.is_in(state.trials["versions"], value_set=pa.array(changed, pa.string())))
+    new: dict[str, frozenset[str]] = {}
+    for study, then in set(zip(theirs["study"].to_pylist(), theirs["versions"].to_pylist(), strict=True)):
+        new[study] = new.get(study, frozenset()) | other(then)
     if other(before):  # a spread study may have a journal, and no trial yet that has ended
         journals = studies_in(directory, of_kind(state.parts, JOURNAL)) & {study.id for study in state.left}
-        new = {**dict.fromkeys(journals, other(before)), **new}
-    anew = sorted(name for name, libraries in new.items() if libraries)
+        new |= dict.fromkeys(journals - {*state.trials["study"].to_pylist()}, other(before))
+    anew = sorted(new)
     if not anew:
         return state
     logger.warning(
@@ -242,15 +252,20 @@ def without_gaps(directory: RunDirectory, state: RecordedState) -> RecordedState
 
     They were suggested knowing the lost one. If they counted twice, a study could be of two searches.
     """
-    firsts = {name: first_gap({record.trial for record in records}) for name, records in state.trials.items()}
-    firsts = {name: first for name, first in firsts.items() if any(each.trial > first for each in state.trials[name])}
-    if not firsts:
+    counts = state.trials.group_by("study").aggregate([("trial", "max"), ("trial", "count")])
+    broken = counts["study"].filter(pc.greater_equal(counts["trial_max"], counts["trial_count"]))
+    if not len(broken):
         return state
-    kept = {
-        name: [record for record in records if name not in firsts or record.trial < firsts[name]]
-        for name, records in state.trials.items()
-    }
-    return replace(state, parts=until(directory, state.parts, firsts), trials=kept)
+    theirs = pc.is_in(state.trials["study"], value_set=broken)
+    numbers: dict[str, set[int]] = {}
+    for row in state.trials.filter(theirs).select(KEYS[TRIALS]).to_pylist():
+        numbers.setdefault(row["study"], set()).add(row["trial"])
+    firsts = {name: first_gap(known) for name, known in numbers.items()}
+    return replace(
+        state,
+        parts=until(directory, state.parts, firsts),
+        trials=state.trials.filter(pc.invert(beyond(state.trials, firsts))),
+    )
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,14 @@ from tuning.execution.spread.spread_study import Event
 from tuning.records.ownership import Term
 from tuning.records.parts import part_name, read_part, read_trials, until, without
 from tuning.records.schema import (
-    FORMER_NAMES,
     STUDY_SCHEMA,
     TRIAL_SCHEMA,
     StepRecord,
     StudyRecord,
     TrialRecord,
-    decode,
     encode,
-    unique,
 )
+from tuning.records.tables import FORMER_NAMES, decode
 from tuning.storage.run_directory import RunDirectory
 
 
@@ -114,9 +112,14 @@ def test_scores_that_are_no_numbers_survive() -> None:
     assert [step.score for step in back.steps[1:]] == [math.inf, -math.inf]
 
 
-def test_reading_keeps_one_row_per_key_in_order() -> None:
-    first, again = trial(1), replace(trial(1), attempt=2)
-    assert unique([first, again, trial(0), trial(0, "b")]) == [trial(0), first, trial(0, "b")]
+def test_reading_keeps_one_row_per_key_in_order(tmp_path: Path) -> None:
+    directory, first, again = RunDirectory(str(tmp_path)), trial(1), replace(trial(1), attempt=2)
+    names = []
+    for records in ([first, trial(0, "b")], [again, trial(0)]):
+        names.append(part_name("0001-a", 0, "trials", encode(records)))
+        directory.write(names[-1], encode(records))
+    assert read_trials(directory, names) == [trial(0), first, trial(0, "b")]
+    assert read_trials(directory, names[::-1]) == [trial(0), again, trial(0, "b")]
 
 
 def test_a_flipped_bit_is_found_before_its_content_is_believed(tmp_path: Path) -> None:

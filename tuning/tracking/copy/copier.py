@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tuning.errors import RunError
-from tuning.records.schema import Record, StudyRecord, TrialRecord, decode
+from tuning.records.schema import Record, StudyRecord, TrialRecord
+from tuning.records.tables import decode
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.identity import Search
 from tuning.tracking.models import ModelLogger, NoModelsError, has_model

@@ -1,0 +1,116 @@
+"""The leaderboard from columns: whose study stands for a customer, exact parameters, and the CSV that pandas would
+write.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import fields
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tuning.records.schema import Config, StudyRecord, encode
+from tuning.records.tables import decode_table
+from tuning.runs.leaderboard import LEADERBOARD, Leaderboard, Standings, Unfinished
+
+LEFT = Unfinished("not finished yet", "mae", "max", {"c9": 2})
+
+
+def study(name: str, customer: str, **values: Any) -> StudyRecord:
+    empty = {field.name: None for field in fields(StudyRecord)}
+    usual = {
+        "run": "r",
+        "study": name,
+        "customer": customer,
+        "algorithm": "random",
+        "scheduler": "fifo",
+        "study_seed": 1,
+        "status": "ok",
+        "reason": "",
+        "task": "regression",
+        "metric": "mae",
+        "mode": "max",
+        "trials": 3,
+        "stopped": 0,
+        "failed": 0,
+        "rows": 9,
+        "test_rows": 1,
+        "features": 1,
+        "started": 0.0,
+        "seconds": 1.0,
+        "fit_seconds": 1.0,
+        "worker": "",
+        "versions": "",
+        "family": "ridge",
+    }
+    return StudyRecord(**{**empty, **usual, **values})
+
+
+def board(*records: StudyRecord, planned: tuple[str, ...] = (), sort: str = "customer") -> Leaderboard:
+    studies = decode_table(encode(records))
+    return Leaderboard(Standings(studies, pa.chunked_array([planned], pa.string())), LEFT, sort)
+
+
+def test_of_several_studies_the_best_one_stands_for_a_customer() -> None:
+    records = (
+        *(study("a/2", "a", cv_score=3.0, trials=5), study("a/1", "a", cv_score=3.0), study("a/3", "a", cv_score=None)),
+        *(study("b/2", "b", mode="min", cv_score=2.0), study("b/1", "b", mode="min", cv_score=1.0, gain=7.0)),
+        *(study("c/2", "c", status="no_model", reason="2"), study("c/1", "c", status="quarantined", reason="1")),
+    )
+    found = board(*records, planned=("a", "c9", "b", "c"))
+    assert [
+        (row["customer"], row["cv_score"], row["reason"], row["trials"], row["seconds"]) for row in found.rows()
+    ] == [
+        ("a", 3.0, "", 11, 3.0),
+        ("b", 1.0, "", 6, 2.0),
+        ("c9", None, "not finished yet", 2, None),
+        ("c", None, "1", 6, 2.0),
+    ]
+    assert found.standings.row_of("a") == 1  # of two that are as good the one with the smaller id
+    assert found.standings.row_of("c9") == -1
+    assert found.standings.row_of("nobody") is None
+    assert [row["customer"] for row in board(*records, sort="gain").rows()] == ["b", "a", "c"]
+    assert [row["customer"] for row in board(*records, sort="seconds").rows()] == ["a", "b", "c"]
+
+
+def test_numbers_in_ids_are_compared_as_numbers() -> None:
+    ids = ["zone-10", "zone-2", "2", "10", "02", "zone", "zone-2b", "zone 1", "", "zone-2-10", "zone-2-9", "Ä1", "a\n1"]
+    shown = [row["customer"] for row in board(*(study(name, name) for name in ids)).rows()]
+    assert shown == [
+        *("", "02", "2", "10", "a\n1", "zone", "zone 1", "zone-2", "zone-2-9", "zone-2-10", "zone-2b", "zone-10", "Ä1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("family", "best_step", "config", "params"),
+    [
+        ("ridge", 3, {"model": "ridge", "alpha": 1e-7, "zeta": None}, '{"alpha":1e-07,"zeta":null}'),
+        ("ridge", 3, {"alpha": 0.1, "model": "ridge"}, '{"alpha":0.1}'),
+        ("ridge", 3, {"model": "ridge"}, "{}"),
+        ("ridge", 3, None, None),
+        ("xgboost", 3, {"model": "xgboost", "z": 1}, '{"n_estimators":30,"z":1}'),
+        (None, None, {"x": '{"model":"a"}', "model": 'say "model":'}, '{"x":"{\\"model\\":\\"a\\"}"}'),
+        (None, None, {"x": {"model": "a"}, "y": [1, 2]}, '{"x":{"model":"a"},"y":[1,2]}'),
+        ("Mine", 1, {"model": "Mine", "text": "a,}", "ö": True}, '{"text":"a,}","ö":true}'),
+    ],
+)
+def test_parameters_are_those_of_the_refit_without_the_models_name(
+    family: str | None, best_step: int | None, config: Config | None, params: str | None
+) -> None:
+    (row,) = board(study("a", "a", family=family, best_step=best_step, config=config)).frame().to_dict("records")
+    assert row["params"] == params
+
+
+def test_the_csv_is_what_pandas_writes() -> None:
+    odd = study("b", 'quote " and\nline', notes="a, b", cv_score=math.nan, gain=1e-7, test_score=-math.inf)
+    small = study("c", "c", cv_score=1 / 3, gain=2.0, baseline="ridge", ensemble='[{"family":"a"},{"family":"b"}]')
+    found = board(odd, small, planned=("c9", "c8"))
+    text = io.StringIO()
+    found.write_csv(text)
+    assert text.getvalue() == found.frame().to_csv(index=False)
+    assert text.getvalue().startswith(",".join(LEADERBOARD) + "\n")
+    assert '"quote "" and\nline",ok,,ridge,mae,max,,,-inf,,,1e-07,' in text.getvalue()
+    assert "ensemble of 2 (a, b)" in text.getvalue()

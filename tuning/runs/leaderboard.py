@@ -1,0 +1,265 @@
+"""The leaderboard of a run: one row per customer, in columns, so that a million of them are a matter of seconds."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import IO, Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tuning.evaluation.study_data import MODEL
+from tuning.models.base import SteppedFamily
+from tuning.models.customer_model import described_as
+from tuning.models.registry import families
+from tuning.records.schema import NO_MODEL, OK, STUDY_STATUSES, Config, canonical
+from tuning.wording import natural_order
+
+#: Columns that are those of the customer's best study as they are.
+_AS_RECORDED = (
+    *("status", "reason", "metric", "mode", "positive", "cv_score", "test_score", "baseline", "baseline_test_score"),
+    *("gain", "constant_test_score", "gain_over_constant", "notes", "model_path"),
+)
+#: The columns of study records that a leaderboard is made of.
+NEEDED = ("study", "customer", "family", "ensemble", "config", "best_step", "trials", "seconds", *_AS_RECORDED)
+_COLUMNS = {
+    **dict.fromkeys(("customer", "status", "reason", "model", "metric", "mode", "positive"), pa.string()),
+    **dict.fromkeys(("cv_score", "test_score"), pa.float64()),
+    "baseline": pa.string(),
+    **dict.fromkeys(("baseline_test_score", "gain", "constant_test_score", "gain_over_constant"), pa.float64()),
+    "trials": pa.int64(),
+    "seconds": pa.float64(),
+    **dict.fromkeys(("params", "notes", "model_path"), pa.string()),
+}
+LEADERBOARD = tuple(_COLUMNS)
+SCHEMA = pa.schema(list(_COLUMNS.items()))
+#: One customer's row of the leaderboard, by column.
+Row: TypeAlias = dict[str, object]
+ORDERS = ("customer", "gain", "seconds")
+BATCH = 20_000  # rows that are made at a time
+_NONE = -1  # in place of a row, where no study of a customer has ended
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """What the rows of customers show none of whose studies has ended.
+
+    Attributes:
+        reason: why.
+        metric, mode: of the plan.
+        trials: how many are recorded, by customer.
+    """
+
+    reason: str
+    metric: str
+    mode: str
+    trials: dict[str, int]
+
+
+class Standings:
+    """Each customer's best study.
+
+    Of several the one with the best cross-validation score; without any, the first.
+
+    studies: records of studies in columns, `NEEDED` among them. planned: ids of customers, who are there whether one of
+    their studies has ended or not.
+    """
+
+    def __init__(self, studies: pa.Table, planned: pa.ChunkedArray) -> None:
+        self.studies = studies
+        names = pc.unique(pa.chunked_array([*planned.chunks, *studies["customer"].chunks], pa.string()))
+        self.customers: pa.StringArray = names.take(pc.sort_indices(names))
+        self._codes = pc.index_in(studies["customer"], value_set=self.customers).to_numpy()
+
+    @cached_property
+    def best(self) -> np.ndarray:
+        """(customers,) the row of each one's best study; -1 where none has ended."""
+        best = np.full(len(self.customers), _NONE)
+        if len(self._codes) == len(np.unique(self._codes)):
+            best[self._codes] = np.arange(len(self._codes))
+            return best
+        order = np.empty(len(self._codes), dtype=np.int64)
+        order[pc.sort_indices(self.studies["study"]).to_numpy()] = np.arange(len(order))
+        score = self.studies["cv_score"].to_numpy(zero_copy_only=False)
+        sign = np.where(pc.equal(self.studies["mode"], "max").to_numpy(zero_copy_only=False), 1.0, -1.0)
+        scored = pc.and_(pc.equal(self.studies["status"], OK), self.studies["cv_score"].is_valid()).to_numpy()
+        lost = np.where(scored, -sign * np.nan_to_num(score), 0.0)
+        # The best one of each customer is written last.
+        rows = np.lexsort((order, lost, ~scored, self._codes))[::-1]
+        best[self._codes[rows]] = rows
+        return best
+
+    def best_studies(self, columns: Sequence[str]) -> pa.Table:
+        """Columns of the best studies, in the order of customers; of those who have one."""
+        return self.studies.select(columns).take(pa.array(self.best[self.best != _NONE]))
+
+    @cached_property
+    def trials(self) -> np.ndarray:
+        """(customers,) trials of all of a customer's studies that have ended."""
+        return self._sums("trials").astype(np.int64)
+
+    @cached_property
+    def seconds(self) -> np.ndarray:
+        """(customers,) seconds of these studies."""
+        return self._sums("seconds")
+
+    def _sums(self, column: str) -> np.ndarray:
+        values = self.studies[column].to_numpy(zero_copy_only=False)
+        return np.bincount(self._codes, weights=values, minlength=len(self.customers))
+
+    def row_of(self, customer: str) -> int | None:
+        """The row of a customer's best study, -1 where none has ended; None for somebody else."""
+        place = pc.index(self.customers, customer).as_py()
+        return None if place < 0 else int(self.best[place])
+
+    def order(self, sort: str) -> np.ndarray:
+        """(customers,) their positions in an order of `ORDERS`; of equal ones the one with the smaller id first."""
+        texts = [pa.array(map(natural_order, names), pa.string()) for names in _batches(self.customers)]
+        natural = pc.sort_indices(pa.chunked_array(texts, pa.string())).to_numpy()
+        if sort == "seconds":
+            value = -self.seconds
+        elif sort == "gain":
+            value = -self._of_best("gain").to_numpy(zero_copy_only=False)
+            value = np.where(np.isnan(value), np.inf, value)
+        else:
+            statuses = pa.array(STUDY_STATUSES)
+            value = pc.index_in(pc.fill_null(self._of_best("status"), NO_MODEL), value_set=statuses).to_numpy()
+        order: np.ndarray = natural[np.argsort(value[natural], kind="stable")]
+        return order
+
+    def _of_best(self, column: str) -> pa.ChunkedArray:
+        return self.studies[column].take(pa.array(self.best, mask=self.best == _NONE))
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """One row per customer.
+
+    standings: of all customers. unfinished: what is shown where no study has ended. sort: one of `ORDERS`.
+    """
+
+    standings: Standings
+    unfinished: Unfinished
+    sort: str = "customer"
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        return self.standings.order(self.sort)
+
+    def __len__(self) -> int:
+        return len(self.standings.customers)
+
+    def batches(self) -> Iterator[pa.Table]:
+        """The rows in order, some at a time, with the columns of `SCHEMA`; `params` is JSON."""
+        return map(self._rows, self._places())
+
+    def _places(self) -> Iterator[np.ndarray]:
+        return (self._order[start : start + BATCH] for start in range(0, len(self), BATCH))
+
+    def _best(self, places: np.ndarray) -> pa.Table:
+        best = self.standings.best[places]
+        return self.standings.studies.take(pa.array(best, mask=best == _NONE))
+
+    def _rows(self, places: np.ndarray) -> pa.Table:
+        standings, found = self.standings, self._best(places)
+        none = standings.best[places] == _NONE
+        customers = standings.customers.take(pa.array(places))
+        pending = np.array(
+            [self.unfinished.trials.get(name, 0) for name in customers.filter(pa.array(none)).to_pylist()]
+        )
+        trials = standings.trials[places]
+        trials[none] = pending
+        columns: dict[str, Any] = {
+            **{name: found[name] for name in _AS_RECORDED},
+            "customer": customers,
+            "model": _models(found),
+            "trials": pa.array(trials),
+            "seconds": pa.array(np.round(standings.seconds[places], 3), mask=none),
+            "params": _params(found),
+        }
+        shown = {"status": NO_MODEL, "reason": self.unfinished.reason, "metric": self.unfinished.metric}
+        for name, value in {**shown, "mode": self.unfinished.mode}.items():
+            columns[name] = pc.if_else(pa.array(none), value, columns[name])
+        return pa.table([columns[name] for name in LEADERBOARD], schema=SCHEMA)
+
+    def rows(self) -> list[Row]:
+        """The rows as plain values, `params` as a mapping."""
+        return [
+            {**row, "params": params}
+            for places in self._places()
+            for row, params in zip(self._rows(places).to_pylist(), _configs(self._best(places)), strict=True)
+        ]
+
+    def frame(self, rows: int | None = None) -> pd.DataFrame:
+        """The first rows, by default all of them, as a table of pandas."""
+        batches = self.batches() if rows is None else [self._rows(self._order[:rows])]
+        table = pa.concat_tables([SCHEMA.empty_table(), *batches])
+        return pd.DataFrame({name: _series(table[name]) for name in LEADERBOARD})
+
+    def write_csv(self, stream: IO[str]) -> None:
+        """Write the rows as CSV, with a line of names first; what is not there is empty."""
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(LEADERBOARD)
+        for batch in self.batches():
+            columns = [column.combine_chunks() for column in batch.columns]
+            # As pandas writes it: a score that is not a number is one that is not there.
+            plain = [pc.if_else(pc.is_nan(each), None, each) if each.type == pa.float64() else each for each in columns]
+            writer.writerows(zip(*(column.to_pylist() for column in plain), strict=True))
+
+
+def _batches(names: pa.StringArray) -> Iterator[list[str]]:
+    for start in range(0, len(names), BATCH):
+        yield names.slice(start, BATCH).to_pylist()
+
+
+def _series(column: pa.ChunkedArray) -> pd.Series:
+    """A column of pandas; one that nobody has anything in holds None."""
+    if column.null_count == len(column):
+        return pd.Series([None] * len(column), dtype=object)
+    return column.to_pandas()
+
+
+def _models(studies: pa.Table) -> pa.Array:
+    """The winner's family, or what the ensemble is made of."""
+    rows = zip(studies["family"].to_pylist(), studies["ensemble"].to_pylist(), strict=True)
+    return pa.array([family if members is None else _ensemble(members) for family, members in rows], pa.string())
+
+
+def _ensemble(members: str) -> str:
+    return described_as([member["family"] for member in json.loads(members)])
+
+
+def exact_config(config: Config | None, family: str | None, best_step: int | None) -> Config | None:
+    """A winner's configuration, with the length that it was refitted to (such as `n_estimators`)."""
+    if config is None or family is None or best_step is None:
+        return config
+    built_in = families().get(family)
+    return config if built_in is None else built_in.at_step(config, best_step)
+
+
+def _configs(studies: pa.Table) -> list[Config | None]:
+    """Winning configurations, with the length that they were refitted to, without the name of the model."""
+    rows = studies.select(["config", "family", "best_step"]).to_pylist()
+    exact = [exact_config(row["config"] and json.loads(row["config"]), row["family"], row["best_step"]) for row in rows]
+    return [config and {name: config[name] for name in config if name != MODEL} for config in exact]
+
+
+def _params(studies: pa.Table) -> pa.Array:
+    """The same as JSON. Most are made as texts, in a tenth of the time: those without a length and mappings inside."""
+    texts = studies["config"]
+    found = pc.replace_substring_regex(texts, f'"{MODEL}":"[^"\\\\]*",?', "")
+    found = pc.replace_substring_regex(found, ",}$", "}")
+    growing = pa.array([name for name, family in families().items() if isinstance(family, SteppedFamily)], pa.string())
+    others = pc.or_(pc.greater(pc.count_substring(texts, "{"), 1), pc.match_substring(found, f'"{MODEL}":'))
+    others = pc.or_(pc.is_in(studies["family"], value_set=growing), pc.fill_null(others, False))
+    rows = np.flatnonzero(others.to_numpy())
+    params = found.to_pylist()
+    for row, config in zip(rows, _configs(studies.take(rows)), strict=True):
+        params[row] = None if config is None else canonical(config)
+    return pa.array(params, pa.string())
