@@ -51,10 +51,11 @@ chaos: install
 fresh: install
 	$(BIN)/python -m pytest tests/fresh -rP
 
+# Says at its beginning how long it will take: within ninety minutes on two quiet cores.
 bench: install
 	$(BIN)/python -m benchmarks.throughput --report benchmarks/out
 	$(BIN)/python -m benchmarks.sqlite_floor
-	$(BIN)/python -m benchmarks.search_cost
+	$(BIN)/python -m benchmarks.search_cost --seconds 5 --seeds 5
 	$(BIN)/python -m benchmarks.mlflow_cost
 
 clean:

@@ -52,7 +52,7 @@ def heading(result: TierResult) -> str:
         f"### Tier {result.tier}, {kind}\n\n"
         f"{result.customers} customers × {result.trials} trials, {result.cores} cores; "
         f"pure fits {1000 * result.pure['plain']:.2f} core-ms per trial plain, "
-        f"{1000 * result.pure['prepared']:.2f} prepared."
+        f"{1000 * result.pure['prepared']:.2f} prepared, {1000 * result.pure['own']:.2f} by our own families."
     )
 
 
@@ -88,10 +88,16 @@ def without_model(result: TierResult) -> list[str]:
 
 
 def goals(result: TierResult) -> str:
-    """The figures that the command line gives as JSON."""
-    names = ("eta", "eta_prepared", "overhead_core_ms", "mlflow_share", "driver_mb_per_10k_trials", "startup_s")
+    """Figures of the command line's JSON object, and MLflow's share with its interval."""
+    names = ("eta", "eta_prepared", "overhead_core_ms", "driver_mb_per_10k_trials", "startup_s", "vs_ray_tasks")
+    bins = ("vs_ray_tasks_64_bins", "vs_ray_tasks_own_defaults")
     summary = result.summary()
-    return "; ".join(f"`{name}` {summary[name]}" for name in names) + "."
+    told = [f"`{name}` {summary[name]}" for name in (*names, *bins) if summary[name] is not None]
+    if share := result.mlflow_share():
+        told.append(
+            f"MLflow's copy takes {share} of the core-seconds; its pairs differ by {result.mlflow_share_of_pairs()}"
+        )
+    return "; ".join(told) + "."
 
 
 def plot(results: list[TierResult], path: Path) -> None:

@@ -1,6 +1,6 @@
 """How fast we are: every contender on the same customers and configurations, in one run, interleaved.
 
-    python -m benchmarks.throughput                       all tiers, both tables, scaling (two hours on 2 cores)
+    python -m benchmarks.throughput                       all tiers, both tables, scaling; says how long it will take
     python -m benchmarks.throughput --report DIR          the same, kept as tables, plot and every single figure
     python -m benchmarks.throughput --tier S --quick --output json      one tier, within four minutes
 
@@ -15,8 +15,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,73 +24,44 @@ from typing import Any
 import click
 
 from benchmarks import report as reporting
-from benchmarks.contenders import Contender, contenders
+from benchmarks.contenders import contenders
 from benchmarks.measure import TooShortError, measure, pure_fits, worker_split
 from benchmarks.results import TierResult
-from benchmarks.workload import FIXED, OWN, TIERS, TRIALS, Scenario, make_workload
+from benchmarks.schedule import (
+    FULL_SECONDS,
+    SCALED,
+    START_S,
+    Size,
+    Table,
+    announced,
+    given_to,
+    scaling_seconds,
+    sized,
+    tables,
+    there_and_back,
+)
+from benchmarks.workload import BINS, FIXED, TIERS, Scenario, make_workload
 
-SCALED = "M"  # the tier that is run on one core, too
 SPLIT_CUSTOMERS = 1000  # at most, of those that a worker is watched part by part with
-QUICK_SECONDS = 225.0  # of the four minutes; what is left is for ending
-# Measured again on the way back; the slow two are measured once in a quick run.
-QUICK_ONCE = ("tuner_per_customer", "grid_tuner", "ours_bare", "plain_loop")
 
 
-@dataclass(frozen=True)
-class Size:
-    """customers: of the fast contenders. slow: the shares of the slow ones are at least so many customers.
-
-    slow_trials: per customer for one Tuner per customer. seconds: no measurement begins later than this.
-    """
-
-    customers: int = 200
-    trials: int = 20
-    slow: int = 3
-    slow_trials: int = 20
-    rounds: int = 2
-    pure_customers: int = 10
-    seconds: float = float("inf")
-
-
-def sized(tier: str, quick: bool, customers: int | None, trials: int | None, rounds: int | None) -> Size:
-    """Full and quick sizes by tier; both can be scaled. Where a trial is longer, fewer customers fill as much time."""
-    if quick:
-        count, slow_trials, pure = {"S": (120, 10, 4), "M": (12, 5, 2), "L": (4, 5, 1), "T": (1000, 3, 10)}[tier]
-        size = Size(customers=count, slow=2, slow_trials=slow_trials, pure_customers=pure, seconds=QUICK_SECONDS)
-    else:
-        count, pure = {"S": (200, 10), "M": (100, 10), "L": (24, 4), "T": (20_000, 100)}[tier]
-        size = Size(customers=count, pure_customers=pure)
-    return replace(
-        size,
-        customers=customers or size.customers,
-        trials=trials or TRIALS.get(tier, size.trials),
-        rounds=rounds or size.rounds,
-    )
-
-
-def run_tier(
-    tier: str,
-    size: Size,
-    search: str,
-    chosen: Iterable[Contender],
-    folder: Path,
-    cores: int,
-    tell: Callable[[str], None],
-) -> TierResult:
-    """Measure the contenders there and back."""
+def run_table(table: Table, seconds: float, folder: Path, cores: int, tell: Callable[[str], None]) -> TierResult:
+    """Measure the contenders there and back; none begins that would hardly end within these seconds."""
     began = time.monotonic()
+    tier, search, size = table.tier, table.search, table.size
     place = folder / f"{tier}-{search}"
     everyone = make_workload(place, TIERS[tier], size.customers, size.trials)
-    scenario = Scenario(tier, str(place), everyone, size.trials, search, cores)
+    bins = BINS if search == FIXED else None
+    scenario = Scenario(tier, str(place), everyone, size.trials, search, cores, bins)
     repeats = 3 if size.pure_customers > 1 else 1
     pure = pure_fits(replace(scenario, customers=everyone[: size.pure_customers], options={"repeats": repeats}))
     tell(f"{tier}: pure fits {1000 * pure['plain']:.2f} ms plain, {1000 * pure['prepared']:.2f} ms prepared")
     result = TierResult(tier, search, cores, size.customers, size.trials, pure)
-    if TIERS[tier].keyed and "ours" in [contender.name for contender in chosen]:
+    if TIERS[tier].keyed and "ours" in [contender.name for contender in table.contenders]:
         result.split = worker_split(tier, min(size.customers, SPLIT_CUSTOMERS), size.trials)
-    for number, contender in there_and_back(list(chosen), size):
-        left = size.seconds - (time.monotonic() - began)
-        longest = max((run.total for run in result.runs.get(contender.name, [])), default=10.0)
+    for number, contender in there_and_back(table.contenders, size):
+        left = seconds - (time.monotonic() - began)
+        longest = max((run.total for run in result.runs.get(contender.name, [])), default=START_S)
         try:
             if longest > left:
                 raise TimeoutError
@@ -111,25 +82,6 @@ def run_tier(
             )
     shutil.rmtree(place, ignore_errors=True)
     return result
-
-
-def there_and_back(chosen: list[Contender], size: Size) -> Iterator[tuple[int, Contender]]:
-    """(round, contender) in the order A B … B A; in a quick run the slow ones once, at the turning point."""
-    once = [one for one in chosen if one.name in QUICK_ONCE] if size.seconds != float("inf") else []
-    often = [one for one in chosen if one not in once]
-    for number in range(1, size.rounds + 1):
-        yield from ((number, one) for one in (often if number % 2 else often[::-1]))
-        if number == 1:
-            yield from ((number, one) for one in once)
-
-
-def given_to(contender: Contender, scenario: Scenario, size: Size) -> Scenario:
-    """A contender's own share of the work."""
-    if contender.share == 1.0:
-        return scenario
-    count = max(size.slow, round(contender.share * len(scenario.customers)))
-    trials = size.slow_trials if contender.name == "tuner_per_customer" else scenario.trials
-    return replace(scenario, customers=scenario.customers[:count], trials=min(trials, scenario.trials))
 
 
 def scaling(tier: str, size: Size, folder: Path, tell: Callable[[str], None]) -> dict[str, Any]:
@@ -185,23 +137,27 @@ def main(
 
     known = contenders()
     chosen = [known[name] for name in names.split(",")] if names else list(known.values())
+    wanted = tiers or tuple(TIERS)
+    sizes = {tier: sized(tier, quick, customers, trials, rounds) for tier in wanted}
+    planned = tables(wanted, chosen, sizes, quick)
+    scales = SCALED in wanted and not quick and cores == 2 and "ours" in [one.name for one in chosen]
+    last = scaling_seconds(sizes[SCALED]) if scales else 0.0
+    # Whoever chooses other sizes waits as long as they take.
+    most = FULL_SECONDS if customers is trials is rounds is None and not quick else float("inf")
+    tell(announced(planned, last, most))
+    began = time.monotonic()
     place = Path(tempfile.mkdtemp(prefix="throughput-", dir=folder))
     results: list[TierResult] = []
     scaled: dict[str, Any] | None = None
     try:
-        for tier in tiers or tuple(TIERS):
-            size = sized(tier, quick, customers, trials, rounds)
-            here = [one for one in chosen if tier in one.tiers]
-            results.append(run_tier(tier, size, FIXED, here, place, cores, tell))
+        for number, table in enumerate(planned):
+            left = most - (time.monotonic() - began)
+            share = table.seconds / (sum(one.seconds for one in planned[number:]) + last)
+            results.append(run_table(table, min(table.size.seconds, share * left), place, cores, tell))
             keep()
-            if not quick and not TIERS[tier].keyed:
-                searching = [one for one in here if one.searches]
-                own = replace(size, customers=max(2, size.customers // 2))
-                results.append(run_tier(tier, own, OWN, searching, place, cores, tell))
-                keep()
-            if tier == SCALED and not quick and cores == 2 and "ours" in [one.name for one in chosen]:
-                scaled = scaling(tier, size, place, tell)
-                keep()
+        if scales and most - (time.monotonic() - began) > last / 2:
+            scaled = scaling(SCALED, sizes[SCALED], place, tell)
+            keep()
     finally:
         shutil.rmtree(place, ignore_errors=True)
     if report is not None:

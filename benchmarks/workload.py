@@ -24,6 +24,7 @@ TEST, FOLDS = 0.2, 3
 # Libraries read these when they are loaded; every contender gets one thread per fit.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 FIXED, OWN = "fixed", "own"  # one list of full-length configurations for all; each with its own search and scheduler
+BINS, OUR_BINS = 256, 64  # XGBoost's default of max_bin; ours for so few rows
 
 
 @dataclass(frozen=True)
@@ -42,16 +43,21 @@ class Tier:
     depth: int | None = None
     keyed: bool = False
 
-    def space(self) -> SearchSpace:
-        """The search space: a few real parameters, none of which changes how long a fit takes by much."""
+    def space(self, bins: int | None = None) -> SearchSpace:
+        """The search space: a few real parameters, none of which changes how long a fit takes by much.
+
+        bins: of boosting tiers, XGBoost's `max_bin`; None: each tool's own default.
+        """
         from search_spaces import SearchSpace
         from search_spaces.parameters import Constant, Float
 
         if self.rounds is None:
             return SearchSpace([Constant("model", "ridge"), Float("alpha", 1e-4, 1e3, log=True, default=1.0)])
+        given = [] if bins is None else [Constant("max_bin", bins)]
         return SearchSpace(
             [
                 Constant("model", "xgboost"),
+                *given,
                 Constant("n_estimators", self.rounds),
                 Constant("max_depth", self.depth),
                 Float("learning_rate", 0.02, 0.5, log=True, default=0.3),
@@ -75,7 +81,7 @@ class Scenario:
     """One contender's task, as it is handed to the process that runs it.
 
     folder: holds `customers/*.csv` or `customers.parquet`, and `configurations.json`. customers: ids, in order.
-    search: FIXED or OWN.
+    search: FIXED or OWN. bins: XGBoost's `max_bin` in all configurations; None: each tool's own default.
     """
 
     tier: str
@@ -84,11 +90,16 @@ class Scenario:
     trials: int = 20
     search: str = FIXED
     cores: int = 2
+    bins: int | None = BINS
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def shape(self) -> Tier:
         return TIERS[self.tier]
+
+    @property
+    def space(self) -> SearchSpace:
+        return self.shape.space(self.bins)
 
     def path(self, customer: str) -> str:
         return f"{self.folder}/customers/{customer}.csv"
@@ -101,7 +112,14 @@ class Scenario:
     def configurations(self) -> dict[str, list[dict[str, Any]]]:
         """Each customer's list: what random search with the customer's seed draws, the default first."""
         found = json.loads(Path(self.folder, "configurations.json").read_text())
-        return {customer: found[customer][: self.trials] for customer in self.customers}
+        return {
+            customer: [self._binned(point) for point in found[customer][: self.trials]] for customer in self.customers
+        }
+
+    def _binned(self, point: dict[str, Any]) -> dict[str, Any]:
+        """With this scenario's number of bins, where there are any."""
+        others = {name: value for name, value in point.items() if name != "max_bin"}
+        return others if self.bins is None or len(others) == len(point) else {**others, "max_bin": self.bins}
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -129,7 +147,7 @@ def definition(scenario: Scenario, **options: Any) -> Definition:
         "target": TARGET,
         "task": tier.task,
         "metric": tier.metric,
-        "search_space": tier.space(),
+        "search_space": scenario.space,
         "trials": scenario.trials,
         "slots": scenario.cores,
         "placement": "packed",  # on Ray from the first trial on
@@ -203,6 +221,13 @@ def draw_configurations(scenario: Scenario) -> dict[str, list[dict[str, Any]]]:
         )
         drawn[study.customer.id] = [searcher.suggest(str(number)) for number in range(scenario.trials)]
     return drawn
+
+
+def split_seed(customer: str) -> int:
+    """What a customer's rows are divided with, by us and so by everybody."""
+    from tuning.seeds import derive
+
+    return derive(0, "data", customer) % 2**32
 
 
 def arguments(config: dict[str, Any]) -> dict[str, Any]:

@@ -10,12 +10,13 @@ import logging
 import os
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import plain
 from benchmarks.contenders.outcome import Outcome, all_warm
-from benchmarks.workload import KEY, TARGET, Scenario, best
+from benchmarks.workload import KEY, Scenario, best
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,12 +81,11 @@ def work_batch(scenario: Scenario, rows: pd.DataFrame, batch: Batch) -> list[Wor
 
 def work_customer(scenario: Scenario, customer: str, frame: pd.DataFrame, points: Points) -> Worked:
     """One customer from its rows to its saved model."""
-    rows = plain.divided(scenario, frame)
+    rows = plain.divided(scenario, customer, frame)
     scores = [plain.trial(scenario, rows, point) for point in points]
     position = best(scores)
-    test_score = plain.conclude(scenario, rows, points[position])
-    model = plain.estimator(scenario, points[position])
-    _save(scenario, customer, model.fit(frame.drop(columns=TARGET).to_numpy(), frame[TARGET].to_numpy()))
+    test_score, model = plain.conclude(scenario, rows, points[position])
+    _save(scenario, customer, model)
     return customer, time.time(), str(os.getpid()), scores[position], test_score
 
 
@@ -99,7 +99,7 @@ def _save(scenario: Scenario, customer: str, model: Any) -> None:
 
 def _only(scenario: Scenario) -> Scenario:
     """The scenario without its list of customers, which no worker needs."""
-    return Scenario(scenario.tier, scenario.folder, (), scenario.trials, scenario.search, scenario.cores)
+    return replace(scenario, customers=())
 
 
 def _batches(scenario: Scenario) -> Iterator[tuple[pd.DataFrame, Batch]]:

@@ -39,11 +39,14 @@ def optuna_joblib(scenario: Scenario) -> Outcome:
 
 def sklearn_search(scenario: Scenario) -> Outcome:
     """(e): customers one after another, scikit-learn's search over the cores for each."""
+    from sklearn.base import clone
+
     worked = []
     for customer, points in scenario.configurations().items():
         rows = plain.load(scenario, customer)
-        search = _sklearn_search(scenario, points).fit(rows.X, rows.y)
+        search = _sklearn_search(scenario, customer, points).fit(rows.X, rows.y)
         winner = (float(search.best_score_), float(search.score(rows.X_test, rows.y_test)))
+        clone(search.best_estimator_).fit(rows.X_all, rows.y_all)
         worked.append((customer, [(time.time(), len(points))], time.time(), "driver", winner))
     return _outcome(worked)
 
@@ -65,7 +68,7 @@ def list_customer(scenario: Scenario, customer: str, points: Points) -> Worked:
         scores.append(plain.trial(scenario, rows, point))
         events.append((time.time(), 1))
     position = best(scores)
-    winner = (scores[position], plain.conclude(scenario, rows, points[position]))
+    winner = (scores[position], plain.conclude(scenario, rows, points[position])[0])
     return customer, events, time.time(), str(os.getpid()), winner
 
 
@@ -76,7 +79,7 @@ def search_customer(scenario: Scenario, customer: str, points: Points) -> Worked
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     rows = plain.load(scenario, customer)
     events: list[tuple[float, int]] = []
-    varied = [parameter for parameter in scenario.shape.space().parameters if hasattr(parameter, "low")]
+    varied = [parameter for parameter in scenario.space.parameters if hasattr(parameter, "low")]
     constants = {name: value for name, value in points[0].items() if name not in {p.name for p in varied}}
     if scenario.search == FIXED:
         study = optuna.create_study(direction="maximize", pruner=optuna.pruners.NopPruner())
@@ -101,16 +104,16 @@ def search_customer(scenario: Scenario, customer: str, points: Points) -> Worked
         events.append((time.time(), 1))
 
     study.optimize(objective, n_trials=len(points), callbacks=[note])
-    winner = (study.best_value, plain.conclude(scenario, rows, constants | study.best_params))
+    winner = (study.best_value, plain.conclude(scenario, rows, constants | study.best_params)[0])
     return customer, events, time.time(), str(os.getpid()), winner
 
 
-def _sklearn_search(scenario: Scenario, points: Points) -> Any:
+def _sklearn_search(scenario: Scenario, customer: str, points: Points) -> Any:
     from sklearn.model_selection import RandomizedSearchCV
 
     prefix = "ridge__" if scenario.shape.rounds is None else ""
     model = plain.estimator(scenario, {})
-    common = {"scoring": scenario.shape.metric, "cv": plain.splitter(scenario), "n_jobs": scenario.cores}
+    common = {"scoring": scenario.shape.metric, "cv": plain.splitter(scenario, customer), "n_jobs": scenario.cores}
     if scenario.search == FIXED:
         # Dictionaries of lists are drawn from without replacement: as many draws as points are the whole list.
         space = [{prefix + name: [value] for name, value in arguments(point).items()} for point in points]
@@ -123,7 +126,7 @@ def _sklearn_search(scenario: Scenario, points: Points) -> Any:
         prefix + parameter.name: loguniform(parameter.low, parameter.high)
         if hasattr(parameter, "low")
         else [parameter.default]
-        for parameter in scenario.shape.space().parameters
+        for parameter in scenario.space.parameters
         if parameter.name != "model"
     }
     return HalvingRandomSearchCV(model, distributions, n_candidates=len(points), random_state=0, **common)

@@ -108,7 +108,7 @@ def _points(scenario: Scenario, configurations: list[dict[str, Any]]) -> Any:
     if scenario.search == FIXED:
         return tune.grid_search(configurations)
     space = {}
-    for parameter in scenario.shape.space().parameters:
+    for parameter in scenario.space.parameters:
         low = getattr(parameter, "low", None)
         space[parameter.name] = parameter.default if low is None else tune.loguniform(low, parameter.high)
     return space
@@ -123,4 +123,4 @@ def _winner(scenario: Scenario, customer: str, results: Iterable[Any]) -> tuple[
     full = [result for result in results if _full(result)]
     found = full[best([result.metrics["score"] for result in full])]
     point = found.config["pair"][1] if "pair" in found.config else found.config["point"]
-    return found.metrics["score"], plain.conclude(scenario, plain.load(scenario, customer), point)
+    return found.metrics["score"], plain.conclude(scenario, plain.load(scenario, customer), point)[0]

@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 import schedulers
-from benchmarks.experiments.intervals import interval
+from benchmarks.intervals import interval
 from search_spaces import algorithms, presets
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import full_steps, prepare_data, train

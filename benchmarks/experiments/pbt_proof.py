@@ -22,7 +22,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 import schedulers
-from benchmarks.experiments.intervals import interval
+from benchmarks.intervals import interval
 from search_spaces import Float, Int, SearchSpace, algorithms
 from tuning.models.base import Matrix
 from tuning.models.families.mlp import MLPFamily

@@ -11,37 +11,65 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-from benchmarks import anatomy
+from benchmarks import anatomy, plain
 from benchmarks.contenders.outcome import Outcome, all_warm
-from benchmarks.measure import TooShortError, figures
+from benchmarks.measure import Measured, TooShortError, figures
 from benchmarks.process_tree import Usage
 from benchmarks.results import TierResult
-from benchmarks.throughput import Size, there_and_back
-from benchmarks.workload import FIXED, OWN, TIERS, Scenario, definition, make_workload
+from benchmarks.schedule import FULL_SECONDS, SCALED, Size, scaling_seconds, sized, tables, there_and_back
+from benchmarks.workload import BINS, FIXED, OUR_BINS, OWN, TIERS, Scenario, definition, make_workload
 from tuning import TuneRunner
 
 # What a reader of the JSON line relies on.
 FIGURES = (
     "eta",
+    "eta_prepared",
     "overhead_core_ms",
     "vs_tuner_per_customer",
     "vs_grid_tuner",
     "vs_ray_tasks",
+    "vs_ray_tasks_64_bins",
+    "vs_ray_tasks_own_defaults",
     "vs_optuna_joblib",
     "vs_sklearn",
     "mlflow_share",
+    "mlflow_share_of_pairs",
     "driver_mb_per_10k_trials",
     "startup_s",
 )
+PURE = {"plain": 0.004, "prepared": 0.001, "own": 0.0005}  # seconds per trial
 
 
-@pytest.mark.parametrize("tier", ["S", "T"])
-def test_the_list_given_to_all_contenders_is_what_our_own_search_tries(tmp_path: Path, tier: str) -> None:
-    ids = make_workload(tmp_path / "work", TIERS[tier], customers=3, trials=4)
-    scenario = Scenario(tier, str(tmp_path / "work"), ids, trials=4)
+@pytest.mark.parametrize(("tier", "bins"), [("S", BINS), ("T", BINS), ("M", BINS), ("M", OUR_BINS)])
+def test_all_contenders_fit_what_our_own_search_tries_on_the_same_rows(tmp_path: Path, tier: str, bins: int) -> None:
+    """The same configurations, and in all of them the same score: rows, folds and models are the same."""
+    ids = make_workload(tmp_path / "work", TIERS[tier], customers=2, trials=3)
+    scenario = Scenario(tier, str(tmp_path / "work"), ids, trials=3, bins=bins)
     ours = TuneRunner(definition(scenario, mlflow=False)).run(str(tmp_path / "run"), progress=False, in_process=True)
-    tried = {customer: [r.config for r in ours.trial_records if r.customer == customer] for customer in ids}
-    assert tried == scenario.configurations()
+    for customer, points in scenario.configurations().items():
+        records = [record for record in ours.trial_records if record.customer == customer]
+        assert [record.config for record in records] == points
+        assert all(record.config.get("max_bin", bins) == bins for record in records)
+        rows = plain.load(scenario, customer)
+        scores = [plain.trial(scenario, rows, point) for point in points]
+        whole = [record.steps[-1].score for record in records]  # ours counts with its best number of rounds
+        assert scores == pytest.approx(whole, rel=1e-9)
+
+
+def test_where_each_has_its_own_defaults_nobody_is_told_how_many_bins(tmp_path: Path) -> None:
+    ids = make_workload(tmp_path / "work", TIERS["M"], customers=2, trials=2)
+    scenario = Scenario("M", str(tmp_path / "work"), ids, trials=2, search=OWN, bins=None)
+    assert "max_bin" not in [parameter.name for parameter in scenario.space.parameters]
+    assert not any("max_bin" in point for points in scenario.configurations().values() for point in points)
+
+
+def test_the_full_benchmark_is_expected_to_end_within_its_time() -> None:
+    from benchmarks.contenders import contenders
+
+    sizes = {tier: sized(tier, False, None, None, None) for tier in TIERS}
+    planned = tables(tuple(TIERS), list(contenders().values()), sizes, quick=False)
+    assert [(table.tier, table.search) for table in planned if table.tier == "L"] == [("L", FIXED), ("L", OWN)]
+    assert sum(table.seconds for table in planned) + scaling_seconds(sizes[SCALED]) < FULL_SECONDS
 
 
 def test_tiny_customers_are_searched_scored_and_saved_by_who_takes_them_in_batches(tmp_path: Path) -> None:
@@ -59,7 +87,7 @@ def test_core_time_per_customer_is_told_by_contender_and_by_phase() -> None:
     cpu = usage_of(
         [(0.0, {1: 0.0, 2: 0.0}), (13.0, {1: 3.0, 2: 1.0}), (20.0, {1: 4.0, 2: 3.0})], {1: "driver", 2: "tuning.cli"}
     )
-    result = TierResult("T", FIXED, 2, 2, 3, {"plain": 0.004, "prepared": 0.001}, split={"reading": 1.0})
+    result = TierResult("T", FIXED, 2, 2, 3, PURE, split={"reading": 1.0})
     result.runs["ours"] = [figures("ours", outcome, cpu)]
     summary = result.summary()
     assert summary["core_ms_per_customer"] == {"ours": 3000.0}
@@ -105,11 +133,38 @@ def test_contenders_are_measured_there_and_back() -> None:
     chosen = [known[name] for name in ("ours", "ray_tasks", "tuner_per_customer")]
     order = [(number, one.name) for number, one in there_and_back(chosen, Size())]
     assert [name for number, name in order if number == 1] == ["ours", "ray_tasks", "tuner_per_customer"]
-    assert [name for number, name in order if number == 2] == ["tuner_per_customer", "ray_tasks", "ours"]
+    assert [name for number, name in order if number == 2] == ["ray_tasks", "ours"]  # the slow one is not needed twice
+
+
+def test_ours_is_measured_beside_itself_without_mlflow_until_the_share_has_an_interval() -> None:
+    from benchmarks.contenders import contenders
+
+    known = contenders()
+    chosen = [known[name] for name in ("ours", "ours_without_mlflow", "ray_tasks")]
+    order = [(number, one.name) for number, one in there_and_back(chosen, Size())]
+    assert [name for number, name in order if number > 2] == [
+        *("ours", "ours_without_mlflow", "ours_without_mlflow", "ours"),
+        *("ours", "ours_without_mlflow"),
+    ]
+
+
+def test_mlflows_share_is_of_core_seconds_and_has_an_interval() -> None:
+    def run(name: str, core_seconds: float, mlflow: float) -> Measured:
+        outcome = Outcome(0.0, 20.0, [(12.0, 1), (15.0, 1)], 13.0, {"a": (0.5, 0.25)}, {"suggest_seconds": 0.0})
+        cpu = [(0.0, {1: 0.0, 2: 0.0}), (13.0, {1: 0.0, 2: 0.0}), (20.0, {1: core_seconds - mlflow, 2: mlflow})]
+        return figures(name, outcome, usage_of(cpu, {1: "driver", 2: "tuning.cli"}))
+
+    result = TierResult("S", FIXED, 2, 2, 2, PURE)
+    result.runs["ours"] = [run("ours", 100.0, 3.0), run("ours", 100.0, 4.0), run("ours", 100.0, 5.0)]
+    assert result.summary()["mlflow_share"] == {"mean": 0.04, "low": 0.0152, "high": 0.0648, "rounds": 3}
+    assert result.summary()["mlflow_share_of_pairs"] is None
+    result.runs["ours_without_mlflow"] = [run("ours_without_mlflow", seconds, 0.0) for seconds in (94.0, 95.0)]
+    assert result.summary()["mlflow_share_of_pairs"]["mean"] == pytest.approx(0.055)
+    assert result.summary()["mlflow_share_of_pairs"]["rounds"] == 2
 
 
 def test_a_figure_that_was_not_measured_is_missing_not_made_up() -> None:
-    summary = TierResult("S", FIXED, 2, 4, 2, {"plain": 0.004, "prepared": 0.001}).summary()
+    summary = TierResult("S", FIXED, 2, 4, 2, PURE).summary()
     assert all(summary[name] is None for name in FIGURES)
 
 

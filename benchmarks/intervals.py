@@ -1,13 +1,15 @@
-"""What the proofs share: an interval for paired differences."""
+"""An interval for the mean of a few figures, such as paired differences."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.stats import t
 
 
-def interval(differences: np.ndarray, level: float = 0.95) -> tuple[float, float, float]:
-    """Mean of paired differences with its Student t interval."""
+def interval(differences: np.ndarray | Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
+    """Mean with its Student t interval; unbounded for one figure."""
     count = len(differences)
     mean = float(np.mean(differences))
     if count < 2:
