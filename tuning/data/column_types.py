@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 import pyarrow as pa
@@ -28,6 +28,31 @@ def to_frame(table: pa.Table, csv: Options | None = None) -> pd.DataFrame:
     # What pandas has noted about the types may be wrong of bytes, which it then takes for text.
     known = None if any(pa.types.is_binary(column.type) for column in columns) else table.schema.metadata
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, known)).to_pandas(use_threads=False)
+
+
+def to_one_frame(table: pa.Table) -> pd.DataFrame | None:
+    """Rows of many customers as one frame, a slice of which is what `to_frame` makes of one customer's.
+
+    None where a customer's types may depend on its rows: cells as written, gaps in whole numbers, dates and the like.
+    """
+    if not all(map(_is_typed_alone, table.schema, table.columns)) or not _numbers_rows(table.schema.pandas_metadata):
+        return None
+    return to_frame(table)
+
+
+def _is_typed_alone(field: pa.Field, column: pa.ChunkedArray) -> bool:
+    """Whether pandas' type of a column is known without its values."""
+    if is_marked(field):
+        return False
+    whole = pa.types.is_integer(field.type) or pa.types.is_boolean(field.type)
+    return pa.types.is_floating(field.type) or pa.types.is_string(field.type) or (whole and not column.null_count)
+
+
+def _numbers_rows(of_pandas: Mapping[str, object] | None) -> bool:
+    """Whether rows get numbers from 0 on as their index, however many they are."""
+    index = (of_pandas or {}).get("index_columns", [])
+    plain = {"kind": "range", "name": None, "start": 0, "step": 1}
+    return isinstance(index, list) and all(isinstance(one, dict) and plain.items() <= one.items() for one in index)
 
 
 def _plain(column: pa.ChunkedArray, field: pa.Field, csv: Options) -> pa.ChunkedArray:

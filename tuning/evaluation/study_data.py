@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import compress
 from typing import Any
 
@@ -21,7 +21,7 @@ from tuning.models.log_target import LOG, PLAIN, TARGET, in_logarithms
 from tuning.models.preparation import Preparation
 from tuning.models.registry import family as find_family
 from tuning.preprocessing.classes import ClassWeights, Label, class_weights, find_label
-from tuning.preprocessing.columns import Column, RawColumns, all_columns, read_columns
+from tuning.preprocessing.columns import Column, Features, RawColumns, all_columns, read_columns
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.roles import (
     check_plain,
@@ -206,22 +206,23 @@ def prepare_data(
     weight: column of sample weights. class_weight: "balanced" or label to weight. dates: how dates in text are
     written, None to guess. positive, positive_required: as in `encode_target`.
     """
+    there = dict.fromkeys(frame.columns.tolist())
     for role, name in (("target", target), ("split column", along), ("weight", weight)):
-        if name is not None and name not in frame.columns:
-            shown = name_list(frame.columns)
+        if name is not None and name not in there:
             raise CustomerError(
-                f"the {role} {name!r} is not among the columns: {shown}.{separator_hint(frame.columns)}"
+                f"the {role} {name!r} is not among the columns: {name_list(there)}.{separator_hint(there)}"
             )
-    check_plain(frame[target])
-    values, note = read_target(frame[target], task)
-    known = values.notna().to_numpy()
+    values = frame[target]
+    check_plain(values)
+    values, note = read_target(values, task)
+    known = pd.notna(values.to_numpy())
     if not known.all():
         frame, values = frame[known], values[known]
     if len(frame) < min_rows:
         raise CustomerError(f"{len(frame)} rows with a target, fewer than min_rows: {min_rows}.")
     y, found = encode_target(values, task, positive, required=positive_required)
-    names = [name for name in (frame.columns if features is None else features) if name != target and name not in drop]
-    absent = [name for name in names if name not in frame.columns]
+    names = [name for name in (there if features is None else features) if name != target and name not in drop]
+    absent = [name for name in names if name not in there]
     if absent:
         raise CustomerError(f"the features {', '.join(map(repr, absent))} are not among the columns.")
     split = split_rows(
@@ -255,8 +256,22 @@ def prepare_data(
         class_weight=class_weight,
         notes=tuple(filter(None, notes)),
         own=own or {},
-        example=frame[:EXAMPLE_ROWS][[column.name for column in columns]],
+        example=_example(frame, usable),
     )
+
+
+def _example(frame: pd.DataFrame, usable: Features) -> pd.DataFrame:
+    """The first rows of the usable columns as they came, but for infinite ones among numbers, which are missing."""
+    names = tuple(column.name for column in usable.columns)
+    if not usable.as_they_came:
+        return frame[:EXAMPLE_ROWS][[*names]]
+    # Selecting columns takes longer than all else that is done with a small frame.
+    return pd.DataFrame(usable.raw.numbers[:EXAMPLE_ROWS].copy(), columns=_header(names), copy=False)
+
+
+@lru_cache(maxsize=16)
+def _header(names: tuple[str, ...]) -> pd.Index:
+    return pd.Index(names)
 
 
 def _left_out(columns: Sequence[str]) -> str:

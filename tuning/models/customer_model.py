@@ -265,10 +265,11 @@ def _read(directory: RunDirectory, name: str, sha256: str | None) -> bytes:
 def _example_json(frame: pd.DataFrame | None) -> Description | None:
     if frame is None:
         return None
-    if all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in frame.dtypes):  # pandas takes milliseconds
-        rows = zip(*(frame[name].tolist() for name in frame.columns), strict=True)
+    kinds = set(frame.dtypes.tolist())
+    if all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):  # pandas takes milliseconds
+        rows = frame.to_numpy(dtype=None if len(kinds) == 1 else object).tolist()
         data = [[value if math.isfinite(value) else None for value in row] for row in rows]
-        return {"columns": list(frame.columns), "data": data}
+        return {"columns": frame.columns.tolist(), "data": data}
     plain = frame.assign(**{name: frame[name].map(_readable) for name in frame.columns if frame[name].dtype == object})
     text = plain.to_json(orient="split", index=False, date_format="iso", default_handler=str, double_precision=15)
     return dict(json.loads(text))

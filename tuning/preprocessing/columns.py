@@ -46,13 +46,15 @@ class Features:
     """The usable ones of a frame's columns.
 
     columns: what they are. raw: all rows of them as arrays. left_out: the other ones, each with the reason. notes:
-    what else was found, a sentence each.
+    what else was found, a sentence each. as_they_came: whether all columns were float64, so that `raw` has them as they
+    were.
     """
 
     columns: tuple[Column, ...]
     raw: RawColumns
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    as_they_came: bool = False
 
 
 def read_columns(
@@ -71,6 +73,7 @@ def read_columns(
     parts = _Parts()
     left_out: list[str] = []
     notes: list[str] = []
+    as_they_came = True
     for name in names:
         values = Values(frame[name], dates)
         kind = values.kind(search)
@@ -91,7 +94,8 @@ def read_columns(
             left_out.append(f"{name} ({reason})")
         else:
             columns.append(column)
-    return Features(tuple(columns), parts.raw(len(frame)), tuple(left_out), tuple(notes))
+            as_they_came = as_they_came and values.dtype == np.float64
+    return Features(tuple(columns), parts.raw(len(frame)), tuple(left_out), tuple(notes), as_they_came)
 
 
 def all_columns(frame: pd.DataFrame) -> tuple[Column, ...]:

@@ -15,6 +15,7 @@ from tuning.preprocessing.dates import ISO, NEARLY_ALL, UNDECIDED, date_format, 
 
 NUMBER, DATE, DURATION, TEXT = "number", "date", "duration", "text"
 KINDS = (NUMBER, DATE, DURATION, TEXT)
+BY_TYPE = {"m": DURATION, "M": DATE, "c": "complex numbers", **dict.fromkeys("biuf", NUMBER)}  # by kind of numpy's types
 SAID = {NUMBER: "numbers", DATE: "dates", DURATION: "durations", TEXT: "text"}
 MISSING = "(missing)"
 IS_NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*"
@@ -90,11 +91,10 @@ class Values:
 
     def _typed(self) -> str | None:
         """What the column's type says; None where only the values can."""
-        if isinstance(self.dtype, pd.CategoricalDtype):
+        if isinstance(self.dtype, pd.CategoricalDtype):  # also of numbers
             return TEXT
-        by_kind = {"m": DURATION, "M": DATE, "c": "complex numbers", **dict.fromkeys("biuf", NUMBER)}
-        if getattr(self.dtype, "kind", "") in by_kind:
-            return by_kind[self.dtype.kind]
+        if (found := BY_TYPE.get(getattr(self.dtype, "kind", ""))) is not None:
+            return found
         if not isinstance(self.dtype, pd.StringDtype) and self.dtype != np.dtype(object):
             return NUMBER if pd.api.types.is_numeric_dtype(self.dtype) else TEXT
         return None
@@ -134,8 +134,7 @@ class Values:
 
     def no_such_values(self, found: np.ndarray, kind: str) -> list[str]:
         """A note where single values of a column are not of its kind, and so are missing."""
-        wrong = self.values.notna().to_numpy() & np.isnan(found)
-        if self._typed() is not None or not wrong.any():
+        if self._typed() is not None or not (wrong := self.values.notna().to_numpy() & np.isnan(found)).any():
             return []
         example = str(self.values[wrong].iloc[0])[:40]
         return [f"{self.name}: {int(wrong.sum())} values are no {SAID[kind]} and are missing ({example!r})"]

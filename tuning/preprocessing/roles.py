@@ -153,6 +153,8 @@ def read_moments(values: pd.Series, dates: str | None = None) -> np.ndarray:
 
 def check_plain(values: pd.Series) -> None:
     """`CustomerError` for a column with a role that holds lists or the like."""
+    if isinstance(values.dtype, np.dtype) and values.dtype != object:
+        return
     try:
         pd.factorize(values)
     except TypeError:

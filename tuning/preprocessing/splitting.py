@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -60,21 +61,22 @@ def _shuffled(y: np.ndarray, stratified: bool, test_size: float, folds: int, see
     counts = np.bincount(y)[np.unique(y)] if stratified else np.empty(0)
     fits = stratified and counts.min() >= 2 and held >= len(counts) and len(y) - held >= len(counts)
     if fits or not stratified:
-        holder = (StratifiedShuffleSplit if fits else ShuffleSplit)(1, test_size=held, random_state=seed)
+        holder = (StratifiedShuffleSplit if fits else ShuffleSplit)(1, test_size=held, random_state=_seeded(seed))
         search, test = next(holder.split(y, y if fits else None))
     else:
         search, test = _spare_rows(y, held, seed)
     search, test = np.sort(search), np.sort(test)
     count = min(folds, len(search))
     if not stratified:
-        return Split(search, test, _pairs(KFold(count, shuffle=True, random_state=seed).split(search)))
+        return Split(search, test, _pairs(KFold(count, shuffle=True, random_state=_seeded(seed)).split(search)))
     count = min(count, max(2, _smallest(y[search])))
-    return Split(search, test, _pairs(StratifiedKFold(count, shuffle=True, random_state=seed).split(search, y[search])))
+    splitter = StratifiedKFold(count, shuffle=True, random_state=_seeded(seed))
+    return Split(search, test, _pairs(splitter.split(search, y[search])))
 
 
 def _spare_rows(y: np.ndarray, held: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Too few rows to stratify: hold out random ones, of classes that have two others as long as there are such."""
-    rows = np.random.RandomState(seed).permutation(len(y))
+    rows = _seeded(seed).permutation(len(y))
     left = np.bincount(y)
     spare: list[int] = []
     needed: list[int] = []
@@ -86,6 +88,22 @@ def _spare_rows(y: np.ndarray, held: int, seed: int) -> tuple[np.ndarray, np.nda
             needed.append(row)
     missing = held - len(spare)
     return np.array(needed[missing:]), np.array(spare + needed[:missing])
+
+
+class _Random(threading.local):
+    """numpy's old generator, one per thread: making one takes as long as ten small splits, seeding it anew nothing."""
+
+    def __init__(self) -> None:
+        self.state = np.random.RandomState(0)
+
+
+_random = _Random()
+
+
+def _seeded(seed: int) -> np.random.RandomState:
+    """What draws as `np.random.RandomState(seed)` does, until the next call."""
+    _random.state.seed(seed)
+    return _random.state
 
 
 def _smallest(y: np.ndarray) -> int:
