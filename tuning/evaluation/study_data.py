@@ -122,19 +122,15 @@ class StudyData:
 
     def _encoded(self, key: tuple[str, bool], train: np.ndarray, other: np.ndarray) -> tuple[Encoder, Matrix, Matrix]:
         """Rows to learn from and rows to score, encoded with what the former teach."""
-        import sklearn
-
         rows = self.raw.rows(train)
         weight = None if self.weight is None else self.weight[other]
-        # Numbers are finite or missing already, parameters are ours; scikit-learn's checks cost as much as its work.
-        with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
-            encoder = Encoder(*key).fit(rows)
-            categorical = encoder.categorical(self.raw)
-            return (
-                encoder,
-                Matrix(encoder.transform(rows), self.y[train], self.fit_weight(train), categorical),
-                Matrix(encoder.transform(self.raw.rows(other)), self.y[other], weight, categorical),
-            )
+        encoder = Encoder(*key).fit(rows)
+        categorical = encoder.categorical(self.raw)
+        return (
+            encoder,
+            Matrix(encoder.transform(rows), self.y[train], self.fit_weight(train), categorical),
+            Matrix(encoder.transform(self.raw.rows(other)), self.y[other], weight, categorical),
+        )
 
     def fit_weight(self, rows: np.ndarray) -> np.ndarray | None:
         """Sample weights times class weights; what is balanced is the rows that are learned from."""

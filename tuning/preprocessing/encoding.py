@@ -73,10 +73,10 @@ class Encoder:
             return raw.frame
         width = raw.numbers.shape[1]
         total = width + (sum(text.width for text in self.texts) if self.encoding == ONEHOT else len(self.texts))
-        out = np.zeros((len(raw), total))
         numbers = raw.numbers if self.fill is None else _filled(raw.numbers, self.fill)
         if self.mean is not None and self.spread is not None:
             numbers = (numbers - self.mean) / self.spread
+        out = np.zeros((len(raw), total))
         out[:, :width] = numbers
         rows, at = np.arange(len(raw)), width
         for position, text in enumerate(self.texts):
@@ -119,28 +119,36 @@ class Encoder:
 
 def _medians(numbers: np.ndarray) -> np.ndarray:
     """Per column, over what is there; 0 for an empty column."""
-    holes = np.isnan(numbers)
-    if not holes.any():
-        return np.median(numbers, axis=0) if len(numbers) else np.zeros(numbers.shape[1])
+    if not len(numbers):
+        return np.zeros(numbers.shape[1])
     # NaN sorts behind all numbers, so the median stands in the middle of the first `count`.
     ordered = np.sort(numbers, axis=0)
-    count = len(numbers) - holes.sum(axis=0)
+    if not np.isnan(ordered[-1]).any():
+        low, high = (len(numbers) - 1) // 2, len(numbers) // 2
+        return ordered[low] if low == high else (ordered[low] + ordered[high]) / 2.0
+    count = len(numbers) - np.isnan(numbers).sum(axis=0)
     columns = np.arange(numbers.shape[1])
     low, high = np.maximum(count - 1, 0) // 2, np.maximum(count, 1) // 2
     return np.where(count > 0, (ordered[low, columns] + ordered[high, columns]) / 2.0, 0.0)
 
 
 def _filled(numbers: np.ndarray, fill: np.ndarray) -> np.ndarray:
-    return np.where(np.isnan(numbers), fill, numbers)
+    holes = np.isnan(numbers)
+    return np.where(holes, fill, numbers) if holes.any() else numbers
 
 
 def _moments(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(mean, standard deviation) per column, over what is there; 1 where nothing varies."""
     there = ~np.isnan(numbers)
-    count = np.maximum(there.sum(axis=0), 1)
-    mean = np.where(there, numbers, 0.0).sum(axis=0) / count
-    centred = np.where(there, numbers - mean, 0.0)
-    spread = np.sqrt((centred * centred).sum(axis=0) / count)
+    if there.all():
+        count = max(len(numbers), 1)
+        mean = np.add.reduce(numbers) / count
+        centred = numbers - mean
+    else:
+        count = np.maximum(there.sum(axis=0), 1)
+        mean = np.where(there, numbers, 0.0).sum(axis=0) / count
+        centred = np.where(there, numbers - mean, 0.0)
+    spread = np.sqrt(np.add.reduce(centred * centred) / count)
     # A constant's deviation is rounding noise of its own size; divided by that it would be noise of size 1.
     noise = 10.0 * np.finfo(np.float64).eps * np.abs(mean)
     return mean, np.where(spread > noise, spread, 1.0)
