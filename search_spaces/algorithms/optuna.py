@@ -18,7 +18,7 @@ import importlib.util
 import logging
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -34,6 +34,7 @@ from search_spaces.values import Configuration, Plain, Point
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.samplers import BaseSampler
+    from optuna.study import Study
 
 # How often a proposal that breaks a constraint is put back, as an infeasible trial, before chance decides.
 PATIENCE = 20
@@ -145,27 +146,53 @@ def _from_optuna(parameter: Parameter, distribution: BaseDistribution, value: An
 
 
 class _Study(ABC):
-    """An Optuna study in memory: trials go in and out of it, the subclasses decide how one is drawn."""
+    """An Optuna study in memory: trials go in and out of it, the subclasses decide how one is drawn.
+
+    It is made when its sampler is first asked for a configuration, and told then what has happened so far, in order. A
+    search that ends before, as one of a few trials does, never pays for it.
+    """
 
     def __init__(self, spec: Optuna, space: SearchSpace, mode: Mode, seed: int) -> None:
         import numpy as np
+
+        own, library = np.random.SeedSequence(seed).spawn(2)
+        self._rng = np.random.default_rng(own)
+        self._spec, self._space, self._mode, self._library = spec, space, mode, library
+        self._startup = spec.n_startup_trials
+        self._earlier: list[tuple[Callable[..., None], tuple[Any, ...]]] | None = []
+        self._ids: dict[int, int] = {}
+        self._told = 0
+
+    @property
+    def study(self) -> Study:
+        """Optuna's study, which has heard of everything."""
+        earlier, self._earlier = self._earlier, None
+        if earlier is not None:
+            self._begin()
+            for event, about in earlier:
+                event(*about)
+        return self._study
+
+    def _begin(self) -> None:
+        """Make Optuna's study."""
         from optuna.pruners import NopPruner
         from optuna.storages import InMemoryStorage
         from optuna.study import Study, StudyDirection
 
-        own, library = np.random.SeedSequence(seed).spawn(2)
-        self._rng = np.random.default_rng(own)
-        self._space = space
-        self._startup = spec.n_startup_trials
-        self._sampler = self._make_sampler(spec, int(library.generate_state(1)[0]))
+        self._sampler = self._make_sampler(self._spec, int(self._library.generate_state(1)[0]))
         self._storage = InMemoryStorage()
-        direction = StudyDirection.MAXIMIZE if mode == "max" else StudyDirection.MINIMIZE
+        direction = StudyDirection.MAXIMIZE if self._mode == "max" else StudyDirection.MINIMIZE
         with _quiet("optuna.storages._in_memory"):
             self._study_id = self._storage.create_new_study([direction], "study")
-        self.study = Study("study", self._storage, self._sampler, NopPruner())
-        self._distributions = distributions(space)
-        self._ids: dict[int, int] = {}
-        self._told = 0
+        self._study = Study("study", self._storage, self._sampler, NopPruner())
+        self._distributions = distributions(self._space)
+
+    def _heard(self, event: Callable[..., None], *about: Any) -> None:
+        """Something happens to the study, or will have when it is made."""
+        if self._earlier is None:
+            event(*about)
+        else:
+            self._earlier.append((event, about))
 
     @abstractmethod
     def _make_sampler(self, spec: Optuna, seed: int) -> BaseSampler:
@@ -194,6 +221,7 @@ class _Study(ABC):
 
     def propose(self, number: int) -> Configuration:
         if self._told >= self._startup:
+            _ = self.study
             for _ in range(PATIENCE):
                 trial_id = self._ask()
                 config = self._draw(trial_id)
@@ -206,18 +234,27 @@ class _Study(ABC):
         return config
 
     def adopt(self, number: int, config: Point) -> None:
-        self._ids[number] = self._ask()
-        self._store_all(self._ids[number], config)
+        self._heard(self._enter, number, dict(config))
 
     def learn(self, number: int, outcome: Outcome) -> None:
-        self._end(self._ids.pop(number), outcome.state, outcome.value, outcome.step)
+        self._heard(self._leave, number, outcome)
         self._told += self._heeds(outcome.state)
 
     def remember(self, config: Point, value: float) -> None:
+        self._heard(self._know, dict(config), value)
+        self._told += 1
+
+    def _enter(self, number: int, config: Configuration) -> None:
+        self._ids[number] = self._ask()
+        self._store_all(self._ids[number], config)
+
+    def _leave(self, number: int, outcome: Outcome) -> None:
+        self._end(self._ids.pop(number), outcome.state, outcome.value, outcome.step)
+
+    def _know(self, config: Configuration, value: float) -> None:
         trial_id = self._ask()
         self._store_all(trial_id, config)
         self._end(trial_id, "complete", value, 0)
-        self._told += 1
 
     def _refuse(self, trial_id: int) -> None:
         """A constraint of the space does not allow what was drawn; another draw follows."""
@@ -245,8 +282,9 @@ class _Study(ABC):
 class _BranchByBranch(_Study):
     """TPE over one existing branch after the other."""
 
-    def __init__(self, spec: Optuna, space: SearchSpace, mode: Mode, seed: int) -> None:
-        super().__init__(spec, space, mode, seed)
+    def _begin(self) -> None:
+        super()._begin()
+        spec, space = self._spec, self._space
         joint = spec.multivariate if spec.multivariate is not None else spec.profile == "v5"
         group = spec.group if spec.group is not None else True
         self._plan = [
@@ -304,13 +342,12 @@ class _BranchByBranch(_Study):
 class _AllBranches(_Study):
     """Samplers that need every parameter in every trial; what does not exist is left out of the configuration."""
 
-    def __init__(self, spec: Optuna, space: SearchSpace, mode: Mode, seed: int) -> None:
+    def _begin(self) -> None:
         from optuna.distributions import CategoricalDistribution
 
-        super().__init__(spec, space, mode, seed)
-        self._full_only = spec.full_trials_only
+        super()._begin()
         # As the sampler itself finds out, but from full trials only, of which there may be none.
-        unknown = CategoricalDistribution if spec.sampler == "cmaes" else ()
+        unknown = CategoricalDistribution if self._spec.sampler == "cmaes" else ()
         self._joint = {label: each for label, each in self._distributions.items() if not isinstance(each, unknown)}
 
     def _make_sampler(self, spec: Optuna, seed: int) -> BaseSampler:
@@ -329,7 +366,7 @@ class _AllBranches(_Study):
             )
 
     def _heeds(self, state: str) -> bool:
-        return state == "complete" or (state == "stopped" and not self._full_only)
+        return state == "complete" or (state == "stopped" and not self._spec.full_trials_only)
 
     def _store_all(self, trial_id: int, config: Point) -> None:
         existing = self._space.existing(config)

@@ -60,9 +60,8 @@ _known: dict[tuple[object, ...], Pattern | None] = {}
 
 def dump(model: object, in_full: Callable[[object], bytes]) -> bytes:
     """An estimator as `in_full` writes it, which is asked where its like has not been written yet."""
-    state = getattr(model, "__getstate__", dict)()
-    kind = _kind(model, state) if isinstance(state, dict) else None
-    if kind is None:
+    state: object = getattr(model, "__getstate__", dict)()
+    if not isinstance(state, dict) or (kind := _kind(model, state)) is None:
         return in_full(model)
     if (pattern := _known.get(kind)) is not None:
         return pattern.filled(state)

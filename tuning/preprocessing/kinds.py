@@ -15,7 +15,12 @@ from tuning.preprocessing.dates import ISO, NEARLY_ALL, UNDECIDED, date_format, 
 
 NUMBER, DATE, DURATION, TEXT = "number", "date", "duration", "text"
 KINDS = (NUMBER, DATE, DURATION, TEXT)
-BY_TYPE = {"m": DURATION, "M": DATE, "c": "complex numbers", **dict.fromkeys("biuf", NUMBER)}  # by kind of numpy's types
+BY_TYPE = {
+    "m": DURATION,
+    "M": DATE,
+    "c": "complex numbers",
+    **dict.fromkeys("biuf", NUMBER),
+}  # by kind of numpy's types
 SAID = {NUMBER: "numbers", DATE: "dates", DURATION: "durations", TEXT: "text"}
 MISSING = "(missing)"
 IS_NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*"

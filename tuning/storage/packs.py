@@ -18,6 +18,7 @@ from tuning.storage.run_directory import RunDirectory
 
 SUFFIX = ".zip"
 MOST_BYTES = 1 << 26  # then another pack is begun
+END = b"PK\x05\x06" + bytes(18)  # what an archive without a comment ends with, but for its figures
 
 
 class PackWriter(BackgroundWriter):
@@ -88,7 +89,12 @@ def files_below(directory: RunDirectory, folder: str) -> Iterator[str]:
 @lru_cache(maxsize=2)
 def _opened(uri: str, name: str) -> zipfile.ZipFile:
     """Packs never change, and whoever reads one model often goes on with its neighbour."""
-    return zipfile.ZipFile(io.BytesIO(RunDirectory(uri).read(name)))
+    content = RunDirectory(uri).read(name)
+    if (
+        content[-len(END) :][:4] != END[:4]
+    ):  # of a pack cut short, zipfile would take the end of a file inside for its own
+        raise zipfile.BadZipFile("its end is missing")
+    return zipfile.ZipFile(io.BytesIO(content))
 
 
 def _taken_apart(name: str) -> tuple[str, str]:

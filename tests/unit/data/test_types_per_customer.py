@@ -11,13 +11,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from data_shapes import definition, rows_of, trips
 
 from tuning.cli.starter import starter
 from tuning.data.as_written import typed
+from tuning.data.column_types import to_frame
 from tuning.data.customers import find_customers
+from tuning.data.keys import Key
+from tuning.data.loading import Loader
 from tuning.data.prepared import OwnCode
 from tuning.data.reading import read_frame
 from tuning.data.sampling import sample_frames
@@ -109,6 +113,34 @@ def test_a_gap_in_one_customers_whole_numbers_leaves_them_whole_for_the_others(t
     pq.write_table(table, tmp_path / "t.parquet")
     frames = rows_of(definition(tmp_path / "t.parquet", by="zone"), tmp_path)
     assert [frames[zone]["y"].dtype.kind for zone in "ab"] == ["f", "i"]
+
+
+def test_rows_that_are_cut_out_of_one_frame_are_those_that_are_read_alone(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"zone": rng.choice(["a", "b", "c", None], 60), "y": rng.normal(size=60), "n": range(60)})
+    table["gaps"] = table["y"].where(table["y"] > 0)
+    table["small"], table["flag"] = table["y"].astype("float32"), table["y"] > 0
+    table["text"] = rng.choice(["x", "", None], 60)
+    for name, given in {"plain": table, "cut": table[table["y"] < 1], "indexed": table.set_index("n")}.items():
+        path = tmp_path / f"{name}.parquet"
+        given.to_parquet(path)
+        made = definition(path, by="zone")
+        customers = find_customers(made)
+        together = Loader(made, customers)
+        for customer in customers:
+            frame, alone = together.read(customer), to_frame(key_rows(path, customer.key))
+            pd.testing.assert_frame_equal(frame, alone)
+            frame.loc[frame.index[0], "y"] = 1e9
+            frame["more"] = 0
+        for customer in customers:
+            pd.testing.assert_frame_equal(together.read(customer), to_frame(key_rows(path, customer.key)))
+
+
+def key_rows(path: Path, key: Key | None) -> pa.Table:
+    table = pq.read_table(path)
+    assert key is not None
+    zone = table["zone"]
+    return table.filter(pc.is_null(zone) if key[0] is None else pc.equal(zone, key[0]))
 
 
 ODD: dict[str, Any] = {
