@@ -199,6 +199,70 @@ def test_a_quick_benchmark_ends_with_one_line_of_json() -> None:
     assert all(value > 0.0 for value in summary["ms_per_trial"].values())
 
 
+# What a reader of that JSON line relies on.
+OF_A_MILLION = (
+    "core_ms_per_customer",
+    "driver_mb",
+    "files",
+    "plan_s",
+    "plan_mb",
+    "leaderboard_s",
+    "leaderboard_mb",
+    "disk_mb",
+    "model_ms",
+    "seconds",
+    "mlflow_bytes_per_customer",
+    "resume_s",
+)
+
+
+@pytest.mark.timeout(300)
+def test_a_killed_and_resumed_run_of_many_customers_is_whole_and_measured() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.million", "--customers", "300", "--kill", "--seed", "1", "--output", "json"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert {name: summary.get(name) for name in OF_A_MILLION if not summary.get(name, 0.0) > 0.0} == {}
+    assert (summary["recorded_studies"], summary["recorded_trials"]) == (300, 900)
+    assert summary["killed_after_customers"] < 300
+    assert summary["wrong"] == []
+
+
+def test_what_a_run_has_lost_or_holds_twice_is_counted(tmp_path: Path) -> None:
+    from mlflow_records import open_run, study, trial
+
+    from benchmarks.million.checks import recorded
+    from tuning.records.parts import STUDIES, TRIALS, part_name
+    from tuning.records.schema import Record, encode
+    from tuning.storage.run_directory import RunDirectory
+
+    directory = RunDirectory(str(tmp_path / "run"))
+
+    def write(kind: str, *records: Record) -> str:
+        data = encode(records)
+        name = part_name("0001", 0, kind, data)
+        directory.write(name, data)
+        return name
+
+    with open_run(directory):
+        write(TRIALS, trial("a", 0), trial("a", 1), trial("b", 0))
+        damaged = write(STUDIES, study("b", 2))
+        write(STUDIES, study("a", 2))
+        write(TRIALS, trial("a", 1))
+    (tmp_path / "run" / damaged).write_bytes(b"damaged")
+    found = recorded(tmp_path / "run", customers=2, trials=2, before={damaged, "records/0000/trials-gone.parquet"})
+    assert (found.studies, found.trials) == (1, 4)
+    assert found.lost == 2  # the study b, and its second trial
+    assert found.twice == 1
+    assert (found.forgotten, found.damaged) == (1, 1)
+
+
 def test_a_run_without_steady_state_is_refused() -> None:
     outcome = Outcome(0.0, 20.0, [(12.0, 2)], 13.0, {"a": (0.5, 0.25)})
     with pytest.raises(TooShortError, match="all 2 trials had ended before its last worker was warm"):

@@ -16,6 +16,7 @@ from mlflow_records import by_name, runs_in
 
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
+from tuning.definition import options
 
 CUSTOMERS = ("customer-01", "customer-02", "customer-loyal")
 SEARCH = {"name": "demo", "customers": list(CUSTOMERS), "target": "churned", "trials": 3}
@@ -153,3 +154,17 @@ def test_without_a_word_everything_is_in_the_run_and_nothing_elsewhere(
     assert [path.name for path in (run / "mlruns").iterdir()] == [
         each.info.run_id for each in runs_in(f"sqlite:///{run}/mlflow.db", "churn", "tags.tuning.kind = 'summary'")
     ]
+
+
+def test_of_very_many_studies_each_has_its_best_trial_only(
+    tmp_path: Path, migrated_database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options, "MANY_STUDIES", 2)
+    write_customers(tmp_path / "customers")
+    shutil.copy(migrated_database, tmp_path / "mlflow.db")
+    where = {"tracking_uri": f"sqlite:///{tmp_path / 'mlflow.db'}", "record_models": "none"}
+    runner = TuneRunner(**SEARCH, data=str(tmp_path / "customers" / "*.csv"), search_space="logistic", mlflow=where)
+    result = runner.run(str(tmp_path / "run"), progress=False, in_process=True)
+    runs = by_name(where["tracking_uri"], "demo")
+    kinds = Counter(run.data.tags.get("tuning.kind", "trial") for run in runs.values())
+    assert kinds == {"summary": 1, "study": 3, "trial": len({record.customer for record in result.trial_records})}

@@ -27,6 +27,8 @@ SEARCH = Search("churn", RUN)
 
 Copy = Callable[..., Copier]
 
+BY_CLIENT = {"tuning.key", "tuning.search"}  # tags by which a run is found where a server chooses its id
+
 
 @pytest.fixture(params=["bulk", "client"])
 def copy(request: pytest.FixtureRequest, mlflow_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
@@ -193,6 +195,27 @@ def test_record_trials(copy: Copy, mlflow_database: str, record_trials: str, wan
     runs = by_name(mlflow_database)
     assert sorted(runs) == ["acme", *(f"acme/000{n}" for n in wanted)]
     assert runs["acme"].info.status == "FINISHED"
+
+
+def test_the_single_best_trials_come_with_runs_that_take_little_room(copy: Copy, mlflow_database: str) -> None:
+    config = {"model": "xgboost", "max_depth": 5}
+    trials: list[Record] = [trial("acme", n, config=config) for n in range(3)]
+    failed = study("beta", 0, trial=None, config=None, family=None, status="no_model", reason="too few rows", gain=None)
+    copy([*trials, study("acme", 3, trial=2), failed], record_trials="top:1")
+    runs = by_name(mlflow_database)
+    assert sorted(runs) == ["acme", "acme/0002", "beta"]
+    ours = {
+        name: {key for key in run.data.tags if not key.startswith("mlflow.") and key not in BY_CLIENT}
+        for name, run in runs.items()
+    }
+    assert ours["acme"] == {"tuning.kind", "tuning.run", "tuning.customer"}
+    assert ours["acme/0002"] == {"tuning.customer"}
+    assert ours["beta"] == {"tuning.kind", "tuning.run", "tuning.customer", "tuning.reason"}
+    assert (runs["acme"].data.params, runs["acme/0002"].data.params) == ({"family": "xgboost"}, {"max_depth": "5"})
+    assert set(runs["acme"].data.metrics) == {"cv_score", "test_score", "gain", "trials"}
+    assert set(runs["acme/0002"].data.metrics) == {"score"}
+    assert runs["acme/0002"].data.tags["mlflow.parentRunId"] == runs["acme"].info.run_id
+    assert runs["beta"].info.status == "FAILED"
 
 
 def test_top_waits_for_the_end_of_a_study(copy: Copy, mlflow_database: str) -> None:

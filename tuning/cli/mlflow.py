@@ -34,7 +34,7 @@ def mlflow() -> None:
 @click.argument("run_dir", metavar="RUN")
 @click.option("--tracking-uri", metavar="URI", help="Another store than the definition's.")
 @click.option("--experiment", metavar="NAME", help="Another experiment than the definition's.")
-@click.option("--record-trials", metavar="WHICH", help="all, top:K (the best K of each study) or none.")
+@click.option("--record-trials", metavar="WHICH", help="auto, all, top:K (the best K of each study) or none.")
 @click.option(
     "--models",
     "record_models",

@@ -259,7 +259,9 @@ class MLflowOptions(Options):
     )
     experiment: str | None = Field(None, description="Name of the experiment. By default it is the definition's name.")
     record_trials: str = Field(
-        "all", description="Which trials of a study get a run of their own: `all`, `top:K` for the best K, or `none`."
+        "auto",
+        description="Which trials of a study get a run of their own: `all`, `top:K` for the best K, or `none`. `top:1` "
+        "also keeps the customers' runs short. `auto` is `all` for up to 50,000 studies, and `top:1` beyond.",
     )
     record_models: Literal["auto", "all", "none"] = Field(
         "auto",
@@ -270,7 +272,7 @@ class MLflowOptions(Options):
     @classmethod
     def _record_trials(cls, value: str) -> str:
         if not re.fullmatch(RECORD_TRIALS, value):
-            raise ValueError(f"{value!r} must be all, none or top:K with a whole number K, such as top:5")
+            raise ValueError(f"{value!r} must be auto, all, none or top:K with a whole number K, such as top:5")
         return value
 
     def refusal(self) -> str | None:
@@ -292,7 +294,19 @@ class MLflowOptions(Options):
         return f"{shown}: MLflow knows no {scheme}://; use one of {', '.join((*SERVERS, *DATABASES))}"
 
 
-RECORD_TRIALS = r"all|none|top:[1-9][0-9]{0,8}"
+RECORD_TRIALS = r"auto|all|none|top:[1-9][0-9]{0,8}"
+MANY_STUDIES = 50_000  # beyond, a database of all trials is tens of gigabytes, and nobody looks at single ones
+
+
+def trials_recorded(chosen: str, studies: int) -> str:
+    """`record_trials` of a run with so many studies, where `auto` may have been chosen.
+
+    >>> trials_recorded("auto", 50_000), trials_recorded("auto", 50_001), trials_recorded("none", 50_001)
+    ('all', 'top:1', 'none')
+    """
+    if chosen != "auto":
+        return chosen
+    return "top:1" if studies > MANY_STUDIES else "all"
 
 
 class Limits(Options):

@@ -13,7 +13,7 @@ from typing import Any
 
 from tuning.definition.definition import Definition
 from tuning.definition.given import changed, definition_of, said, signature
-from tuning.definition.options import Resources
+from tuning.definition.options import Resources, trials_recorded
 from tuning.definition.yaml_file import read_definition
 from tuning.driver.forked import work_forked
 from tuning.driver.halt import StopConditions, stopper, workers_callback
@@ -30,7 +30,7 @@ from tuning.planning.plan import PACKED, Plan, make_plan
 from tuning.records.ownership import newest_term
 from tuning.runs.begin import OwnedRun, abandon, begin, resume_run
 from tuning.runs.outcome import sentences
-from tuning.runs.plan_file import frozen_definition
+from tuning.runs.plan_file import count_studies, frozen_definition
 from tuning.runs.results import USED_UP, RunResult
 from tuning.storage.run_directory import RunDirectory
 from tuning.timing import USUAL
@@ -355,7 +355,7 @@ class RunSession:
             tracking_uri_of(self.directory, options.tracking_uri),
             options.experiment or self.definition.name,
             self.owned.run,
-            options.record_trials,
+            trials_recorded(options.record_trials, count_studies(self.directory, self.owned.term)),
             options.record_models,
         )
         copy = LiveCopy(settings, self.owned.term, self.timing.mlflow_patience_s)

@@ -15,7 +15,7 @@ from tuning.data.customers import Customer, find_customers
 from tuning.data.prepare_process import PrepareProcess
 from tuning.data.prepared import OwnCode
 from tuning.definition.definition import Definition
-from tuning.definition.options import Resources
+from tuning.definition.options import MANY_STUDIES, Resources, trials_recorded
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError, StorageError
 from tuning.planning.algorithm_notes import idle_slots, order_matters
@@ -216,6 +216,7 @@ def make_plan(
         *idle,
         *([] if in_process else too_large(definition, studies, slots)),
         *taught,
+        *_copied(definition, len(studies)),
         *_shadows(),
     )
     return _with_placement(Plan(spec=spec, studies=studies, slots=slots, notes=notes), in_process)
@@ -289,6 +290,16 @@ def _reading(definition: Definition, customers: Sequence[Customer]) -> Iterator[
         yield f"the data ({size / 1e6:,.1f} MB) is written once into the run directory, divided by customer."
     elif keyed:
         yield "the Parquet data is read where it is, each worker its own customers' rows."
+
+
+def _copied(definition: Definition, studies: int) -> Iterator[str]:
+    chosen = definition.mlflow.record_trials
+    if definition.mlflow.enabled and trials_recorded(chosen, studies) != trials_recorded(chosen, 0):
+        yield (
+            f"mlflow.record_trials: {trials_recorded(chosen, studies)}, because of more than {MANY_STUDIES:,} studies: "
+            "MLflow gets each customer's run with its main figures, and the winning trial's. The records keep all "
+            "trials. `mlflow: {record_trials: all}` copies them all."
+        )
 
 
 def _shadows() -> Iterator[str]:

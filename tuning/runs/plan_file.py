@@ -258,6 +258,11 @@ def read_names(directory: RunDirectory, term: Term) -> PlannedNames:
     )
 
 
+def count_studies(directory: RunDirectory, term: Term) -> int:
+    """How many studies a term's plan has, those that had ended under earlier owners included."""
+    return sum(table.num_rows for table in _read(directory, term, columns=[])[1])
+
+
 def read_group(directory: RunDirectory, term: Term, group: str) -> set[str]:
     """The ids of a group's studies in a term's plan, those that had ended under earlier owners included."""
     _, tables = _read(directory, term, columns=["study", "group"])

@@ -24,6 +24,11 @@ class Selection:
 
     limit: int | None
 
+    @property
+    def short(self) -> bool:
+        """Whether runs hold only what somebody looks for among a million of them: where one trial of each is enough."""
+        return self.limit == 1
+
     @staticmethod
     def parse(text: str) -> Selection:
         if text in ("all", "none"):

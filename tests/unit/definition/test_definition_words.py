@@ -41,7 +41,7 @@ BOTH = ["random", "optuna"]
         ({"limits": {"trial_seconds": "x"}}, "limits.trial_seconds: must be a number (got 'x')"),
         (
             {"mlflow": {"record_trials": "top3"}},
-            "mlflow.record_trials: 'top3' must be all, none or top:K with a whole number K, such as top:5",
+            "mlflow.record_trials: 'top3' must be auto, all, none or top:K with a whole number K, such as top:5",
         ),
         (
             {"mlflow": "perhaps"},

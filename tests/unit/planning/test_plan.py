@@ -52,3 +52,23 @@ def test_resources_of_single_customers_need_packed_studies(placement: str, chose
     assert plan.placement == chosen
     said = "resources of single customers: no effect, since spread trials all take the definition's."
     assert (said in plan.notes) == (chosen == "spread")
+
+
+def test_it_says_that_mlflow_gets_less_of_very_many_studies_and_what_changes_that() -> None:
+    table = pd.DataFrame({"customer": range(50_001), "x": 1.0})
+    fields = {
+        "data": table,
+        "by": "customer",
+        "objective": valley,
+        "search_space": SPACE,
+        "metric": "loss",
+        "mode": "min",
+    }
+
+    def said(**mlflow: object) -> list[str]:
+        return [note for note in TuneRunner(**fields, mlflow=mlflow).plan().notes if "record_trials" in note]
+
+    (note,) = said()
+    assert note.startswith("mlflow.record_trials: top:1, because of more than 50,000 studies")
+    assert "`mlflow: {record_trials: all}` copies them all" in note
+    assert said(record_trials="all") == said(record_trials="top:1") == said(enabled=False) == []

@@ -30,6 +30,7 @@ from tuning.tracking.tracked_runs import (
     of_study,
     of_trial,
     open_study,
+    shortened,
 )
 
 READ_ATTEMPTS = 3
@@ -226,7 +227,11 @@ class Copier:
                 parents[trial.study] = open_study(trial, self.search)
         parents.update({study.study: of_study(study, self.search) for study in studies})
         children = {t.key: of_trial(t, self.search, best=self._winner(t.study) == t.trial) for t in trials}
-        self._put(store, [*parents.values(), *children.values()])
+        runs = [*parents.values(), *children.values()]
+        if self.selection.short:
+            self._put(store, [shortened(run) for run in runs])
+            return
+        self._put(store, runs)
         # The winner's run may have been written before anybody knew that it would win.
         winners = {self.search.id(s.study, s.trial): {BEST_TAG: "true"} for s in studies if s.trial is not None}
         if winners:

@@ -114,7 +114,12 @@ def settings_of(
     record_models: str | None = None,
 ) -> TrackingSettings:
     """The settings of the run in a folder; what is None is as the run's definition says."""
-    from tuning.runs.plan_file import frozen_definition, read_names  # pydantic and more: a child is given settings
+    from tuning.definition.options import trials_recorded
+    from tuning.runs.plan_file import (  # pydantic and more: a child is given settings
+        count_studies,
+        frozen_definition,
+        read_names,
+    )
 
     definition = frozen_definition(directory, term)
     options = definition.mlflow
@@ -124,7 +129,7 @@ def settings_of(
         tracking_uri_of(directory, tracking_uri or options.tracking_uri),
         experiment or options.experiment or definition.name,
         run,
-        record_trials or options.record_trials,
+        trials_recorded(record_trials or options.record_trials, count_studies(directory, term)),
         record_models or options.record_models,
     )
 

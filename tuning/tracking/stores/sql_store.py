@@ -220,7 +220,8 @@ class BulkStore:
         history: list[MetricRow] = [
             (run_uuid, key, step, when, *mlflow_limits.stored(value)) for key, value, step, when in run.metrics
         ]
-        rows.metrics += history
+        if not run.short:
+            rows.metrics += history
         rows.latest += _latest(history)
         rows.tags += [(run_uuid, key, value) for key, value in run.tags.items()]
         if run.parent is not None:
