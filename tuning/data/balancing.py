@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
+
+import numpy as np
 
 SHARDS_PER_SLOT = 8
 STUDIES_PER_SHARD = 2000
@@ -17,52 +19,49 @@ def shard_count(studies: int, slots: int, keyed_bytes: int = 0) -> int:
     return max(1, min(studies, wanted))
 
 
-def balance(sizes: Sequence[int], count: int) -> tuple[tuple[int, ...], ...]:
+def balance(sizes: Sequence[int] | np.ndarray, count: int) -> list[np.ndarray]:
     """Positions in `count` groups, the largest first, each to the group with the least so far."""
-    order = sorted(range(len(sizes)), key=lambda position: (-sizes[position], position))
+    sizes = np.asarray(sizes)
+    overhead = _overhead(sizes)
     loads = [(0.0, group) for group in range(count)]
     groups: list[list[int]] = [[] for _ in range(count)]
-    overhead = _overhead(sizes)
-    for position in order:
-        load, group = heapq.heappop(loads)
+    order = np.argsort(-sizes, kind="stable")
+    for position, size in zip(order.tolist(), sizes[order].tolist(), strict=True):
+        load, group = loads[0]
         groups[group].append(position)
-        heapq.heappush(loads, (load + sizes[position] + overhead, group))
-    return tuple(tuple(group) for group in groups if group)
+        heapq.heapreplace(loads, (load + size + overhead, group))
+    return [np.array(group) for group in groups if group]
 
 
-def divide(sizes: Sequence[int], together: Sequence[Hashable], count: int) -> tuple[tuple[int, ...], ...]:
-    """As `balance`, but items of the same kind in `together` stay together, in their order, as far as balance allows.
+def divide(sizes: np.ndarray, together: np.ndarray, count: int) -> list[np.ndarray]:
+    """As `balance`, but items with the same number in `together` stay together, in their order, as far as balance
+    allows.
 
     Customers in the same file of a keyed table are read in one go, so a shard should have few files and a file few
-    shards. A kind that is larger than a shard is cut into runs.
+    shards. Items that would make more than a shard are cut into runs.
     """
-    kinds: dict[Hashable, list[int]] = {}
-    for position, kind in enumerate(together):
-        kinds.setdefault(kind, []).append(position)
-    if len(kinds) == len(sizes):
+    _, first, kinds = np.unique(together, return_index=True, return_inverse=True)
+    if len(first) == len(sizes):
         return balance(sizes, count)
-    overhead = _overhead(sizes)
-    share = sum(size + overhead for size in sizes) / count
-    runs: list[list[int]] = []
-    for positions in kinds.values():
-        load = sum(sizes[position] + overhead for position in positions)
-        runs += _cut(sizes, positions, max(1, round(load / share)), overhead)
-    groups = balance([sum(sizes[position] for position in run) for run in runs], min(count, len(runs)))
-    return tuple(tuple(position for run in group for position in runs[run]) for group in groups)
+    order = np.lexsort((np.arange(len(sizes)), first[kinds]))
+    starts = np.flatnonzero(np.diff(first[kinds][order], prepend=-1))
+    load = sizes + _overhead(sizes)
+    share = load.sum() / count
+    pieces = np.rint(np.add.reduceat(load[order], starts) / share).astype(np.int64)
+    runs: list[np.ndarray] = []
+    for positions, number in zip(np.split(order, starts[1:]), pieces.tolist(), strict=True):
+        runs += [positions] if number < 2 else _cut(load, positions, number)
+    groups = balance([int(sizes[run].sum()) for run in runs], min(count, len(runs)))
+    return [np.concatenate([runs[run] for run in group.tolist()]) for group in groups]
 
 
-def _cut(sizes: Sequence[int], positions: list[int], pieces: int, overhead: float) -> list[list[int]]:
+def _cut(load: np.ndarray, positions: np.ndarray, pieces: int) -> list[np.ndarray]:
     """Consecutive runs of about equal load."""
-    total = sum(sizes[position] + overhead for position in positions)
-    runs: list[list[int]] = [[] for _ in range(pieces)]
-    before = 0.0
-    for position in positions:
-        load = sizes[position] + overhead
-        middle = before + load / 2
-        runs[min(pieces - 1, int(middle * pieces / total))].append(position)
-        before += load
-    return [run for run in runs if run]
+    after = np.cumsum(load[positions])
+    middle = after - load[positions] / 2
+    run = np.minimum(pieces - 1, (middle * pieces / after[-1]).astype(np.int64))
+    return np.split(positions, np.flatnonzero(np.diff(run)) + 1)
 
 
-def _overhead(sizes: Sequence[int]) -> float:
-    return max(1.0, sum(sizes) / max(1, len(sizes)))  # a small customer is not free
+def _overhead(sizes: np.ndarray) -> float:
+    return max(1.0, int(sizes.sum()) / max(1, len(sizes)))  # a small customer is not free

@@ -6,12 +6,16 @@ A customer is one file, one frame, or one value (combination) of key columns of 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from tuning.columnar import Columnar, Plain, Shared, constant
 from tuning.data.balancing import shard_count
 from tuning.data.files import File, file_ids, find_files, find_sizes
 from tuning.data.keyed_tables import KeyedTable, find_tables, index
@@ -66,7 +70,28 @@ class Customer:
         return self.key is not None and not self.files
 
 
-def find_customers(definition: Definition) -> list[Customer]:
+#: Many customers; none of them is an object until it is asked for.
+Customers: TypeAlias = Columnar[Customer]
+
+
+def about_rows(customers: Customers) -> np.ndarray:
+    """(n,) `Customer.about_rows` of each."""
+    rows = customers.numbers("rows", missing=-1)
+    return np.where(rows < 0, customers.numbers("size") / BYTES_PER_ROW, rows)
+
+
+def unpartitioned(customers: Customers) -> np.ndarray:
+    """(n,) `Customer.unpartitioned` of each."""
+    return customers.present("key") & customers.shared("files").test(lambda files: not files)
+
+
+def places_of(ids: Sequence[str], customers: Customers) -> np.ndarray:
+    """(n,) the position of the customer with each of these ids; -1 where there is none."""
+    found = pc.index_in(pa.array(ids, pa.string()), value_set=customers.texts("id"))
+    return found.fill_null(-1).to_numpy(zero_copy_only=False)
+
+
+def find_customers(definition: Definition) -> Customers:
     """The customers of a definition, in the order of their ids.
 
     Of keyed tables only the key columns are read; the rows of unpartitioned customers are written into files later
@@ -75,23 +100,22 @@ def find_customers(definition: Definition) -> list[Customer]:
     return select(_all_customers(definition), definition.customers)
 
 
-def select(found: list[Customer], ids: Sequence[str]) -> list[Customer]:
+def select(found: Customers, ids: Sequence[str]) -> Customers:
     """Those of the customers that are asked for; all when none is."""
     if not ids:
         return found
-    known = {customer.id for customer in found}
-    for name in ids:
-        if name not in known:
-            raise DataError(f"customers: there is no customer {name!r} among {len(found)}.{did_you_mean(name, known)}")
-    wanted = set(ids)
-    return [customer for customer in found if customer.id in wanted]
+    places = places_of(ids, found)
+    for name in np.array(ids, dtype=object)[places < 0]:
+        known = set(found.texts("id").to_pylist())
+        raise DataError(f"customers: there is no customer {name!r} among {len(found)}.{did_you_mean(name, known)}")
+    return found.take(np.unique(places))
 
 
-def _all_customers(definition: Definition) -> list[Customer]:
+def _all_customers(definition: Definition) -> Customers:
     manifest = read_manifest(definition.manifest) if definition.manifest is not None else {}
     data = definition.data
     if data is None and not manifest:
-        return [Customer(definition.name)]
+        return Columnar.of(Customer, [Customer(definition.name)])
     if data is None or isinstance(data, Mapping):
         return unique(_mapped({**(data or {}), **manifest}))
     if definition.by or hasattr(data, "columns"):
@@ -101,11 +125,14 @@ def _all_customers(definition: Definition) -> list[Customer]:
     return unique(_with_options(found, manifest))
 
 
-def _per_file(files: Sequence[File]) -> list[Customer]:
-    return [Customer(name, (file.path,), size=file.size) for name, file in zip(file_ids(files), files, strict=True)]
+def _per_file(files: Sequence[File]) -> Customers:
+    ids = Plain(pa.array(file_ids(files), pa.string()))
+    paths = Shared.of([(file.path,) for file in files])
+    sizes = Plain(pa.array([file.size for file in files], pa.int64()))
+    return Columnar(Customer, len(files), {"id": ids, "files": paths, "size": sizes})
 
 
-def _mapped(entries: Mapping[str, Any]) -> list[Customer]:
+def _mapped(entries: Mapping[str, Any]) -> Customers:
     """Customers named one by one; a value is a path, a frame, or a mapping of path and options."""
     if not entries:
         raise DataError("data: the mapping of customers to files is empty.")
@@ -124,65 +151,69 @@ def _mapped(entries: Mapping[str, Any]) -> list[Customer]:
             options[str(name)] = value
     sizes = find_sizes(list(paths.values()))
     found = [Customer(name, (path,), size=sizes[path], options=options.get(name)) for name, path in paths.items()]
-    return found + [Customer(name, key=(name,), rows=rows, size=rows * BYTES_PER_ROW) for name, rows in frames.items()]
+    found += [Customer(name, key=(name,), rows=rows, size=rows * BYTES_PER_ROW) for name, rows in frames.items()]
+    return Columnar.of(Customer, found)
 
 
-def _keyed(definition: Definition) -> list[Customer]:
+def _keyed(definition: Definition) -> Customers:
     data = definition.data
     if not definition.by:  # one frame, one customer
         frame: pd.DataFrame = data
-        return [Customer(definition.name, key=(), rows=len(frame), size=len(frame) * BYTES_PER_ROW)]
+        one = Customer(definition.name, key=(), rows=len(frame), size=len(frame) * BYTES_PER_ROW)
+        return Columnar.of(Customer, [one])
     tables = find_tables(data, definition.by)
-    found: list[Customer] = []
-    for table in tables:
-        found += _of_table(table, definition, len(tables))
+    found = Columnar.joined([_of_table(table, definition, len(tables)) for table in tables])
     if not found:
         raise DataError("data: the table has no rows, so it names no customer.")
     return found
 
 
-def _of_table(table: KeyedTable, definition: Definition, tables: int) -> list[Customer]:
+def _of_table(table: KeyedTable, definition: Definition, tables: int) -> Customers:
     found = index(table, definition.by, definition.csv_options)
-    slots = definition.slots or len(os.sched_getaffinity(0))
-    in_place = found.in_place(max(1, shard_count(len(found.entries), slots, table.size) // tables))
-    per_row = table.size / max(1, sum(entry.rows for entry in found.entries))
-    return [
-        Customer(
-            entry.id,
-            found.files(entry) if in_place else (),
-            key=entry.key,
-            table=table.number,
-            first_block=entry.first if in_place and found.in_order else UNORDERED,
-            rows=entry.rows,
-            size=int(entry.rows * per_row),
-        )
-        for entry in found.entries
-    ]
+    slots, count = definition.slots or len(os.sched_getaffinity(0)), len(found.ids)
+    in_place = found.in_place(max(1, shard_count(count, slots, table.size) // tables))
+    per_row = table.size / max(1, int(found.rows.sum()))
+    return Columnar(
+        Customer,
+        count,
+        {
+            "id": Plain(found.ids),
+            "files": found.files if in_place else constant((), count),
+            "key": Plain(found.keys),
+            "table": constant(table.number, count),
+            "first_block": Plain(pa.array(found.first)) if in_place and found.in_order else constant(UNORDERED, count),
+            "rows": Plain(pa.array(found.rows)),
+            "size": Plain(pa.array((found.rows * per_row).astype(np.int64))),
+        },
+    )
 
 
-def _with_options(found: list[Customer], manifest: Mapping[str, CustomerOptions]) -> list[Customer]:
+def _with_options(found: Customers, manifest: Mapping[str, CustomerOptions]) -> Customers:
     if not manifest:
         return found
-    known = {customer.id for customer in found}
-    for name, options in manifest.items():
-        if name not in known:
+    places = places_of(list(manifest), found)
+    for (name, options), place in zip(manifest.items(), places, strict=True):
+        if place < 0:
+            known = set(found.texts("id").to_pylist())
             raise DataError(f"manifest: there is no customer {name!r} in the data.{did_you_mean(name, known)}")
         if options.path is not None:
             raise DataError(f"manifest: customer {name!r} has a path, but `data` says where customers are; keep one.")
-    return [replace(customer, options=manifest.get(customer.id)) for customer in found]
+    ids = found.columns["id"]
+    return found.with_columns(options=Shared.of([manifest.get(name) for name in ids.values(0, len(found))]))
 
 
-def unique(found: Iterable[Customer]) -> list[Customer]:
+def unique(found: Customers) -> Customers:
     """In the order of ids; two customers with the same one are an error."""
-    seen: dict[str, Customer] = {}
-    for customer in found:
-        other = seen.setdefault(customer.id, customer)
-        if other is not customer:
-            raise DataError(
-                f"two customers have the id {customer.id!r}: {_where(other)} and {_where(customer)}. "
-                "Rename one, or give data as a mapping of id to file."
-            )
-    return [seen[name] for name in sorted(seen)]
+    ordered = found.take(pc.sort_indices(found.texts("id")).to_numpy())
+    ids = ordered.texts("id")
+    again = np.flatnonzero(pc.equal(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False))
+    if again.size:
+        one, other = ordered[again[0]], ordered[again[0] + 1]
+        raise DataError(
+            f"two customers have the id {one.id!r}: {_where(one)} and {_where(other)}. "
+            "Rename one, or give data as a mapping of id to file."
+        )
+    return ordered
 
 
 def _where(customer: Customer) -> str:

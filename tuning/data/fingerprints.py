@@ -11,7 +11,6 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -19,7 +18,8 @@ import numpy as np
 import pandas as pd
 import pyarrow.fs
 
-from tuning.data.customers import Customer
+from tuning.columnar import Columnar, column_of, constant
+from tuning.data.customers import Customer, Customers
 from tuning.data.files import File, find_sizes
 from tuning.data.keyed_tables import IN_PLACE_BYTES, KeyedTable, find_tables
 from tuning.data.keys import Key, row_keys
@@ -37,16 +37,15 @@ PIECE = 1 << 20  # bytes of a file at a time
 GONE = ""  # the stamp of files that are not there
 
 
-def stamped(customers: Sequence[Customer]) -> list[Customer]:
+def stamped(customers: Sequence[Customer]) -> Customers:
     """The customers with the stamp that their files have now; a frame in memory has none."""
-    stamp_of = _each(_stamp, {file for customer in customers for file in customer.files})
-    return [
-        replace(customer, stamp=_joined([stamp_of[file] for file in customer.files]), digest="")
-        for customer in customers
-    ]
+    found = Columnar.of(Customer, customers)
+    files = found.shared("files")
+    of_files = dict(zip(files.distinct, _stamps(files.distinct), strict=True))
+    return found.with_columns(stamp=files.map(lambda names: of_files[names]), digest=constant("", len(found)))
 
 
-def digested(definition: Definition, customers: Sequence[Customer]) -> list[Customer]:
+def digested(definition: Definition, customers: Sequence[Customer]) -> Customers:
     """The customers with the stamp and the digest that their rows have now.
 
     The stamp is looked up first: of a file that changes meanwhile it is out of date, and the digest is made again.
@@ -54,14 +53,16 @@ def digested(definition: Definition, customers: Sequence[Customer]) -> list[Cust
     return _with_digests(definition, stamped(customers))
 
 
-def _with_digests(definition: Definition, customers: Sequence[Customer]) -> list[Customer]:
-    of_rows = _of_rows(definition, [customer for customer in customers if customer.key is not None])
-    left = [customer for customer in customers if customer.id not in of_rows]
-    digest_of = _each(_digest, {file for customer in left for file in customer.files})
-    of_files = {customer.id: _joined([digest_of[file] for file in customer.files]) for customer in left}
-    return [
-        replace(customer, digest=of_rows.get(customer.id) or of_files.get(customer.id, "")) for customer in customers
-    ]
+def _with_digests(definition: Definition, customers: Customers) -> Customers:
+    of_rows = _of_rows(definition, customers.take(customers.present("key")))
+    ids = customers.columns["id"].values(0, len(customers)) if of_rows else ()
+    left = customers.take(np.array([name not in of_rows for name in ids])) if of_rows else customers
+    digest_of = _each(_digest, {file for names in left.shared("files").distinct for file in names})
+    of_files = customers.shared("files").map(lambda names: _joined([digest_of.get(file, "") for file in names]))
+    if not of_rows:
+        return customers.with_columns(digest=of_files)
+    both = zip(ids, of_files.values(0, len(customers)), strict=True)
+    return customers.with_columns(digest=column_of([of_rows.get(name) or digest for name, digest in both]))
 
 
 def changed(definition: Definition, before: Mapping[str, Customer], now: Sequence[Customer]) -> list[Customer]:
@@ -69,10 +70,11 @@ def changed(definition: Definition, before: Mapping[str, Customer], now: Sequenc
     return [each for each in touched(definition, before, now) if differs(before[each.id], each)]
 
 
-def touched(definition: Definition, before: Mapping[str, Customer], now: Sequence[Customer]) -> list[Customer]:
+def touched(definition: Definition, before: Mapping[str, Customer], now: Sequence[Customer]) -> Customers:
     """Those with another stamp than before, as they are now; whether their rows are other ones, `differs` says."""
-    new = [each for each in stamped(now) if each.stamp == GONE or each.stamp != before[each.id].stamp]
-    return _with_digests(definition, new)
+    found = stamped(now)
+    new = [each.stamp == GONE or each.stamp != before[each.id].stamp for each in found]
+    return _with_digests(definition, found.take(np.array(new, dtype=bool)))
 
 
 def read_unchanged(
@@ -86,7 +88,8 @@ def read_unchanged(
     """
     known = {customer.id: customer for customer in customers if customer.stamp}
     made = _attempt(read)
-    before, now = [each.stamp for each in known.values()], _stamps(known)
+    files = [each.files for each in known.values()]
+    before, now = [each.stamp for each in known.values()], _stamps(files)
     if now == before:
         return made(), {}
     for _ in range(MOST_READS):
@@ -94,14 +97,16 @@ def read_unchanged(
         if len(other) == len(known):
             return None, other
         made = _attempt(read)
-        before, now = now, _stamps(known)
+        before, now = now, _stamps(files)
         if now == before:
             return made(), other
     return None, known
 
 
-def _stamps(known: Mapping[str, Customer]) -> list[str]:
-    return [each.stamp for each in stamped([*known.values()])]
+def _stamps(files: Sequence[tuple[str, ...]]) -> list[str]:
+    """The stamp of each customer's files."""
+    stamp_of = _each(_stamp, {file for names in files for file in names})
+    return [_joined([stamp_of[file] for file in names]) for names in files]
 
 
 def _attempt(read: Callable[[], T]) -> Callable[[], T]:
@@ -182,7 +187,7 @@ def _digest(path: str) -> str:
         return type(error).__name__  # nobody can read it now; when that changes, so does the customer
 
 
-def _of_rows(definition: Definition, customers: Sequence[Customer]) -> dict[str, str]:
+def _of_rows(definition: Definition, customers: Customers) -> dict[str, str]:
     """The digests of those customers whose table or frame is small enough to be read for that, by id."""
     data, found = definition.data, dict[str, str]()
     if isinstance(data, Mapping) or not definition.by:  # a frame each
@@ -192,17 +197,17 @@ def _of_rows(definition: Definition, customers: Sequence[Customer]) -> dict[str,
                 found[customer.id] = hashlib.sha256(_row_hashes(frame).tobytes()).hexdigest()
         return found
     for table in _tables(definition, customers):
-        members = [customer for customer in customers if customer.table == table.number]
         if table.frame is not None or table.size <= IN_PLACE_BYTES:
+            members = customers.take(customers.numbers("table") == table.number)
             of_key = _of_keys(table, definition)
             found |= {customer.id: of_key.get(customer.key, "no rows") for customer in members}
     return found
 
 
-def _tables(definition: Definition, customers: Sequence[Customer]) -> list[KeyedTable]:
+def _tables(definition: Definition, customers: Customers) -> list[KeyedTable]:
     """The customers' tables: in place those of their files, else those of the definition."""
     files_of: dict[int, dict[str, None]] = {}
-    for customer in customers:
+    for customer in customers.first_of_each("table", "files"):
         files_of.setdefault(customer.table, {}).update(dict.fromkeys(customer.files))
     tables = {}
     if not all(files_of.values()):

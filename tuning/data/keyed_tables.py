@@ -11,18 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from tuning.columnar import Shared
 from tuning.data.column_types import concatenated
 from tuning.data.files import File, file_ids, find_files, is_glob
 from tuning.data.keys import (
-    Key,
     check_columns,
-    customer_id,
+    customer_ids,
     hive_values,
+    key_lists,
     key_table,
-    key_text,
+    key_texts,
     plain_column,
 )
 from tuning.data.reading import CsvOptions, is_parquet, open_parquet, read_chunks, read_schema, reading_errors
@@ -51,48 +53,55 @@ class KeyedTable:
         return sum(file.size for file in self.files)
 
 
-@dataclass(frozen=True)
-class KeyedCustomer:
-    """One customer of a table. first, last: the blocks (row groups, chunks) between which its rows are."""
-
-    id: str
-    key: Key
-    rows: int
-    first: int
-    last: int
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Index:
-    """A table's customers. blocks: the file of each block; sizes: its bytes."""
+    """A table's customers, in the order in which they appear. blocks: the file of each block (row group, chunk);
+    sizes: its bytes.
+
+    ids, keys, rows: (n,) of each customer. first, last: (n,) the blocks between which its rows are.
+    """
 
     table: KeyedTable
-    entries: tuple[KeyedCustomer, ...]
+    ids: pa.Array
+    keys: pa.Array
+    rows: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
     blocks: tuple[int, ...]
     sizes: tuple[int, ...]
 
-    def files(self, entry: KeyedCustomer) -> tuple[str, ...]:
-        """The files in which an entry's rows are (one or more of them)."""
-        first, last = self.blocks[entry.first], self.blocks[entry.last]
-        return tuple(file.path for file in self.table.files[first : last + 1])
-
-    def passes(self, shards: int) -> float:
-        """How often the table's bytes would be read in all, by that many shards of consecutive customers."""
-        rows, total = 0, sum(entry.rows for entry in self.entries)
-        spans: dict[int, tuple[int, int]] = {}
-        for entry in sorted(self.entries, key=lambda entry: (entry.first, entry.last)):
-            shard = rows * shards // max(1, total)
-            low, high = spans.get(shard, (entry.first, entry.last))
-            spans[shard] = (min(low, entry.first), max(high, entry.last))
-            rows += entry.rows
-        read = sum(sum(self.sizes[low : high + 1]) for low, high in spans.values())
-        return read / max(1, sum(self.sizes))
+    @property
+    def files(self) -> Shared:
+        """The files in which each customer's rows are (one or more of them)."""
+        paths = [file.path for file in self.table.files]
+        blocks = np.array(self.blocks)
+        spans = blocks[self.first] * len(paths) + blocks[self.last]
+        distinct, codes = np.unique(spans, return_inverse=True)
+        bounds = [divmod(span, len(paths)) for span in distinct.tolist()]
+        return Shared(codes, [tuple(paths[low : high + 1]) for low, high in bounds])
 
     def in_place(self, shards: int) -> bool:
-        """Whether workers read the table where it is."""
+        """Whether workers read the table where it is: each little of it, or all together not much more than all of it.
+
+        shards: of consecutive customers; how many there will be.
+        """
         if self.table.frame is not None or not all(is_parquet(file.path) for file in self.table.files):
             return False
-        return self.table.size <= IN_PLACE_BYTES or self.passes(shards) <= IN_PLACE_PASSES
+        if self.table.size <= IN_PLACE_BYTES:
+            return True
+        read = self._read(shards)
+        return max(read) <= IN_PLACE_BYTES or sum(read) <= IN_PLACE_PASSES * sum(self.sizes)
+
+    def _read(self, shards: int) -> list[int]:
+        """The bytes of the blocks that each shard needs."""
+        order = np.lexsort((self.last, self.first))
+        before = np.cumsum(self.rows[order]) - self.rows[order]
+        starts = np.unique(before * shards // max(1, int(self.rows.sum())), return_index=True)[1]
+        low = np.minimum.reduceat(self.first[order], starts)
+        high = np.maximum.reduceat(self.last[order], starts)
+        total = np.concatenate([[0], np.cumsum(self.sizes)])
+        found: list[int] = (total[high + 1] - total[low]).tolist()
+        return found
 
     @property
     def in_order(self) -> bool:
@@ -124,17 +133,15 @@ def index(table: KeyedTable, by: Sequence[str], csv: CsvOptions) -> Index:
         counts, blocks, sizes = _count(table, by, csv)
     except CustomerError as error:
         raise DataError(f"data: {error}") from error
-    columns = [counts.column(name).to_pylist() for name in _positions(by)]
-    keys: list[Key] = [tuple(map(key_text, values)) for values in zip(*columns, strict=True)]
-    found: dict[str, KeyedCustomer] = {}
-    figures = [counts.column(name).to_pylist() for name in ("n", "first", "last")]
-    for key, rows, first, last in zip(keys, *figures, strict=True):
-        name = table.prefix + customer_id(key)
-        known = found.get(name)
-        if known is not None:  # the same value in two types, or NaN beside null
-            rows, first, last = known.rows + rows, min(known.first, first), max(known.last, last)
-        found[name] = KeyedCustomer(name, key, rows, first, last)
-    return Index(table, tuple(found[name] for name in sorted(found)), blocks, sizes)
+    texts = pa.table(
+        [*(key_texts(counts.column(name)) for name in _positions(by)), *counts.columns[len(by) :]],
+        names=counts.column_names,
+    )
+    if not all(pa.types.is_integer(field.type) for field in counts.schema):
+        texts = _merged([texts], by)  # the same value in two types, or NaN beside null
+    columns = [texts.column(name).combine_chunks() for name in _positions(by)]
+    rows, first, last = (texts.column(name).to_numpy() for name in ("n", "first", "last"))
+    return Index(table, customer_ids(columns, table.prefix), key_lists(columns), rows, first, last, blocks, sizes)
 
 
 def _count(table: KeyedTable, by: Sequence[str], csv: CsvOptions) -> tuple[pa.Table, tuple[int, ...], tuple[int, ...]]:
@@ -201,13 +208,9 @@ def _counted(part: pa.Table, by: Sequence[str], block: int) -> pa.Table:
 
 def _merged(parts: list[pa.Table], by: Sequence[str]) -> pa.Table:
     names = _positions(by)
-    together = concatenated(parts, _key_texts)
+    together = concatenated(parts, key_texts)
     merged = together.group_by(names, use_threads=False).aggregate([("n", "sum"), ("first", "min"), ("last", "max")])
     return merged.select([*names, "n_sum", "first_min", "last_max"]).rename_columns([*names, "n", "first", "last"])
-
-
-def _key_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pa.chunked_array([[key_text(value) for value in column.to_pylist()]], pa.string())
 
 
 def _positions(by: Sequence[str]) -> list[str]:

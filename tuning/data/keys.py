@@ -90,6 +90,15 @@ def text_of(value: object) -> str:
     return str(value)
 
 
+def key_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """`key_text` of each value; of text that needs no change, the column itself."""
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.string())
+    if pa.types.is_string(column.type) and not pc.any(pc.match_substring_regex(column, r"\.0$|^$")).as_py():
+        return column
+    return pa.chunked_array([[key_text(value) for value in column.to_pylist()]], pa.string())
+
+
 def written_forms(text: str) -> tuple[str, ...]:
     """The texts that may stand in a file for a key's text."""
     return (text, f"{text}.0") if WHOLE.fullmatch(f"{text}.0") else (text,)
@@ -98,6 +107,32 @@ def written_forms(text: str) -> tuple[str, ...]:
 def customer_id(key: Key) -> str:
     """A customer's name: the key's parts joined by `/`; two keys never share one."""
     return "/".join(_part(text, len(key) > 1) for text in key)
+
+
+def customer_ids(columns: Sequence[pa.Array], prefix: str = "") -> pa.Array:
+    """`customer_id` of many keys, behind a prefix.
+
+    columns: texts of the keys, an array for each key column.
+    """
+    names = [_parts(column, len(columns) > 1) for column in columns]
+    joined = names[0] if len(names) == 1 else pc.binary_join_element_wise(*names, "/")
+    return pc.binary_join_element_wise(prefix, joined, "") if prefix else joined
+
+
+def key_lists(columns: Sequence[pa.Array]) -> pa.Array:
+    """The keys as lists of texts, one for each customer. columns: as of `customer_ids`."""
+    count, width = len(columns[0]), len(columns)
+    order = np.arange(count * width).reshape(width, count).T.reshape(-1)
+    values = columns[0] if width == 1 else pa.concat_arrays(columns).take(pa.array(order))
+    return pa.ListArray.from_arrays(pa.array(np.arange(count + 1) * width, pa.int32()), values)
+
+
+def _parts(column: pa.Array, several: bool) -> pa.Array:
+    """The texts as parts of names."""
+    odd = rf'^"|^{re.escape(MISSING)}$' + ("|/" if several else "")
+    if not column.null_count and not pc.any(pc.match_substring_regex(column, odd)).as_py():
+        return column
+    return pa.array([_part(text, several) for text in column.to_pylist()], pa.string())
 
 
 def _part(text: str | None, several: bool) -> str:

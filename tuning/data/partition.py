@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from uuid import uuid4
 
@@ -18,10 +17,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tuning.columnar import Column, Columnar, Plain, Shared
 from tuning.data.as_written import written_table
 from tuning.data.balancing import balance, shard_count
 from tuning.data.column_types import refusal, runs_of_one_schema
-from tuning.data.customers import Customer
+from tuning.data.customers import Customer, Customers, unpartitioned
 from tuning.data.frames import is_mixed, to_arrow
 from tuning.data.keyed_tables import KeyedTable, find_tables
 from tuning.data.keys import hive_values, key_table, row_keys
@@ -44,60 +44,81 @@ ROWS_AT_ONCE = 1 << 17
 FOLDER = "data"
 
 
-def partition(definition: Definition, customers: Sequence[Customer], directory: RunDirectory) -> list[Customer]:
+def partition(definition: Definition, customers: Sequence[Customer], directory: RunDirectory) -> Customers:
     """Write the rows of unpartitioned customers into the run directory; the customers with their files.
 
     Every call writes files of its own, so that two owners of a run never write the same one.
     """
-    unpartitioned = [customer for customer in customers if customer.unpartitioned]
-    if not unpartitioned:
-        return list(customers)
-    placed: dict[str, tuple[str, ...]] = {}
+    found = Columnar.of(Customer, customers)
+    places = np.flatnonzero(unpartitioned(found))
+    if not places.size:
+        return found
+    coming = found.take(places)
     folder = f"{FOLDER}/{uuid4().hex[:12]}"
     plain = not definition.by or isinstance(definition.data, Mapping)
+    files = np.full(len(coming), -1)  # of each customer, the position of its files in `written`
+    written: list[tuple[str, ...]] = []
     if plain:
-        for number, customer in enumerate(unpartitioned):
+        for number, customer in enumerate(coming):
             frame = definition.data[customer.id] if isinstance(definition.data, Mapping) else definition.data
-            placed[customer.id] = (_write(directory, f"{folder}/{number:05d}.parquet", _rows_or_reason(frame)),)
+            written.append((_write(directory, f"{folder}/{number:05d}.parquet", _rows_or_reason(frame)),))
+        files = np.arange(len(coming))
     else:
         for table in find_tables(definition.data, definition.by):
-            placed |= _divide(table, definition, unpartitioned, directory, f"{folder}/{table.number:05d}")
-    lost = [customer.id for customer in unpartitioned if customer.id not in placed]
-    if lost:
-        raise DataError(f"data: it changed while it was read: the rows of customer {lost[0]!r} are not there any more.")
-    return [
-        replace(customer, files=placed[customer.id], first_block=0, key=None if plain else customer.key)
-        if customer.unpartitioned
-        else customer
-        for customer in customers
-    ]
+            here = np.flatnonzero(coming.numbers("table") == table.number)
+            if here.size:
+                prefix = f"{folder}/{table.number:05d}"
+                buckets, filled = _divide(table, definition, coming.take(here), directory, prefix)
+                files[here] = buckets + len(written)
+                written += filled
+    if (lost := np.flatnonzero(files < 0)).size:
+        name = coming[lost[0]].id
+        raise DataError(f"data: it changed while it was read: the rows of customer {name!r} are not there any more.")
+    return _with_files(found, places, files, written, keep_keys=not plain)
+
+
+def _with_files(
+    found: Customers, places: np.ndarray, files: np.ndarray, written: Sequence[tuple[str, ...]], *, keep_keys: bool
+) -> Customers:
+    """The customers after those at some places have been given files. files: positions in `written`."""
+    before = found.shared("files")
+    codes = before.codes.copy()
+    codes[places] = len(before.distinct) + files
+    columns: dict[str, Column] = {"files": Shared(codes, [*before.distinct, *written])}
+    blocks = found.numbers("first_block").copy()
+    blocks[places] = 0
+    columns["first_block"] = Plain(pa.array(blocks))
+    if not keep_keys:
+        keys = found.columns["key"].values(0, len(found))
+        for place in places:
+            keys[place] = None
+        columns["key"] = Shared.of(keys)
+    return found.with_columns(**columns)
 
 
 def _divide(
-    table: KeyedTable, definition: Definition, unpartitioned: Sequence[Customer], directory: RunDirectory, prefix: str
-) -> dict[str, tuple[str, ...]]:
-    """Stream one table into buckets; the files of each customer."""
-    here = [customer for customer in unpartitioned if customer.table == table.number]
-    if not here:
-        return {}
-    sizes = [customer.size for customer in here]
+    table: KeyedTable, definition: Definition, here: Customers, directory: RunDirectory, prefix: str
+) -> tuple[np.ndarray, list[tuple[str, ...]]]:
+    """Stream one table into buckets: (the bucket of each customer, the files of each bucket)."""
+    sizes = here.numbers("size")
     slots = definition.slots or len(os.sched_getaffinity(0))
-    count = max(shard_count(len(here), slots), sum(sizes) // BUCKET_BYTES)
-    buckets = balance(sizes, min(count, len(here)))
-    bucket_of = {here[position].key: number for number, bucket in enumerate(buckets) for position in bucket}
-    waiting = _Waiting(directory, prefix, len(buckets))
+    count = max(shard_count(len(here), slots), int(sizes.sum()) // BUCKET_BYTES)
+    groups = balance(sizes, min(count, len(here)))
+    buckets = np.empty(len(here), dtype=np.int64)
+    for number, group in enumerate(groups):
+        buckets[group] = number
+    bucket_of = dict(zip(here.columns["key"].values(0, len(here)), buckets.tolist(), strict=True))
+    waiting = _Waiting(directory, prefix, len(groups))
     for piece, keys_of in pieces(table, definition):
         codes, keys = row_keys(keys_of, definition.by)
-        first_block = np.array([bucket_of.get(key, -1) for key in keys], dtype=np.int64)[codes]
-        order = np.argsort(first_block, kind="stable")
-        bounds = np.searchsorted(first_block[order], np.arange(len(buckets) + 1))
+        own = np.array([bucket_of.get(key, -1) for key in keys], dtype=np.int64)[codes]
+        order = np.argsort(own, kind="stable")
+        bounds = np.searchsorted(own[order], np.arange(len(groups) + 1))
         for bucket, (start, end) in enumerate(pairwise(bounds.tolist())):
             if end > start:  # a copy: a slice would keep the whole piece in memory until its last bucket is written
                 waiting.add(bucket, piece.take(order[start:end]))
     waiting.flush()
-    return {
-        here[position].id: tuple(waiting.files[number]) for number, bucket in enumerate(buckets) for position in bucket
-    }
+    return buckets, [tuple(files) for files in waiting.files]
 
 
 class _Waiting:

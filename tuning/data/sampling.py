@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from tuning.data.as_written import written_table
 from tuning.data.column_types import concatenated, to_frame
-from tuning.data.customers import Customer
+from tuning.data.customers import Customer, Customers
 from tuning.data.frames import to_arrow
 from tuning.data.keyed_tables import find_tables
 from tuning.data.keys import Key, hive_values, key_table, row_keys
-from tuning.data.loading import Loader, check_size, is_too_large
+from tuning.data.loading import Loader, check_size
 from tuning.data.prepared import OwnCode
 from tuning.data.reading import check_names, is_parquet, read_frame, read_pieces
 from tuning.errors import CustomerError, NotLookedAtError
@@ -22,7 +23,6 @@ from tuning.preprocessing.task import is_comparable
 from tuning.wording import did_you_mean, name_list
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
 
     from tuning.definition.definition import Definition
@@ -52,7 +52,7 @@ class TargetSample:
         return f"customer{'s' if len(self.targets) > 1 else ''} {', '.join(map(repr, self.targets))}"
 
 
-def sample_target(definition: Definition, customers: Sequence[Customer], code: OwnCode) -> TargetSample:
+def sample_target(definition: Definition, customers: Customers, code: OwnCode) -> TargetSample:
     """A look at the target of the largest customers, until enough of them have a usable one."""
     target = definition.target
     found: dict[str, pd.Series] = {}
@@ -79,7 +79,7 @@ def sample_target(definition: Definition, customers: Sequence[Customer], code: O
 
 
 def sample_frames(
-    definition: Definition, customers: Sequence[Customer], code: OwnCode
+    definition: Definition, customers: Customers, code: OwnCode
 ) -> Iterator[tuple[Customer, pd.DataFrame | CustomerError]]:
     """Prepared rows of the largest customers, or why there are none; of large files only the first rows.
 
@@ -87,8 +87,8 @@ def sample_frames(
     ends where several of them cannot be looked at at all.
     """
     unpartitioned, limits = _unpartitioned_rows(definition, customers), definition.limits
-    order = {customer.id: (is_too_large(customer, limits.max_rows), -customer.size) for customer in customers}
-    largest = sorted(customers, key=lambda customer: (order[customer.id], customer.id))[:LOOKED_AT]
+    too_large = customers.numbers("rows") > limits.max_rows
+    largest = customers.take(np.lexsort((-customers.numbers("size"), too_large))[:LOOKED_AT])
     lost = 0
     for customer in largest:
         try:
@@ -114,14 +114,14 @@ def sample_frames(
                 return
 
 
-def _unpartitioned_rows(definition: Definition, customers: Sequence[Customer]) -> Callable[[Customer], pd.DataFrame]:
+def _unpartitioned_rows(definition: Definition, customers: Customers) -> Callable[[Customer], pd.DataFrame]:
     """A function that gives rows of customers in tables that have no order yet: those among the first of each file.
 
     Rows of those of the customers that are too large do not count there.
     """
     refused: dict[int, set[Key]] = {}
-    for each in customers:
-        if each.key and is_too_large(each, definition.limits.max_rows):
+    for each in customers.take(customers.numbers("rows") > definition.limits.max_rows):
+        if each.key:
             refused.setdefault(each.table, set()).add(each.key)
     heads: dict[int, list[tuple[pd.DataFrame | pa.Table, np.ndarray, list[Key]]]] = {}
 
@@ -170,7 +170,6 @@ def _heads(
 
 def _first_without(refused: Set[Key], pieces: Iterable[pd.DataFrame], by: Sequence[str]) -> pd.DataFrame:
     """The first rows of other keys."""
-    import numpy as np
     import pandas as pd
 
     kept: list[pd.DataFrame] = []

@@ -32,6 +32,7 @@ from tuning.models.skops_format import dump_skops
 from tuning.planning.plan import PACKED
 from tuning.runs.begin import OwnedRun
 from tuning.study.build import build_scheduler, build_searcher
+from tuning.study.study import customers_of
 from tuning.study.warm_start import start_of
 
 PARTS_S = 0.5  # between two parts of their records, from which it is seen how fast they are
@@ -88,8 +89,10 @@ def may_fork(owned: OwnedRun) -> bool:
         and not (ray is not None and ray.is_initialized())
         and not (torch is not None and torch.cuda.is_initialized())
         and owned.directory.local
-        and all(study.resources == Resources() for study in owned.plan.studies)
-        and not any("://" in file for study in owned.plan.studies for file in study.customer.files)
+        and all(study.resources == Resources() for study in owned.plan.studies.first_of_each("resources"))
+        and not any(
+            "://" in file for files in customers_of(owned.plan.studies).shared("files").distinct for file in files
+        )
     )
 
 

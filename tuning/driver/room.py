@@ -14,6 +14,7 @@ from tuning.execution.context import WorkerContext
 from tuning.execution.packed import recorded
 from tuning.execution.study_run import Clock, study_record
 from tuning.planning.plan import SPREAD, Plan
+from tuning.planning.room import who_asks
 from tuning.records.parts import PartWriter
 from tuning.records.schema import NO_MODEL
 from tuning.runs.begin import OwnedRun
@@ -34,9 +35,9 @@ def make_room(owned: OwnedRun, report: Callable[[dict[str, Any]], None]) -> froz
     context = WorkerContext.open(owned.directory, owned.run, owned.plan.spec) if short else None
     writers = []
     for shard, positions in enumerate(owned.plan.shards):
-        studies = [owned.plan.studies[position] for position in positions]
-        if context is None or (why := short.get(studies[0].resources)) is None:
+        if context is None or (why := short.get(owned.plan.studies[positions[0]].resources)) is None:
             continue
+        studies = owned.plan.studies.take(positions)
         known, finished = recorded(owned.directory, owned.term, shard)
         left = [study for study in studies if study.id not in finished]
         if begun := [study.customer.id for study in left if study.id in known]:
@@ -60,11 +61,11 @@ def without_room(plan: Plan) -> dict[Resources, str]:
     a warning, and the run waits.
     """
     own = plan.spec.definition.resources
-    asked = dict.fromkeys([own] if plan.placement == SPREAD else (study.resources for study in plan.studies))
+    asked = dict.fromkeys([own] if plan.placement == SPREAD else plan.resources)
     short = lacking(asked)
     theirs = own not in short and len(short) < len(asked)
     for resources, why in short.items():
-        names = name_list(dict.fromkeys(study.customer.id for study in plan.studies if study.resources == resources))
+        names = name_list(who_asks(plan.studies, resources))
         whose = "resources" if resources == own else f"resources of {names}"
         if theirs:
             logger.warning("%s: %s. No model comes of that; the others go on.", whose, why)

@@ -203,7 +203,7 @@ def work_shard(
     in this process.
     """
     plan = read_shard(directory, term, shard, spec)
-    studies = plan.studies
+    studies = list(plan.studies)
     known, finished = recorded(directory, term, shard)
     found = [] if nodes is None else crashes(directory, term, shard, WORK, fetch=nodes.fetch, lost=nodes.lost)
     suspects = {crash.position for crash in found}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from tuning.data.customers import Customer
+import numpy as np
+
+from tuning.data.customers import Customers
 from tuning.data.keyed_tables import find_tables
 from tuning.data.keys import hive_values
 from tuning.data.prepared import OwnCode
@@ -18,7 +20,7 @@ from tuning.wording import did_you_mean, name_list, separator_hint
 MOST_LOOKED_AT = 200  # customers, when the first ones do not have a column
 
 
-def check_columns(definition: Definition, customers: Sequence[Customer], code: OwnCode) -> list[str]:
+def check_columns(definition: Definition, customers: Customers, code: OwnCode) -> list[str]:
     """Notes on columns that only some customers have; `PlanError` names one that none has.
 
     Looks at the headers of the largest customers; with `prepare`, at what it gives back for them, since it may make a
@@ -78,9 +80,7 @@ def _named(definition: Definition) -> dict[str, str]:
     return {name: key for key, names in keys.items() for name in names if name is not None}
 
 
-def _headers(
-    definition: Definition, customers: Sequence[Customer], code: OwnCode
-) -> Iterator[list[str] | CustomerError]:
+def _headers(definition: Definition, customers: Customers, code: OwnCode) -> Iterator[list[str] | CustomerError]:
     """The columns of each customer, the largest first, or why they cannot be read."""
     if code.prepare is not None:
         for _, frame in sample_frames(definition, customers, code):
@@ -96,7 +96,7 @@ def _headers(
             yield error
 
 
-def _sources(definition: Definition, customers: Sequence[Customer]) -> Iterator[str | list[str]]:
+def _sources(definition: Definition, customers: Customers) -> Iterator[str | list[str]]:
     """Files, or the columns of frames: one for each customer, or for each file of a keyed table."""
     data = definition.data
     if definition.by or hasattr(data, "columns"):
@@ -106,7 +106,8 @@ def _sources(definition: Definition, customers: Sequence[Customer]) -> Iterator[
             yield from (file.path for file in table.files)
         return
     frames = data if isinstance(data, Mapping) else {}
-    for customer in sorted(customers, key=lambda customer: (-customer.size, customer.id)):
+    for position in np.argsort(-customers.numbers("size"), kind="stable"):
+        customer = customers[position]
         columns = getattr(frames.get(customer.id), "columns", None)
         if columns is not None:
             yield [str(name) for name in columns]

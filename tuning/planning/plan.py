@@ -10,8 +10,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.compute as pc
+
 import schedulers
-from tuning.data.customers import Customer, find_customers
+from tuning.columnar import Columnar
+from tuning.data.customers import Customer, Customers, about_rows, find_customers, places_of, unpartitioned
 from tuning.data.prepare_process import PrepareProcess
 from tuning.data.prepared import OwnCode
 from tuning.definition.definition import Definition
@@ -30,7 +34,7 @@ from tuning.storage.backend import check_scheme
 from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
 from tuning.study.interfaces import Configuration
-from tuning.study.study import Study, family_of
+from tuning.study.study import Studies, Study, as_columns, customers_of, family_of
 from tuning.timing import HANG_TIMES, USUAL, Timing, hang_seconds
 from tuning.wording import duration
 
@@ -52,7 +56,7 @@ class Plan:
     """
 
     spec: RunSpec
-    studies: tuple[Study, ...]
+    studies: Studies
     slots: int
     placement: str = PACKED
     notes: tuple[str, ...] = ()
@@ -61,28 +65,33 @@ class Plan:
         return self.describe()
 
     @cached_property
-    def shards(self) -> tuple[tuple[int, ...], ...]:
+    def shards(self) -> tuple[np.ndarray, ...]:
         """Positions of studies, one group per Tune trial, balanced by size."""
         return make_shards(self.studies, self.slots)
 
     def shards_of(self, group: str) -> list[int]:
         """The shards whose studies are of this group; no shard has studies of pilots or followers and of others."""
-        return [number for number, shard in enumerate(self.shards) if self.studies[shard[0]].group == group]
+        return [number for number, study in enumerate(self._first_of_shards) if study.group == group]
 
     @property
     def n_trials(self) -> int:
         """Of all studies together."""
-        return sum(study.n_trials for study in self.studies)
+        return int(self.studies.numbers("n_trials").sum())
 
     @property
     def resources(self) -> list[Resources]:
         """What each shard's worker takes of the cluster."""
-        return [self.studies[shard[0]].resources for shard in self.shards]
+        return [study.resources for study in self._first_of_shards]
+
+    @property
+    def _first_of_shards(self) -> list[Study]:
+        return [self.studies[shard[0]] for shard in self.shards]
 
     @property
     def rows_per_trial(self) -> float:
         """Of the customers on average, by the number of their trials."""
-        return sum(study.n_trials * study.customer.about_rows for study in self.studies) / max(1, self.n_trials)
+        rows = about_rows(customers_of(self.studies))
+        return float((self.studies.numbers("n_trials") * rows).sum()) / max(1, self.n_trials)
 
     @property
     def time_limit(self) -> str:
@@ -90,7 +99,7 @@ class Plan:
         if (limit := self.spec.definition.limits.trial_seconds) is not None:
             return f"{duration(limit)} per trial (limits.trial_seconds)"
         of_objective = self.spec.definition.objective is not None
-        rows = max((study.customer.about_rows for study in self.studies), default=0.0)
+        rows = float(about_rows(customers_of(self.studies)).max(initial=0.0))
         least, most = (duration(hang_seconds(each, of_objective=of_objective)) for each in (0.0, rows))
         allowed = least if least == most else f"{least} to {most}, by its rows"
         return (
@@ -102,7 +111,7 @@ class Plan:
         """The plan's figures as plain values."""
         return {
             "name": self.spec.definition.name,
-            "customers": len({study.customer.id for study in self.studies}),
+            "customers": pc.count_distinct(customers_of(self.studies).texts("id")).as_py(),
             "studies": len(self.studies),
             "trials": self.n_trials,
             "task": self.spec.task,
@@ -195,7 +204,7 @@ def make_plan(
         check_scheme(definition.storage)
     except StorageError as error:
         raise PlanError(str(error)) from error
-    found = list(customers) if customers is not None else find_customers(definition)
+    found = Columnar.of(Customer, customers) if customers is not None else find_customers(definition)
     with PrepareProcess(definition.prepare, timing.prepare_s) as process:
         code = OwnCode(definition, process=process).loaded()
         columns = check_columns(definition, found, code)
@@ -203,10 +212,10 @@ def make_plan(
     lost = [f"customer {name!r} has no say in what is guessed: {why}." for name, why in process.lost.items()]
     studies = make_studies(spec, found, code)
     spec, studies, taught = with_transfer(spec, studies)
-    if not definition.customers:
-        warm_start.check_customers(definition.warm_start, {customer.id for customer in found})
+    if definition.warm_start and not definition.customers:
+        warm_start.check_customers(definition.warm_start, set(found.texts("id").to_pylist()))
     slots = _slots(definition)
-    idle = idle_settings(spec, distinct(study.scheduler for study in studies), code)
+    idle = idle_settings(spec, distinct(study.scheduler for study in studies.first_of_each("scheduler")), code)
     notes = (
         *_reading(definition, found),
         *columns,
@@ -223,7 +232,7 @@ def make_plan(
 
 
 def resumed_plan(
-    spec: RunSpec, left: Sequence[Study], added: Sequence[Customer], directory: RunDirectory, placement: str
+    spec: RunSpec, left: Sequence[Study], added: Customers, directory: RunDirectory, placement: str
 ) -> Plan:
     """The plan of a run that goes on: what was resolved when it began stays as it was.
 
@@ -232,13 +241,13 @@ def resumed_plan(
     code = OwnCode(spec.definition, directory).loaded()  # what is wrong with the run's copies ends it here, not workers
     studies = learning(spec, make_studies(spec, added, code))
     notes = (*_reading(spec.definition, added), *check_studies(spec, studies, code))
-    return Plan(spec, (*left, *studies), _slots(spec.definition), placement, notes)
+    return Plan(spec, Columnar.joined([as_columns(left), studies]), _slots(spec.definition), placement, notes)
 
 
-def with_places(plan: Plan, customers: Sequence[Customer]) -> Plan:
+def with_places(plan: Plan, customers: Customers) -> Plan:
     """The plan after its customers' rows have been given a place."""
-    placed = {customer.id: customer for customer in customers}
-    return replace(plan, studies=tuple(replace(study, customer=placed[study.customer.id]) for study in plan.studies))
+    places = places_of(customers_of(plan.studies).texts("id"), customers)
+    return replace(plan, studies=plan.studies.with_columns(customer=customers.take(places)))
 
 
 def _with_placement(plan: Plan, in_process: bool) -> Plan:
@@ -248,9 +257,9 @@ def _with_placement(plan: Plan, in_process: bool) -> Plan:
     """
     definition = plan.spec.definition
     few = 0 < len(plan.studies) < plan.slots
-    own = any(study.resources != definition.resources for study in plan.studies)
+    own = any(study.resources != definition.resources for study in plan.studies.first_of_each("resources"))
     long = definition.objective is not None or plan.rows_per_trial > MANY_ROWS
-    specs = distinct(study.scheduler for study in plan.studies)
+    specs = distinct(study.scheduler for study in plan.studies.first_of_each("scheduler"))
     refusal = next(filter(None, map(schedulers.check_spread, specs)), None)
     if definition.placement == SPREAD and refusal:
         raise PlanError(f"{refusal}.")
@@ -264,7 +273,8 @@ def _with_placement(plan: Plan, in_process: bool) -> Plan:
         return replace(plan, notes=(*plan.notes, *idle_slots(specs, len(plan.studies), plan.slots)))
     said = ["spread, because there are fewer studies than slots and trials are long or of unknown length."] * chosen
     said += ["resources of single customers: no effect, since spread trials all take the definition's."] * own
-    order = order_matters(((study.algorithm, study.scheduler) for study in plan.studies), plan.slots)
+    pairs = plan.studies.first_of_each("algorithm", "scheduler")
+    order = order_matters(((study.algorithm, study.scheduler) for study in pairs), plan.slots)
     return replace(plan, placement=SPREAD, notes=(*plan.notes, *said, *order))
 
 
@@ -272,21 +282,21 @@ def _slots(definition: Definition) -> int:
     return definition.slots or len(os.sched_getaffinity(0))
 
 
-def _reading(definition: Definition, customers: Sequence[Customer]) -> Iterator[str]:
-    keyed = [customer for customer in customers if customer.key is not None]
-    tables = len({customer.table for customer in keyed})
+def _reading(definition: Definition, customers: Customers) -> Iterator[str]:
+    keyed = customers.take(customers.present("key"))
+    tables = len(keyed.first_of_each("table"))
     if definition.by and tables > 1:
         yield (
             f"each of the {tables} files is a table of its own, so a customer is a file and a value of "
             f"{', '.join(definition.by)}; give the folder instead of a pattern to take them as one table."
         )
-    if any(customer.key == () for customer in keyed):
+    if len(keyed) == 1 and keyed[0].key == ():
         yield (
             f"the table has no key columns (`by`), so all its rows are one customer, {definition.name!r} after the "
             "definition's name."
         )
-    if any(customer.unpartitioned for customer in keyed):
-        size = sum(customer.size for customer in keyed if customer.unpartitioned)
+    if (coming := unpartitioned(keyed)).any():
+        size = int(keyed.numbers("size")[coming].sum())
         yield f"the data ({size / 1e6:,.1f} MB) is written once into the run directory, divided by customer."
     elif keyed:
         yield "the Parquet data is read where it is, each worker its own customers' rows."

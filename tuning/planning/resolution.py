@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from schedulers import stopping
 from schedulers.stopping import RuleSpec
 from search_spaces import SearchSpace, SpaceError
-from tuning.data.customers import Customer
+from tuning.data.customers import Customers
 from tuning.data.prepared import OwnCode
 from tuning.data.sampling import TargetSample, sample_target
 from tuning.definition.definition import Definition
@@ -45,7 +45,7 @@ SMALLER_IS_BETTER = {
 }
 
 
-def resolve(definition: Definition, customers: Sequence[Customer], code: OwnCode) -> tuple[RunSpec, list[str]]:
+def resolve(definition: Definition, customers: Customers, code: OwnCode) -> tuple[RunSpec, list[str]]:
     """The spec of a definition, and notes on what was chosen for the user; `PlanError` says what cannot work."""
     notes: list[str] = []
     _check_mode(definition)
@@ -111,7 +111,7 @@ def _stopping_rules(definition: Definition) -> tuple[RuleSpec, ...]:
 
 
 def _predicted(
-    definition: Definition, customers: Sequence[Customer], code: OwnCode, notes: list[str]
+    definition: Definition, customers: Customers, code: OwnCode, notes: list[str]
 ) -> tuple[str, Label | None]:
     """The task and its positive class, each given or guessed from some of the largest customers, and notes on that."""
     task: str = definition.task

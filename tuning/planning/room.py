@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from glob import glob
 
 from tuning.definition.definition import Definition
 from tuning.definition.options import Resources
-from tuning.study.study import Study
+from tuning.study.study import Studies, customers_of
 from tuning.wording import name_list
 
 
-def too_large(definition: Definition, studies: Sequence[Study], slots: int) -> Iterator[str]:
+def too_large(definition: Definition, studies: Studies, slots: int) -> Iterator[str]:
     """Notes on what is more than a Ray of our own on this machine would have; of a cluster nobody knows here.
 
     They are no refusals: the plan may be meant for a larger machine.
@@ -21,16 +21,21 @@ def too_large(definition: Definition, studies: Sequence[Study], slots: int) -> I
     ray = sys.modules.get("ray")
     if os.environ.get("RAY_ADDRESS") or (ray is not None and ray.is_initialized()):
         return
-    customers: dict[Resources, dict[str, None]] = {}
-    for study in studies:
-        customers.setdefault(study.resources, {})[study.customer.id] = None
-    for resources, names in customers.items():
+    for resources in dict.fromkeys(study.resources for study in studies.first_of_each("resources")):
         for said in _excess(resources, slots):
             if resources == definition.resources:
                 yield f"{said}, so no worker could start here."
             elif definition.placement != "spread":  # where trials take what the definition says
+                names = who_asks(studies, resources)
                 whose = "customer" if len(names) == 1 else "customers"
                 yield f"{whose} {name_list(names)}: {said}; no model would come of that here."
+
+
+def who_asks(studies: Studies, resources: Resources) -> list[str]:
+    """The ids of the customers whose studies take these resources, each once."""
+    asking = studies.take(studies.shared("resources").test(lambda each: each == resources))
+    found: list[str] = customers_of(asking).texts("id").unique().to_pylist()
+    return found
 
 
 def _excess(resources: Resources, slots: int) -> Iterator[str]:

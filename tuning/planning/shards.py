@@ -2,40 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tuning.data.balancing import divide, shard_count
-from tuning.data.customers import UNORDERED, Customer
-from tuning.definition.options import Resources
-from tuning.study.study import FOLLOWER, PILOT, Study
+from tuning.data.customers import UNORDERED, Customers
+from tuning.study.study import FOLLOWER, PILOT, Studies, customers_of
 
 #: Of the groups of studies; all others come in between.
 TURNS = {PILOT: 0, FOLLOWER: 2}
 
 
-def make_shards(studies: Sequence[Study], slots: int) -> tuple[tuple[int, ...], ...]:
+def make_shards(studies: Studies, slots: int) -> tuple[np.ndarray, ...]:
     """Positions of studies, one group per Tune trial; studies of other resources are in other groups.
 
     Those from which others learn come first, those that learn last.
     """
-    groups: dict[tuple[int, Resources], list[int]] = {}
-    for position, study in enumerate(studies):
-        groups.setdefault((TURNS.get(study.group, 1), study.resources), []).append(position)
-    shards: list[tuple[int, ...]] = []
-    for _, positions in sorted(groups.items(), key=lambda item: item[0][0]):
-        ordered = sorted(positions, key=lambda position: _place(studies[position].customer))
-        customers = [studies[position].customer for position in ordered]
-        keyed = sum(customer.size for customer in customers if customer.key is not None)
+    shards: list[np.ndarray] = []
+    for positions in _groups(studies):
+        positions = positions[_places(customers_of(studies.take(positions)))]
+        customers = customers_of(studies.take(positions))
+        sizes = customers.numbers("size")
+        keyed = int(sizes[customers.present("key")].sum())
         count = max(1, shard_count(len(customers), slots, keyed) * len(positions) // len(studies))
-        sizes = [customer.size for customer in customers]
-        shards += [tuple(ordered[item] for item in group) for group in divide(sizes, _together(customers), count)]
+        shards += [positions[group] for group in divide(sizes, _together(customers), count)]
     return tuple(shards)
 
 
-def _place(customer: Customer) -> tuple[int, int, str]:
-    return (customer.table, customer.first_block, customer.id)
+def _groups(studies: Studies) -> list[np.ndarray]:
+    """Positions of the studies that may share a shard, by their turn."""
+    groups, resources = studies.shared("group"), studies.shared("resources")
+    turns = np.array([TURNS.get(group, 1) for group in groups.distinct], dtype=np.int64)[groups.codes]
+    needs = list(dict.fromkeys(resources.distinct))
+    need = np.array([needs.index(each) for each in resources.distinct], dtype=np.int64)[resources.codes]
+    codes = turns * len(needs) + need
+    found, first = np.unique(codes, return_index=True)
+    order = sorted(range(len(found)), key=lambda each: (turns[first[each]], first[each]))
+    return [np.flatnonzero(codes == found[each]) for each in order]
 
 
-def _together(customers: Sequence[Customer]) -> list[Hashable]:
-    """Studies whose data a worker should read in one go have the same entry: of one customer, or of one file."""
-    return [customer.id if customer.first_block == UNORDERED else customer.files for customer in customers]
+def _places(customers: Customers) -> np.ndarray:
+    """Positions of the customers in the order in which their rows lie."""
+    numbers = {name: pa.array(customers.numbers(name)) for name in ("table", "first_block")}
+    where = pa.table({**numbers, "id": customers.texts("id")})
+    found: np.ndarray = pc.sort_indices(where, [(name, "ascending") for name in where.column_names]).to_numpy()
+    return found
+
+
+def _together(customers: Customers) -> np.ndarray:
+    """(n,) studies whose data a worker should read in one go have the same number: of one customer, or of one file."""
+    files = customers.shared("files").codes
+    ids: np.ndarray = customers.texts("id").dictionary_encode().indices.to_numpy()
+    return np.where(customers.numbers("first_block") == UNORDERED, ids, -1 - files)

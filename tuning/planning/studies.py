@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeVar
+
+import numpy as np
 
 from schedulers import SchedulerSpec
 from search_spaces import SearchSpace, SpaceError
 from search_spaces.algorithms import Algorithm
-from tuning.data.customers import Customer
+from tuning.columnar import Column, Columnar, Derived, Shared, column_of, constant
+from tuning.data.customers import Customers
 from tuning.data.prepared import OwnCode
 from tuning.definition.compared_methods import Method
+from tuning.definition.options import CustomerOptions
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import DefinitionError, PlanError
 from tuning.planning import algorithm_notes
@@ -19,65 +24,66 @@ from tuning.planning.pbt_checks import check_population
 from tuning.planning.resolution import resolve_space
 from tuning.seeds import derive
 from tuning.study import warm_start
-from tuning.study.study import Study
+from tuning.study.study import Studies, Study
 
 Spec = TypeVar("Spec", Algorithm, SchedulerSpec)
 
 
-def make_studies(spec: RunSpec, customers: Sequence[Customer], code: OwnCode) -> tuple[Study, ...]:
-    """The studies of some customers; `PlanError` says which of their search spaces cannot be searched."""
-    spaces: dict[str, SearchSpace] = {}
-    for customer in customers:
-        options = customer.options
-        if options is None or options.search_space is None or (key := _space_key(options.search_space)) in spaces:
-            continue
-        try:
-            other = spec.definition.model_copy(update={"search_space": options.search_space})
-            spaces[key] = resolve_space(other, spec.task, spec.metric, code)[0]
-        except (PlanError, DefinitionError) as error:
-            raise type(error)(f"customer {customer.id!r}: {error}") from error
-    return tuple(study for customer in customers for study in _of_customer(spec, customer, spaces))
-
-
-def _of_customer(spec: RunSpec, customer: Customer, spaces: dict[str, SearchSpace]) -> list[Study]:
-    """A customer's studies: one, or one per algorithm and seed of a comparison.
+def make_studies(spec: RunSpec, customers: Customers, code: OwnCode) -> Studies:
+    """The studies of some customers: one each, or one per algorithm and seed of a comparison.
 
     Those of a comparison are paired: they share the customer's folds, its start point and, per repetition, their
-    seed; only an algorithm that is given twice gets another one, to show what luck does. spaces: by `_space_key`, of
-    customers with one of their own.
+    seed; only an algorithm that is given twice gets another one, to show what luck does. `PlanError` says which
+    customer's search space cannot be searched.
     """
-    definition, options = spec.definition, customer.options
-    space, n_trials, resources = spec.space, definition.trials, definition.resources
-    if options is not None:
-        space = space if options.search_space is None else spaces[_space_key(options.search_space)]
-        n_trials, resources = options.trials or n_trials, options.resources or resources
-    if definition.compare is None:
-        return [
-            Study(
-                id=customer.id,
-                customer=customer,
-                algorithm=definition.algorithm,
-                scheduler=definition.scheduler,
-                seed=derive(definition.seed, "study", customer.id),
-                space=space,
-                n_trials=n_trials,
-                resources=resources,
-            )
-        ]
-    return [
-        Study(
-            id=compared_id(customer.id, method, number),
-            customer=customer,
-            algorithm=method.algorithm,
-            scheduler=method.scheduler,
-            seed=derive(definition.seed, "study", customer.id, number, *([method.repeat] if method.repeat else [])),
-            space=space,
-            n_trials=n_trials,
-            resources=resources,
-        )
-        for number in range(definition.compare.seeds)
-        for method in definition.compare.algorithms
-    ]
+    definition = spec.definition
+    space_of = _spaces(spec, customers, code)
+    compared = definition.compare
+    if compared is None:
+        ids = customers.columns["id"]
+        columns: dict[str, Column] = {
+            "id": ids,
+            "algorithm": constant(definition.algorithm, len(customers)),
+            "scheduler": constant(definition.scheduler, len(customers)),
+            "seed": Derived(partial(derive, definition.seed, "study"), ids),
+        }
+    else:
+        rounds = [(number, method) for number in range(compared.seeds) for method in compared.algorithms]
+        each = [(name, *one) for name in customers.columns["id"].values(0, len(customers)) for one in rounds]
+        columns = {
+            "id": column_of([compared_id(name, method, number) for name, number, method in each]),
+            "algorithm": Shared.of([method.algorithm for _, _, method in each]),
+            "scheduler": Shared.of([method.scheduler for _, _, method in each]),
+            "seed": column_of([_compared_seed(definition.seed, *one) for one in each]),
+        }
+        customers = customers.take(np.repeat(np.arange(len(customers)), len(rounds)))
+    options = customers.shared("options").map(lambda own: own or CustomerOptions())
+    columns |= {
+        "customer": customers,
+        "space": options.map(lambda own: space_of(own.search_space)),
+        "n_trials": options.map(lambda own: own.trials or definition.trials),
+        "resources": options.map(lambda own: own.resources or definition.resources),
+    }
+    return Columnar(Study, len(customers), columns)
+
+
+def _compared_seed(seed: int, customer: str, number: int, method: Method) -> int:
+    return derive(seed, "study", customer, number, *([method.repeat] if method.repeat else []))
+
+
+def _spaces(spec: RunSpec, customers: Customers, code: OwnCode) -> Callable[[SearchSpace | str | None], SearchSpace]:
+    """A function from what a customer has of its own to the space that is searched, the same one for the same."""
+    found: dict[str, SearchSpace] = {}
+    for customer in customers.first_of_each("options"):
+        own = None if customer.options is None else customer.options.search_space
+        if own is None or _space_key(own) in found:
+            continue
+        try:
+            other = spec.definition.model_copy(update={"search_space": own})
+            found[_space_key(own)] = resolve_space(other, spec.task, spec.metric, code)[0]
+        except (PlanError, DefinitionError) as error:
+            raise type(error)(f"customer {customer.id!r}: {error}") from error
+    return lambda own: spec.space if own is None else found[_space_key(own)]
 
 
 def compared_id(customer: str, method: Method, number: int) -> str:
@@ -89,29 +95,30 @@ def _space_key(space: SearchSpace | str) -> str:
     return space if isinstance(space, str) else space.fingerprint()
 
 
-def check_studies(spec: RunSpec, studies: Sequence[Study], code: OwnCode) -> list[str]:
+def check_studies(spec: RunSpec, studies: Studies, code: OwnCode) -> list[str]:
     """Notes on what the studies cannot do; `PlanError` when something cannot work at all."""
     definition, space = spec.definition, spec.space
     if spec.task is not None and definition.save_models:
         check_savable(code.families)
-    schedulers = distinct(study.scheduler for study in studies)
-    algorithms = distinct(study.algorithm for study in studies)
-    first_with = {id(study.space): study for study in reversed(studies)}  # thousands of customers share a few spaces
-    for study in first_with.values():
+    schedulers = distinct(study.scheduler for study in studies.first_of_each("scheduler"))
+    algorithms = distinct(study.algorithm for study in studies.first_of_each("algorithm"))
+    for study in studies.first_of_each("space"):
         try:
             _check_space(spec, study, algorithms, schedulers, code)
         except (PlanError, DefinitionError) as error:
             if study.space is space:
                 raise
             raise type(error)(f"customer {study.customer.id!r}: {error}") from error
-    own = {study.customer.id: study.space for study in studies if study.space is not space}
+    others = studies.take(studies.shared("space").test(lambda each: each is not space))
+    own = {study.customer.id: study.space for study in others}
     known = sum(entry.score is not None and entry.customer is None for entry in definition.warm_start)
     stepped = definition.objective is None or definition.steps > 1  # else there is nothing to stop
+    pairs = ((study.algorithm, study.scheduler) for study in studies.first_of_each("algorithm", "scheduler"))
     return [
         *algorithm_notes.losses(algorithms, space),
         *algorithm_notes.ends(algorithms, space, definition.trials),
         *algorithm_notes.random_starts(algorithms, space, definition.trials, known),
-        *(algorithm_notes.deaf_pairs((study.algorithm, study.scheduler) for study in studies) if stepped else ()),
+        *(algorithm_notes.deaf_pairs(pairs) if stepped else ()),
         *warm_start.check(spec, own),
     ]
 

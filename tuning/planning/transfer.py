@@ -9,7 +9,7 @@ import numpy as np
 
 from tuning.definition.run_spec import RunSpec
 from tuning.seeds import derive
-from tuning.study.study import CONTROL, FOLLOWER, PILOT, Study
+from tuning.study.study import CONTROL, FOLLOWER, PILOT, Studies, Study, as_columns
 
 #: A fifth of the customers is searched in full, within these bounds: a portfolio learned on 20 tables was as good as it
 #: got, one on five half as good.
@@ -18,40 +18,45 @@ FEWEST = 3 * FEWEST_PILOTS  # customers, for that to be worth it
 CONTROLS = 30  # searched without it, so that the run says what it gained
 
 
-def with_transfer(spec: RunSpec, studies: Sequence[Study]) -> tuple[RunSpec, tuple[Study, ...], list[str]]:
+def with_transfer(spec: RunSpec, studies: Studies) -> tuple[RunSpec, Studies, list[str]]:
     """The spec and the studies with what `transfer` makes of them, and a note on that.
 
     Pilots and controls are spread over the customers' sizes; who it is of equal ones depends on seed and ids only.
     Pilots try further configurations, the same for all: what only one has tried cannot be compared.
     """
-    definition, everybody = spec.definition, tuple(studies)
+    definition = spec.definition
     if not definition.transfer:
-        return spec, everybody, []
+        return spec, studies, []
     usual = [study for study in studies if _usual(spec, study)]
     if spec.task is None or definition.compare is not None or len(usual) < FEWEST:
         few = f"{len(usual)} customers are fewer than {FEWEST}"
         why = "an objective is tuned" if spec.task is None else "searchers are compared" if definition.compare else few
-        return spec, everybody, [f"transfer: no effect, since {why}."]
+        return spec, studies, [f"transfer: no effect, since {why}."]
     rng = np.random.default_rng(derive(definition.seed, "transfer"))
     spec = replace(spec, pilot_points=tuple(spec.space.sample(rng) for _ in range(definition.trials)))
     pilots = _spread(definition.seed, usual, min(MOST_PILOTS, max(FEWEST_PILOTS, len(usual) // SHARE)))
     rest = [study for study in usual if study.id not in pilots]
     controls = _spread(definition.seed, rest, CONTROLS) if len(rest) >= 2 * CONTROLS else set[str]()
     group = {study.id: FOLLOWER for study in rest} | dict.fromkeys(pilots, PILOT) | dict.fromkeys(controls, CONTROL)
-    grouped = tuple(joined(study, group.get(study.id, ""), len(spec.pilot_points)) for study in studies)
+    grouped = as_columns(joined(study, group.get(study.id, ""), len(spec.pilot_points)) for study in studies)
     return spec, grouped, [_note(len(pilots), len(rest) - len(controls), len(controls), definition.trials)]
 
 
-def learning(spec: RunSpec, studies: Sequence[Study]) -> tuple[Study, ...]:
+def learning(spec: RunSpec, studies: Studies) -> Studies:
     """Studies of customers that join a run later: they learn from its pilots, if it has any."""
-    return tuple(
-        joined(study, FOLLOWER, 0) if spec.pilot_points and _usual(spec, study) else study for study in studies
-    )
+    if not spec.pilot_points:
+        return studies
+    return as_columns(joined(study, FOLLOWER, 0) if _usual(spec, study) else study for study in studies)
 
 
 def joined(study: Study, group: str, pilot_points: int) -> Study:
-    """The study as one of a group. pilot_points: how many configurations a pilot tries beside its own trials."""
-    return replace(study, group=group, n_trials=study.n_trials + (pilot_points if group == PILOT else 0))
+    """The study as one of a group. pilot_points: as of `trials_in`."""
+    return replace(study, group=group, n_trials=trials_in(group, study.n_trials, pilot_points))
+
+
+def trials_in(group: str, n_trials: int, pilot_points: int) -> int:
+    """The trials of a study of a group. pilot_points: how many configurations a pilot tries beside its own trials."""
+    return n_trials + (pilot_points if group == PILOT else 0)
 
 
 def _usual(spec: RunSpec, study: Study) -> bool:

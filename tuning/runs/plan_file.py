@@ -4,59 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import schedulers
-from search_spaces import SearchSpace, algorithms
 from search_spaces.yaml_text import dump_yaml
-from tuning.data.customers import Customer
+from tuning.columnar import Column
 from tuning.definition.definition import Definition, define
-from tuning.definition.options import CustomerOptions, Resources
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.definition.run_spec import RunSpec
 from tuning.definition.yaml_file import load_yaml
 from tuning.errors import StorageError
 from tuning.planning.plan import Plan
-from tuning.planning.transfer import joined
 from tuning.records.ownership import Term, begun_term
+from tuning.runs.study_rows import SCHEMA, read_studies, study_columns
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.record import versions
-from tuning.study.study import Study
+from tuning.study.study import Studies, Study, as_columns
 
 DEFINITION = "definition.yaml"
 DIGEST_LINE = b"# SHA-256 of the lines above: "
 HEADER = b"tuning.settings"  # the key in the Parquet file under which version 0.1 wrote it, too
-# `inside`: the files are the run's own, by their names in it; so it can be moved and copied.
-# Of `space`, `trials` and `resources` only what a customer has of its own is written; the rest is the run's.
-# `own_space`: that space as it was given, such as a preset's name; `space` is what it meant when the run began.
-_COLUMNS = {
-    "study": "string",
-    "customer": "string",
-    "files": "list",
-    "inside": "bool",
-    "key": "list",
-    "table": "int64",
-    "place": "int64",
-    "rows": "int64",
-    "size": "int64",
-    "stamp": "string",
-    "digest": "string",
-    "algorithm": "string",
-    "scheduler": "string",
-    "seed": "int64",
-    "space": "string",
-    "own_space": "string",
-    "trials": "int64",
-    "resources": "string",
-    "group": "string",
-}
 
 
 @dataclass(frozen=True)
@@ -79,8 +52,8 @@ class RecordedPlan:
     spec: RunSpec
     placement: str
     notes: tuple[str, ...]
-    studies: tuple[Study, ...]
-    ended: tuple[Study, ...]
+    studies: Studies
+    ended: Studies
     shards: int
     versions: str
     packs: bool
@@ -163,70 +136,20 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
         "packs": plan.spec.definition.packs_models(len(plan.studies) + len(ended)),
         **plan.spec.to_dict(),
     }
-    fields = [(name, pa.list_(pa.string()) if kind == "list" else kind) for name, kind in _COLUMNS.items()]
-    schema = pa.schema(fields)
-    text = _Texts()
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, schema, write_page_checksum=True) as writer:
+    columns, over = study_columns(directory, plan.studies), study_columns(directory, as_columns(ended))
+    with pq.ParquetWriter(sink, SCHEMA, write_page_checksum=True) as writer:
         writer.add_key_value_metadata({HEADER: json.dumps(header)})  # the schema's own would be written twice
-        for studies in (*([plan.studies[position] for position in shard] for shard in plan.shards), ended):
-            if not studies:
-                continue
-            customers = [study.customer for study in studies]
-            own = [customer.options or _NOTHING_OWN for customer in customers]
-            inside = [names_inside(directory, customer) for customer in customers]
-            columns = {
-                "study": [study.id for study in studies],
-                "customer": [customer.id for customer in customers],
-                "files": [names or customer.files for names, customer in zip(inside, customers, strict=True)],
-                "inside": [names is not None for names in inside],
-                "key": [customer.key for customer in customers],
-                "table": [customer.table for customer in customers],
-                "place": [customer.first_block for customer in customers],
-                "rows": [customer.rows for customer in customers],
-                "size": [customer.size for customer in customers],
-                "stamp": [customer.stamp for customer in customers],
-                "digest": [customer.digest for customer in customers],
-                "algorithm": [text(study.algorithm) for study in studies],
-                "scheduler": [text(study.scheduler) for study in studies],
-                "seed": [study.seed for study in studies],
-                "space": [
-                    None if options.search_space is None else text(study.space)
-                    for study, options in zip(studies, own, strict=True)
-                ],
-                "own_space": [options.search_space and _space_text(options.search_space) for options in own],
-                "trials": [options.trials for options in own],
-                "resources": [options.resources and options.resources.model_dump_json() for options in own],
-                "group": [study.group for study in studies],
-            }
-            writer.write_table(pa.table(columns, schema=schema), row_group_size=len(studies))
+        for shard in plan.shards:
+            _write_group(writer, {name: column.take(shard) for name, column in columns.items()})
+        if ended:
+            _write_group(writer, over)
     directory.write(term.plan, bytes(sink.getvalue()))
 
 
-def names_inside(directory: RunDirectory, customer: Customer) -> tuple[str, ...] | None:
-    """The names of a customer's files, where the run has written them for itself; None for other files, or none."""
-    names = [directory.name_of(file) for file in customer.files]
-    found = tuple(name for name in names if name is not None)
-    return found if names and len(found) == len(names) else None
-
-
-def _space_text(space: SearchSpace | str) -> str:
-    return json.dumps(space if isinstance(space, str) else space.to_dict())
-
-
-class _Texts:
-    """Specifications as JSON, each made once however many studies have it."""
-
-    def __init__(self) -> None:
-        self._made: dict[int, str] = {}
-
-    def __call__(self, spec: algorithms.Algorithm | schedulers.SchedulerSpec | SearchSpace) -> str:
-        if id(spec) not in self._made:
-            self._made[id(spec)] = json.dumps(spec.to_dict())
-        return self._made[id(spec)]
-
-
-_NOTHING_OWN = CustomerOptions()
+def _write_group(writer: pq.ParquetWriter, columns: Mapping[str, Column]) -> None:
+    arrays = [columns[field.name].arrow(field.type) for field in SCHEMA]
+    writer.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), row_group_size=len(arrays[0]))
 
 
 def read_spec(directory: RunDirectory, term: Term) -> RunSpec:
@@ -307,65 +230,15 @@ def _recorded(
     directory: RunDirectory, term: Term, spec: RunSpec | None, header: Mapping[str, Any], tables: Sequence[pa.Table]
 ) -> RecordedPlan:
     spec = spec or _spec(directory, term, header)
-    study_of = _studies(spec, directory)
-    groups = [[study_of(row) for row in table.to_pylist()] for table in tables]
     shards = header["shards"]
     return RecordedPlan(
         run=header["run"],
         spec=spec,
         placement=header["placement"],
         notes=tuple(header["notes"]),
-        studies=tuple(study for group in groups[:shards] for study in group),
-        ended=tuple(study for group in groups[shards:] for study in group),
+        studies=read_studies(spec, directory, tables[:shards]),
+        ended=read_studies(spec, directory, tables[shards:]),
         shards=shards,
         versions=header.get("versions", ""),
         packs=header.get("packs", False),
     )
-
-
-def _studies(spec: RunSpec, directory: RunDirectory) -> Callable[[Mapping[str, Any]], Study]:
-    """A function from a row of the plan to its study; what rows have in common is parsed once."""
-    algorithm_of = cache(lambda text: algorithms.parse(json.loads(text)))
-    scheduler_of = cache(lambda text: schedulers.parse(json.loads(text)))
-
-    space_of = cache(lambda text: SearchSpace.from_dict(json.loads(text)))
-
-    @cache
-    def own_of(space: str | None, trials: int | None, resources: str | None) -> CustomerOptions | None:
-        if space is None and trials is None and resources is None:
-            return None
-        given = space and json.loads(space)
-        return CustomerOptions(
-            search_space=SearchSpace.from_dict(given) if isinstance(given, dict) else given,
-            trials=trials,
-            resources=resources and Resources.model_validate_json(resources),
-        )
-
-    def study_of(row: Mapping[str, Any]) -> Study:
-        options = own_of(row.get("own_space") or row["space"], row["trials"], row["resources"])
-        own = options or _NOTHING_OWN
-        customer = Customer(
-            id=row["customer"],
-            files=tuple(directory.locate(name) if row.get("inside") else name for name in row["files"]),
-            key=None if row["key"] is None else tuple(row["key"]),
-            table=row["table"],
-            first_block=row["place"],
-            rows=row["rows"],
-            size=row["size"],
-            options=options,
-            stamp=row.get("stamp") or "",
-            digest=row.get("digest") or "",
-        )
-        study = Study(
-            id=row["study"],
-            customer=customer,
-            algorithm=algorithm_of(row["algorithm"]),
-            scheduler=scheduler_of(row["scheduler"]),
-            seed=row["seed"],
-            space=spec.space if row["space"] is None else space_of(row["space"]),
-            n_trials=own.trials or spec.definition.trials,
-            resources=own.resources or spec.definition.resources,
-        )
-        return joined(study, row.get("group") or "", len(spec.pilot_points))
-
-    return study_of

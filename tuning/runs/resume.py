@@ -36,7 +36,8 @@ from tuning.records.parts import (
 )
 from tuning.records.schema import QUARANTINED, encode_table
 from tuning.records.tables import KEYS, decode_table, distinct, no_rows
-from tuning.runs.plan_file import names_inside, plain
+from tuning.runs.plan_file import plain
+from tuning.runs.study_rows import names_inside
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.record import versions
@@ -150,12 +151,12 @@ def handed_over_name(term: Term, shard: int) -> str:
 
 
 def hand_over(
-    directory: RunDirectory, term: Term, shards: Sequence[Sequence[int]], left: Sequence[Study], state: RecordedState
+    directory: RunDirectory, term: Term, shards: Sequence[np.ndarray], left: Sequence[Study], state: RecordedState
 ) -> None:
     """Give each shard the recorded trials of its studies."""
     shard_of = np.zeros(len(left), dtype=np.int64)
     for number, shard in enumerate(shards):
-        shard_of[list(shard)] = number
+        shard_of[shard] = number
     numbers = shard_of[pc.index_in(state.trials["study"], value_set=_ids(left)).to_numpy()]
     order = np.argsort(numbers, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if len(order) else ():
@@ -280,7 +281,7 @@ class DataNow:
     """
 
     studies: list[Study]
-    added: list[Customer]
+    added: Sequence[Customer]
     changed: list[Customer]
     gone: list[Customer]
 
@@ -326,7 +327,7 @@ def look_at_data(
         # What the run has written for itself stays as it is.
         found = [each for each in before.values() if each.files and names_inside(directory, each) is None]
     else:
-        found = find_customers(definition)
+        found = [*find_customers(definition)]
         ids = {customer.id for customer in found}
         left_out = [each for each in before.values() if each.id not in ids and each.key is None and each.files]
         found += [each for each in fingerprints.stamped(left_out) if each.stamp == fingerprints.GONE]

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from schedulers import SchedulerSpec
 from search_spaces import SearchSpace
 from search_spaces.algorithms import Algorithm
-from tuning.data.customers import Customer
+from tuning.columnar import Columnar
+from tuning.data.customers import Customer, Customers
 from tuning.definition.options import Resources
 from tuning.evaluation.study_data import MODEL
 from tuning.steps import Step
@@ -52,6 +54,25 @@ class Study:
     n_trials: int
     resources: Resources
     group: str = ""
+
+
+#: Many studies; none of them is an object until it is asked for.
+Studies: TypeAlias = Columnar[Study]
+
+
+def as_columns(studies: Iterable[Study]) -> Studies:
+    """The studies as columns."""
+    if isinstance(studies, Columnar):
+        return studies
+    held = list(studies)
+    return Columnar.of(Study, held, customer=Columnar.of(Customer, [study.customer for study in held]))
+
+
+def customers_of(studies: Studies) -> Customers:
+    """The customer of each study."""
+    column = studies.columns["customer"]
+    assert isinstance(column, Columnar)
+    return column
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,163 @@
+"""A plan's studies as rows of its file, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+import schedulers
+from search_spaces import SearchSpace, algorithms
+from tuning.columnar import Column, Columnar, Plain, Shared, combined
+from tuning.data.customers import Customer
+from tuning.definition.options import CustomerOptions, Resources
+from tuning.definition.run_spec import RunSpec
+from tuning.planning.transfer import trials_in
+from tuning.storage.run_directory import RunDirectory
+from tuning.study.study import Studies, Study, customers_of
+
+# `inside`: the files are the run's own, by their names in it; so it can be moved and copied.
+# Of `space`, `trials` and `resources` only what a customer has of its own is written; the rest is the run's.
+# `own_space`: that space as it was given, such as a preset's name; `space` is what it meant when the run began.
+_COLUMNS = {
+    "study": "string",
+    "customer": "string",
+    "files": "list",
+    "inside": "bool",
+    "key": "list",
+    "table": "int64",
+    "place": "int64",
+    "rows": "int64",
+    "size": "int64",
+    "stamp": "string",
+    "digest": "string",
+    "algorithm": "string",
+    "scheduler": "string",
+    "seed": "int64",
+    "space": "string",
+    "own_space": "string",
+    "trials": "int64",
+    "resources": "string",
+    "group": "string",
+}
+SCHEMA = pa.schema([(name, pa.list_(pa.string()) if kind == "list" else kind) for name, kind in _COLUMNS.items()])
+_NOTHING_OWN = CustomerOptions()
+
+
+def study_columns(directory: RunDirectory, studies: Studies) -> dict[str, Column]:
+    """What a plan's file says of the studies, by column of `SCHEMA`."""
+    customers = customers_of(studies)
+    files, options = customers.shared("files"), customers.shared("options").map(lambda own: own or _NOTHING_OWN)
+    spaces = combined(lambda own, space: own.search_space and _text(space), options, studies.shared("space"))
+    return {
+        "study": studies.columns["id"],
+        "customer": customers.columns["id"],
+        "files": files.map(lambda names: _inside(directory, names) or names),
+        "inside": files.map(lambda names: _inside(directory, names) is not None),
+        "place": customers.columns["first_block"],
+        **{name: customers.columns[name] for name in ("key", "table", "rows", "size", "stamp", "digest")},
+        **{name: studies.shared(name).map(_text) for name in ("algorithm", "scheduler")},
+        "seed": studies.columns["seed"],
+        "space": spaces,
+        "own_space": options.map(lambda own: own.search_space and _space_text(own.search_space)),
+        "trials": options.map(lambda own: own.trials),
+        "resources": options.map(lambda own: own.resources and own.resources.model_dump_json()),
+        "group": studies.columns["group"],
+    }
+
+
+def names_inside(directory: RunDirectory, customer: Customer) -> tuple[str, ...] | None:
+    """The names of a customer's files, where the run has written them for itself; None for other files, or none."""
+    return _inside(directory, customer.files)
+
+
+def _inside(directory: RunDirectory, files: tuple[str, ...]) -> tuple[str, ...] | None:
+    names = [directory.name_of(file) for file in files]
+    found = tuple(name for name in names if name is not None)
+    return found if names and len(found) == len(names) else None
+
+
+def _space_text(space: SearchSpace | str) -> str:
+    return json.dumps(space if isinstance(space, str) else space.to_dict())
+
+
+def _text(spec: algorithms.Algorithm | schedulers.SchedulerSpec | SearchSpace) -> str:
+    return json.dumps(spec.to_dict())
+
+
+def read_studies(spec: RunSpec, directory: RunDirectory, tables: Sequence[pa.Table]) -> Studies:
+    """The studies of some row groups of a plan's file; what they have in common is parsed once."""
+    table = _whole(tables)
+
+    def plain(name: str) -> Plain:
+        return Plain(table.column(name).combine_chunks())
+
+    def shared(name: str) -> Shared:
+        encoded = table.column(name).combine_chunks().dictionary_encode()
+        distinct = encoded.dictionary.to_pylist()
+        return Shared(encoded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False), [*distinct, None])
+
+    lists = (Plain(chunk).values(0, len(chunk)) for chunk in table.column("files").chunks)  # not all at once
+    files = Shared.of(names for each in lists for names in each)
+    given = combined(lambda own, meant: own or meant, shared("own_space"), shared("space"))
+    options = combined(_options, given, shared("trials"), shared("resources"))
+    own = options.map(lambda each: each or _NOTHING_OWN)
+    group = shared("group").map(lambda text: text or "")
+    trials, pilot_points = spec.definition.trials, len(spec.pilot_points)
+    customers = Columnar(
+        Customer,
+        len(table),
+        {
+            **{name: plain(name) for name in ("key", "table", "rows", "size")},
+            "id": plain("customer"),
+            "files": combined(lambda names, inside: _located(directory, names, inside), files, shared("inside")),
+            "first_block": plain("place"),
+            "options": options,
+            **{name: shared(name).map(lambda text: text or "") for name in ("stamp", "digest")},
+        },
+    )
+    return Columnar(
+        Study,
+        len(table),
+        {
+            "id": plain("study"),
+            "customer": customers,
+            "algorithm": shared("algorithm").map(lambda text: algorithms.parse(json.loads(text))),
+            "scheduler": shared("scheduler").map(lambda text: schedulers.parse(json.loads(text))),
+            "seed": plain("seed"),
+            "space": shared("space").map(lambda text: spec.space if text is None else _space(json.loads(text))),
+            "n_trials": combined(lambda each, name: trials_in(name, each.trials or trials, pilot_points), own, group),
+            "resources": own.map(lambda each: each.resources or spec.definition.resources),
+            "group": group,
+        },
+    )
+
+
+def _whole(tables: Sequence[pa.Table]) -> pa.Table:
+    """One table of all columns; those that an older version did not write are null."""
+    table = pa.concat_tables(tables) if tables else SCHEMA.empty_table()
+    for field in SCHEMA:
+        if field.name not in table.column_names:
+            table = table.append_column(field, pa.nulls(len(table), field.type))
+    return table
+
+
+def _located(directory: RunDirectory, names: tuple[str, ...], inside: bool | None) -> tuple[str, ...]:
+    return tuple(directory.locate(name) for name in names) if inside else names
+
+
+def _options(space: str | None, trials: int | None, resources: str | None) -> CustomerOptions | None:
+    """What a customer has of its own."""
+    if space is None and trials is None and resources is None:
+        return None
+    return CustomerOptions(
+        search_space=space and _space(json.loads(space)),
+        trials=trials,
+        resources=resources and Resources.model_validate_json(resources),
+    )
+
+
+def _space(given: Any) -> SearchSpace | str:
+    return SearchSpace.from_dict(given) if isinstance(given, dict) else given
