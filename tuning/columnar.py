@@ -5,12 +5,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
-from typing import Any, Generic, Protocol, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
 
 T = TypeVar("T")
+#: What a column holds, which the dataclass says of its field.
+Value: TypeAlias = Any
 AT_ONCE = 4096  # values made together while somebody goes through all
 
 
@@ -19,7 +21,7 @@ class Column(Protocol):
 
     def __len__(self) -> int: ...
 
-    def values(self, start: int, stop: int) -> list[Any]:
+    def values(self, start: int, stop: int) -> list[Value]:
         """The values from one position to another."""
 
     def take(self, positions: np.ndarray) -> Column:
@@ -38,8 +40,8 @@ class Plain:
     def __len__(self) -> int:
         return len(self.array)
 
-    def values(self, start: int, stop: int) -> list[Any]:
-        found: list[Any] = self.array.slice(start, stop - start).to_pylist()
+    def values(self, start: int, stop: int) -> list[Value]:
+        found: list[Value] = self.array.slice(start, stop - start).to_pylist()
         if pa.types.is_list(self.array.type):
             return [None if each is None else tuple(each) for each in found]
         return found
@@ -57,18 +59,18 @@ class Shared:
     Values are told apart as texts, numbers and tuples, any others by identity.
     """
 
-    def __init__(self, codes: np.ndarray, distinct: Sequence[Any]) -> None:
+    def __init__(self, codes: np.ndarray, distinct: Sequence[Value]) -> None:
         numbers, self.distinct = _numbered(distinct)
         self.codes = numbers[codes]
         self._all_used = False
 
     @classmethod
-    def of(cls, values: Iterable[Any]) -> Shared:
+    def of(cls, values: Iterable[Value]) -> Shared:
         """The column of these values."""
         return cls._of(*_numbered(values))
 
     @classmethod
-    def _of(cls, codes: np.ndarray, distinct: list[Any], *, all_used: bool = True) -> Shared:
+    def _of(cls, codes: np.ndarray, distinct: list[Value], *, all_used: bool = True) -> Shared:
         made = cls.__new__(cls)
         made.codes, made.distinct, made._all_used = codes, distinct, all_used
         return made
@@ -76,7 +78,7 @@ class Shared:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def values(self, start: int, stop: int) -> list[Any]:
+    def values(self, start: int, stop: int) -> list[Value]:
         distinct = self.distinct
         return [distinct[code] for code in self.codes[start:stop].tolist()]
 
@@ -92,12 +94,12 @@ class Shared:
         places[used] = np.arange(len(used))
         return Shared._of(places[self.codes], [self.distinct[code] for code in used.tolist()])
 
-    def map(self, function: Callable[[Any], Any]) -> Shared:
+    def map(self, function: Callable[[Value], Value]) -> Shared:
         """The column of what a function makes of the values; it is called once for each distinct one."""
         mine = self.pruned()
         return Shared(mine.codes, [function(each) for each in mine.distinct])
 
-    def test(self, predicate: Callable[[Any], bool]) -> np.ndarray:
+    def test(self, predicate: Callable[[Value], bool]) -> np.ndarray:
         """(n,) whether a value passes."""
         mine = self.pruned()
         return np.array([predicate(each) for each in mine.distinct], dtype=bool)[mine.codes]
@@ -110,13 +112,13 @@ class Shared:
 class Derived:
     """A column that is made of another one, value by value, when it is asked for."""
 
-    def __init__(self, function: Callable[[Any], Any], column: Column) -> None:
+    def __init__(self, function: Callable[[Value], Value], column: Column) -> None:
         self._function, self._column = function, column
 
     def __len__(self) -> int:
         return len(self._column)
 
-    def values(self, start: int, stop: int) -> list[Any]:
+    def values(self, start: int, stop: int) -> list[Value]:
         return [self._function(each) for each in self._column.values(start, stop)]
 
     def take(self, positions: np.ndarray) -> Derived:
@@ -126,12 +128,12 @@ class Derived:
         return pa.array(self.values(0, len(self)), kind)
 
 
-def constant(value: Any, length: int) -> Shared:
+def constant(value: Value, length: int) -> Shared:
     """The column of one value."""
     return Shared(np.zeros(length, dtype=np.int32), [value])
 
 
-def combined(function: Callable[..., Any], *columns: Shared) -> Shared:
+def combined(function: Callable[..., Value], *columns: Shared) -> Shared:
     """The column of what a function makes of several columns' values; it is called once for each combination."""
     codes, first = _combinations(columns)
     mine = [column.take(first) for column in columns]
@@ -148,7 +150,7 @@ def _combinations(columns: Sequence[Shared]) -> tuple[np.ndarray, np.ndarray]:
     return inverse, first
 
 
-def column_of(values: Sequence[Any]) -> Column:
+def column_of(values: Sequence[Value]) -> Column:
     """The column of some values: texts and whole numbers in Arrow's form, any others shared."""
     for kind, arrow in ((str, pa.string()), (int, pa.int64())):
         if values and all(type(each) is kind for each in values):
@@ -179,10 +181,9 @@ class Columnar(Sequence[T], Generic[T]):
     def __init__(self, kind: type[T], length: int, columns: Mapping[str, Column]) -> None:
         self.kind = kind
         self._length = length
-        known = fields(kind)  # type: ignore[arg-type]  # every kind is a dataclass
         self.columns: dict[str, Column] = {
             field.name: columns[field.name] if field.name in columns else constant(_default(field), length)
-            for field in known
+            for field in _fields(kind)
         }
         assert all(len(column) == length for column in self.columns.values())
 
@@ -192,7 +193,7 @@ class Columnar(Sequence[T], Generic[T]):
         if isinstance(values, Columnar):
             return values
         held = list(values)
-        names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+        names = [field.name for field in _fields(kind)]
         found = {name: column_of([getattr(each, name) for each in held]) for name in names if name not in columns}
         return cls(kind, len(held), {**found, **columns})
 
@@ -281,12 +282,12 @@ class Columnar(Sequence[T], Generic[T]):
         return self.take(np.sort(_combinations([self.shared(name) for name in names])[1]))
 
 
-def _numbered(values: Iterable[Any]) -> tuple[np.ndarray, list[Any]]:
+def _numbered(values: Iterable[Value]) -> tuple[np.ndarray, list[Value]]:
     """((n,) the number of each value, the distinct values by their numbers)."""
-    known: dict[Any, int] = {}
-    distinct: list[Any] = []
+    known: dict[Value, int] = {}
+    distinct: list[Value] = []
 
-    def number(value: Any) -> int:
+    def number(value: Value) -> int:
         found = known.setdefault(_mark(value), len(known))
         if found == len(distinct):
             distinct.append(value)
@@ -295,14 +296,18 @@ def _numbered(values: Iterable[Any]) -> tuple[np.ndarray, list[Any]]:
     return np.fromiter(map(number, values), dtype=np.int32), distinct
 
 
-def _mark(value: Any) -> Any:
+def _mark(value: Value) -> Value:
     """What tells a value from others."""
     if isinstance(value, str | tuple | int | None):
         return type(value), value
     return id(value)
 
 
-def _default(field: Field[Any]) -> Any:
+def _fields(kind: type) -> tuple[Field[Value], ...]:
+    return fields(kind)
+
+
+def _default(field: Field[Value]) -> Value:
     if field.default is not MISSING:
         return field.default
     raise TypeError(f"the column {field.name!r} is missing")

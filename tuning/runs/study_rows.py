@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -127,7 +126,7 @@ def read_studies(spec: RunSpec, directory: RunDirectory, tables: Sequence[pa.Tab
             "algorithm": shared("algorithm").map(lambda text: algorithms.parse(json.loads(text))),
             "scheduler": shared("scheduler").map(lambda text: schedulers.parse(json.loads(text))),
             "seed": plain("seed"),
-            "space": shared("space").map(lambda text: spec.space if text is None else _space(json.loads(text))),
+            "space": shared("space").map(lambda text: spec.space if text is None else _space(text)),
             "n_trials": combined(lambda each, name: trials_in(name, each.trials or trials, pilot_points), own, group),
             "resources": own.map(lambda each: each.resources or spec.definition.resources),
             "group": group,
@@ -153,11 +152,12 @@ def _options(space: str | None, trials: int | None, resources: str | None) -> Cu
     if space is None and trials is None and resources is None:
         return None
     return CustomerOptions(
-        search_space=space and _space(json.loads(space)),
+        search_space=space and _space(space),
         trials=trials,
         resources=resources and Resources.model_validate_json(resources),
     )
 
 
-def _space(given: Any) -> SearchSpace | str:
+def _space(text: str) -> SearchSpace | str:
+    given = json.loads(text)
     return SearchSpace.from_dict(given) if isinstance(given, dict) else given
