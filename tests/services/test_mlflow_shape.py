@@ -201,7 +201,7 @@ def test_the_single_best_trials_come_with_runs_that_take_little_room(copy: Copy,
     config = {"model": "xgboost", "max_depth": 5}
     trials: list[Record] = [trial("acme", n, config=config) for n in range(3)]
     failed = study("beta", 0, trial=None, config=None, family=None, status="no_model", reason="too few rows", gain=None)
-    copy([*trials, study("acme", 3, trial=2), failed], record_trials="top:1")
+    copy(trials, [study("acme", 3, trial=2), failed], record_trials="top:1")
     runs = by_name(mlflow_database)
     assert sorted(runs) == ["acme", "acme/0002", "beta"]
     ours = {
@@ -260,6 +260,15 @@ def test_a_study_that_goes_on_with_more_trials(copy: Copy, mlflow_database: str,
         assert {run.data.tags["mlflow.parentRunId"] for name, run in runs.items() if "/" in name} == {
             parent.info.run_id
         }
+
+
+def test_a_study_that_goes_on_has_no_more_trials_in_mlflow_than_its_best(copy: Copy, mlflow_database: str) -> None:
+    first: list[list[Record]] = [[trial("acme", n, score=0.7 + n / 100) for n in range(3)], [study("acme", 3, trial=2)]]
+    later: list[list[Record]] = [[trial("acme", n, score=0.9 + n / 100) for n in (3, 4)], [study("acme", 5, trial=4)]]
+    copy(*first, record_trials="top:2")
+    assert sorted(by_name(mlflow_database)) == ["acme", "acme/0001", "acme/0002"]
+    copy(*first, *later, record_trials="top:2")
+    assert sorted(by_name(mlflow_database)) == ["acme", "acme/0003", "acme/0004"]
 
 
 def test_a_study_whose_data_had_changed_is_shown_as_it_is_now(copy: Copy, mlflow_database: str) -> None:

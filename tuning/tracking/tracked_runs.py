@@ -81,6 +81,7 @@ class TrackedRun:
     status: MLflow's; RUNNING for the run of a study that has no record yet.
     start, end: milliseconds since 1970.
     short: its figures have one value each, so a database needs no history of them.
+    children: keys of the only trials of a study that are to have runs; None where all are.
     """
 
     key: str
@@ -94,6 +95,7 @@ class TrackedRun:
     metrics: tuple[MetricPoint, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
     short: bool = False
+    children: frozenset[str] | None = None
 
     @property
     def trials(self) -> float:
@@ -220,11 +222,14 @@ def replaces(new: TrackedRun, status: str, trials: float, end: int | None) -> bo
 
 
 def is_surplus(study: TrackedRun, key: str, end: int | None) -> bool:
-    """Whether a run is that of a trial which the study had before it was searched anew, with fewer trials.
+    """Whether a run is that of a trial which the study had before it was searched anew, with fewer trials, or which is
+    none of its best ones any more.
 
     study: its new run. key: of a run below it. end: of that run, in milliseconds since 1970.
     """
     number = trial_of(study.key, key)
+    if number is not None and study.children is not None:
+        return key not in study.children
     return number is not None and number >= study.trials and end is not None and end <= study.start
 
 

@@ -6,9 +6,9 @@ store leaves a complete run as it is.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tuning.errors import RunError
 from tuning.records.schema import Record, StudyRecord, TrialRecord
@@ -135,15 +135,15 @@ class Copier:
             studies = [record for record in records if isinstance(record, StudyRecord)]
             trials = [record for record in records if isinstance(record, TrialRecord)]
             studies = self._latest(studies)
+            self._plan_models(studies)
             complete: list[str] = []
             chosen = trials if self.selection.limit is None else []
             if self.selection.limit:
                 for part, of_part in self._batch.items():
                     self._waiting.add(part, of_part)
                 complete = self._waiting.complete()
-                chosen = self._best(complete)
+                chosen, studies = self._best(complete)
             self._ship(store, chosen, studies, parents_of=trials)
-            self._plan_models(studies)
             if any(study.test_score is not None for study in studies):
                 plots.warm_up()
             parts = {*self._batch, *self._waiting.forget(complete)}
@@ -160,7 +160,7 @@ class Copier:
         """
         recorded = list(self._waiting.records)
         if recorded:
-            self._ship(self.store(), self._best(recorded), [], parents_of=[])
+            self._ship(self.store(), *self._best(recorded), parents_of=[])
             parts = self._waiting.forget(recorded)
             self.done.update(part for part in parts if not self._waiting.holds(part))
         if self._summary:
@@ -207,12 +207,16 @@ class Copier:
             count += len(records)
         return failure
 
-    def _best(self, studies: Iterable[str]) -> list[TrialRecord]:
-        chosen = []
+    def _best(self, studies: Iterable[str]) -> tuple[list[TrialRecord], list[StudyRecord]]:
+        """The chosen trials of some studies that wait, and their records: a run that is complete has all of them."""
+        chosen, records = [], []
         for study in studies:
-            trials = self._waiting.trials[study].values()
-            chosen += self.selection.best(trials, self._winner(study))
-        return chosen
+            record = self._waiting.records[study]
+            if _age(record) < self._ended[study][0]:
+                continue  # a later one was here before
+            records.append(record)
+            chosen += self.selection.best(self._waiting.trials[study].values(), self._winner(study))
+        return chosen, records
 
     def _ship(
         self,
@@ -227,6 +231,12 @@ class Copier:
                 parents[trial.study] = open_study(trial, self.search)
         parents.update({study.study: of_study(study, self.search) for study in studies})
         children = {t.key: of_trial(t, self.search, best=self._winner(t.study) == t.trial) for t in trials}
+        if self.selection.limit:
+            below: defaultdict[str, set[str]] = defaultdict(set)
+            for trial in trials:
+                below[trial.study].add(self.search.id(*trial.key))
+            for study in studies:
+                parents[study.study] = replace(parents[study.study], children=frozenset(below[study.study]))
         runs = [*parents.values(), *children.values()]
         if self.selection.short:
             self._put(store, [shortened(run) for run in runs])
@@ -247,7 +257,7 @@ class Copier:
         """
         latest: dict[str, StudyRecord] = {}
         for record in studies:
-            age = (record.trials, ended(record))
+            age = _age(record)
             if age >= self._ended.get(record.study, ((0, 0), None))[0]:
                 self._ended[record.study] = (age, record.trial)
                 latest[record.study] = record
@@ -275,3 +285,8 @@ class Copier:
             middle = len(runs) // 2
             self._put(store, runs[:middle])
             self._put(store, runs[middle:])
+
+
+def _age(record: StudyRecord) -> tuple[int, int]:
+    """Of several records of one study the one with the highest is the latest."""
+    return (record.trials, ended(record))

@@ -209,7 +209,7 @@ class ClientStore:
                 for former in self.client.search_runs([self.experiment], condition):
                     self.client.delete_tag(former.info.run_id, BEST_TAG)
                 self._remove(outdated.run_id, there.run_id)
-                if outdated.trials > run.trials:
+                if run.children is not None or outdated.trials > run.trials:
                     self._remove_surplus(run, there.run_id)
             return there.run_id
         except MlflowException as error:
@@ -254,7 +254,7 @@ class ClientStore:
         self.client.delete_run(extra)
 
     def _remove_surplus(self, study: TrackedRun, run_id: str) -> None:
-        """Delete the trials of a study that was searched anew and has fewer of them now."""
+        """Delete the trials of a study that it has no more, or that are none of its best ones any more."""
         for child in self.client.search_runs([self.experiment], _is(PARENT_TAG, run_id), max_results=50_000):
             key = child.data.tags.get(KEY_TAG, child.info.run_id)
             if is_surplus(study, key, child.info.end_time):

@@ -181,7 +181,7 @@ class BulkStore:
         connection.execute(self.tags.delete().where(self.tags.c.run_uuid.in_(trials), ours))
 
     def _remove_surplus(self, connection: sqlalchemy.Connection, study: TrackedRun, run_uuid: str) -> None:
-        """Remove the trials of a study that was searched anew and has fewer of them now."""
+        """Remove the trials of a study that it has no more, or that are none of its best ones any more."""
         columns, tags = self.runs.c, self.tags.c
         below = (tags.run_uuid == columns.run_uuid) & (tags.key == PARENT_TAG) & (tags.value == run_uuid)
         query = sqlalchemy.select(columns.run_uuid, columns.end_time).select_from(self.runs.join(self.tags, below))
@@ -203,7 +203,7 @@ class BulkStore:
             if before is not None:
                 if not replaces(run, *before):
                     continue
-                if run.kind == STUDY and before[1] > run.trials:
+                if run.kind == STUDY and (run.children is not None or before[1] > run.trials) and before[0] != RUNNING:
                     self._remove_surplus(connection, run, run_uuid)
                 if before[0] != RUNNING and run.kind in (STUDY, TRIAL):
                     cleared[run.kind].append(run_uuid)
