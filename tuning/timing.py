@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+SLOTS_PER_SECOND, STUDIES_PER_SECOND = 8, 250_000  # for each second between two parts
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,13 @@ class Timing:
     mlflow_closing_s: float = 60.0
     mlflow_interrupted_s: float = 5.0
     mlflow_patience_s: float = 10.0
+
+    def of_run(self, slots: int, studies: int) -> Timing:
+        """The same for a run of that size. A large one writes records less often, so that there are not too many files.
+
+        Of 250,000 studies of 8 core-ms each, slots write 6,000 parts and packs of models; of a million no more.
+        """
+        return replace(self, parts_s=max(self.parts_s, slots / SLOTS_PER_SECOND, studies / STUDIES_PER_SECOND))
 
 
 USUAL = Timing()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,10 +45,10 @@ def all_parts(directory: Any, term: Any) -> list[str]:
     return list(directory.list("records"))
 
 
-def in_place(target: str, data: bytes) -> None:
+def in_place(target: str, pieces: Iterable[bytes]) -> None:
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with open(target, "wb") as stream:
-        stream.write(data)
+        stream.writelines(pieces)
         stream.flush()
         os.fsync(stream.fileno())
 

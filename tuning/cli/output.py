@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -69,7 +68,8 @@ def explain(result: RunResult) -> None:
 def show_leaderboard(result: RunResult, output: str, sort: str = "customer") -> None:
     """Print a leaderboard. sort: as of `RunResult.leaderboard`."""
     if output == "csv":
-        result.write_leaderboard(sys.stdout, sort)
+        for piece in result.board(sort).csv:
+            click.echo(piece, nl=False)
     elif output == "json":
         rows = [{name: _plain(value) for name, value in row.items()} for row in result.rows(sort)]
         click.echo(json.dumps(rows, ensure_ascii=False))

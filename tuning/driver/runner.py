@@ -37,7 +37,7 @@ from tuning.timing import USUAL
 from tuning.tracking.copy.live import LiveCopy
 from tuning.tracking.settings import settings_for, tracking_uri_of
 from tuning.tracking.summary.overview import overview
-from tuning.tracking.summary.summary import save_summary
+from tuning.tracking.summary.summary import LEADERBOARD, save_summary
 from tuning.wording import one_line, resume_advice
 
 logger = logging.getLogger(__name__)
@@ -256,7 +256,7 @@ class RunSession:
         if halt.used_up:
             result.pending = USED_UP.format(limit=self.definition.limits.run_seconds)
         if self.definition.compare is None:
-            self.directory.write("leaderboard.csv", result.leaderboard().to_csv(index=False).encode())
+            self.directory.write_pieces(LEADERBOARD, result.board().csv)
         if halt.interrupted:
             self._closing_seconds = self.timing.mlflow_interrupted_s
             raise RunInterrupted(halt.interrupted)
@@ -292,10 +292,11 @@ class RunSession:
             if halt.wanted:
                 raise _EnoughError
 
+        timing = self.timing.of_run(1, len(self.plan.studies))
         with contextlib.suppress(_EnoughError):
             for shard in range(len(self.plan.shards)):
                 where = (self.directory, self.owned.term, shard)
-                work_shard(*where, report, spec=in_memory(self.plan.spec), timing=self.timing)
+                work_shard(*where, report, spec=in_memory(self.plan.spec), timing=timing)
 
     def _fit_until_done(self, halt: StopConditions, bar: Progress) -> None:
         """Tuners until nothing is left; one that raises is followed by another one while there is progress."""

@@ -59,7 +59,7 @@ def build_tuner(
     tune_settings(slots)
     name = f"packed_{slug(owned.run).replace('-', '_')}"
     term = replace(owned.term, accepts=())  # the long list of accepted parts stays here
-    timing = replace(owned.timing, parts_s=max(owned.timing.parts_s, slots / 8))
+    timing = owned.timing.of_run(slots, len(owned.plan.studies))
     trainable = packed_trainable(owned.directory.uri, term, name, in_memory(owned.plan.spec), timing)
     return tune.Tuner(
         tune.with_resources(trainable, shard_resources([each.to_ray() for each in needs])),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -202,15 +203,31 @@ class Leaderboard:
         table = pa.concat_tables([SCHEMA.empty_table(), *batches])
         return pd.DataFrame({name: _series(table[name]) for name in LEADERBOARD})
 
-    def write_csv(self, stream: IO[str]) -> None:
-        """Write the rows as CSV, with a line of names first; what is not there is empty."""
-        writer = csv.writer(stream, lineterminator="\n")
+    @property
+    def csv(self) -> Csv:
+        """The rows as CSV, with a line of names first; what is not there is empty."""
+        return Csv(self)
+
+
+@dataclass(frozen=True)
+class Csv:
+    """The pieces of a leaderboard's CSV, made as they are asked for, and again each time."""
+
+    board: Leaderboard
+
+    def __iter__(self) -> Iterator[bytes]:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
         writer.writerow(LEADERBOARD)
-        for batch in self.batches():
+        for batch in self.board.batches():
             columns = [column.combine_chunks() for column in batch.columns]
             # As pandas writes it: a score that is not a number is one that is not there.
             plain = [pc.if_else(pc.is_nan(each), None, each) if each.type == pa.float64() else each for each in columns]
             writer.writerows(zip(*(column.to_pylist() for column in plain), strict=True))
+            yield text.getvalue().encode()
+            text.seek(0)
+            text.truncate()
+        yield text.getvalue().encode()
 
 
 def _batches(names: pa.StringArray) -> Iterator[list[str]]:

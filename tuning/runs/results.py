@@ -9,7 +9,7 @@ from dataclasses import asdict
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -160,10 +160,6 @@ class RunResult:
     def rows(self, sort: str = "customer") -> list[Row]:
         """The leaderboard as plain values, `params` as a mapping; `ValueError` for an unknown order."""
         return self.board(sort).rows()
-
-    def write_leaderboard(self, stream: IO[str], sort: str = "customer") -> None:
-        """Write the leaderboard as CSV. sort: as of `leaderboard`."""
-        self.board(sort).write_csv(stream)
 
     def board(self, sort: str = "customer") -> Leaderboard:
         """The leaderboard in columns, of which no row is made before it is asked for; `ValueError` as of `rows`."""

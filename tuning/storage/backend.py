@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -68,6 +68,10 @@ class Backend(ABC):
     @abstractmethod
     def put(self, path: str, data: bytes) -> None:
         """Place a file atomically: afterwards it is there whole, or not at all."""
+
+    @abstractmethod
+    def put_pieces(self, path: str, pieces: Iterable[bytes]) -> None:
+        """The same with a file that is never in memory as a whole."""
 
     @abstractmethod
     def put_new(self, path: str, data: bytes) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tuning.storage.backend import TEMPORARY, Backend
 
@@ -29,7 +29,10 @@ class LocalDisk(Backend):
             os.chmod(self.root, 0o700)  # made by somebody else beforehand; empty, so it is meant for this run
 
     def put(self, path: str, data: bytes) -> None:
-        _place(path, data)
+        _place(path, [data])
+
+    def put_pieces(self, path: str, pieces: Iterable[bytes]) -> None:
+        _place(path, pieces)
 
     def put_new(self, path: str, data: bytes) -> None:
         _place_new(path, data)
@@ -44,15 +47,15 @@ class LocalDisk(Backend):
         return error.errno == errno.EIO
 
 
-def _place(target: str, data: bytes) -> None:
+def _place(target: str, pieces: Iterable[bytes]) -> None:
     """Write a local file beside its place, make it durable, move it there."""
-    with _written(target, data) as temporary:
+    with _written(target, pieces) as temporary:
         os.replace(temporary, target)
 
 
 def _place_new(target: str, data: bytes) -> None:
     """The same where nothing must be there yet: a hard link is refused where a rename would replace."""
-    with _written(target, data) as temporary:
+    with _written(target, [data]) as temporary:
         try:
             os.link(temporary, target)
         except FileExistsError:
@@ -66,14 +69,14 @@ def _place_new(target: str, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def _written(target: str, data: bytes) -> Iterator[str]:
+def _written(target: str, pieces: Iterable[bytes]) -> Iterator[str]:
     folder = os.path.dirname(target)
     _make_folder(folder)
     temporary = os.path.join(folder, f"{TEMPORARY}{uuid.uuid4().hex}")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "wb") as stream:
-            stream.write(data)
+            stream.writelines(pieces)
             stream.flush()
             os.fsync(stream.fileno())
         yield temporary

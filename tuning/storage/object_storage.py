@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow.fs
 
@@ -31,8 +31,12 @@ class ObjectStorage(Backend):
         self.filesystem.create_dir(self.root, recursive=True)
 
     def put(self, path: str, data: bytes) -> None:
+        self.put_pieces(path, [data])
+
+    def put_pieces(self, path: str, pieces: Iterable[bytes]) -> None:
         with self.filesystem.open_output_stream(path) as stream:
-            stream.write(data)
+            for piece in pieces:
+                stream.write(piece)
 
     def put_new(self, path: str, data: bytes) -> None:
         """Exact on S3 with boto3; elsewhere it is a look before a put."""

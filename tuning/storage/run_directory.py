@@ -7,7 +7,7 @@ is a `StorageError` that says what is wrong with the storage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -102,6 +102,11 @@ class RunDirectory:
         """Place a file atomically: afterwards it is there whole, or not at all."""
         target = self.path(name)
         self._attempt(name, "written", lambda: self.storage.put(target, data))
+
+    def write_pieces(self, name: str, pieces: Iterable[bytes]) -> None:
+        """The same with a file that is never in memory as a whole; pieces: gone through again at each attempt."""
+        target = self.path(name)
+        self._attempt(name, "written", lambda: self.storage.put_pieces(target, pieces))
 
     def claim(self, name: str, data: bytes) -> None:
         """Place a file that must not be there yet: of several who try, one succeeds; else `FileExistsError`.

@@ -4,7 +4,6 @@ write.
 
 from __future__ import annotations
 
-import io
 import math
 from dataclasses import fields
 from typing import Any
@@ -108,9 +107,8 @@ def test_the_csv_is_what_pandas_writes() -> None:
     odd = study("b", 'quote " and\nline', notes="a, b", cv_score=math.nan, gain=1e-7, test_score=-math.inf)
     small = study("c", "c", cv_score=1 / 3, gain=2.0, baseline="ridge", ensemble='[{"family":"a"},{"family":"b"}]')
     found = board(odd, small, planned=("c9", "c8"))
-    text = io.StringIO()
-    found.write_csv(text)
-    assert text.getvalue() == found.frame().to_csv(index=False)
-    assert text.getvalue().startswith(",".join(LEADERBOARD) + "\n")
-    assert '"quote "" and\nline",ok,,ridge,mae,max,,,-inf,,,1e-07,' in text.getvalue()
-    assert "ensemble of 2 (a, b)" in text.getvalue()
+    text = b"".join(found.csv).decode()
+    assert text == found.frame().to_csv(index=False)
+    assert text.startswith(",".join(LEADERBOARD) + "\n")
+    assert '"quote "" and\nline",ok,,ridge,mae,max,,,-inf,,,1e-07,' in text
+    assert "ensemble of 2 (a, b)" in text

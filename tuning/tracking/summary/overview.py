@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
 
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED
-from tuning.runs.plan_file import DEFINITION
+from tuning.runs.leaderboard import Leaderboard
+from tuning.runs.plan_file import DEFINITION, frozen_definition
 from tuning.runs.results import RunResult
 from tuning.storage.names import mask_in
 from tuning.tracking.summary.summary import LEADERBOARD, Summary
 from tuning.tracking.tracked_runs import PREFIX
 from tuning.wording import shorten
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 SHOWN = 15
+MEDIANS = ("cv_score", "test_score", "baseline_test_score", "gain")
 COLUMNS = ("customer", "model", "cv_score", "test_score", "baseline_test_score", "gain", "reason")
 
 
@@ -29,12 +29,14 @@ def overview(
     plan: the plan's figures (`Plan.to_dict()`). started, ended: seconds since 1970. failed: the run could not go on.
     """
     counts = result.summary()
-    board = result.leaderboard()
+    board = result.board()
+    best = board.standings.best_studies(["status", *MEDIANS])
     unfinished = result.unfinished
+    comparison = frozen_definition(result.directory, result.term).compare is not None
     figures = {name: counts[name] for name in ("customers", "succeeded", "without_model", "trials", "fit_seconds")}
     figures["wall_seconds"] = round(result.term.seconds + ended - started, 3)
-    for name in ("cv_score", "test_score", "baseline_test_score", "gain"):
-        values = board.loc[board["status"] == OK, name].dropna()
+    for name in MEDIANS:
+        values = best[name].filter(pc.equal(best["status"], OK)).to_pandas().dropna()
         if len(values):
             figures[f"median_{name}"] = float(values.median())
     if (gain := result.transfer_gain) is not None:
@@ -47,17 +49,18 @@ def overview(
         tags={
             f"{PREFIX}{name}": str(plan[name]) for name in ("algorithm", "scheduler", "metric", "task") if name in plan
         },
+        artifacts={} if failed or comparison else {LEADERBOARD: LEADERBOARD},
         note=_note(result.outcome(counts), counts, board, unfinished, result.directory.shown),
     )
     contents = {
-        LEADERBOARD: board.to_csv(index=False).encode(),
+        **({LEADERBOARD: b"".join(board.csv)} if failed or comparison else {}),  # the others have it in their folder
         DEFINITION: mask_in(result.directory.read(DEFINITION).decode()).encode(),
         "plan.json": json.dumps(dict(plan), indent=1, default=str).encode(),
     }
     return summary, contents
 
 
-def _note(outcome: str, counts: Mapping[str, object], board: pd.DataFrame, unfinished: int, where: str) -> str:
+def _note(outcome: str, counts: Mapping[str, object], board: Leaderboard, unfinished: int, where: str) -> str:
     unfinished_text = f"; {unfinished} studies have not ended: `tuning resume {where}`" if unfinished else ""
     lines = [
         f"**{outcome}**, {counts['trials']} trials{unfinished_text}.",
@@ -67,7 +70,7 @@ def _note(outcome: str, counts: Mapping[str, object], board: pd.DataFrame, unfin
         "| " + " | ".join(COLUMNS) + " |",
         "|" + "---|" * len(COLUMNS),
     ]
-    rows = board.head(SHOWN)[list(COLUMNS)].itertuples(index=False)
+    rows = board.frame(SHOWN)[list(COLUMNS)].itertuples(index=False)
     lines += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in rows]
     if len(board) > SHOWN:
         lines.append(f"\n… and {len(board) - SHOWN} more.")
