@@ -14,7 +14,7 @@ import numpy as np
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import MODEL, StudyData
 from tuning.models.base import Matrix
-from tuning.models.families.constant import FAMILY
+from tuning.models.families.constant import FAMILY, statistic_of
 from tuning.models.member import Member
 from tuning.preprocessing.task import Prediction
 from tuning.records.schema import Config
@@ -91,8 +91,7 @@ def _score(config: Config, data: StudyData, metric: Metric, train: np.ndarray, o
 
 def _answer(config: Config, data: StudyData, train: np.ndarray, rows: int) -> Prediction:
     if not data.task.classification and data.weight is None:  # what scikit-learn's dummy says, without its checks
-        found = (np.median if config["strategy"] == "median" else np.average)(data.y[train].reshape(-1, 1), axis=0)
-        return Prediction(values=np.full(rows, found[0]))
+        return Prediction(values=np.full(rows, statistic_of(data.y[train], config["strategy"])[0]))
     given = Matrix(np.empty((len(train), 0)), data.y[train], data.fit_weight(train))
     model = FAMILY.fit(data.parameters_of(config), given, data.task, 0)
     return FAMILY.predict(model, Matrix(np.empty((rows, 0)), np.zeros(rows)), data.task)

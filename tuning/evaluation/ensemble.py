@@ -73,8 +73,7 @@ def find_ensemble(
     first = next((record for record, _ in found if record.trial == winner.trial), found[0][0])
     found.sort(key=lambda each: each[0].trial)
     start = next(place for place, (record, _) in enumerate(found) if record is first)
-    score = _FoldScores(data, metric, sign)
-    picks, together = greedy([answer for _, answer in found], score, start, alive)
+    picks, together = greedy([answer for _, answer in found], _FoldScores(data, metric, sign), start, alive)
     if len(set(picks)) < 2 or not together > sign * winner.score:
         return None
     return Ensemble(tuple((found[place][0], times) for place, times in Counter(picks).items()), sign * together)
@@ -82,26 +81,27 @@ def find_ensemble(
 
 def greedy(
     answers: Sequence[np.ndarray],
-    score: Callable[[np.ndarray], float],
+    scores: Callable[[Sequence[np.ndarray]], list[float]],
     start: int,
     alive: Callable[[], None] = lambda: None,
 ) -> tuple[list[int], float]:
-    """(positions in the order of picks, their mean's score). score: of an answer, larger is better.
+    """(positions in the order of picks, their mean's score). scores: of answers, larger is better.
 
     Of equally good ones the first is picked, and of equally good prefixes the shortest is taken.
     """
     picks, total = [start], answers[start].astype(np.float64)
-    best, length = score(total), 1
+    (best,), length = scores([total]), 1
     while len(picks) < PICKS:
         alive()
         members = set(picks)
         allowed = range(len(answers)) if len(members) < MOST_MEMBERS else sorted(members)
-        scores = {place: score((total + answers[place]) / (len(picks) + 1)) for place in allowed}
-        chosen = max(scores, key=lambda place: scores[place])
+        found = scores([(total + answers[place]) / (len(picks) + 1) for place in allowed])
+        highest = max(found)
+        chosen = allowed[found.index(highest)]
         picks.append(chosen)
         total = total + answers[chosen]
-        if scores[chosen] > best:
-            best, length = scores[chosen], len(picks)
+        if highest > best:
+            best, length = highest, len(picks)
     return picks[:length], best
 
 
@@ -126,7 +126,7 @@ def _predictions(record: TrialRecord, data: StudyData, metric: Metric, kept: Kep
 
 
 class _FoldScores:
-    """The mean score of an answer for the left-out rows of all folds, one after the other; larger is better."""
+    """The mean scores of answers for the left-out rows of all folds, one after the other; larger is better."""
 
     def __init__(self, data: StudyData, metric: Metric, sign: float) -> None:
         self.metric, self.task, self.sign = metric, data.task, sign
@@ -138,15 +138,35 @@ class _FoldScores:
             for border, index in zip(pairwise(ends), rows, strict=True)
         ]
 
-    def __call__(self, answer: np.ndarray) -> float:
+    def __call__(self, answers: Sequence[np.ndarray]) -> list[float]:
         """-inf where the metric is not defined."""
+        together = self._at_once(answers)
+        return [self._one(answer) for answer in answers] if together is None else [*map(self._mean, together)]
+
+    def _at_once(self, answers: Sequence[np.ndarray]) -> list[list[float]] | None:
+        """The score of each answer in each fold; None where they cannot be had together."""
+        if any(weight is not None for *_, weight in self._folds):
+            return None
+        folds: list[list[float]] = []
+        for place, y, _ in self._folds:
+            scores = self.metric.scores(y, [answer[place] for answer in answers])
+            if scores is None:
+                return None
+            folds.append(scores.tolist())
+        return [*map(list, zip(*folds, strict=True))]
+
+    def _one(self, answer: np.ndarray) -> float:
         try:
-            scores = [
-                self.metric.score(y, as_prediction(answer[place], self.task), weight)
-                for place, y, weight in self._folds
-            ]
+            return self._mean(
+                [
+                    self.metric.score(y, as_prediction(answer[place], self.task), weight)
+                    for place, y, weight in self._folds
+                ]
+            )
         except Exception:  # the user's metric, or one that wants more than probabilities
             return -math.inf
+
+    def _mean(self, scores: Sequence[float]) -> float:
         mean = math.fsum(scores) / len(scores)
         # Without the last digits: what is equal but for their noise is a tie, and the first of equals is picked.
         return float(f"{self.sign * mean:.12g}") if math.isfinite(mean) else -math.inf

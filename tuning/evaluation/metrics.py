@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from tuning.errors import DefinitionError
-from tuning.evaluation.fast_scores import neg_log_loss, quick_score
+from tuning.evaluation.fast_scores import neg_log_loss, quick_score, quick_scores
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, Prediction, Task
 from tuning.wording import did_you_mean
 
@@ -33,6 +33,7 @@ ALIASES = {
     "auc": "roc_auc",
 }
 BETWEEN_0_AND_1 = ("accuracy", "top_k_accuracy", "average_precision", "f1", "precision", "recall", "jaccard", "roc_auc")
+AT_ONCE = 1 << 16  # numbers that are scored together; beyond that, calls do not count
 UP_TO_1 = ("r2", "explained_variance", "d2_", "balanced_accuracy")
 
 
@@ -64,6 +65,12 @@ class Metric:
         shim = _shim_classes()[self.task.classification](prediction, len(self.task.classes))
         extra = {} if weight is None else {"sample_weight": weight}
         return float(_scorer(self.name)(shim, _Rows(len(y)), y, **extra))
+
+    def scores(self, y: np.ndarray, answers: Sequence[np.ndarray]) -> np.ndarray | None:
+        """The scores of several answers (n,) to a regression at once; None where each has to be scored by itself."""
+        if self.function is not None or self.task.classification or sum(map(len, answers)) > AT_ONCE:
+            return None
+        return quick_scores(self.name, y, np.stack(answers))
 
     def _own(
         self, function: Callable[..., float], y: np.ndarray, prediction: Prediction, weight: np.ndarray | None

@@ -18,7 +18,7 @@ from tuning.storage.run_directory import RunDirectory
 
 SUFFIX = ".zip"
 MOST_BYTES = 1 << 26  # then another pack is begun
-END = b"PK\x05\x06" + bytes(18)  # what an archive without a comment ends with, but for its figures
+END, END_BYTES = b"PK\x05\x06", 22  # how the end of an archive without a comment begins, and how long it is
 
 
 class PackWriter(BackgroundWriter):
@@ -90,9 +90,7 @@ def files_below(directory: RunDirectory, folder: str) -> Iterator[str]:
 def _opened(uri: str, name: str) -> zipfile.ZipFile:
     """Packs never change, and whoever reads one model often goes on with its neighbour."""
     content = RunDirectory(uri).read(name)
-    if (
-        content[-len(END) :][:4] != END[:4]
-    ):  # of a pack cut short, zipfile would take the end of a file inside for its own
+    if content[-END_BYTES:][:4] != END:  # else zipfile takes the end of a file inside for that of the pack
         raise zipfile.BadZipFile("its end is missing")
     return zipfile.ZipFile(io.BytesIO(content))
 

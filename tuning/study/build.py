@@ -24,7 +24,7 @@ def build_searcher(study: Study, mode: Mode, start: Start) -> Searcher:
         mode=mode,
         seed=study.seed,
         n_trials=study.n_trials,
-        points=points_to_try(study.space, start),
+        points=points_to_try(study.space, start)[: study.n_trials],  # more are never suggested, only checked
         evaluated=points_known(start.entries),
     )
     return searcher
