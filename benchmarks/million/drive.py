@@ -15,7 +15,8 @@ from pathlib import Path
 from benchmarks.million.alone import CommandError, environment, python, stamp
 from benchmarks.process_tree import Usage, watching
 
-LOOK_S, SAY_S, SAMPLE_S = 1.0, 60.0, 0.5
+SAY_S = 60.0
+MANY = 10_000  # customers; to list all their parts takes time from the run
 FINE = (0, 3)  # exit codes of a run: all customers have a model, or some have none
 
 
@@ -63,6 +64,7 @@ class Records:
 
     folder: Path
     studies: int = 0
+    said: tuple[float, int] = (0.0, 0)  # when its number was told, and what it was
     known: set[str] = field(default_factory=set)
     when: float = 0.0  # the newest of them was written
 
@@ -71,14 +73,15 @@ class Records:
         import pyarrow.parquet as pq
 
         parts = {entry.path for term in _entries(self.folder) for entry in _entries(Path(term.path))}
-        new = sorted(part for part in parts - self.known if part.endswith(".parquet"))
-        for part in new:
-            self.known.add(part)
-            if Path(part).name.startswith("studies-"):
-                self.studies += pq.read_metadata(part).num_rows
-        if new:
+        before = len(self.known)
+        for part in sorted(parts - self.known):
+            with suppress(OSError, ValueError):  # what only looks must not end the run
+                if Path(part).name.startswith("studies-"):
+                    self.studies += pq.read_metadata(part).num_rows
+                self.known.add(part)
+        if len(self.known) > before:
             self.when = time.time()
-        return bool(new)
+        return len(self.known) > before
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
@@ -92,10 +95,14 @@ def search(work: Path, words: list[str], customers: int, enough: int | None = No
     """Run `tuning …` until it ends, or until so many studies are recorded: then everything is killed at once."""
     records = Records(work / "run" / "records")
     records.look()
-    with _started(work, words) as (child, driver):
-        said = time.monotonic()
+    with _started(work, words, 1.0 if customers > MANY else 0.25) as (child, driver):
+        said = looked = time.monotonic()
         while child.poll() is None:
-            time.sleep(LOOK_S if customers > 10_000 else 0.1)
+            time.sleep(1.0 if customers > MANY else 0.1)
+            seldom = customers > MANY and bool(driver.first)
+            if seldom and time.monotonic() - looked < 10.0:
+                continue
+            looked = time.monotonic()
             if records.look():
                 driver.first = driver.first or records.when
                 driver.last = records.when
@@ -107,21 +114,25 @@ def search(work: Path, words: list[str], customers: int, enough: int | None = No
                 _say(records, driver, customers)
         driver.code = child.wait()
         driver.ended = time.time()
-    if enough is None and driver.code not in FINE:
-        told = (work / "driver.log").read_text(errors="replace")[-2000:]
-        raise CommandError(f"tuning {' '.join(words)} ended with code {driver.code}:\n{told}")
     return driver
 
 
+def check_end(work: Path, driver: Driver) -> None:
+    """`CommandError` when a driver that nobody killed has ended with an error."""
+    if driver.code not in FINE:
+        told = (work / "driver.log").read_text(errors="replace")[-2000:]
+        raise CommandError(f"the run ended with code {driver.code}:\n{told}")
+
+
 @contextmanager
-def _started(work: Path, words: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], Driver]]:
+def _started(work: Path, words: list[str], period: float) -> Iterator[tuple[subprocess.Popen[bytes], Driver]]:
     """A driver at the head of a process group; whatever happens here, nothing of it is left."""
     with open(work / "driver.log", "ab") as log:
         child = subprocess.Popen(
             python("tuning.cli", *words), stdout=log, stderr=log, env=environment(), start_new_session=True
         )
         began = time.time()
-        with watching(child.pid, SAMPLE_S) as usage:
+        with watching(child.pid, period) as usage:
             try:
                 yield child, Driver(usage, began)
             finally:
@@ -137,12 +148,13 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
 def _say(records: Records, driver: Driver, customers: int) -> None:
     """One line of progress."""
     now = time.time()
-    took = max(1e-9, now - driver.began)
-    mb = driver.driver_mb(now - 2, now)
-    pace = records.studies / took
+    since, before = records.said
+    pace = (records.studies - before) / (now - since) if since else 0.0
+    records.said = (now, records.studies)
     print(
-        f"{stamp()} {records.studies:,} of {customers:,} customers recorded after {took / 60:.1f} min of this driver, "
-        f"{pace:.0f} a second, {len(records.known):,} parts, driver {mb:.0f} MB",
+        f"{stamp()} {records.studies:,} of {customers:,} customers recorded after {(now - driver.began) / 60:.1f} min "
+        f"of this driver, {pace:.0f} a second since the last line, {len(records.known):,} parts, "
+        f"driver {driver.driver_mb(now - 2, now):.0f} MB",
         file=sys.stderr,
         flush=True,
     )
