@@ -17,7 +17,7 @@ from tuning.storage.background import BackgroundWriter
 from tuning.storage.run_directory import RunDirectory
 
 SUFFIX = ".zip"
-MOST_BYTES = 1 << 26  # then another pack is begun
+MOST_BYTES, MOST_FILES = 1 << 26, 2000  # then another pack is begun; a reader goes through all names, 20 µs each
 END, END_BYTES = b"PK\x05\x06", 22  # how the end of an archive without a comment begins, and how long it is
 
 
@@ -32,7 +32,7 @@ class PackWriter(BackgroundWriter):
 
     def folder(self, parent: str, name: str) -> str:
         """A folder's name in a pack that is still open."""
-        if self._pack is not None and self._content.tell() > MOST_BYTES:
+        if self._pack is not None and self._full(self._pack):
             self._close()
         if self._pack is None:
             self._name = f"{parent}/{uuid4().hex[:16]}{SUFFIX}"
@@ -52,6 +52,9 @@ class PackWriter(BackgroundWriter):
         """Place the pack, and wait until everything is in place; a `StorageError` says what could not be written."""
         self._close()
         super().flush()
+
+    def _full(self, pack: zipfile.ZipFile) -> bool:
+        return self._content.tell() > MOST_BYTES or len(pack.filelist) >= MOST_FILES
 
     def _close(self) -> None:
         pack, self._pack = self._pack, None
