@@ -200,6 +200,7 @@ class Columnar(Sequence[T], Generic[T]):
     @classmethod
     def joined(cls, parts: Sequence[Columnar[T]]) -> Columnar[T]:
         """The values of some sequences (at least one), one after the other."""
+        parts = [part for part in parts if part] or parts[:1]
         if len(parts) == 1:
             return parts[0]
         names = parts[0].columns

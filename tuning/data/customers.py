@@ -55,11 +55,6 @@ class Customer:
     digest: str = ""
 
     @property
-    def rows_or_bytes(self) -> int:
-        """Rows where they are known without reading, else bytes: what changes when rows come or go."""
-        return self.size if self.rows is None else self.rows
-
-    @property
     def about_rows(self) -> float:
         """Rows, or a guess from the bytes."""
         return self.size / BYTES_PER_ROW if self.rows is None else self.rows
@@ -78,6 +73,12 @@ def about_rows(customers: Customers) -> np.ndarray:
     """(n,) `Customer.about_rows` of each."""
     rows = customers.numbers("rows", missing=-1)
     return np.where(rows < 0, customers.numbers("size") / BYTES_PER_ROW, rows)
+
+
+def rows_or_bytes(customers: Customers) -> np.ndarray:
+    """(n,) rows where they are known without reading, else bytes: what changes when rows come or go."""
+    rows = customers.numbers("rows", missing=-1)
+    return np.where(rows < 0, customers.numbers("size"), rows)
 
 
 def unpartitioned(customers: Customers) -> np.ndarray:

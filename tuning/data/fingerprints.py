@@ -16,10 +16,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 import pyarrow.fs
 
 from tuning.columnar import Columnar, column_of, constant
-from tuning.data.customers import Customer, Customers
+from tuning.data.customers import Customer, Customers, rows_or_bytes
 from tuning.data.files import File, find_sizes
 from tuning.data.keyed_tables import IN_PLACE_BYTES, KeyedTable, find_tables
 from tuning.data.keys import Key, row_keys
@@ -67,14 +68,24 @@ def _with_digests(definition: Definition, customers: Customers) -> Customers:
 
 def changed(definition: Definition, before: Mapping[str, Customer], now: Sequence[Customer]) -> list[Customer]:
     """Those whose rows are not what they were, as they are now. before: customers by id, as a plan has them."""
-    return [each for each in touched(definition, before, now) if differs(before[each.id], each)]
+    found = touched(definition, [before[each.id] for each in now], now)
+    then = Columnar.of(Customer, [before[each.id] for each in found])
+    return list(found.take(differ(then, found)))
 
 
-def touched(definition: Definition, before: Mapping[str, Customer], now: Sequence[Customer]) -> Customers:
-    """Those with another stamp than before, as they are now; whether their rows are other ones, `differs` says."""
-    found = stamped(now)
-    new = [each.stamp == GONE or each.stamp != before[each.id].stamp for each in found]
-    return _with_digests(definition, found.take(np.array(new, dtype=bool)))
+def touched(definition: Definition, before: Sequence[Customer], now: Sequence[Customer]) -> Customers:
+    """Those with another stamp than before, as they are now; whether their rows are other ones, `differ` says.
+
+    before: the same customers as a plan has them, in the same order.
+    """
+    found, then = stamped(now), Columnar.of(Customer, before)
+    new = pc.or_(pc.equal(found.texts("stamp"), GONE), pc.not_equal(found.texts("stamp"), then.texts("stamp")))
+    return _with_digests(definition, found.take(np.asarray(new)))
+
+
+def gone(customers: Customers) -> Customers:
+    """Those whose files are not there, by their stamps."""
+    return customers.take(np.asarray(pc.equal(customers.texts("stamp"), GONE)))
 
 
 def read_unchanged(
@@ -123,14 +134,15 @@ def _attempt(read: Callable[[], T]) -> Callable[[], T]:
     return lambda: made
 
 
-def differs(there: Customer, here: Customer) -> bool:
-    """Whether a customer's rows have changed.
+def differ(there: Customers, here: Customers) -> np.ndarray:
+    """(n,) whether customers' rows have changed. there: as they were, in the same order.
 
     Without a digest (a large table that the run has divided), only the number of rows tells.
     """
-    if there.digest and here.digest:
-        return there.digest != here.digest
-    return there.rows_or_bytes != here.rows_or_bytes
+    digests = [each.texts("digest") for each in (there, here)]
+    told = pc.and_(*(pc.not_equal(each, "") for each in digests))
+    numbers = [rows_or_bytes(each) for each in (there, here)]
+    return np.where(np.asarray(told), np.asarray(pc.not_equal(*digests)), numbers[0] != numbers[1])
 
 
 def _joined(parts: Sequence[str]) -> str:

@@ -34,7 +34,7 @@ from tuning.storage.backend import check_scheme
 from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
 from tuning.study.interfaces import Configuration
-from tuning.study.study import Studies, Study, as_columns, customers_of, family_of
+from tuning.study.study import Studies, Study, customers_of, family_of
 from tuning.timing import HANG_TIMES, USUAL, Timing, hang_seconds
 from tuning.wording import duration
 
@@ -231,9 +231,7 @@ def make_plan(
     return _with_placement(Plan(spec=spec, studies=studies, slots=slots, notes=notes), in_process)
 
 
-def resumed_plan(
-    spec: RunSpec, left: Sequence[Study], added: Customers, directory: RunDirectory, placement: str
-) -> Plan:
+def resumed_plan(spec: RunSpec, left: Studies, added: Customers, directory: RunDirectory, placement: str) -> Plan:
     """The plan of a run that goes on: what was resolved when it began stays as it was.
 
     left: studies that have not ended. added: customers that are new, and have a place in the run directory.
@@ -241,7 +239,7 @@ def resumed_plan(
     code = OwnCode(spec.definition, directory).loaded()  # what is wrong with the run's copies ends it here, not workers
     studies = learning(spec, make_studies(spec, added, code))
     notes = (*_reading(spec.definition, added), *check_studies(spec, studies, code))
-    return Plan(spec, Columnar.joined([as_columns(left), studies]), _slots(spec.definition), placement, notes)
+    return Plan(spec, Columnar.joined([left, studies]), _slots(spec.definition), placement, notes)
 
 
 def with_places(plan: Plan, customers: Customers) -> Plan:

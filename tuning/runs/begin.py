@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tuning.columnar import Columnar
 from tuning.data.customers import find_customers
 from tuning.data.fingerprints import digested
 from tuning.data.partition import partition
@@ -27,13 +28,12 @@ from tuning.records.ownership import (
     newest_term,
     written_by_0_1,
 )
+from tuning.runs.data_now import look_at_data, with_customers
 from tuning.runs.plan_file import freeze, read_plan, read_spec, write_plan
 from tuning.runs.resume import (
     check_order,
     hand_over,
-    look_at_data,
     merge,
-    with_customers,
     with_libraries_now,
     without_gaps,
 )
@@ -166,7 +166,7 @@ def resume_run(
             "it from that program: TuneRunner(objective=…, …).run(run_dir, resume=True)."
         )
     recorded = read_plan(directory, last, replace(begun, definition=merged))
-    look = look_at_data(directory, merged, definition, [*recorded.studies, *recorded.ended])
+    look = look_at_data(directory, merged, definition, Columnar.joined([recorded.studies, recorded.ended]))
     owner = newest_claimed(directory) or last
     wait_until_dead(directory, owner, timing)
     state = look.state(directory, last, merged.trials)
@@ -180,7 +180,7 @@ def resume_run(
     term = claim(directory, owner.number + 1, tuple(state.parts), merged.trials, spent)
     lease = Lease(directory, term, timing).hold()
     try:
-        placed = partition(merged, [*look.added, *look.changed], directory)
+        placed = partition(merged, Columnar.joined([look.added, look.changed]), directory)
         added, changed = placed[: len(look.added)], placed[len(look.added) :]
         left = with_customers(state.left, changed)
         plan = resumed_plan(recorded.spec, left, added, directory, placement)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -13,11 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from search_spaces import SearchSpace
-from tuning.data import fingerprints
-from tuning.data.customers import Customer, find_customers
 from tuning.definition.definition import Definition
-from tuning.definition.options import CustomerOptions
-from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import ChangedDataError, RunError
 from tuning.models.entries import same_models
 from tuning.records.ownership import Term, terms
@@ -26,7 +22,6 @@ from tuning.records.parts import (
     STUDIES,
     TRIALS,
     Damaged,
-    accepted,
     beyond,
     of_kind,
     studies_in,
@@ -37,11 +32,9 @@ from tuning.records.parts import (
 from tuning.records.schema import QUARANTINED, encode_table
 from tuning.records.tables import KEYS, decode_table, distinct, no_rows
 from tuning.runs.plan_file import plain
-from tuning.runs.study_rows import names_inside
-from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.record import versions
-from tuning.study.study import Study
+from tuning.study.study import Studies
 from tuning.study.trial import first_gap
 from tuning.user_code import name_inside
 from tuning.wording import resume_advice, shorten
@@ -63,46 +56,41 @@ class RecordedState:
     """
 
     parts: list[str]
-    ended: list[Study] = field(default_factory=list)
-    left: list[Study] = field(default_factory=list)
-    trials: pa.Table = field(default_factory=lambda: no_rows(TRIALS))
-    damaged: dict[str, str] = field(default_factory=dict)
+    ended: Studies
+    left: Studies
+    trials: pa.Table
+    damaged: dict[str, str]
 
-    def of(self, left: list[Study]) -> RecordedState:
+    def of(self, left: Studies) -> RecordedState:
         """The state with these studies left, and the trials of no others."""
-        theirs = pc.is_in(self.trials["study"], value_set=_ids(left))
+        theirs = pc.is_in(self.trials["study"], value_set=left.texts("id"))
         return replace(self, left=left, trials=self.trials.filter(theirs))
 
 
-def _ids(studies: Sequence[Study]) -> pa.Array:
-    return pa.array([study.id for study in studies], pa.string())
-
-
-def read_state(directory: RunDirectory, names: Sequence[str], studies: Sequence[Study], budget: int) -> RecordedState:
+def read_state(directory: RunDirectory, names: Sequence[str], studies: Studies, budget: int) -> RecordedState:
     """Read a run's parts and sort its studies into ended and left.
 
     names: of the parts that count. budget: trials per study from now on. A study that used up a smaller budget goes on;
     one that lost trials with a damaged part runs those again.
     """
-    state = RecordedState(list(names))
+    unread: dict[str, str] = {}
 
     def damaged(name: str, error: Exception) -> None:
-        state.damaged[name] = str(error)
+        unread[name] = str(error)
 
     recorded = _recorded_studies(directory, names, budget, damaged)
     keys = list(tables_in(directory, of_kind(names, TRIALS), KEYS[TRIALS], damaged))
     found = pa.concat_tables([no_rows(TRIALS, KEYS[TRIALS]), *(table for _, table in keys)])
     lacking = pc.less(_times(distinct(found, KEYS[TRIALS])["study"], recorded["study"]), recorded["trials"])
     ended = recorded["study"].filter(_ended(recorded, budget))
-    ids = _ids(studies)
+    ids = studies.texts("id")
     left = pc.invert(pc.is_in(ids, value_set=ended))
     # A part of their trials is damaged, or somebody has deleted it.
     left = pc.or_(left, pc.is_in(ids, value_set=recorded["study"].filter(lacking)))
-    state.trials = _rows_of(directory, keys, pc.is_in(found["study"], value_set=ids.filter(left)), damaged)
-    for study, on in zip(studies, left.to_pylist(), strict=True):
-        (state.left if on else state.ended).append(study)
-    state.parts = [name for name in names if name not in state.damaged]
-    return state
+    trials = _rows_of(directory, keys, pc.is_in(found["study"], value_set=ids.filter(left)), damaged)
+    on = np.asarray(left)
+    parts = [name for name in names if name not in unread]
+    return RecordedState(parts, studies.take(~on), studies.take(on), trials, unread)
 
 
 def _recorded_studies(directory: RunDirectory, names: Sequence[str], budget: int, damaged: Damaged) -> pa.Table:
@@ -151,13 +139,13 @@ def handed_over_name(term: Term, shard: int) -> str:
 
 
 def hand_over(
-    directory: RunDirectory, term: Term, shards: Sequence[np.ndarray], left: Sequence[Study], state: RecordedState
+    directory: RunDirectory, term: Term, shards: Sequence[np.ndarray], left: Studies, state: RecordedState
 ) -> None:
     """Give each shard the recorded trials of its studies."""
     shard_of = np.zeros(len(left), dtype=np.int64)
     for number, shard in enumerate(shards):
         shard_of[shard] = number
-    numbers = shard_of[pc.index_in(state.trials["study"], value_set=_ids(left)).to_numpy()]
+    numbers = shard_of[pc.index_in(state.trials["study"], value_set=left.texts("id")).to_numpy()]
     order = np.argsort(numbers, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if len(order) else ():
         directory.write(handed_over_name(term, numbers[rows[0]]), encode_table(state.trials.take(rows)))
@@ -172,20 +160,20 @@ def handed_over(directory: RunDirectory, term: Term, shard: int) -> pa.Table:
 def merge(directory: RunDirectory, before: Definition, now: Definition) -> Definition:
     """The definition to go on with: as before, plus what `now` adds; `RunError` shows any other change.
 
-    The data may change as long as every customer stays: see `same_customers`.
+    The data may change as long as every customer stays: see `tuning.runs.data_now`.
     """
     there, here = plain(before), plain(now)
     differences = [
-        f"{key}: {_short(there.get(key))} there, {_short(here.get(key))} here"
+        f"{key}: {short(there.get(key))} there, {short(here.get(key))} here"
         for key in sorted({*there, *here} - {*MAY_CHANGE, "trials", "data", "customers", "models", *MAY_BE_IN_FILES})
         if there.get(key) != here.get(key)
     ]
     for key in MAY_BE_IN_FILES:
         old, new = there.get(key), here.get(key)
         if old != new and (new is None or old != name_inside(new)):
-            differences.append(f"{key}: {_short(old)} there, {_short(new)} here, or its file changed")
+            differences.append(f"{key}: {short(old)} there, {short(new)} here, or its file changed")
     if not same_models(before.models, now.models, directory):
-        differences.append(f"models: {_short(there.get('models'))} there, {_short(here.get('models'))} here")
+        differences.append(f"models: {short(there.get('models'))} there, {short(here.get('models'))} here")
     if now.trials < before.trials:
         differences.append(f"trials: {before.trials} there, {now.trials} here; they can only become more")
     if now.trials > before.trials and now.scheduler.pauses:
@@ -194,7 +182,7 @@ def merge(directory: RunDirectory, before: Definition, now: Definition) -> Defin
             "one race, which has ended"
         )
     if differences:
-        raise RunError(_refusal(directory, differences))
+        raise RunError(refusal(directory, differences))
     objective = now.objective if callable(now.objective) else before.objective
     added = {"trials": now.trials, "data": now.data, "customers": now.customers, "objective": objective}
     return before.model_copy(update={**added, **{key: getattr(now, key) for key in MAY_CHANGE}})
@@ -220,7 +208,7 @@ def with_libraries_now(directory: RunDirectory, before: str, budget: int, state:
     for study, then in set(zip(theirs["study"].to_pylist(), theirs["versions"].to_pylist(), strict=True)):
         new[study] = new.get(study, frozenset()) | other(then)
     if other(before):  # a spread study may have a journal, and no trial yet that has ended
-        journals = studies_in(directory, of_kind(state.parts, JOURNAL)) & {study.id for study in state.left}
+        journals = _journals(directory, state)
         new |= dict.fromkeys(journals - {*state.trials["study"].to_pylist()}, other(before))
     anew = sorted(new)
     if not anew:
@@ -240,12 +228,17 @@ def check_order(directory: RunDirectory, state: RecordedState) -> None:
 
     What was suggested meanwhile cannot be suggested again by trials that run one after another.
     """
-    journals = studies_in(directory, of_kind(state.parts, JOURNAL)) & {study.id for study in state.left}
-    if journals:
+    if journals := _journals(directory, state):
         raise RunError(
             f"{directory.shown} is spread, and trials of {some_names(sorted(journals))} have run at the same time, "
             f"which one process cannot repeat. Resume it with Ray: {resume_advice(directory.shown)}"
         )
+
+
+def _journals(directory: RunDirectory, state: RecordedState) -> set[str]:
+    """The unfinished studies that have a journal."""
+    found = studies_in(directory, of_kind(state.parts, JOURNAL))
+    return found.intersection(state.left.texts("id").to_pylist()) if found else set()
 
 
 def without_gaps(directory: RunDirectory, state: RecordedState) -> RecordedState:
@@ -269,117 +262,7 @@ def without_gaps(directory: RunDirectory, state: RecordedState) -> RecordedState
     )
 
 
-@dataclass(frozen=True)
-class DataNow:
-    """What has become of a run's data.
-
-    Attributes:
-        studies: the run's, with their data where it is now.
-        added: customers that are new.
-        changed: customers whose rows are not what they were, as they are now.
-        gone: customers whose files were there and are not any more.
-    """
-
-    studies: list[Study]
-    added: Sequence[Customer]
-    changed: list[Customer]
-    gone: list[Customer]
-
-    @property
-    def notes(self) -> list[str]:
-        if not self.changed:
-            return []
-        names = some_names([customer.id for customer in self.changed])
-        return [f"the data of {names} has changed since it was searched, so it is searched anew, from the first trial."]
-
-    def state(self, directory: RunDirectory, last: Term, budget: int) -> RecordedState:
-        """What is recorded of the data as it is now.
-
-        Customers whose files are gone stay as they are, a warning names them; `RunError` when nobody else is left.
-        """
-        anew = {customer.id for customer in self.changed}
-        ids = [study.id for study in self.studies if study.customer.id in anew]
-        state = read_state(directory, without(directory, accepted(directory, last), ids), self.studies, budget)
-        needed = {study.customer.id for study in state.left}
-        lost = [customer for customer in self.gone if customer.id in needed]
-        if lost:
-            names = {customer.id for customer in lost}
-            stay = [study for study in state.left if study.customer.id in names]
-            text = f"the data of {some_names([customer.id for customer in lost])} is not there any more: "
-            advice = f"Bring it back, then: {resume_advice(directory.shown)}"
-            if len(stay) == len(state.left) and not self.added:
-                raise RunError(f"{text}{mask(lost[0].files[0])}. {advice}")
-            logger.warning("%s%s. What is recorded of it stays as it is. %s", text, mask(lost[0].files[0]), advice)
-            going_on = [study for study in state.left if study.customer.id not in names]
-            state = replace(state.of(going_on), ended=[*state.ended, *stay])
-        for note in self.notes:
-            logger.warning("%s", note)
-        return state
-
-
-def look_at_data(
-    directory: RunDirectory, merged: Definition, definition: Definition | None, studies: list[Study]
-) -> DataNow:
-    """What has become of the data since it was searched. definition: where a resume was given one."""
-    before = {study.customer.id: study.customer for study in studies}
-    named = definition is not None and (definition.data is not None or definition.manifest is not None)
-    if definition is None or not named or IN_MEMORY in _values(definition.data):
-        # What the run has written for itself stays as it is.
-        found = [each for each in before.values() if each.files and names_inside(directory, each) is None]
-    else:
-        found = [*find_customers(definition)]
-        ids = {customer.id for customer in found}
-        left_out = [each for each in before.values() if each.id not in ids and each.key is None and each.files]
-        found += [each for each in fingerprints.stamped(left_out) if each.stamp == fingerprints.GONE]
-        same_customers(directory, studies, found)
-    added = [customer for customer in found if customer.id not in before]
-    known = [customer for customer in found if customer.id in before]
-    touched = {customer.id: customer for customer in fingerprints.touched(merged, before, known)}
-    other = {name: each for name, each in touched.items() if fingerprints.differs(before[name], each)}
-    gone = {name for name, each in other.items() if each.files and each.stamp == fingerprints.GONE}
-    own = [each for name, each in before.items() if name not in other and names_inside(directory, each) is not None]
-    lost = [each for each in fingerprints.stamped(own) if each.stamp == fingerprints.GONE]
-    last = {**before, **touched}  # so that workers know a file by its time now
-    in_place = [
-        replace(customer, stamp=last[customer.id].stamp, digest=last[customer.id].digest)
-        for customer in known
-        if not customer.unpartitioned and customer.id not in other
-    ]
-    return DataNow(
-        studies=with_customers(studies, in_place),
-        added=fingerprints.digested(merged, added),
-        changed=[customer for name, customer in other.items() if name not in gone],
-        gone=[*(customer for name, customer in other.items() if name in gone), *lost],
-    )
-
-
-def _values(data: object) -> list[str]:
-    return [value for value in (data.values() if isinstance(data, Mapping) else [data]) if isinstance(value, str)]
-
-
-def same_customers(directory: RunDirectory, before: Sequence[Study], now: Sequence[Customer]) -> None:
-    """`RunError` unless every customer of the run is still there, with what it has of its own."""
-    there = {study.customer.id: study.customer.options or CustomerOptions() for study in before}
-    here = {customer.id: customer.options or CustomerOptions() for customer in now}
-    gone = sorted(there.keys() - here.keys())
-    differences = [f"customers: {some_names(gone)} here no more"] if gone else []
-    for name in sorted(there.keys() & here.keys()):
-        for key in ("search_space", "trials", "resources"):
-            old, new = getattr(there[name], key), getattr(here[name], key)
-            if old != new:
-                differences.append(f"{key} of customer {name!r}: {_short(old)} there, {_short(new)} here")
-    if differences:
-        raise RunError(_refusal(directory, differences[:SHOWN]))
-
-
-def with_customers(studies: Sequence[Study], now: Sequence[Customer]) -> list[Study]:
-    """The same studies, with their customers as they are now; what a customer has of its own stays as it was."""
-    found = {customer.id: customer for customer in now}
-    moved = [(study, found.get(study.customer.id, study.customer)) for study in studies]
-    return [replace(study, customer=replace(there, options=study.customer.options)) for study, there in moved]
-
-
-def _refusal(directory: RunDirectory, differences: list[str]) -> str:
+def refusal(directory: RunDirectory, differences: list[str]) -> str:
     lines = "\n".join(f"  {line}" for line in differences)
     return (
         f"the definition is not the one that {directory.shown} was started with:\n{lines}\n"
@@ -388,7 +271,7 @@ def _refusal(directory: RunDirectory, differences: list[str]) -> str:
     )
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
     value = value.to_dict() if isinstance(value, SearchSpace) else value
     return "not set" if value is None else shorten(repr(value))
 

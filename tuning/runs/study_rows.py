@@ -53,8 +53,8 @@ def study_columns(directory: RunDirectory, studies: Studies) -> dict[str, Column
     return {
         "study": studies.columns["id"],
         "customer": customers.columns["id"],
-        "files": files.map(lambda names: _inside(directory, names) or names),
-        "inside": files.map(lambda names: _inside(directory, names) is not None),
+        "files": files.map(lambda names: files_inside(directory, names) or names),
+        "inside": files.map(lambda names: files_inside(directory, names) is not None),
         "place": customers.columns["first_block"],
         **{name: customers.columns[name] for name in ("key", "table", "rows", "size", "stamp", "digest")},
         **{name: studies.shared(name).map(_text) for name in ("algorithm", "scheduler")},
@@ -67,12 +67,8 @@ def study_columns(directory: RunDirectory, studies: Studies) -> dict[str, Column
     }
 
 
-def names_inside(directory: RunDirectory, customer: Customer) -> tuple[str, ...] | None:
+def files_inside(directory: RunDirectory, files: tuple[str, ...]) -> tuple[str, ...] | None:
     """The names of a customer's files, where the run has written them for itself; None for other files, or none."""
-    return _inside(directory, customer.files)
-
-
-def _inside(directory: RunDirectory, files: tuple[str, ...]) -> tuple[str, ...] | None:
     names = [directory.name_of(file) for file in files]
     found = tuple(name for name in names if name is not None)
     return found if names and len(found) == len(names) else None
