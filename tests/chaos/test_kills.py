@@ -114,7 +114,7 @@ def test_drivers_killed_at_random_lose_nothing_and_resume_soon(tmp_path: Path) -
 def test_workers_of_ray_killed_at_random_lose_nothing(tmp_path: Path) -> None:
     rng = random.Random(seed_of("kills of Ray's workers"))
     data, log = _customers(tmp_path, 10), tmp_path / "log"
-    limits = {"crashes_before_quarantine": 100_000}
+    limits = {"crashes_before_quarantine": 1000}
     definition = _write(tmp_path, 50, data=data, limits=limits, scheduler="fifo")
     log.touch()
     driver = command(tmp_path, "run", "definition.yaml", "--run-dir", "run", CHAOS_PAUSE="0.05", CHAOS_LOG=str(log))
