@@ -31,7 +31,7 @@ def text(results: list[TierResult], scaled: dict[str, Any] | None) -> str:
     for result in results:
         parts += [heading(result), table(result)]
         if result.search == FIXED:
-            parts.append(goals(result))
+            parts += filter(None, [goals(result)])
         if phases := result.by_phase():
             parts.append(f"Core-ms per customer: {', '.join(f'{name} {ms:.2f}' for name, ms in phases.items())}.")
         parts += without_model(result)
@@ -48,12 +48,13 @@ def heading(result: TierResult) -> str:
         if result.search == FIXED
         else "each with its own search and scheduler"
     )
-    return (
-        f"### Tier {result.tier}, {kind}\n\n"
-        f"{result.customers} customers × {result.trials} trials, {result.cores} cores; "
-        f"pure fits {1000 * result.pure['plain']:.2f} core-ms per trial plain, "
-        f"{1000 * result.pure['prepared']:.2f} prepared, {1000 * result.pure['own']:.2f} by our own families."
-    )
+    lines = [f"### Tier {result.tier}, {kind}", f"{result.customers} customers × {result.trials} trials"]
+    if result.pure:
+        plain, prepared, own = (1000 * result.pure[kind] for kind in ("plain", "prepared", "own"))
+        lines[1] += (
+            f"; pure fits {plain:.2f} core-ms per trial plain, {prepared:.2f} prepared, {own:.2f} by our families"
+        )
+    return f"{lines[0]}\n\n{lines[1]}; {result.cores} cores."
 
 
 def table(result: TierResult) -> str:
@@ -97,7 +98,7 @@ def goals(result: TierResult) -> str:
         told.append(
             f"MLflow's copy takes {share} of the core-seconds; its pairs differ by {result.mlflow_share_of_pairs()}"
         )
-    return "; ".join(told) + "."
+    return "; ".join(told) + "." if told else ""
 
 
 def plot(results: list[TierResult], path: Path) -> None:

@@ -38,7 +38,8 @@ def _shares(found: list[float]) -> Shares | None:
 
 @dataclass
 class TierResult:
-    """One tier, one kind of search. pure: seconds per trial of the serial loops. runs: by contender.
+    """One tier, one kind of search. pure: seconds per trial of the serial loops, where all fit the same. runs: by
+    contender.
 
     split: a worker's core-milliseconds per customer by phase, of keyed tiers.
     """
@@ -61,7 +62,7 @@ class TierResult:
     def eta(self, contender: str, kind: str = "plain") -> float | None:
         """Pure fit seconds ÷ (cores × wall) in steady state; kind: see `benchmarks.fits`."""
         seconds = self.figure(contender, "seconds")
-        return None if seconds is None else self.pure[kind] / (self.cores * seconds)
+        return None if seconds is None or not self.pure else self.pure[kind] / (self.cores * seconds)
 
     def against(self, other: str, us: str = "ours") -> float | None:
         """How many times as long the other takes per trial."""
@@ -81,7 +82,7 @@ class TierResult:
     def overhead(self) -> float | None:
         """Core-milliseconds per trial of everything but the fits, by our own families, and the sampler."""
         runs = self.runs.get("ours")
-        if not runs:
+        if not runs or not self.pure:
             return None
         return median(
             1000 * (run.core_seconds - self.pure["own"] - float(run.details["suggest_seconds"]) / run.trials)
@@ -96,6 +97,9 @@ class TierResult:
         """What a run without MLflow saves of the core-seconds of the run beside it, whoever spends them there."""
         pairs = zip(self.runs.get("ours", []), self.runs.get("ours_without_mlflow", []), strict=False)
         return _shares([1.0 - without.core_seconds / run.core_seconds for run, without in pairs])
+
+    def _pure_ms(self, kind: str) -> float | None:
+        return 1000 * self.pure[kind] if self.pure else None
 
     def summary(self) -> dict[str, Any]:
         """The JSON object of the command line."""
@@ -115,9 +119,9 @@ class TierResult:
             "driver_mb_per_10k_trials": self.figure("ours", "mb_per_10k_trials"),
             "startup_s": self.figure("ours", "startup"),
             "finish_s": self.figure("ours", "finish"),
-            "pure_fit_ms": 1000 * self.pure["plain"],
-            "pure_fit_prepared_ms": 1000 * self.pure["prepared"],
-            "pure_fit_own_ms": 1000 * self.pure["own"],
+            "pure_fit_ms": self._pure_ms("plain"),
+            "pure_fit_prepared_ms": self._pure_ms("prepared"),
+            "pure_fit_own_ms": self._pure_ms("own"),
         }
         figures = {name: None if value is None else round(value, 4) for name, value in rounded.items()}
         return {

@@ -133,7 +133,7 @@ def tables(tiers: Sequence[str], chosen: Sequence[Contender], sizes: dict[str, S
 
 
 def _table(tier: str, search: str, chosen: Sequence[Contender], size: Size) -> Table:
-    seconds = size.pure_customers * size.trials * PURE_MS[tier] * 3 / 1000 + START_S
+    seconds = size.pure_customers * size.trials * PURE_MS[tier] * 3 / 1000 + START_S if search == FIXED else 0.0
     for _, contender in there_and_back(chosen, size):
         given = given_to(contender, Scenario(tier, "", tuple(map(str, range(size.customers))), size.trials), size)
         seconds += START_WITHOUT_RAY_S if contender.name in WITHOUT_RAY else START_S

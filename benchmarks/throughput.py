@@ -51,11 +51,12 @@ def run_table(table: Table, seconds: float, folder: Path, cores: int, tell: Call
     tier, search, size = table.tier, table.search, table.size
     place = folder / f"{tier}-{search}"
     everyone = make_workload(place, TIERS[tier], size.customers, size.trials)
-    bins = BINS if search == FIXED else None
-    scenario = Scenario(tier, str(place), everyone, size.trials, search, cores, bins)
-    repeats = 3 if size.pure_customers > 1 else 1
-    pure = pure_fits(replace(scenario, customers=everyone[: size.pure_customers], options={"repeats": repeats}))
-    tell(f"{tier}: pure fits {1000 * pure['plain']:.2f} ms plain, {1000 * pure['prepared']:.2f} ms prepared")
+    scenario = Scenario(tier, str(place), everyone, size.trials, search, cores, BINS if search == FIXED else None)
+    pure: dict[str, float] = {}
+    if search == FIXED:
+        repeats = 3 if size.pure_customers > 1 else 1
+        pure = pure_fits(replace(scenario, customers=everyone[: size.pure_customers], options={"repeats": repeats}))
+        tell(f"{tier}: pure fits {1000 * pure['plain']:.2f} ms plain, {1000 * pure['prepared']:.2f} ms prepared")
     result = TierResult(tier, search, cores, size.customers, size.trials, pure)
     if TIERS[tier].keyed and "ours" in [contender.name for contender in table.contenders]:
         result.split = worker_split(tier, min(size.customers, SPLIT_CUSTOMERS), size.trials)
