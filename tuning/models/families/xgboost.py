@@ -79,7 +79,7 @@ class XGBoostFamily(SteppedFamily):
                 # The first round has taken the columns' names and types from the rows. Comparing them again before
                 # each round, as strings, would be 3 to 13 % of small fits.
                 booster._assign_dmatrix_features = _known_already
-            yield _prediction(booster.predict(unseen), task), partial(booster.save_raw, "ubj")
+            yield _prediction(booster.predict(unseen, validate_features=False), task), partial(booster.save_raw, "ubj")
 
     def fitted(self, state: State, train: Matrix, task: Task, seed: int) -> Booster:
         import xgboost
