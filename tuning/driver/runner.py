@@ -292,7 +292,7 @@ class RunSession:
             if halt.wanted:
                 raise _EnoughError
 
-        timing = self.timing.of_run(1, len(self.plan.studies))
+        timing = self.timing.of_run(0, len(self.plan.studies))  # no other slot writes beside this one
         with contextlib.suppress(_EnoughError):
             for shard in range(len(self.plan.shards)):
                 where = (self.directory, self.owned.term, shard)
