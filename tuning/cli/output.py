@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
@@ -33,7 +35,7 @@ def show_finished(result: RunResult, output: str) -> int:
     if output == "json":
         click.echo(json.dumps(counts))
     else:
-        show_leaderboard(result, output)
+        show_leaderboard(result, output, most=MOST_AT_THE_END)
         click.echo("\n".join(["", *sentences(result, counts), *_where(result, ("records", "models"))]), err=True)
     return exit_codes.of_models(counts["customers"], counts["succeeded"])
 
@@ -65,18 +67,28 @@ def explain(result: RunResult) -> None:
         click.echo(f"customer {customer!r}: {reason}\n{error}", err=True)
 
 
-def show_leaderboard(result: RunResult, output: str, sort: str = "customer") -> None:
-    """Print a leaderboard. sort: as of `RunResult.leaderboard`."""
+def show_leaderboard(result: RunResult, output: str, sort: str = "customer", most: int | None = None) -> None:
+    """Print a leaderboard. sort: as of `RunResult.leaderboard`. most: rows of a table; None is no limit."""
+    board = result.board(sort)
     if output == "csv":
-        for piece in result.board(sort).csv:
-            click.echo(piece, nl=False)
+        _write(piece.decode() for piece in board.csv)
     elif output == "json":
-        rows = [{name: _plain(value) for name, value in row.items()} for row in result.rows(sort)]
-        click.echo(json.dumps(rows, ensure_ascii=False))
+        rows = ({name: _plain(value) for name, value in row.items()} for row in board)
+        _write(f"{', ' if number else '['}{json.dumps(row, ensure_ascii=False)}" for number, row in enumerate(rows))
+        click.echo("]" if len(board) else "[]")
     else:
-        click.echo(table(result.rows(sort), _window()))
+        _write(f"{line}\n" for line in lines(board if most is None else board.first(most), _window()))
+        if most is not None and len(board) > most:
+            click.echo(f"… and {len(board) - most} more: tuning leaderboard {result.directory.shown}")
 
 
+def _write(texts: Iterable[str]) -> None:
+    """Print many texts; `click.echo` flushes after each."""
+    sys.stdout.writelines(texts)
+    sys.stdout.flush()
+
+
+MOST_AT_THE_END = 1000  # customers that a run's end shows; hundreds of thousands of lines tell nobody anything
 LAST = "parameters or reason"
 LEFT = {"customer", "status", "model", "baseline", LAST}
 LAST_WIDTH, LAST_LEAST = 70, 20
@@ -84,40 +96,49 @@ LAST_WIDTH, LAST_LEAST = 70, 20
 SPARED = ("trials", "baseline", "baseline_score", "status", "model")
 
 
-def table(rows: Sequence[Row], width: int | None = None) -> str:
+def table(rows: Iterable[Row], width: int | None = None) -> str:
+    """`lines` as one text."""
+    return "\n".join(lines(rows, width))
+
+
+def lines(rows: Iterable[Row], width: int | None = None) -> Iterator[str]:
     """A leaderboard for a terminal: the metric, then a line per customer with its parameters, or why it has no model.
 
-    rows: `RunResult.rows`. width: characters that fit into a line; None is no limit.
+    rows: gone through twice. width: characters that fit into a line; None is no limit.
     """
-    lines = [_line(row) for row in rows]
     names = [*_line(dict.fromkeys(LEADERBOARD))]
-    widths = {name: max(len(name), *(len(line[name]) for line in lines), 0) for name in names}
+    widths = {name: len(name) for name in names}
+    better, positive = "", Counter[str]()
+    for row in rows:
+        better = better or f"{row['metric']}, {_BETTER[str(row['mode'])]} is better"
+        positive.update([] if row["positive"] is None else [str(row["positive"])])
+        for name, text in _line(row).items():
+            widths[name] = max(widths[name], len(text))
     if width is None:
         widths[LAST] = min(widths[LAST], LAST_WIDTH)
     else:
         spared = iter(SPARED)
         while sum(widths[name] + 2 for name in names if name != LAST) + LAST_LEAST > width:
-            if (name := next(spared, None)) is None:
+            if (least := next(spared, None)) is None:
                 break
-            names.remove(name)
+            names.remove(least)
         others = sum(widths[name] + 2 for name in names if name != LAST)
         widths[LAST] = min(widths[LAST], max(LAST_LEAST, width - others))
-    text = [
-        "  ".join(
-            f"{shorten(line[name], widths[name]):{'<' if name in LEFT else '>'}{widths[name]}}" for name in names
-        ).rstrip()
-        for line in [{name: name for name in names}, *lines]
-    ]
-    heading = f"{rows[0]['metric']}, {_BETTER[str(rows[0]['mode'])]} is better{_positive(rows)}" if rows else ""
-    return "\n".join(line if width is None else shorten(line, width) for line in [heading, *text])
+    yield _cut(f"{better}{_positive(positive)}", width)
+    for line in chain([{name: name for name in names}], map(_line, rows)):
+        cells = (f"{shorten(line[name], widths[name]):{'<' if name in LEFT else '>'}{widths[name]}}" for name in names)
+        yield _cut("  ".join(cells).rstrip(), width)
 
 
 _BETTER = {"max": "larger", "min": "smaller"}
 
 
-def _positive(rows: Sequence[Row]) -> str:
+def _cut(line: str, width: int | None) -> str:
+    return line if width is None else shorten(line, width)
+
+
+def _positive(found: Counter[str]) -> str:
     """The positive class of most customers, which is what probability, precision and recall are about."""
-    found = Counter(str(row["positive"]) for row in rows if row["positive"] is not None)
     if not found:
         return ""
     ((most, times),) = found.most_common(1)

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -189,13 +190,15 @@ class Leaderboard:
             columns[name] = pc.if_else(pa.array(none), value, columns[name])
         return pa.table([columns[name] for name in LEADERBOARD], schema=SCHEMA)
 
-    def rows(self) -> list[Row]:
+    def __iter__(self) -> Iterator[Row]:
         """The rows as plain values, `params` as a mapping."""
-        return [
-            {**row, "params": params}
-            for places in self._places()
-            for row, params in zip(self._rows(places).to_pylist(), _configs(self._best(places)), strict=True)
-        ]
+        for places in self._places():
+            for row, params in zip(self._rows(places).to_pylist(), _configs(self._best(places)), strict=True):
+                yield {**row, "params": params}
+
+    def first(self, rows: int) -> list[Row]:
+        """So many of them."""
+        return list(islice(self, rows))
 
     def frame(self, rows: int | None = None) -> pd.DataFrame:
         """The first rows, by default all of them, as a table of pandas."""

@@ -159,7 +159,7 @@ class RunResult:
 
     def rows(self, sort: str = "customer") -> list[Row]:
         """The leaderboard as plain values, `params` as a mapping; `ValueError` for an unknown order."""
-        return self.board(sort).rows()
+        return list(self.board(sort))
 
     def board(self, sort: str = "customer") -> Leaderboard:
         """The leaderboard in columns, of which no row is made before it is asked for; `ValueError` as of `rows`."""

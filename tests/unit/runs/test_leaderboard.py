@@ -60,9 +60,7 @@ def test_of_several_studies_the_best_one_stands_for_a_customer() -> None:
         *(study("c/2", "c", status="no_model", reason="2"), study("c/1", "c", status="quarantined", reason="1")),
     )
     found = board(*records, planned=("a", "c9", "b", "c"))
-    assert [
-        (row["customer"], row["cv_score"], row["reason"], row["trials"], row["seconds"]) for row in found.rows()
-    ] == [
+    assert [(row["customer"], row["cv_score"], row["reason"], row["trials"], row["seconds"]) for row in found] == [
         ("a", 3.0, "", 11, 3.0),
         ("b", 1.0, "", 6, 2.0),
         ("c9", None, "not finished yet", 2, None),
@@ -71,13 +69,13 @@ def test_of_several_studies_the_best_one_stands_for_a_customer() -> None:
     assert found.standings.row_of("a") == 1  # of two that are as good the one with the smaller id
     assert found.standings.row_of("c9") == -1
     assert found.standings.row_of("nobody") is None
-    assert [row["customer"] for row in board(*records, sort="gain").rows()] == ["b", "a", "c"]
-    assert [row["customer"] for row in board(*records, sort="seconds").rows()] == ["a", "b", "c"]
+    assert [row["customer"] for row in board(*records, sort="gain")] == ["b", "a", "c"]
+    assert [row["customer"] for row in board(*records, sort="seconds")] == ["a", "b", "c"]
 
 
 def test_numbers_in_ids_are_compared_as_numbers() -> None:
     ids = ["zone-10", "zone-2", "2", "10", "02", "zone", "zone-2b", "zone 1", "", "zone-2-10", "zone-2-9", "Ä1", "a\n1"]
-    shown = [row["customer"] for row in board(*(study(name, name) for name in ids)).rows()]
+    shown = [row["customer"] for row in board(*(study(name, name) for name in ids))]
     assert shown == [
         *("", "02", "2", "10", "a\n1", "zone", "zone 1", "zone-2", "zone-2-9", "zone-2-10", "zone-2b", "zone-10", "Ä1"),
     ]

@@ -92,6 +92,19 @@ def test_the_table_names_the_metric_and_fits_the_window(run: RunResult, monkeypa
     assert max(map(len, leaderboard(run).splitlines())) <= 80
 
 
+def test_the_end_of_a_large_run_shows_the_first_customers_only(
+    run: RunResult, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    show_finished(run, "table")
+    assert capsys.readouterr().out == f"{table(run.rows())}\n"
+    monkeypatch.setattr("tuning.cli.output.MOST_AT_THE_END", 2)
+    show_finished(run, "table")
+    *shown, last = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in shown[2:]] == ["zone-2", "zone-3"]
+    assert last == f"… and 2 more: tuning leaderboard {run.directory.shown}"
+    assert len(leaderboard(run).splitlines()) == 6
+
+
 def test_the_summary_tells_the_clocks_time_from_the_workers(run: RunResult) -> None:
     counts = run.summary()
     assert counts["fit_seconds"] == pytest.approx(sum(record.fit_seconds for record in run.study_records), abs=1e-3)
