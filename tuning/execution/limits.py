@@ -183,7 +183,8 @@ class MemoryLimit:
 def allocated() -> int:
     """Bytes of private writable memory of this process, what RLIMIT_DATA counts; 0 where the system does not say."""
     try:
-        return int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+        with open("/proc/self/statm", "rb", buffering=0) as file:  # before every study
+            return int(file.read().split()[5]) * resource.getpagesize()
     except (OSError, IndexError, ValueError):
         return 0
 

@@ -57,7 +57,7 @@ class Encoder:
             return self
         numbers = raw.numbers
         if self.encoding == ONEHOT:
-            self.fill = _medians(numbers)
+            self.fill = medians(numbers)
             numbers = _filled(numbers, self.fill)
         if self.scale:
             self.mean, self.spread = _moments(numbers)
@@ -117,7 +117,7 @@ class Encoder:
         return encoder
 
 
-def _medians(numbers: np.ndarray) -> np.ndarray:
+def medians(numbers: np.ndarray) -> np.ndarray:
     """Per column, over what is there; 0 for an empty column."""
     if not len(numbers):
         return np.zeros(numbers.shape[1])

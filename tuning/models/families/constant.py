@@ -9,6 +9,7 @@ import numpy as np
 
 from tuning.models.base import Configuration, Estimator, Matrix, Model
 from tuning.models.estimators import EstimatorFamily
+from tuning.preprocessing.encoding import medians
 from tuning.preprocessing.task import Task
 
 EASY: tuple[Configuration, ...] = ({"strategy": "mean"}, {"strategy": "median"})
@@ -34,7 +35,10 @@ class ConstantFamily(EstimatorFamily):
 
 def statistic_of(y: np.ndarray, name: str) -> np.ndarray:
     """(1,) the mean or the median of a target (n,)."""
-    found: np.ndarray = (np.median if name == "median" else np.average)(y.reshape(-1, 1), axis=0)
+    column = y.reshape(-1, 1)
+    if name == "median":
+        return medians(column)
+    found: np.ndarray = np.add.reduce(column) / len(column)
     return found
 
 
