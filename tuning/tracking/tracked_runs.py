@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
+from typing import Any
 
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, StudyRecord, TrialRecord, canonical
 from tuning.storage.names import mask_in
@@ -62,9 +63,7 @@ _STUDY_TEXT = tuple(
     if column.name not in {*STUDY_FIGURES, "run", "config", "started", "customer", "study"}
 )
 
-# What is left of a run in a short copy; of params a study keeps its family, and a trial its hyperparameters.
-SHORT_FIGURES = {STUDY: {"cv_score", "test_score", "gain", TRIALS}, TRIAL: {"score"}}
-SHORT_TAGS = {STUDY: {KIND_TAG, RUN_TAG, CUSTOMER_TAG, f"{PREFIX}reason", NOTE_TAG}, TRIAL: {CUSTOMER_TAG}}
+SHORT_FIGURES = ("cv_score", "test_score", "gain", TRIALS)  # of a study, where there are very many
 
 NO_MODEL_NOTE = "No model: "
 
@@ -105,11 +104,10 @@ class TrackedRun:
 
 def of_trial(record: TrialRecord, search: Search, best: bool = False) -> TrackedRun:
     """A trial's child run."""
-    name = mlflow_limits.text(trial_name(record.study, record.customer, record.trial), mlflow_limits.KEY_LIMIT)
+    name = _trial_name(record)
     start = _milliseconds(record.started)
     end = start + max(0, int(record.seconds * 1000))
     changes = schedule(record.schedule)
-    config = {**record.config, **(changes[-1][1] if changes else {})}
     tags = {
         NAME_TAG: name,
         RUN_TAG: search.run,
@@ -134,7 +132,7 @@ def of_trial(record: TrialRecord, search: Search, best: bool = False) -> Tracked
         status=STATUS.get(record.state, "FAILED"),
         start=start,
         end=end,
-        params=mlflow_limits.params({FAMILY: record.family, **config}),
+        params=mlflow_limits.params({FAMILY: record.family, **_config(record)}),
         metrics=tuple(_trial_metrics(record, start, end, changes)),
         tags=_tags(tags),
     )
@@ -142,7 +140,7 @@ def of_trial(record: TrialRecord, search: Search, best: bool = False) -> Tracked
 
 def of_study(record: StudyRecord, search: Search) -> TrackedRun:
     """A customer's parent run: the winner, its scores, the counts and the leaderboard row."""
-    name = mlflow_limits.text(study_name(record.study, record.customer), mlflow_limits.KEY_LIMIT)
+    name = _study_name(record)
     start, end = _milliseconds(record.started), ended(record)
     config = {} if record.config is None else {FAMILY: record.family, **record.config}
     tags = {
@@ -180,26 +178,60 @@ def of_study(record: StudyRecord, search: Search) -> TrackedRun:
     )
 
 
-def shortened(run: TrackedRun) -> TrackedRun:
-    """A study's or a trial's run with what somebody looks for among a million of them.
+def short_study(record: StudyRecord, search: Search) -> TrackedRun:
+    """A customer's run with what somebody looks for among a million of them.
 
     A figure takes about 440 bytes of SQLite with its history and 175 without, a tag 200: a full run has 20 of each.
     """
-    if run.kind not in SHORT_FIGURES:
-        return run
-    family = run.params.get(FAMILY)
-    of_model = {FAMILY: family, MODEL: family}
-    params = {
-        name: value
-        for name, value in run.params.items()
-        if (name == FAMILY if run.kind == STUDY else of_model.get(name) != value)
-    }
-    tags = {name: value for name, value in run.tags.items() if name in SHORT_TAGS[run.kind]}
-    if (study := run.tags.get(STUDY_TAG, run.tags[CUSTOMER_TAG])) != run.tags[CUSTOMER_TAG]:
-        tags[STUDY_TAG] = study
-    figures = SHORT_FIGURES[run.kind]
-    metrics = tuple(point for point in run.metrics if point[0] in figures)
-    return replace(run, params=params, metrics=metrics, tags=tags, short=True)
+    end = ended(record)
+    tags = _short_tags(record, search)
+    if record.status != OK:
+        tags |= {f"{PREFIX}reason": record.reason, NOTE_TAG: f"{NO_MODEL_NOTE}{record.reason}"}
+    figures = ((column, getattr(record, column)) for column in SHORT_FIGURES)
+    return TrackedRun(
+        key=search.id(record.study),
+        parent=None,
+        kind=STUDY,
+        name=_study_name(record),
+        status="FINISHED" if record.status == OK else "FAILED",
+        start=_milliseconds(record.started),
+        end=end,
+        params={} if record.family is None else mlflow_limits.params({FAMILY: record.family}),
+        metrics=tuple((name, float(value), 0, end) for name, value in figures if value is not None),
+        tags=_tags(tags),
+        short=True,
+    )
+
+
+def short_trial(record: TrialRecord, search: Search) -> TrackedRun:
+    """The run of the best trial of one of very many studies: its hyperparameters and what it counts with."""
+    start = _milliseconds(record.started)
+    end = start + max(0, int(record.seconds * 1000))
+    config = {name: value for name, value in _config(record).items() if (name, value) != (MODEL, record.family)}
+    return TrackedRun(
+        key=search.id(record.study, record.trial),
+        parent=search.id(record.study),
+        kind=TRIAL,
+        name=_trial_name(record),
+        status=STATUS.get(record.state, "FAILED"),
+        start=start,
+        end=end,
+        params=mlflow_limits.params(config),
+        metrics=() if record.score is None else (("score", record.score, _counted_step(record), end),),
+        tags=_tags({CUSTOMER_TAG: record.customer}),
+        short=True,
+    )
+
+
+def short_open_study(record: TrialRecord, search: Search) -> TrackedRun:
+    """What `open_study` is, of one of very many studies."""
+    return replace(open_study(record, search), tags=_tags(_short_tags(record, search)), short=True)
+
+
+def _short_tags(record: StudyRecord | TrialRecord, search: Search) -> dict[str, str]:
+    """The tags of a study's run by which it is found."""
+    tags = {KIND_TAG: STUDY, RUN_TAG: search.run, CUSTOMER_TAG: record.customer}
+    return tags if record.study == record.customer else {**tags, STUDY_TAG: record.study}
 
 
 def ended(record: StudyRecord) -> int:
@@ -235,7 +267,7 @@ def is_surplus(study: TrackedRun, key: str, end: int | None) -> bool:
 
 def open_study(record: TrialRecord, search: Search) -> TrackedRun:
     """The parent run of a study whose first trials arrive before its own record."""
-    name = mlflow_limits.text(study_name(record.study, record.customer), mlflow_limits.KEY_LIMIT)
+    name = _study_name(record)
     tags = {
         NAME_TAG: name,
         USER_TAG: user(),
@@ -274,6 +306,25 @@ def schedule(text: str | None) -> list[Change]:
         return []  # the text itself is kept as a tag
 
 
+def _study_name(record: StudyRecord | TrialRecord) -> str:
+    return mlflow_limits.text(study_name(record.study, record.customer), mlflow_limits.KEY_LIMIT)
+
+
+def _trial_name(record: TrialRecord) -> str:
+    return mlflow_limits.text(trial_name(record.study, record.customer, record.trial), mlflow_limits.KEY_LIMIT)
+
+
+def _config(record: TrialRecord) -> dict[str, Any]:
+    """The configuration that a trial ended with."""
+    changes = schedule(record.schedule)
+    return {**record.config, **(changes[-1][1] if changes else {})}
+
+
+def _counted_step(record: TrialRecord) -> int:
+    """The step whose score counts."""
+    return record.best_step or (record.steps[-1].step if record.steps else 0)
+
+
 def _trial_metrics(record: TrialRecord, start: int, end: int, changes: list[Change]) -> Iterator[MetricPoint]:
     further = [name for step in record.steps for name in step.metrics]
     names = mlflow_limits.keys(dict.fromkeys([record.metric, *further, *record.metrics]))
@@ -284,7 +335,7 @@ def _trial_metrics(record: TrialRecord, start: int, end: int, changes: list[Chan
         yield objective, step.score, step.step, moment
         for name, value in step.metrics.items():
             yield names[name], value, step.step, moment
-    last = record.best_step or (record.steps[-1].step if record.steps else 0)
+    last = _counted_step(record)
     if record.score is not None:
         yield "score", record.score, last, end
     written = next((step.metrics for step in record.steps if step.step == last), {})

@@ -30,7 +30,9 @@ from tuning.tracking.tracked_runs import (
     of_study,
     of_trial,
     open_study,
-    shortened,
+    short_open_study,
+    short_study,
+    short_trial,
 )
 
 READ_ATTEMPTS = 3
@@ -225,23 +227,26 @@ class Copier:
         studies: Iterable[StudyRecord],
         parents_of: Iterable[TrialRecord],
     ) -> None:
-        parents: dict[str, TrackedRun] = {}
+        short = self.selection.short
+        parents = {study.study: (short_study if short else of_study)(study, self.search) for study in studies}
         for trial in parents_of:
             if trial.study not in parents:
-                parents[trial.study] = open_study(trial, self.search)
-        parents.update({study.study: of_study(study, self.search) for study in studies})
-        children = {t.key: of_trial(t, self.search, best=self._winner(t.study) == t.trial) for t in trials}
+                parents[trial.study] = (short_open_study if short else open_study)(trial, self.search)
+        children = {
+            trial.key: short_trial(trial, self.search)
+            if short
+            else of_trial(trial, self.search, best=self._winner(trial.study) == trial.trial)
+            for trial in trials
+        }
         if self.selection.limit:
             below: defaultdict[str, set[str]] = defaultdict(set)
             for trial in trials:
                 below[trial.study].add(self.search.id(*trial.key))
             for study in studies:
                 parents[study.study] = replace(parents[study.study], children=frozenset(below[study.study]))
-        runs = [*parents.values(), *children.values()]
-        if self.selection.short:
-            self._put(store, [shortened(run) for run in runs])
+        self._put(store, [*parents.values(), *children.values()])
+        if short:
             return
-        self._put(store, runs)
         # The winner's run may have been written before anybody knew that it would win.
         winners = {self.search.id(s.study, s.trial): {BEST_TAG: "true"} for s in studies if s.trial is not None}
         if winners:
