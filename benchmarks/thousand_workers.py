@@ -1,0 +1,215 @@
+"""Whether one driver keeps up with a thousand workers, and what it runs into next.
+
+    python -m benchmarks.thousand_workers                     two to four minutes
+    python -m benchmarks.thousand_workers --output json       one JSON object last
+
+A thousand real workers do not fit on one machine, so fewer make their load. Each of them would write two parts every
+`max(1, 1000 / 8)` seconds and report them; shards end and begin. Here a few real actors report through the run's own
+Tuner (its search algorithm, scheduler, callbacks, stopper) at that rate, and as fast as they can. `*_core_ms` are CPU
+time of the driver's process, all its threads; `*_per_s` is what it can do at most. `live_actor_core` is the share of a
+core that an actor costs which does nothing. The rest is what grows with the files of a run: a look for new parts (in
+MLflow's process), a beat of the lease, a shard's look for its earlier parts (in a worker).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+
+from tuning.definition.options import Resources
+from tuning.driver.halt import StopConditions, stopper, workers_callback
+from tuning.driver.progress import Progress, reports_callback
+from tuning.driver.signals import Signals
+from tuning.driver.tuner import build_tuner, start_ray
+from tuning.execution import packed
+from tuning.execution.callback_keys import registered
+from tuning.records.lease import Lease
+from tuning.records.ownership import claim
+from tuning.records.parts import TRIALS, part_name, shard_parts
+from tuning.storage.run_directory import RunDirectory
+from tuning.timing import USUAL
+from tuning.tracking.copy.parts import FollowedRun
+
+WORKERS = 1000
+KINDS = ("trials", "studies")
+
+
+def worker(reports: int, pause: float) -> Callable[[dict[str, Any]], None]:
+    """A trainable that works through a shard as a packed worker reports it: pairs of parts, each after a pause."""
+
+    def trainable(config: dict[str, Any]) -> None:
+        from ray import tune
+
+        for _ in range(reports):
+            time.sleep(pause)
+            for kind in KINDS:
+                data = f"{config['shard']} {time.time_ns()}".encode()
+                name = part_name("0001-00000000", config["shard"], kind, data)
+                tune.report({"part": name, kind: 100} | ({"unspent": 0} if kind == "studies" else {}))
+
+    return trainable
+
+
+class Watched:
+    """What the driver heard, and what it took meanwhile, from the first report to the last."""
+
+    def __init__(self, bar: Progress) -> None:
+        self.bar = bar
+        self.heard = 0
+        self.marks: list[tuple[float, float, int]] = []  # when, CPU seconds so far, reports so far
+
+    def __call__(self, result: Any) -> None:
+        self.bar(result)
+        self.heard += 1
+        self.marks.append((time.monotonic(), time.process_time(), self.heard))
+
+    def steady(self, skip: float = 0.2) -> tuple[float, float, int]:
+        """(seconds, CPU seconds, reports) without the first and the last part of them, when workers start and end."""
+        first, last = (self.marks[int(share * (len(self.marks) - 1))] for share in (skip, 1 - skip / 2))
+        return last[0] - first[0], last[1] - first[1], last[2] - first[2]
+
+
+def tuned(folder: Path, actors: int, shards: int, reports: int, pause: float) -> Watched:
+    """Run the run's own Tuner over shards whose workers only report."""
+    directory = RunDirectory(folder / f"run-{actors}-{shards}-{reports}")
+    directory.create()
+    term = claim(directory, 1, (), 3, 0.0)
+    plan = SimpleNamespace(
+        slots=actors,
+        resources=[Resources(cpus=1)] * shards,
+        shards_of=lambda _: [],
+        spec=SimpleNamespace(definition=SimpleNamespace(objective=None)),
+    )
+    owned = SimpleNamespace(plan=plan, term=term, timing=USUAL, directory=directory, run="thousand")
+    with Lease(directory, term).hold() as lease, Progress(shards * reports * 100, shards, shown=False) as bar:
+        watched, halt = Watched(bar), StopConditions(lease, Signals())
+        with registered(watched) as heard, registered(halt) as asked, _workers_that(worker(reports, pause)):
+            tuner = build_tuner(owned, 0, [reports_callback(heard), workers_callback(asked)], stopper(asked))  # type: ignore[arg-type]
+            with contextlib.redirect_stdout(io.StringIO()):
+                tuner.fit()
+        halt.end_workers()
+    return watched
+
+
+@contextlib.contextmanager
+def _workers_that(work: Callable[[dict[str, Any]], None]) -> Any:
+    """Workers do that instead of searching."""
+    before = packed.packed_trainable
+
+    def instead(*words: Any) -> Any:
+        work.__name__ = words[2]
+        return work
+
+    packed.packed_trainable = instead
+    try:
+        yield
+    finally:
+        packed.packed_trainable = before
+
+
+def of_tune(folder: Path, actors: int) -> dict[str, float]:
+    """Costs of a report, of a shard and of an actor that lives, by running at three loads."""
+    start_ray(actors)
+    few = min(4, actors)
+    busy_seconds, busy_core, reports = tuned(folder, few, few, 400, 0.0).steady()
+    per_report = busy_core / reports
+    shard_seconds, shard_core, of_shards = tuned(folder, few, 50 * few, 1, 0.0).steady()
+    shards = of_shards / len(KINDS)
+    # The rate of a thousand workers, from few and from many actors: what differs is what an actor costs.
+    shares = []
+    rate = len(KINDS) * WORKERS / max(USUAL.parts_s, WORKERS / 8)
+    for number in (few, actors):
+        seconds, core, heard = tuned(
+            folder, number, number, max(4, int(20 * rate / 2 / number)), 2 * number / rate
+        ).steady()
+        shares.append((core - per_report * heard) / seconds)
+    per_actor = (shares[1] - shares[0]) / (actors - few) if actors > few else 0.0
+    return {
+        "report_core_ms": 1000 * per_report,
+        "reports_per_s": reports / busy_seconds,
+        "shard_core_ms": 1000 * (shard_core / shards - len(KINDS) * per_report),
+        "shards_per_s": shards / shard_seconds,
+        "idle_core": shares[0],
+        "live_actor_core": per_actor,
+        "reports_per_s_of_workers": rate,
+    }
+
+
+def of_listener(reports: int = 200_000) -> float:
+    """µs that our own listener takes for a report."""
+    names = [part_name("0001-00000000", number % 8000, TRIALS, str(number).encode()) for number in range(reports)]
+    bar = Progress(reports, reports, shown=False)
+    began = time.process_time()
+    for name in names:
+        bar({"part": name, "trials": 100})
+    return 1e6 * (time.process_time() - began) / reports
+
+
+def of_files(folder: Path, parts: int) -> dict[str, float]:
+    """ms of what is done again and again in a run with so many parts."""
+    directory = RunDirectory(folder / "files")
+    directory.create()
+    term = claim(directory, 1, (), 3, 0.0)
+    records = folder / "files" / term.records
+    records.mkdir(parents=True)
+    for number in range(parts):
+        kind = KINDS[number % 2]
+        (folder / "files" / part_name(term.folder, number // 2 % 8000, kind, str(number).encode())).touch()
+    with Lease(directory, term).hold() as lease:
+        followed = FollowedRun(directory, term)
+        return {
+            "look_for_parts_ms": _ms(followed.look),
+            "shard_start_ms": _ms(lambda: shard_parts(directory, term, 7)),
+            "lease_beat_ms": _ms(lambda: (lease._beat(), lease._look())),
+        }
+
+
+def _ms(action: Callable[[], object], times: int = 7) -> float:
+    """CPU time of a call, the median."""
+    took = []
+    for _ in range(times):
+        began = time.process_time()
+        action()
+        took.append(1000 * (time.process_time() - began))
+    return sorted(took)[times // 2]
+
+
+@click.command()
+@click.option("--actors", type=click.IntRange(2), default=24, show_default=True, help="Real actors at most.")
+@click.option("--parts", type=click.IntRange(1), default=20_000, show_default=True, help="Record parts of the run.")
+@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def main(actors: int, parts: int, output: str) -> None:
+    """Measure what a thousand workers would cost their driver."""
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    with tempfile.TemporaryDirectory(prefix="thousand-") as name:
+        figures = {"listener_us": of_listener(), **of_files(Path(name), parts)}
+        print(f"without Ray: {figures}", file=sys.stderr, flush=True)
+        figures |= of_tune(Path(name), actors)
+    rate, shards = figures["reports_per_s_of_workers"], WORKERS / max(USUAL.parts_s, WORKERS / 8)
+    figures["driver_core_of_workers"] = (
+        figures["idle_core"]
+        + WORKERS * figures["live_actor_core"]
+        + rate * figures["report_core_ms"] / 1000
+        + shards * figures["shard_core_ms"] / 1000
+    )
+    rounded = {name: round(value, 4) for name, value in figures.items()}
+    if output == "json":
+        print(json.dumps({"actors": actors, "parts": parts, **rounded}))
+    else:
+        for name, value in rounded.items():
+            print(f"{name:28} {value}")
+
+
+if __name__ == "__main__":
+    main()
