@@ -91,11 +91,11 @@ def tuned(folder: Path, actors: int, shards: int, reports: int, pause: float) ->
         shards_of=lambda _: [],
         spec=SimpleNamespace(definition=SimpleNamespace(objective=None)),
     )
-    owned = SimpleNamespace(plan=plan, term=term, timing=USUAL, directory=directory, run="thousand")
+    owned: Any = SimpleNamespace(plan=plan, term=term, timing=USUAL, directory=directory, run="thousand")
     with Lease(directory, term).hold() as lease, Progress(shards * reports * 100, shards, shown=False) as bar:
         watched, halt = Watched(bar), StopConditions(lease, Signals())
         with registered(watched) as heard, registered(halt) as asked, _workers_that(worker(reports, pause)):
-            tuner = build_tuner(owned, 0, [reports_callback(heard), workers_callback(asked)], stopper(asked))  # type: ignore[arg-type]
+            tuner = build_tuner(owned, 0, [reports_callback(heard), workers_callback(asked)], stopper(asked))
             with contextlib.redirect_stdout(io.StringIO()):
                 tuner.fit()
         halt.end_workers()
