@@ -7,13 +7,15 @@ that leaves the cores to it, because a run waits for the plots at its end.
 from __future__ import annotations
 
 import contextlib
-import csv
 import io
-import math
 import os
 import threading
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,15 +24,7 @@ if TYPE_CHECKING:
 UP, DOWN = "#2a7f9e", "#b5523b"
 SIZE = (8.0, 4.5)  # inches
 MOST_BARS = 700  # one for each pixel, about; more customers are drawn as quantiles
-
-
-class Scores(NamedTuple):
-    """What one customer's models score on the hold-out; NaN where nothing was scored."""
-
-    metric: str
-    baseline: float
-    tuned: float
-    gain: float
+MOST_DOTS = 5000  # each of them is a line of the file
 
 
 @cache
@@ -51,30 +45,29 @@ def leaderboard_plots(board: bytes) -> dict[str, bytes]:
 
     board: the leaderboard as CSV.
     """
-    rows = [_scores_of(row) for row in csv.DictReader(io.StringIO(board.decode()))]
-    scored = [row for row in rows if math.isfinite(row.tuned) and math.isfinite(row.baseline)]
-    if not scored:
+    rows = pyarrow.csv.read_csv(
+        io.BytesIO(board),
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=_TYPES, include_columns=list(_TYPES), include_missing_columns=True
+        ),
+    )
+    tuned, baseline, gain = (rows[name].to_numpy() for name in ("test_score", "baseline_test_score", "gain"))
+    scored = np.isfinite(tuned) & np.isfinite(baseline)
+    if not scored.any():
         return {}
-    plots = {"plots/baseline-and-tuned.svg": _draw_scores(scored)}
-    gains = sorted((row.gain for row in rows if math.isfinite(row.gain)), reverse=True)
-    if gains:
-        plots["plots/gain.svg"] = _draw_gains(gains, scored[0].metric)
+    metric = rows["metric"].filter(pa.array(scored))[0].as_py() or "score"
+    plots = {"plots/baseline-and-tuned.svg": _draw_scores(baseline[scored], tuned[scored], metric)}
+    gains = np.sort(gain[np.isfinite(gain)])[::-1]
+    if gains.size:
+        plots["plots/gain.svg"] = _draw_gains(gains, metric)
     return plots
 
 
-def _scores_of(row: dict[str, str]) -> Scores:
-    baseline, tuned, gain = (_number(row.get(name)) for name in ("baseline_test_score", "test_score", "gain"))
-    return Scores(row.get("metric") or "score", baseline, tuned, gain)
+_TYPES = {"metric": pa.string(), **dict.fromkeys(("test_score", "baseline_test_score", "gain"), pa.float64())}
 
 
-def _number(text: str | None) -> float:
-    try:
-        return float(text or "nan")
-    except ValueError:
-        return math.nan
-
-
-def _draw_gains(gains: list[float], metric: str) -> bytes:
+def _draw_gains(gains: np.ndarray, metric: str) -> bytes:
     figure, axes = _axes()
     count = min(len(gains), MOST_BARS)
     shown = [gains[position * len(gains) // count] for position in range(count)]
@@ -82,19 +75,20 @@ def _draw_gains(gains: list[float], metric: str) -> bytes:
     places = [0.5 + (position + 0.5) * width for position in range(count)]
     axes.bar(places, shown, width=width, color=[UP if gain > 0 else DOWN for gain in shown])
     axes.axhline(0.0, color="black", linewidth=0.8)
-    axes.set_title(f"Tuning helped {sum(gain > 0 for gain in gains)} of {len(gains)} customers")
+    axes.set_title(f"Tuning helped {(gains > 0).sum()} of {len(gains)} customers")
     axes.set_xlabel("customers, the largest gain first")
     axes.set_ylabel(f"gain over the baseline ({metric}, hold-out)")
     return _svg(figure)
 
 
-def _draw_scores(scored: list[Scores]) -> bytes:
+def _draw_scores(baseline: np.ndarray, tuned: np.ndarray, metric: str) -> bytes:
     figure, axes = _axes()
-    metric = scored[0].metric
-    ends = [pick(value for row in scored for value in (row.baseline, row.tuned)) for pick in (min, max)]
+    ends = [float(pick(pick(baseline), pick(tuned))) for pick in (min, max)]
     axes.plot(ends, ends, color="black", linewidth=0.8)
-    axes.scatter([row.baseline for row in scored], [row.tuned for row in scored], color=UP, alpha=0.7)
-    axes.set_title("One dot per customer; on the line nothing has changed")
+    shown = slice(None, None, -(-len(tuned) // MOST_DOTS))
+    axes.scatter(baseline[shown], tuned[shown], color=UP, alpha=0.7)
+    dots = "One dot per customer" if shown.step == 1 else f"{len(tuned[shown])} of {len(tuned)} customers"
+    axes.set_title(f"{dots}; on the line nothing has changed")
     axes.set_xlabel(f"baseline ({metric}, hold-out)")
     axes.set_ylabel(f"tuned ({metric}, hold-out)")
     return _svg(figure)
