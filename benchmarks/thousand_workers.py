@@ -4,7 +4,7 @@
     python -m benchmarks.thousand_workers --output json       one JSON object last
 
 A thousand real workers do not fit on one machine, so fewer make their load. Each of them would write two parts every
-`max(1, 1000 / 8)` seconds and report them; shards end and begin. Here a few real actors report through the run's own
+125 seconds (`Timing.of_run`) and report them; shards end and begin. Here a few real actors report through the run's own
 Tuner (its search algorithm, scheduler, callbacks, stopper) at that rate, and as fast as they can. `*_core_ms` are CPU
 time of the driver's process, all its threads; `*_per_s` is what it can do at most. `live_actor_core` is the share of a
 core that an actor costs which does nothing. The rest is what grows with the files of a run: a look for new parts (in
@@ -41,7 +41,7 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.timing import USUAL
 from tuning.tracking.copy.parts import FollowedRun
 
-WORKERS = 1000
+WORKERS, STUDIES = 1000, 1_000_000
 KINDS = ("trials", "studies")
 
 
@@ -87,6 +87,7 @@ def tuned(folder: Path, actors: int, shards: int, reports: int, pause: float) ->
     term = claim(directory, 1, (), 3, 0.0)
     plan = SimpleNamespace(
         slots=actors,
+        studies=range(100 * shards),
         resources=[Resources(cpus=1)] * shards,
         shards_of=lambda _: [],
         spec=SimpleNamespace(definition=SimpleNamespace(objective=None)),
@@ -128,7 +129,7 @@ def of_tune(folder: Path, actors: int) -> dict[str, float]:
     shards = of_shards / len(KINDS)
     # The rate of a thousand workers, from few and from many actors: what differs is what an actor costs.
     shares = []
-    rate = len(KINDS) * WORKERS / max(USUAL.parts_s, WORKERS / 8)
+    rate = len(KINDS) * WORKERS / USUAL.of_run(WORKERS, STUDIES).parts_s
     for number in (few, actors):
         seconds, core, heard = tuned(
             folder, number, number, max(4, int(20 * rate / 2 / number)), 2 * number / rate
@@ -196,7 +197,7 @@ def main(actors: int, parts: int, output: str) -> None:
         figures = {"listener_us": of_listener(), **of_files(Path(name), parts)}
         print(f"without Ray: {figures}", file=sys.stderr, flush=True)
         figures |= of_tune(Path(name), actors)
-    rate, shards = figures["reports_per_s_of_workers"], WORKERS / max(USUAL.parts_s, WORKERS / 8)
+    rate, shards = figures["reports_per_s_of_workers"], WORKERS / USUAL.of_run(WORKERS, STUDIES).parts_s
     figures["driver_core_of_workers"] = (
         figures["idle_core"]
         + WORKERS * figures["live_actor_core"]

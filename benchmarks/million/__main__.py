@@ -3,10 +3,10 @@
     python -m benchmarks.million --customers 1000000 --kill --folder DIR --output json     an hour or more
     python -m benchmarks.million --customers 3000 --kill                                   a minute or two
 
-Plans, searches, kills the driver with all its processes at a random moment and resumes (`--kill`), prints the
-leaderboard, loads models, and counts what is recorded. The last line is one JSON object (`--output json`); the figures
-so far are in `figures.json` of the folder after each step. The exit code is 1 when something is lost, when something is
-there twice, and when a step has failed.
+Plans, searches, kills the driver's process group at a random moment and resumes (`--kill`), prints the leaderboard,
+loads models, and counts what is recorded. The last line is one JSON object (`--output json`); the figures so far are in
+`figures.json` of the folder after each step. The exit code is 1 when something is lost, when something is there twice,
+and when a step has failed.
 
 core_ms_per_customer: CPU time of all processes from the start to the end, of both drivers where one was killed.
 driver_mb: the most that the driver's own process had resident; driver_mb_by_tenth: means, from its first record to its
@@ -218,7 +218,7 @@ def _folder(given: Path | None) -> Iterator[Path]:
 @click.option("--customers", type=click.IntRange(10), default=3_000, show_default=True)
 @click.option("--trials", type=click.IntRange(1), default=3, show_default=True)
 @click.option("--slots", type=click.IntRange(1), default=2, show_default=True)
-@click.option("--kill", is_flag=True, help="Kill the driver and all its processes at a random moment, and resume.")
+@click.option("--kill", is_flag=True, help="Kill the driver's process group at a random moment, and resume.")
 @click.option("--seed", default=0, show_default=True, help="Of that moment, and of the models that are loaded.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Keep all of it here; an empty folder.")
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)

@@ -1,4 +1,4 @@
-"""The run in a driver of its own, watched from outside; killed with everything it started, and resumed."""
+"""The run in a driver of its own, watched from outside; killed with its process group, and resumed."""
 
 from __future__ import annotations
 
@@ -66,22 +66,21 @@ class Records:
     studies: int = 0
     said: tuple[float, int] = (0.0, 0)  # when its number was told, and what it was
     known: set[str] = field(default_factory=set)
-    when: float = 0.0  # the newest of them was written
+    earlier: set[str] = field(default_factory=set)  # folders of earlier owners: their workers may outlive them
 
     def look(self) -> bool:
-        """Count what is new, if anything is."""
+        """Count what is new; whether any of it is of the newest owner."""
         import pyarrow.parquet as pq
 
         parts = {entry.path for term in _entries(self.folder) for entry in _entries(Path(term.path))}
-        before = len(self.known)
+        own = False
         for part in sorted(parts - self.known):
             with suppress(OSError, ValueError):  # what only looks must not end the run
                 if Path(part).name.startswith("studies-"):
                     self.studies += pq.read_metadata(part).num_rows
                 self.known.add(part)
-        if len(self.known) > before:
-            self.when = time.time()
-        return len(self.known) > before
+                own |= os.path.dirname(part) not in self.earlier
+        return own
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
@@ -92,9 +91,10 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def search(work: Path, words: list[str], customers: int, enough: int | None = None) -> Driver:
-    """Run `tuning …` until it ends, or until so many studies are recorded: then everything is killed at once."""
+    """Run `tuning …` until it ends, or until so many studies are recorded: then its process group is killed."""
     records = Records(work / "run" / "records")
     records.look()
+    records.earlier = {os.path.dirname(part) for part in records.known}
     with _started(work, words, 1.0 if customers > MANY else 0.25) as (child, driver):
         said = looked = time.monotonic()
         while child.poll() is None:
@@ -104,8 +104,8 @@ def search(work: Path, words: list[str], customers: int, enough: int | None = No
                 continue
             looked = time.monotonic()
             if records.look():
-                driver.first = driver.first or records.when
-                driver.last = records.when
+                driver.last = time.time()
+                driver.first = driver.first or driver.last
             if enough is not None and records.studies >= enough and driver.first:
                 _kill(child)
                 break
