@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from lone_worker import lone_workers
 from paths import ROOT, TESTS
@@ -160,12 +162,12 @@ TABLE = [
     ),
     Protection(
         "a customer whose data has changed is searched anew",
-        setting(tuning__data__fingerprints__differs=lambda there, here: False),
+        setting(tuning__data__fingerprints__differ=lambda there, here: np.zeros(len(here), dtype=bool)),
         "runs/test_changed_data.py::test_an_objective_sees_new_rows_from_the_first_trial",
     ),
     Protection(
         "what other libraries have begun is searched anew",
-        setting(tuning__runs__begin__with_libraries_now=lambda directory, before, studies, budget, state: state),
+        setting(tuning__runs__begin__with_libraries_now=lambda directory, before, budget, state: state),
         "runs/test_changed_data.py::test_what_other_libraries_have_begun_is_searched_anew",
         slow,
     ),
@@ -182,7 +184,7 @@ TABLE = [
     ),
     Protection(
         "a damaged part costs its trials only",
-        setting(tuning__runs__resume___incomplete=lambda *_: set()),
+        setting(tuning__runs__resume___times=lambda studies, wanted: pa.array([1_000_000] * len(wanted))),
         "runs/test_resume.py::test_a_damaged_part_costs_its_trials_only_and_a_resume_brings_them_back",
         slow,
     ),

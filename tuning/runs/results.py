@@ -253,7 +253,9 @@ class RunResult:
         if not self._plan.of_objective:
             return config
         plan = read_plan(self.directory, self.term)
-        return next(study.space.nest(config) for study in (*plan.studies, *plan.ended) if study.id == best["study"])
+        return next(
+            study.space.nest(config) for study in itertools.chain(plan.studies, plan.ended) if study.id == best["study"]
+        )
 
     def model(self, customer: str | None = None, *, allow_pickle: bool = False) -> CustomerModel:
         """A customer's best model, checked against the recorded digest.
