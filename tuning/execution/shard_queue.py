@@ -21,7 +21,7 @@ def next_shard(waiting: Sequence[str], order: Collection[str], running: int, slo
     same in the order in which they should run. running: shards that are worked on. slots: workers at once.
     """
     starting = max(0, slots - running - 1)  # the workers that are missing, without the free one
-    free = waiting[starting:] or waiting[-1:]
+    free = {*(waiting[starting:] or waiting[-1:])}
     return next((shard for shard in order if shard in free), None)
 
 
@@ -69,7 +69,7 @@ def shard_queue(slots: int) -> Any:
         def choose_trial_to_run(self, tune_controller: Any) -> Any:
             trials = tune_controller.get_trials()
             pending = {trial.trial_id: trial for trial in trials if trial.status == Trial.PENDING}
-            known = [name for name in self._waiting if name in pending]
+            known = dict.fromkeys(name for name in self._waiting if name in pending)
             self._waiting = [*known, *(name for name in pending if name not in known)]
             running = sum(trial.status == Trial.RUNNING for trial in trials)
             chosen = next_shard(self._waiting, pending, running, slots)
