@@ -25,7 +25,7 @@ from tuning.wording import natural_order
 
 #: Columns that are those of the customer's best study as they are.
 _AS_RECORDED = (
-    *("status", "reason", "metric", "mode", "positive", "cv_score", "test_score", "baseline", "baseline_test_score"),
+    *("status", "reason", "positive", "cv_score", "test_score", "baseline", "baseline_test_score"),
     *("gain", "constant_test_score", "gain_over_constant", "notes", "model_path"),
 )
 #: The columns of study records that a leaderboard is made of.
@@ -54,13 +54,10 @@ class Unfinished:
 
     Attributes:
         reason: why.
-        metric, mode: of the plan.
         trials: how many are recorded, by customer.
     """
 
     reason: str
-    metric: str
-    mode: str
     trials: dict[str, int]
 
 
@@ -70,11 +67,12 @@ class Standings:
     Of several the one with the best cross-validation score; without any, the first.
 
     studies: records of studies in columns, `NEEDED` among them. planned: ids of customers, who are there whether one of
-    their studies has ended or not.
+    their studies has ended or not. mode: the metric's better direction.
     """
 
-    def __init__(self, studies: pa.Table, planned: pa.ChunkedArray) -> None:
+    def __init__(self, studies: pa.Table, planned: pa.ChunkedArray, mode: str) -> None:
         self.studies = studies
+        self._sign = 1.0 if mode == "max" else -1.0
         names = pc.unique(pa.chunked_array([*planned.chunks, *studies["customer"].chunks], pa.string()))
         self.customers: pa.StringArray = names.take(pc.sort_indices(names))
         self._codes = pc.index_in(studies["customer"], value_set=self.customers).to_numpy()
@@ -89,9 +87,8 @@ class Standings:
         order = np.empty(len(self._codes), dtype=np.int64)
         order[pc.sort_indices(self.studies["study"]).to_numpy()] = np.arange(len(order))
         score = self.studies["cv_score"].to_numpy(zero_copy_only=False)
-        sign = np.where(pc.equal(self.studies["mode"], "max").to_numpy(zero_copy_only=False), 1.0, -1.0)
         scored = pc.and_(pc.equal(self.studies["status"], OK), self.studies["cv_score"].is_valid()).to_numpy()
-        lost = np.where(scored, -sign * np.nan_to_num(score), 0.0)
+        lost = np.where(scored, -self._sign * np.nan_to_num(score), 0.0)
         # The best one of each customer is written last.
         rows = np.lexsort((order, lost, ~scored, self._codes))[::-1]
         best[self._codes[rows]] = rows
@@ -143,10 +140,13 @@ class Standings:
 class Leaderboard:
     """One row per customer.
 
-    standings: of all customers. unfinished: what is shown where no study has ended. sort: one of `ORDERS`.
+    standings: of all customers. metric, mode: of the run. unfinished: what is shown where no study has ended. sort: one
+    of `ORDERS`.
     """
 
     standings: Standings
+    metric: str
+    mode: str
     unfinished: Unfinished
     sort: str = "customer"
 
@@ -180,13 +180,14 @@ class Leaderboard:
         columns: dict[str, Any] = {
             **{name: found[name] for name in _AS_RECORDED},
             "customer": customers,
+            "metric": pa.repeat(self.metric, len(places)),
+            "mode": pa.repeat(self.mode, len(places)),
             "model": _models(found),
             "trials": pa.array(trials),
             "seconds": pa.array(np.round(standings.seconds[places], 3), mask=none),
             "params": _params(found),
         }
-        shown = {"status": NO_MODEL, "reason": self.unfinished.reason, "metric": self.unfinished.metric}
-        for name, value in {**shown, "mode": self.unfinished.mode}.items():
+        for name, value in {"status": NO_MODEL, "reason": self.unfinished.reason}.items():
             columns[name] = pc.if_else(pa.array(none), value, columns[name])
         return pa.table([columns[name] for name in LEADERBOARD], schema=SCHEMA)
 

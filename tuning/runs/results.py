@@ -35,8 +35,8 @@ _NO_MODELS = {
     False: "models were not saved (save_models: false)",
     True: "an objective was tuned; result.best_config() is what won",
 }
-_TOLD_BY = ["metric", "cv_score", "cv_error", "rows"]
-_COUNTED = [*_TOLD_BY, "task", "status", "trial", "ensemble", "gain", "notes", "model_bytes"]
+_TOLD_BY = ["cv_score", "cv_error", "rows"]
+_COUNTED = [*_TOLD_BY, "status", "trial", "ensemble", "gain", "notes", "model_bytes"]
 _NEEDED = list(dict.fromkeys((*NEEDED, *_COUNTED, "group", "fit_seconds", "model_sha256")))
 SHOWN = 20  # customers, in a notebook
 MOST_GUESSES = 10_000  # customers among which a misspelt one is looked for
@@ -94,7 +94,7 @@ class RunResult:
     def _standings(self) -> Standings:
         plan = self._plan
         planned = pa.chunked_array([*plan.ended["customer"].chunks, *plan.studies["customer"].chunks], pa.string())
-        return Standings(self._studies, planned)
+        return Standings(self._studies, planned, plan.mode)
 
     @cached_property
     def _of_unfinished(self) -> dict[str, int]:
@@ -168,7 +168,7 @@ class RunResult:
         standings = self._standings
         reason = self.pending if (standings.best < 0).any() else ""
         plan = self._plan
-        return Leaderboard(standings, Unfinished(reason, plan.metric, plan.mode, self._of_unfinished), sort)
+        return Leaderboard(standings, plan.metric, plan.mode, Unfinished(reason, self._of_unfinished), sort)
 
     def summary(self) -> dict[str, Any]:
         """The run in figures, as `tuning run --output json` prints it."""
@@ -191,7 +191,7 @@ class RunResult:
             "model_bytes": pc.sum(best["model_bytes"], min_count=0).as_py(),
             "constants": _count(pc.and_(ok, constant)),
             **({} if self.transfer_gain is None else {"transfer": asdict(self.transfer_gain)}),
-            "too_good": _too_good(best),
+            "too_good": 0 if self._plan.of_objective else _too_good(self._plan.metric, best),
             "with_notes": _count(pc.not_equal(best["notes"], "")),
             "trials": pc.sum(self._studies["trials"], min_count=0).as_py() + sum(self._of_unfinished.values()),
             "wall_seconds": round(self._wall, 3),
@@ -291,7 +291,7 @@ def _count(values: pa.ChunkedArray) -> int:
     return int(pc.sum(values, min_count=0).as_py())
 
 
-def _too_good(studies: pa.Table) -> int:
+def _too_good(metric: str, studies: pa.Table) -> int:
     """How many models are perfect on every fold, which on real rows is a sign of a column that tells the target."""
-    found = studies.filter(pc.and_(pc.equal(studies["cv_error"], 0.0), pc.not_equal(studies["task"], "objective")))
-    return sum(is_too_good(*row.values()) for row in found.select(_TOLD_BY).to_pylist())
+    found = studies.filter(pc.equal(studies["cv_error"], 0.0))
+    return sum(is_too_good(metric, *row.values()) for row in found.select(_TOLD_BY).to_pylist())

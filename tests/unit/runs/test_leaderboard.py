@@ -15,7 +15,7 @@ from tuning.records.schema import Config, StudyRecord, encode
 from tuning.records.tables import decode_table
 from tuning.runs.leaderboard import LEADERBOARD, Leaderboard, Standings, Unfinished
 
-LEFT = Unfinished("not finished yet", "mae", "max", {"c9": 2})
+LEFT = Unfinished("not finished yet", {"c9": 2})
 
 
 def study(name: str, customer: str, **values: Any) -> StudyRecord:
@@ -48,24 +48,27 @@ def study(name: str, customer: str, **values: Any) -> StudyRecord:
     return StudyRecord(**{**empty, **usual, **values})
 
 
-def board(*records: StudyRecord, planned: tuple[str, ...] = (), sort: str = "customer") -> Leaderboard:
-    studies = decode_table(encode(records))
-    return Leaderboard(Standings(studies, pa.chunked_array([planned], pa.string())), LEFT, sort)
+def board(
+    *records: StudyRecord, planned: tuple[str, ...] = (), sort: str = "customer", mode: str = "max"
+) -> Leaderboard:
+    standings = Standings(decode_table(encode(records)), pa.chunked_array([planned], pa.string()), mode)
+    return Leaderboard(standings, "mae", mode, LEFT, sort)
 
 
 def test_of_several_studies_the_best_one_stands_for_a_customer() -> None:
     records = (
         *(study("a/2", "a", cv_score=3.0, trials=5), study("a/1", "a", cv_score=3.0), study("a/3", "a", cv_score=None)),
-        *(study("b/2", "b", mode="min", cv_score=2.0), study("b/1", "b", mode="min", cv_score=1.0, gain=7.0)),
+        *(study("b/2", "b", cv_score=1.0), study("b/1", "b", cv_score=2.0, gain=7.0)),
         *(study("c/2", "c", status="no_model", reason="2"), study("c/1", "c", status="quarantined", reason="1")),
     )
     found = board(*records, planned=("a", "c9", "b", "c"))
     assert [(row["customer"], row["cv_score"], row["reason"], row["trials"], row["seconds"]) for row in found] == [
         ("a", 3.0, "", 11, 3.0),
-        ("b", 1.0, "", 6, 2.0),
+        ("b", 2.0, "", 6, 2.0),
         ("c9", None, "not finished yet", 2, None),
         ("c", None, "1", 6, 2.0),
     ]
+    assert [row["cv_score"] for row in board(*records, mode="min")] == [3.0, 1.0, None]
     assert found.standings.row_of("a") == 1  # of two that are as good the one with the smaller id
     assert found.standings.row_of("c9") == -1
     assert found.standings.row_of("nobody") is None
