@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.dummy import DummyRegressor
 
 from tuning import RunResult, TuneRunner
 from tuning.evaluation.constant import find_constant
@@ -15,6 +16,9 @@ from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import prepare_data
 from tuning.execution.context import WorkerContext
 from tuning.execution.study_run import conclude_study
+from tuning.models.base import Matrix
+from tuning.models.families.constant import FAMILY
+from tuning.preprocessing.task import REGRESSION, Task
 from tuning.runs.outcome import sentences
 from tuning.runs.plan_file import read_plan
 
@@ -34,6 +38,19 @@ def noise(rows: int = 40) -> pd.DataFrame:
     return pd.DataFrame(
         {"a": rng.normal(size=rows), "b": rng.choice(["p", "q"], rows), "y": rng.exponential(size=rows)}
     )
+
+
+@pytest.mark.parametrize("strategy", ["mean", "median"])
+def test_a_constant_is_that_of_scikit_learn_to_the_last_bit(strategy: str) -> None:
+    rng = np.random.default_rng(0)
+    for rows in (1, 2, 3, 8, 9, 130, 1001):
+        X, y = rng.normal(size=(rows, 3)), rng.normal(size=rows) * 1e3
+        ours = FAMILY.fit({"strategy": strategy}, Matrix(X, y), Task(REGRESSION), 0)
+        theirs = DummyRegressor(strategy=strategy).fit(X, y)
+        assert list(vars(ours)) == list(vars(theirs))
+        assert (ours.n_features_in_, ours.n_outputs_) == (theirs.n_features_in_, theirs.n_outputs_)
+        assert np.array_equal(ours.constant_, theirs.constant_)
+        assert ours.constant_.shape == theirs.constant_.shape
 
 
 def told(rows: int = 40) -> pd.DataFrame:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import fbeta_score, log_loss, make_scorer, mean_absolute_error, precision_score, roc_auc_score
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
 
 from tuning.definition.definition import define
 from tuning.errors import CustomerError, DefinitionError, PlanError
@@ -46,6 +47,21 @@ def check_parts(split: Split, rows: int) -> None:
         assert len(learned)
         assert len(predicted)
         assert not set(learned) & set(predicted)
+
+
+@pytest.mark.parametrize("classification", [False, True])
+def test_a_split_is_that_of_scikit_learn_with_the_same_seed(classification: bool) -> None:
+    y = np.arange(23) % 2 if classification else np.arange(23.0)
+    holder, splitter = (StratifiedShuffleSplit, StratifiedKFold) if classification else (ShuffleSplit, KFold)
+    for seed in (0, 7, 2**32 + 5):
+        search, test = map(np.sort, next(holder(1, test_size=5, random_state=seed % 2**32).split(y, y)))
+        split = split_rows(y, classification=classification, test_size=0.2, folds=3, seed=seed)
+        assert np.array_equal(split.search, search)
+        assert np.array_equal(split.test, test)
+        folds = splitter(3, shuffle=True, random_state=seed % 2**32).split(search, y[search])
+        for (learned, valid), (theirs, unseen) in zip(split.folds, folds, strict=True):
+            assert np.array_equal(learned, theirs)
+            assert np.array_equal(valid, unseen)
 
 
 @pytest.mark.parametrize("rows", [4, 5, 7, 10, 100, 301])

@@ -38,6 +38,16 @@ def test_numbers(name: str, scale: float) -> None:
         assert agree(name, y, Prediction(y), Task(NUMBERS))
 
 
+@pytest.mark.parametrize("name", sorted(REGRESSION))
+def test_several_answers_have_the_scores_that_each_has_alone(name: str) -> None:
+    rng = np.random.default_rng(1)
+    for rows in (1, 3, 8, 9, 130, 1001):
+        y, answers = rng.normal(size=rows), rng.normal(size=(7, rows))
+        alone = [quick_score(name, y, Prediction(answer), Task(NUMBERS)) for answer in answers]
+        together = Metric(name, Task(NUMBERS)).scores(y, list(answers))
+        assert (alone == [None] * 7) if together is None else (together.tolist() == alone)
+
+
 @pytest.mark.parametrize("name", sorted(CLASSIFICATION))
 @pytest.mark.parametrize("classes", [2, 3, 7])
 def test_classes(name: str, classes: int) -> None:

@@ -122,6 +122,20 @@ def test_optuna_hears_how_every_trial_ended() -> None:
     assert trials[3].intermediate_values == {2: 1.0}
 
 
+@pytest.mark.parametrize("sampler", ["tpe", "cmaes"])
+def test_optuna_is_asked_no_sooner_than_needed_and_says_the_same(sampler: str) -> None:
+    """It is told what has happened when its sampler is first asked; a study that heard everything at once agrees."""
+    space = SearchSpace([Float("x", 0, 1), Float("y", 0, 1)])
+    late, early = (build({"name": "optuna", "sampler": sampler}, space, seed=3) for _ in range(2))
+    assert early.proposer.study.get_trials() == []
+    results = [{"loss": math.sin(number), "training_iteration": 1} for number in range(25)]
+    results[4] = {"loss": math.nan, "training_iteration": 1}
+    assert run(late, results) == run(early, results)
+    assert [trial.params for trial in late.proposer.study.get_trials()] == [
+        trial.params for trial in early.proposer.study.get_trials()
+    ]
+
+
 @pytest.mark.parametrize(("sampler", "start"), [("tpe", 10), ("cmaes", 16)])
 def test_a_sampler_learns_although_asha_stops_most_trials(sampler: str, start: int) -> None:
     """Where the best lies elsewhere, all proposals after the start differ; CMA-ES's start has a generation on top."""

@@ -46,6 +46,18 @@ def test_thousands_of_configurations_are_told_apart_in_one_pass() -> None:
     assert [point["x"] for point in points] == [number / 20_000 for number in range(20_000)]  # 0.0 is the default
 
 
+def test_studies_that_begin_alike_have_points_of_their_own() -> None:
+    start = Start(portfolio=[{"x": 1.0}, {"x": 2.0, "n": 3}])
+    first = points_to_try(SPACE, start)
+    expected = [dict(point) for point in first]
+    first[0]["x"] = 9.0
+    first.pop()
+    assert points_to_try(SPACE, start) == expected
+    narrow = SearchSpace([Float("x", 0, 1.5), Int("n", 1, 9)])
+    assert [point["x"] for point in points_to_try(narrow, start)] == [1.0]
+    assert points_to_try(SPACE, Start(portfolio=[{"x": 2.0}]))[0]["x"] == 2.0
+
+
 def test_known_scores_steer_a_model_and_are_not_tried(tmp_path: Path) -> None:
     known = [{"config": {"x": x / 10, "n": 1}, "score": (x / 10 - 3) ** 2 + 1} for x in range(-100, 101, 5)]
     options = {"name": "optuna", "n_startup_trials": 1}
