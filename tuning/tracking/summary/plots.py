@@ -52,7 +52,7 @@ def leaderboard_plots(board: bytes) -> dict[str, bytes]:
             column_types=_TYPES, include_columns=list(_TYPES), include_missing_columns=True
         ),
     )
-    tuned, baseline, gain = (rows[name].to_numpy() for name in ("test_score", "baseline_test_score", "gain"))
+    tuned, baseline, gain = (_numbers(rows[name]) for name in ("test_score", "baseline_test_score", "gain"))
     scored = np.isfinite(tuned) & np.isfinite(baseline)
     if not scored.any():
         return {}
@@ -62,6 +62,11 @@ def leaderboard_plots(board: bytes) -> dict[str, bytes]:
     if gains.size:
         plots["plots/gain.svg"] = _draw_gains(gains, metric)
     return plots
+
+
+def _numbers(column: pa.ChunkedArray) -> np.ndarray:
+    """A column with NaN where nothing is; whatever has to be converted loads pandas."""
+    return column.fill_null(np.nan).combine_chunks().to_numpy()
 
 
 _TYPES = {"metric": pa.string(), **dict.fromkeys(("test_score", "baseline_test_score", "gain"), pa.float64())}
