@@ -23,6 +23,7 @@ from tuning.preprocessing.task import as_prediction
 from tuning.records.schema import FINISHED, TrialRecord
 
 PICKS = 15
+AT_ONCE = 1 << 16  # numbers that are scored together; beyond that, calls do not count
 MOST_MEMBERS = 5  # different trials: each is fitted twice, saved, and asked for every prediction
 
 
@@ -145,11 +146,13 @@ class _FoldScores:
 
     def _at_once(self, answers: Sequence[np.ndarray]) -> list[list[float]] | None:
         """The score of each answer in each fold; None where they cannot be had together."""
-        if any(weight is not None for *_, weight in self._folds):
+        weighted = any(weight is not None for *_, weight in self._folds)
+        if weighted or self.task.classification or sum(map(len, answers)) > AT_ONCE:
             return None
         folds: list[list[float]] = []
+        table = np.stack(answers)
         for place, y, _ in self._folds:
-            scores = self.metric.scores(y, [answer[place] for answer in answers])
+            scores = self.metric.scores(y, table[:, place])
             if scores is None:
                 return None
             folds.append(scores.tolist())

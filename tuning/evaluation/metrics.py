@@ -33,7 +33,6 @@ ALIASES = {
     "auc": "roc_auc",
 }
 BETWEEN_0_AND_1 = ("accuracy", "top_k_accuracy", "average_precision", "f1", "precision", "recall", "jaccard", "roc_auc")
-AT_ONCE = 1 << 16  # numbers that are scored together; beyond that, calls do not count
 UP_TO_1 = ("r2", "explained_variance", "d2_", "balanced_accuracy")
 
 
@@ -66,11 +65,11 @@ class Metric:
         extra = {} if weight is None else {"sample_weight": weight}
         return float(_scorer(self.name)(shim, _Rows(len(y)), y, **extra))
 
-    def scores(self, y: np.ndarray, answers: Sequence[np.ndarray]) -> np.ndarray | None:
-        """The scores of several answers (n,) to a regression at once; None where each has to be scored by itself."""
-        if self.function is not None or self.task.classification or sum(map(len, answers)) > AT_ONCE:
+    def scores(self, y: np.ndarray, answers: np.ndarray) -> np.ndarray | None:
+        """The scores of answers (k, n) to a regression at once; None where each has to be scored by itself."""
+        if self.function is not None or self.task.classification:
             return None
-        return quick_scores(self.name, y, np.stack(answers))
+        return quick_scores(self.name, y, answers)
 
     def _own(
         self, function: Callable[..., float], y: np.ndarray, prediction: Prediction, weight: np.ndarray | None

@@ -44,7 +44,7 @@ def test_several_answers_have_the_scores_that_each_has_alone(name: str) -> None:
     for rows in (1, 3, 8, 9, 130, 1001):
         y, answers = rng.normal(size=rows), rng.normal(size=(7, rows))
         alone = [quick_score(name, y, Prediction(answer), Task(NUMBERS)) for answer in answers]
-        together = Metric(name, Task(NUMBERS)).scores(y, list(answers))
+        together = Metric(name, Task(NUMBERS)).scores(y, answers)
         assert (alone == [None] * 7) if together is None else (together.tolist() == alone)
 
 
