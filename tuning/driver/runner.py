@@ -85,7 +85,7 @@ class TuneRunner:
         """
         owned = begin(self.definition, run_dir, self.timing)
         owned.lease.release()  # nobody here watches over what the caller does with it
-        start_ray(owned.plan.slots)
+        start_ray(owned.plan)
         try:
             without = make_room(owned, lambda _: None)
         except PlanError:
@@ -236,7 +236,7 @@ class RunSession:
     def _start_ray(self, bar: Progress) -> None:
         bar.says("starting Ray")
         try:
-            self._own_ray |= start_ray(self.plan.slots)
+            self._own_ray |= start_ray(self.plan)
         except RunError as error:
             raise RunError(f"{error} Then: {self._advice()}") from error
 
@@ -322,7 +322,7 @@ class RunSession:
             if left and not any_alive():
                 halt.machines = NodeWatch()
                 if self._own_ray:
-                    restart_ray(self.plan.slots)
+                    restart_ray(self.plan)
             if left and fruitless and fruitless < FRUITLESS_ATTEMPTS:
                 time.sleep(self.timing.attempt_pause_s)
         if left and not halt.wanted:
@@ -333,10 +333,14 @@ class RunSession:
             )
 
     def _fit(self, attempt: int, halt: StopConditions, listener: Listener) -> None:
+        from tuning.execution.tune_callbacks import handed_over
+
         with registered(listener) as heard, registered(halt) as asked:
             callbacks = [reports_callback(heard), workers_callback(asked)]
             if self.plan.placement == PACKED:
-                build_tuner(self.owned, attempt, callbacks, stopper(asked), self._without).fit()
+                tuner = build_tuner(self.owned, attempt, stopper(asked), self._without)
+                with handed_over(callbacks):
+                    tuner.fit()
                 return
             spread = _spread(self.owned, lambda result: hand_on(listener, result))
             with spread.tuner(attempt, callbacks, stopper(asked)) as tuner:

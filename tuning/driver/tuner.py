@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from tuning.driver.signals import kept
 from tuning.errors import RunError
 from tuning.evaluation.objective import PortableFunction
 from tuning.execution.shard_queue import shard_queue, shards_in_turn
+from tuning.planning.plan import Plan
 from tuning.runs.begin import OwnedRun
 from tuning.storage.names import slug
 from tuning.study.study import FOLLOWER, PILOT
@@ -24,12 +26,17 @@ from tuning.wording import one_line
 # One thread per slot: fits of a few milliseconds lose by more, and slots would fight for the cores. Libraries read
 # these when they are loaded, so they must be in the environment before a worker starts.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+PRELOADED = "RAY_preload_python_modules"  # by each worker, as soon as Ray starts it
 OWN_RAY = {
     # A place for a worker that died is looked for again after so many milliseconds at most; Ray's default is a second.
     "RAY_gcs_create_placement_group_retry_max_interval_ms": "200",
     # Before Ray puts the driver's current folder first in a worker's import path: a folder there that is called numpy
-    # or tuning is not taken for the package.
-    "RAY_preload_python_modules": "tuning.execution.packed",
+    # or tuning is not taken for the package. And while this process makes the Tuner.
+    PRELOADED: "tuning.execution.packed,ray.tune",
+    # The raylet asks for its own object store before that is there, and asks again after so many milliseconds; Ray's
+    # default is a second, in which nothing else starts.
+    "RAY_raylet_client_connect_timeout_milliseconds": "20",
+    "RAY_raylet_client_num_connect_attempts": "500",
 }
 TUNE_SETTINGS = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # CSV, JSON and TensorBoard files per shard tell nobody anything
@@ -42,9 +49,7 @@ TUNE_SETTINGS = {
 }
 
 
-def build_tuner(
-    owned: OwnedRun, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None, without: Collection[Resources] = ()
-) -> Any:
+def build_tuner(owned: OwnedRun, attempt: int, stop: Any = None, without: Collection[Resources] = ()) -> Any:
     """The Tuner over all shards of a run; workers skip what is recorded already.
 
     without: what no machine has; the shards that need it are left out.
@@ -70,7 +75,6 @@ def build_tuner(
         run_config=tune.RunConfig(
             name=f"{owned.term.folder}-{attempt}",
             storage_path=owned.directory.locate("tune"),
-            callbacks=list(callbacks) or None,
             stop=stop,
             failure_config=tune.FailureConfig(max_failures=-1),
             verbose=0,
@@ -109,8 +113,11 @@ def in_memory(spec: RunSpec) -> RunSpec | None:
     return replace(spec, definition=portable)
 
 
-def start_ray(slots: int) -> bool:
-    """Use the Ray that is there (already connected, or RAY_ADDRESS), else start one on this machine: True then."""
+def start_ray(plan: Plan) -> bool:
+    """Use the Ray that is there (already connected, or RAY_ADDRESS), else start one on this machine: True then.
+
+    It has a core for each of the plan's slots.
+    """
     import ray
 
     if ray.is_initialized():
@@ -120,10 +127,13 @@ def start_ray(slots: int) -> bool:
             if os.environ.get("RAY_ADDRESS"):
                 ray.init(log_to_driver=False, runtime_env={"env_vars": ONE_THREAD})
                 return False
-            with _environment({**_unset(ONE_THREAD), **_unset(OWN_RAY), **_import_path()}):
+            settings = dict(OWN_RAY)
+            if plan.spec.definition.objective is None:
+                settings[PRELOADED] += ",sklearn.model_selection"  # what all models need, and takes longest
+            with _environment({**_unset(ONE_THREAD), **_unset(settings), **_import_path()}), _tune_loaded_beside():
                 ray.init(
                     address="local",  # else a cluster that somebody else runs on this machine would be joined
-                    num_cpus=slots,
+                    num_cpus=plan.slots,
                     include_dashboard=False,
                     log_to_driver=False,
                     logging_level=logging.ERROR,
@@ -142,13 +152,29 @@ def start_ray(slots: int) -> bool:
             ) from error
 
 
-def restart_ray(slots: int) -> None:
+def restart_ray(plan: Plan) -> None:
     """Leave a Ray of our own whose machine is gone, and start another one."""
     import ray
 
     with contextlib.suppress(Exception):
         ray.shutdown()
-    start_ray(slots)
+    start_ray(plan)
+
+
+@contextlib.contextmanager
+def _tune_loaded_beside() -> Iterator[None]:
+    """Load Tune meanwhile; `ray.init` mostly waits for other processes, and must be in the main thread for signals."""
+    loading = threading.Thread(target=_load_tune, name="load-tune", daemon=True)
+    loading.start()
+    try:
+        yield
+    finally:
+        loading.join()
+
+
+def _load_tune() -> None:
+    with contextlib.suppress(Exception):  # whoever needs it says why
+        import ray.tune  # noqa: F401  # for the time that it takes
 
 
 @contextlib.contextmanager

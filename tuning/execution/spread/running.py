@@ -58,10 +58,13 @@ class SpreadRun:
     @contextlib.contextmanager
     def tuner(self, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Iterator[Any]:
         """The Tuner over all trials of all unfinished studies; a study's record is written when it ends."""
+        from tuning.execution.tune_callbacks import handed_over
+
         studies = self._studies()
         with registered(studies) as key:
             try:
-                yield self._tuner(key, attempt, callbacks, stop)
+                with handed_over([*_callbacks(key, stop), *callbacks]):
+                    yield self._tuner(key, attempt, stop)
             finally:
                 studies.close()
                 if studies.done:
@@ -77,7 +80,8 @@ class SpreadRun:
 
     def lasting_tuner(self) -> Any:
         """The same for a caller who fits it at some time; its studies stay in memory until this process ends."""
-        return self._tuner(register(self._studies()), 0)
+        key = register(self._studies())
+        return self._tuner(key, 0, callbacks=_callbacks(key))
 
     def work(self, stopped: Callable[[], bool]) -> None:
         """Run the trials in this process, one after the other; a Tuner can go on from the journal at any moment.
@@ -117,10 +121,9 @@ class SpreadRun:
         studies.flush()  # records that had to be made again
         return studies
 
-    def _tuner(self, key: Key[Studies], attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Any:
+    def _tuner(self, key: Key[Studies], attempt: int, stop: Any = None, callbacks: Sequence[Any] = ()) -> Any:
         from ray import tune
 
-        stopped = (lambda: False) if stop is None else stop.stop_all
         name = f"spread_{self.run.replace('-', '_')}"
         term, definition = replace(self.term, accepts=()), self.plan.spec.definition
         return tune.Tuner(
@@ -132,7 +135,7 @@ class SpreadRun:
             run_config=tune.RunConfig(
                 name=f"{self.term.folder}-spread-{attempt}",
                 storage_path=self.directory.locate("tune"),
-                callbacks=[checkpoints_callback(key, stopped), time_limits_callback(key), *callbacks],
+                callbacks=list(callbacks) or None,
                 stop=stop,
                 failure_config=tune.FailureConfig(max_failures=definition.limits.crashes_before_quarantine - 1),
                 verbose=0,
@@ -226,6 +229,11 @@ class SpreadRun:
         writer.add([record])
         writer.flush()
         self.directory.remove_folder(folder_of(study.id))
+
+
+def _callbacks(studies: Key[Studies], stop: Any = None) -> list[Any]:
+    stopped = (lambda: False) if stop is None else stop.stop_all
+    return [checkpoints_callback(studies, stopped), time_limits_callback(studies)]
 
 
 def _unheard(event: Event) -> None:
