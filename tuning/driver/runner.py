@@ -20,7 +20,7 @@ from tuning.driver.halt import StopConditions, stopper, workers_callback
 from tuning.driver.progress import Listener, Progress, Report, hand_on, reports_callback
 from tuning.driver.room import make_room
 from tuning.driver.signals import Signals
-from tuning.driver.tuner import build_tuner, in_memory, restart_ray, start_ray, tune_settings
+from tuning.driver.tuner import build_tuner, in_memory, restart_ray, start_ray, start_workers, tune_settings
 from tuning.errors import PlanError, RunError, RunInterrupted, RunOwnedError, StorageError, TuningError, signal_name
 from tuning.execution.callback_keys import registered
 from tuning.execution.lost_nodes import NodeWatch, any_alive
@@ -228,6 +228,8 @@ class RunSession:
                 halt.signals.order = halt.end_workers
                 bar.says("starting workers")
                 self._fit_until_done(halt, bar)
+                if typing():
+                    start_workers(self.plan.slots)  # for the next cell
         except KeyboardInterrupt:
             self._closing_seconds = 0.0
             halt.end_workers()

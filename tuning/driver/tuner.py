@@ -152,6 +152,23 @@ def start_ray(plan: Plan) -> bool:
             ) from error
 
 
+def start_workers(slots: int) -> None:
+    """Let Ray start processes that the next run finds there, with everything loaded; waits for nothing.
+
+    Those of a run end with it.
+    """
+    import ray
+
+    with contextlib.suppress(Exception):  # Ray has ended; the next run says so
+        task = ray.remote(num_cpus=1, max_retries=0)(_nothing)
+        for _ in range(slots):
+            task.remote()
+
+
+def _nothing() -> None:
+    """What is loaded for it counts."""
+
+
 def restart_ray(plan: Plan) -> None:
     """Leave a Ray of our own whose machine is gone, and start another one."""
     import ray
