@@ -203,6 +203,8 @@ def main(rounds: int, only: tuple[str, ...], output: str, child: tuple[str, floa
 def measured(name: str) -> Figures:
     """The figures of one process."""
     environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "MLFLOW_DISABLE_TELEMETRY": "true"}
+    # Else all workers, also the bare one, stand behind whatever else this machine does.
+    environment.setdefault("RAY_worker_niceness", "0")
     command = [sys.executable, "-m", "benchmarks.first_second", "--child", name, str(time.time())]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True)
     ended = time.time()

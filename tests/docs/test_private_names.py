@@ -119,7 +119,7 @@ def test_ray_still_knows_the_settings_that_we_make_for_our_own_cluster() -> None
     """An unknown one it would ignore."""
     import ray
 
-    from tuning.driver.tuner import OWN_RAY
+    from tuning.driver.cluster import OWN_RAY
 
     binary = (Path(ray.__file__).parent / "core" / "src" / "ray" / "gcs" / "gcs_server").read_bytes()
     assert all(name.encode() in binary for name in OWN_RAY)

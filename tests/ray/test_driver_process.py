@@ -1,4 +1,4 @@
-"""What the process that drives a run on Ray loads, and what it leaves for the next cell of a notebook."""
+"""What the process that drives a run on Ray loads, and what it leaves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 from builders import definition, write_customers
-from chaos import environment
+from chaos import environment, wait_for
 
 # Workers are processes of Ray's, and those without work are called so.
 SCRIPT = """
@@ -17,14 +17,19 @@ from pathlib import Path
 from tuning import TuneRunner
 from tuning.errors import TuningError
 
-def idle_workers():
-    names = [(int(file.parent.name), file.read_bytes()) for file in Path("/proc").glob("[0-9]*/cmdline")]
-    return [pid for pid, name in names if name.startswith(b"ray::IDLE") and ours(pid)]
+def processes(name=b""):
+    found = {}
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if file.read_bytes().startswith(name) and ours(int(file.parent.name)):
+                found[file.parent.name] = True
+        except OSError:
+            pass
+    return list(found)
 
 def ours(pid):
-    while pid > 1 and pid != os.getpid():
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    return pid == os.getpid()
+    parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return parent == os.getpid() or (parent > 1 and ours(parent))
 
 runner = TuneRunner.from_yaml("d.yaml")
 try:
@@ -35,8 +40,9 @@ sys.ps1 = ">>> "
 assert runner.run("run", progress=False).summary()["succeeded"] == 2
 assert "mlflow" not in sys.modules
 assert "RAY_TUNE_CALLBACKS" not in os.environ
-while len(idle_workers()) < 2:
+while len(processes(b"ray::IDLE")) < 2:
     time.sleep(0.1)
+print(*processes())
 """
 
 
@@ -47,3 +53,6 @@ def test_a_run_on_ray_loads_no_mlflow_and_leaves_workers_for_the_next_cell(tmp_p
     command = [sys.executable, "-c", SCRIPT]
     ended = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=200)
     assert ended.returncode == 0, ended.stderr
+    processes = ended.stdout.split()
+    assert len(processes) > 5  # of Ray
+    wait_for(lambda: not any(Path("/proc", pid).exists() for pid in processes), 60, what="the end of Ray")

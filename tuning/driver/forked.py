@@ -22,9 +22,10 @@ from multiprocessing.connection import Connection, Pipe, wait
 from types import TracebackType
 
 from tuning.definition.options import Resources
+from tuning.driver.cluster import ONE_THREAD
 from tuning.driver.halt import StopConditions
 from tuning.driver.progress import Listener, Pace, Progress, Report, hand_on
-from tuning.driver.tuner import ONE_THREAD, in_memory
+from tuning.driver.tuner import in_memory
 from tuning.execution.crash_log import forget
 from tuning.execution.packed import Nodes, work_shard
 from tuning.execution.spread.running import SpreadRun

@@ -15,12 +15,13 @@ from tuning.definition.definition import Definition
 from tuning.definition.given import changed, definition_of, said, signature
 from tuning.definition.options import Resources, trials_recorded
 from tuning.definition.yaml_file import read_definition
+from tuning.driver.cluster import restart_ray, start_ray, start_workers
 from tuning.driver.forked import work_forked
 from tuning.driver.halt import StopConditions, stopper, workers_callback
 from tuning.driver.progress import Listener, Progress, Report, hand_on, reports_callback
 from tuning.driver.room import make_room
 from tuning.driver.signals import Signals
-from tuning.driver.tuner import build_tuner, in_memory, restart_ray, start_ray, start_workers, tune_settings
+from tuning.driver.tuner import build_tuner, in_memory, tune_settings
 from tuning.errors import PlanError, RunError, RunInterrupted, RunOwnedError, StorageError, TuningError, signal_name
 from tuning.execution.callback_keys import registered
 from tuning.execution.lost_nodes import NodeWatch, any_alive
@@ -29,12 +30,13 @@ from tuning.execution.spread.running import SpreadRun
 from tuning.planning.plan import PACKED, Plan, make_plan
 from tuning.records.ownership import newest_term
 from tuning.runs.begin import OwnedRun, abandon, begin, resume_run
-from tuning.runs.outcome import sentences
+from tuning.runs.outcome import sentences, typing
 from tuning.runs.plan_file import count_studies, frozen_definition
 from tuning.runs.results import USED_UP, RunResult
 from tuning.storage.run_directory import RunDirectory
 from tuning.timing import USUAL
 from tuning.tracking.copy.live import LiveCopy
+from tuning.tracking.selection import settled_models
 from tuning.tracking.settings import settings_for, tracking_uri_of
 from tuning.tracking.summary.overview import overview
 from tuning.tracking.summary.summary import LEADERBOARD, save_summary
@@ -158,11 +160,6 @@ def _run(start: Callable[[], OwnedRun], run_dir: str | Path | None, progress: bo
                 raise
             print(stop, file=sys.stderr)  # noqa: T201  # nobody else would say so in a notebook
             return result
-
-
-def typing() -> bool:
-    """Whether somebody types at Python's prompt, or in a notebook: both set `sys.ps1`."""
-    return hasattr(sys, "ps1")
 
 
 def _too_early(number: int, run_dir: str | Path | None) -> str:
@@ -340,9 +337,8 @@ class RunSession:
         with registered(listener) as heard, registered(halt) as asked:
             callbacks = [reports_callback(heard), workers_callback(asked)]
             if self.plan.placement == PACKED:
-                tuner = build_tuner(self.owned, attempt, stopper(asked), self._without)
                 with handed_over(callbacks):
-                    tuner.fit()
+                    build_tuner(self.owned, attempt, stopper(asked), self._without).fit()
                 return
             spread = _spread(self.owned, lambda result: hand_on(listener, result))
             with spread.tuner(attempt, callbacks, stopper(asked)) as tuner:
@@ -357,13 +353,14 @@ class RunSession:
         options = self.definition.mlflow
         if not options.enabled:
             return False
+        studies = count_studies(self.directory, self.owned.term)
         settings = settings_for(
             self.directory,
             tracking_uri_of(self.directory, options.tracking_uri),
             options.experiment or self.definition.name,
             self.owned.run,
-            trials_recorded(options.record_trials, count_studies(self.directory, self.owned.term)),
-            options.record_models,
+            trials_recorded(options.record_trials, studies),
+            settled_models(options.record_models, studies),
         )
         copy = LiveCopy(settings, self.owned.term, self.timing.mlflow_patience_s)
         copy.start()

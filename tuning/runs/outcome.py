@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -9,6 +10,11 @@ if TYPE_CHECKING:
     from tuning.runs.results import RunResult
 
 Counts: TypeAlias = Mapping[str, Any]  # `RunResult.summary`
+
+
+def typing() -> bool:
+    """Whether somebody types at Python's prompt, or in a notebook: both set `sys.ps1`."""
+    return hasattr(sys, "ps1")
 
 
 def sentences(result: RunResult, counts: Counts) -> list[str]:

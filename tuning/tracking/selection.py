@@ -57,6 +57,11 @@ class Selection:
         return sorted(trials, key=rank)[: self.limit]
 
 
+def settled_models(text: str, winners: int) -> str:
+    """`record_models` of a run that will not have more winners than that: what "auto" comes to, where that is sure."""
+    return "all" if text == "auto" and winners <= AUTO_MODELS else text
+
+
 def most_models(text: str) -> int | None:
     """`record_models`: "all", "none", or "auto", which is all of them up to a hundred customers.
 

@@ -112,6 +112,11 @@ class Copier:
         return len(self._models)
 
     @property
+    def model_due(self) -> bool:
+        """True when a winner can be logged before it is known how many there will be."""
+        return self._most_models is None and bool(self._models)
+
+    @property
     def idle(self) -> bool:
         """True when `work` has nothing to do; parts that wait for the end of a study may still be pending."""
         return not self._queue and not self._batch

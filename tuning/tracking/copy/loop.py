@@ -51,6 +51,7 @@ class CopyLoop:
     def run(self) -> CopyStatus:
         """How the copy stands at its end. Never raises: what fails is in the status."""
         while True:
+            looked = time.monotonic()
             failure = self._attempt(self._copy)
             if self.parts.abandoned:
                 return self.status
@@ -59,7 +60,10 @@ class CopyLoop:
                     failure = self._attempt(self._finish)
                 if failure is None or self.copier.stuck or self._impatient():
                     return self.status
-            self.parts.wait(self._timing.mlflow_look_s if failure is None else self._pause * random.uniform(0.75, 1.25))
+            if failure is None:
+                failure = self._attempt(self._log_models)
+            pause = self._timing.mlflow_look_s if failure is None else self._pause * random.uniform(0.75, 1.25)
+            self.parts.wait(max(0.0, pause - (time.monotonic() - looked)))
 
     def _copy(self) -> None:
         for part in self.parts.look():
@@ -74,6 +78,13 @@ class CopyLoop:
         if time.monotonic() >= self._settle_at:
             store.settle()
             self._settle_at = math.inf
+
+    def _log_models(self) -> None:
+        """Those that are sure to be wanted, until it is time for the next look: else the run's end waits for them."""
+        until = time.monotonic() + self._timing.mlflow_look_s
+        while self.copier.model_due and not self.parts.ending and time.monotonic() < until:
+            self.copier.log_model()
+            self._report(None)
 
     def _finish(self) -> None:
         self.copier.finish()

@@ -24,6 +24,10 @@ class Parts(Protocol):
         """True when no part will be added to those that `look` gave last."""
 
     @property
+    def ending(self) -> bool:
+        """True when the next look may be the last one, and somebody waits for it."""
+
+    @property
     def abandoned(self) -> bool:
         """True when the run's owner has died: whoever resumes the run copies the rest."""
 
@@ -37,7 +41,7 @@ class Parts(Protocol):
 class GivenParts:
     """Parts that are all known."""
 
-    complete = True
+    complete = ending = True
     abandoned = False
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -71,6 +75,10 @@ class FollowedRun:
         self._dead_after_s = dead_after_s
         self._beat = Heartbeat()
         self._moved = time.monotonic()  # when the owner's counter was last seen to have changed
+
+    @property
+    def ending(self) -> bool:
+        return self._ending.is_set()
 
     @property
     def abandoned(self) -> bool:

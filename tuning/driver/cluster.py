@@ -1,0 +1,207 @@
+"""The Ray that a run works on: the one that is there, or one of this process, which ends with it."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tuning.driver.signals import kept
+from tuning.errors import RunError
+from tuning.planning.plan import Plan
+from tuning.wording import one_line
+
+# One thread per slot: fits of a few milliseconds lose by more, and slots would fight for the cores. Libraries read
+# these when they are loaded, so they must be in the environment before a worker starts.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+PRELOADED = "RAY_preload_python_modules"  # by each worker, as soon as Ray starts it
+OWN_RAY = {
+    # A place for a worker that died is looked for again after so many milliseconds at most; Ray's default is a second.
+    "RAY_gcs_create_placement_group_retry_max_interval_ms": "200",
+    # Before Ray puts the driver's current folder first in a worker's import path: a folder there that is called numpy
+    # or tuning is not taken for the package. And while this process makes the Tuner.
+    PRELOADED: "tuning.execution.packed,ray.tune",
+    # The raylet asks for its own object store before that is there, and asks again after so many milliseconds; Ray's
+    # default is a second, in which nothing else starts.
+    "RAY_raylet_client_connect_timeout_milliseconds": "20",
+    "RAY_raylet_client_num_connect_attempts": "500",
+}
+LOOK_S = 0.01  # between two looks at processes that are to end
+_own: set[int] = set()  # processes of a Ray that this process has started
+
+
+def start_ray(plan: Plan) -> bool:
+    """Use the Ray that is there (already connected, or RAY_ADDRESS), else start one on this machine: True then.
+
+    It has a core for each of the plan's slots.
+    """
+    import ray
+
+    if ray.is_initialized():
+        return False
+    with kept(), _quieted("ray"):
+        try:
+            if os.environ.get("RAY_ADDRESS"):
+                ray.init(log_to_driver=False, runtime_env={"env_vars": ONE_THREAD})
+                return False
+            settings = dict(OWN_RAY)
+            if plan.spec.definition.objective is None:
+                settings[PRELOADED] += ",sklearn.model_selection"  # what all models need, and takes longest
+            before = _children()
+            with _environment({**unset(ONE_THREAD), **unset(settings), **_import_path()}), _tune_loaded_beside():
+                ray.init(
+                    address="local",  # else a cluster that somebody else runs on this machine would be joined
+                    num_cpus=plan.slots,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    configure_logging=False,
+                )
+            _own.update(_children() - before)
+            atexit.register(end_ray)
+            return True
+        except BaseException as error:
+            with contextlib.suppress(Exception):
+                ray.shutdown()  # of what has been started
+            if not isinstance(error, Exception):
+                raise
+            where = "cannot be reached at RAY_ADDRESS" if os.environ.get("RAY_ADDRESS") else "did not start here"
+            raise RunError(
+                f"Ray {where}: {one_line(error)}. A machine that is busy or short of memory needs fewer `slots`; what "
+                "Ray itself wrote is in /tmp/ray/session_latest/logs."
+            ) from error
+
+
+def start_workers(slots: int) -> None:
+    """Let Ray start processes that the next run finds there, with everything loaded; waits for nothing.
+
+    Those of a run end with it.
+    """
+    import ray
+
+    with contextlib.suppress(Exception):  # Ray has ended; the next run says so
+        task = ray.remote(num_cpus=1, max_retries=0)(_nothing)
+        for _ in range(slots):
+            task.remote()
+
+
+def _nothing() -> None:
+    """What is loaded for it counts."""
+
+
+def restart_ray(plan: Plan) -> None:
+    """Leave a Ray of our own whose machine is gone, and start another one."""
+    end_ray()
+    start_ray(plan)
+
+
+def end_ray() -> None:
+    """End the Ray that this process has started, if there is one.
+
+    `ray.shutdown` asks one process after the other to end, and waits a second for each. They cannot hear that: SIGTERM
+    is blocked in them (`tuning.driver.signals.kept`). So whoever has been asked is ended here.
+    """
+    import ray
+
+    over = threading.Event()
+    ender = threading.Thread(target=_end_who_is_asked, args=(over,), name="end-ray", daemon=True)
+    ender.start()
+    try:
+        with contextlib.suppress(Exception):  # its machine is gone
+            ray.shutdown()
+    finally:
+        over.set()
+        ender.join()
+        _own.clear()
+        atexit.unregister(end_ray)
+
+
+def _end_who_is_asked(over: threading.Event) -> None:
+    while not over.wait(LOOK_S):
+        for pid in [pid for pid in _own if _asked(pid)]:
+            _own.discard(pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _asked(pid: int) -> bool:
+    """Whether SIGTERM waits to be heard by a process."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:  # it has ended, or this is not Linux
+        return False
+    pending = next((line.split()[1] for line in lines if line.startswith("ShdPnd:")), "0")
+    return bool(int(pending, 16) & 1 << signal.SIGTERM - 1)
+
+
+def _children() -> set[int]:
+    """The processes that this one has started; none where the system does not say so."""
+    found: set[int] = set()
+    for file in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found.update(int(pid) for pid in file.read_text().split())
+    return found
+
+
+@contextlib.contextmanager
+def _tune_loaded_beside() -> Iterator[None]:
+    """Load Tune meanwhile; `ray.init` mostly waits for other processes, and must be in the main thread for signals."""
+    loading = threading.Thread(target=_load_tune, name="load-tune", daemon=True)
+    loading.start()
+    try:
+        yield
+    finally:
+        loading.join()
+
+
+def _load_tune() -> None:
+    with contextlib.suppress(Exception):  # whoever needs it says why
+        import ray.tune  # noqa: F401  # for the time that it takes
+
+
+@contextlib.contextmanager
+def _quieted(name: str) -> Iterator[None]:
+    """Only errors of a logger meanwhile; Ray's words on its tokens would stand in the middle of the progress line."""
+    loud = logging.getLogger(name)
+    before = loud.level
+    loud.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        loud.setLevel(before)
+
+
+def _import_path() -> dict[str, str]:
+    """The setting by which workers import this very package, also where it runs from its sources."""
+    import tuning
+
+    home = str(Path(tuning.__file__).resolve().parents[1])
+    if Path(home).name in ("site-packages", "dist-packages"):
+        return {}
+    before = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+    return {"PYTHONPATH": os.pathsep.join(dict.fromkeys([home, *before]))}
+
+
+def unset(values: Mapping[str, str]) -> dict[str, str]:
+    """Those environment variables that the user has not set."""
+    return {name: value for name, value in values.items() if name not in os.environ}
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Environment variables for the time of a call."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
