@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 from mlflow.exceptions import MlflowException
 from mlflow.models import Model
 from mlflow.tracking import MlflowClient
-from mlflow_records import MINUTES, RUN, by_name, live_copy, open_run, study, trial, write_part
+from mlflow_records import MINUTES, RUN, TERM, by_name, live_copy, open_run, study, trial, until, write_part
 from model_cases import CASES, data_of, make_frame
 from paths import ROOT
 
@@ -30,14 +31,15 @@ from tuning.models.registry import families
 from tuning.records.schema import STOPPED
 from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory
+from tuning.timing import Timing
 from tuning.tracking.copy.copier import Copier
-from tuning.tracking.copy.sync import sync
+from tuning.tracking.copy.sync import follow, sync
 from tuning.tracking.identity import Search
 from tuning.tracking.loader import Predictor
 from tuning.tracking.model_folder import requirements, save_mlflow_model
 from tuning.tracking.models import ModelLogger
-from tuning.tracking.selection import Selection, most_models
-from tuning.tracking.settings import settings_for
+from tuning.tracking.selection import Selection, most_models, settled_models
+from tuning.tracking.settings import CopyStatus, settings_for
 from tuning.tracking.stores.opening import open_store
 from tuning.tracking.summary.summary import SUMMARY_FILE, Summary, save_summary
 
@@ -170,6 +172,26 @@ def test_a_model_is_logged_once_and_one_cut_short_is_made_again(mlflow_database:
         assert list(models) == ["acme"]
         assert models["acme"].model_id != broken.model_id
         assert models["acme"].status == "READY"
+
+
+def test_a_winner_is_logged_while_the_run_goes_on(mlflow_database: str, tmp_path: Path) -> None:
+    """Where it is sure that there will not be too many; the end of the run then does not wait for it."""
+    assert (settled_models("auto", 100), settled_models("auto", 101)) == ("all", "auto")
+    directory = RunDirectory(str(tmp_path / "run"))
+    directory.create()
+    _, digest = save_model(directory, "ridge", "regression", "acme")
+    seen: list[CopyStatus] = []
+    settings = settings_for(directory, mlflow_database, "churn", RUN, record_models="all")
+    often = Timing(mlflow_look_s=0.05)
+    with open_run(directory) as lease:
+        thread = threading.Thread(target=lambda: follow(settings, TERM, progress=seen.append, timing=often))
+        thread.start()
+        write_part(directory, "s", study("acme", 1, family="ridge", model_path="models/acme", model_sha256=digest))
+        until(lambda: bool(seen) and seen[-1].models == 1)
+        assert thread.is_alive()
+        lease.release()
+        thread.join(MINUTES)
+    assert set(logged(mlflow_database)) == {"acme"}
 
 
 def test_a_study_that_went_on_gets_its_new_model(mlflow_database: str, tmp_path: Path) -> None:
