@@ -186,7 +186,8 @@ def test_a_winner_is_logged_while_the_run_goes_on(mlflow_database: str, tmp_path
     with open_run(directory) as lease:
         thread = threading.Thread(target=lambda: follow(settings, TERM, progress=seen.append, timing=often))
         thread.start()
-        write_part(directory, "s", study("acme", 1, family="ridge", model_path="models/acme", model_sha256=digest))
+        record = study("acme", 1, family="ridge", model_path="models/acme", model_sha256=digest)
+        write_part(directory, "studies-a", record)
         until(lambda: bool(seen) and seen[-1].models == 1)
         assert thread.is_alive()
         lease.release()

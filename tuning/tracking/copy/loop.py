@@ -51,7 +51,6 @@ class CopyLoop:
     def run(self) -> CopyStatus:
         """How the copy stands at its end. Never raises: what fails is in the status."""
         while True:
-            looked = time.monotonic()
             failure = self._attempt(self._copy)
             if self.parts.abandoned:
                 return self.status
@@ -60,10 +59,11 @@ class CopyLoop:
                     failure = self._attempt(self._finish)
                 if failure is None or self.copier.stuck or self._impatient():
                     return self.status
+            copied = time.monotonic()
             if failure is None:
                 failure = self._attempt(self._log_models)
             pause = self._timing.mlflow_look_s if failure is None else self._pause * random.uniform(0.75, 1.25)
-            self.parts.wait(max(0.0, pause - (time.monotonic() - looked)))
+            self.parts.wait(max(0.0, pause - (time.monotonic() - copied)))
 
     def _copy(self) -> None:
         for part in self.parts.look():
