@@ -1,4 +1,4 @@
-"""What the process that drives a run on Ray loads, and what it leaves."""
+"""What the process that drives a run on Ray loads, and what it leaves behind."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import yaml
 from builders import definition, write_customers
 from chaos import environment, wait_for
 
-# Workers are processes of Ray's, and those without work are called so.
-SCRIPT = """
-import os, sys, time
+PROCESSES = """
+import os, signal, sys, threading, time
 from pathlib import Path
 from tuning import TuneRunner
 from tuning.errors import TuningError
@@ -30,7 +29,8 @@ def processes(name=b""):
 def ours(pid):
     parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     return parent == os.getpid() or (parent > 1 and ours(parent))
-
+"""
+CELLS = """
 runner = TuneRunner.from_yaml("d.yaml")
 try:
     TuneRunner.from_yaml("d.yaml", target="none").run("refused", progress=False)
@@ -40,19 +40,44 @@ sys.ps1 = ">>> "
 assert runner.run("run", progress=False).summary()["succeeded"] == 2
 assert "mlflow" not in sys.modules
 assert "RAY_TUNE_CALLBACKS" not in os.environ
-while len(processes(b"ray::IDLE")) < 2:
+while len(processes(b"ray::IDLE")) < 2:  # what workers without work are called
     time.sleep(0.1)
 print(*processes())
+"""
+INTERRUPTED = """
+from tuning.errors import RunInterrupted
+
+def press_twice():
+    while not processes():
+        time.sleep(0.01)
+    for _ in range(2):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.5)
+
+threading.Thread(target=press_twice, daemon=True).start()
+try:
+    TuneRunner.from_yaml("d.yaml").run("run", progress=False)
+except RunInterrupted:
+    print(*processes())
 """
 
 
 def test_a_run_on_ray_loads_no_mlflow_and_leaves_workers_for_the_next_cell(tmp_path: Path) -> None:
-    """Before it is refused, it does not load Ray either."""
-    write_customers(tmp_path / "data", 2)
-    (tmp_path / "d.yaml").write_text(yaml.safe_dump(definition(tmp_path / "data", trials=2)))
-    command = [sys.executable, "-c", SCRIPT]
-    ended = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=200)
-    assert ended.returncode == 0, ended.stderr
-    processes = ended.stdout.split()
+    """Before it is refused, it does not load Ray either. With its process, all of Ray ends."""
+    processes = _shown(tmp_path, CELLS)
     assert len(processes) > 5  # of Ray
     wait_for(lambda: not any(Path("/proc", pid).exists() for pid in processes), 60, what="the end of Ray")
+
+
+def test_of_a_ray_that_is_interrupted_while_it_starts_nothing_is_left(tmp_path: Path) -> None:
+    """Also where the process goes on, as a notebook does."""
+    assert _shown(tmp_path, INTERRUPTED) == []
+
+
+def _shown(folder: Path, script: str) -> list[str]:
+    write_customers(folder / "data", 2)
+    (folder / "d.yaml").write_text(yaml.safe_dump(definition(folder / "data", trials=2)))
+    command = [sys.executable, "-c", PROCESSES + script]
+    ended = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=200)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.split()

@@ -44,6 +44,7 @@ def start_ray(plan: Plan) -> bool:
 
     if ray.is_initialized():
         return False
+    before = _children()
     with kept(), _quieted("ray"):
         try:
             if os.environ.get("RAY_ADDRESS"):
@@ -52,7 +53,6 @@ def start_ray(plan: Plan) -> bool:
             settings = dict(OWN_RAY)
             if plan.spec.definition.objective is None:
                 settings[PRELOADED] += ",sklearn.model_selection"  # what all models need, and takes longest
-            before = _children()
             with _environment({**unset(ONE_THREAD), **unset(settings), **_import_path()}), _tune_loaded_beside():
                 ray.init(
                     address="local",  # else a cluster that somebody else runs on this machine would be joined
@@ -66,8 +66,8 @@ def start_ray(plan: Plan) -> bool:
             atexit.register(end_ray)
             return True
         except BaseException as error:
-            with contextlib.suppress(Exception):
-                ray.shutdown()  # of what has been started
+            _own.update(_children() - before)
+            end_ray()  # what there is of it
             if not isinstance(error, Exception):
                 raise
             where = "cannot be reached at RAY_ADDRESS" if os.environ.get("RAY_ADDRESS") else "did not start here"
@@ -117,6 +117,8 @@ def end_ray() -> None:
     finally:
         over.set()
         ender.join()
+        for pid in _own & _children():  # of a Ray that was stopped while it started: Ray itself forgets those
+            os.kill(pid, signal.SIGKILL)
         _own.clear()
         atexit.unregister(end_ray)
 
@@ -140,11 +142,14 @@ def _asked(pid: int) -> bool:
 
 
 def _children() -> set[int]:
-    """The processes that this one has started; none where the system does not say so."""
+    """The processes of its group that this one has started; none where the system does not say so.
+
+    The one that copies to MLflow has a group of its own.
+    """
     found: set[int] = set()
     for file in Path("/proc/self/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found.update(int(pid) for pid in file.read_text().split())
+        with contextlib.suppress(OSError):  # the thread, or one of them, has ended
+            found.update(pid for pid in map(int, file.read_text().split()) if os.getpgid(pid) == os.getpgrp())
     return found
 
 
