@@ -20,7 +20,7 @@ def processes(name=b""):
     found = {}
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if file.read_bytes().startswith(name) and ours(int(file.parent.name)):
+            if (said := file.read_bytes()) and said.startswith(name) and ours(int(file.parent.name)):
                 found[file.parent.name] = True
         except OSError:
             pass
