@@ -56,8 +56,8 @@ class CopyStatus:
     """How the copy stands.
 
     trials, studies: runs written or found complete in this session. copied: parts that are in MLflow completely;
-    pending: those that are not. models: logged or found; models_pending: to be logged (at the end, when nothing else
-    is left). rejected: runs that MLflow refuses for their content, and damaged models. error: the last one, secrets
+    pending: those that are not. models: logged or found; models_pending: to be logged (at the end, where it is not
+    sure before that there are not too many). rejected: runs that MLflow refuses for their content, and damaged models. error: the last one, secrets
     masked; None after a success. healthy: False while the store or the copying process fails.
     """
 
