@@ -9,11 +9,14 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from tuning.driver.signals import kept
 from tuning.errors import RunError
+from tuning.execution.warm_up import warm_up_for
 from tuning.planning.plan import Plan
+from tuning.runs.begin import OwnedRun
 from tuning.wording import one_line
 
 # One thread per slot: fits of a few milliseconds lose by more, and slots would fight for the cores. Libraries read
@@ -77,21 +80,18 @@ def start_ray(plan: Plan) -> bool:
             ) from error
 
 
-def start_workers(slots: int) -> None:
-    """Let Ray start processes that the next run finds there, with everything loaded; waits for nothing.
+def start_workers(owned: OwnedRun) -> None:
+    """Let Ray start processes that load what the workers of this run had loaded, for the next run; waits for nothing.
 
-    Those of a run end with it.
+    The workers of a run end with it.
     """
     import ray
 
+    term = replace(owned.term, accepts=())
     with contextlib.suppress(Exception):  # Ray has ended; the next run says so
-        task = ray.remote(num_cpus=1, max_retries=0)(_nothing)
-        for _ in range(slots):
-            task.remote()
-
-
-def _nothing() -> None:
-    """What is loaded for it counts."""
+        task = ray.remote(num_cpus=1, max_retries=0)(warm_up_for)
+        for _ in range(owned.plan.slots):
+            task.remote(owned.directory.uri, term)
 
 
 def restart_ray(plan: Plan) -> None:

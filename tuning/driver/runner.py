@@ -226,7 +226,7 @@ class RunSession:
                 bar.says("starting workers")
                 self._fit_until_done(halt, bar)
                 if typing():
-                    start_workers(self.plan.slots)  # for the next cell
+                    start_workers(self.owned)  # for the next cell
         except KeyboardInterrupt:
             self._closing_seconds = 0.0
             halt.end_workers()

@@ -57,8 +57,9 @@ class CopyStatus:
 
     trials, studies: runs written or found complete in this session. copied: parts that are in MLflow completely;
     pending: those that are not. models: logged or found; models_pending: to be logged (at the end, where it is not
-    sure before that there are not too many). rejected: runs that MLflow refuses for their content, and damaged models. error: the last one, secrets
-    masked; None after a success. healthy: False while the store or the copying process fails.
+    sure before that there are not too many). rejected: runs that MLflow refuses for their content, and damaged models.
+    error: the last one, secrets masked; None after a success. healthy: False while the store or the copying process
+    fails.
     """
 
     trials: int = 0
