@@ -118,16 +118,17 @@ def end_ray() -> None:
         over.set()
         ender.join()
         for pid in _own & _children():  # of a Ray that was stopped while it started: Ray itself forgets those
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         _own.clear()
         atexit.unregister(end_ray)
 
 
 def _end_who_is_asked(over: threading.Event) -> None:
     while not over.wait(LOOK_S):
-        for pid in [pid for pid in _own if _asked(pid)]:
+        for pid in {pid for pid in _own if _asked(pid)} & _children():
             _own.discard(pid)
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
                 os.kill(pid, signal.SIGKILL)
 
 
