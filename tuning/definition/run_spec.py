@@ -28,7 +28,7 @@ class RunSpec:
         space: the run's search space, without models that cannot do the task. A customer may have another one.
         stop: the stopping rules of every study, the seconds of a comparison among them.
         positive: the positive class of a binary task; None where no customer looked at has two classes.
-        pilot_points: configurations that all customers try from which others learn; none where nobody does.
+        transfer: whether customers learn from others; not where there are too few.
         portfolio: the configurations that studies try first, each as far as its search space has them.
     """
 
@@ -40,7 +40,7 @@ class RunSpec:
     stop: tuple[RuleSpec, ...]
     positive: str | int | float | bool | None = None
     portfolio: tuple[Mapping[str, object], ...] = ()
-    pilot_points: tuple[Mapping[str, object], ...] = ()
+    transfer: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the definition as plain values."""
@@ -52,7 +52,7 @@ class RunSpec:
             "stop": {rule.name: rule.to_dict() for rule in self.stop},
             "positive": self.positive,
             "portfolio": list(self.portfolio),
-            "pilot_points": list(self.pilot_points),
+            "transfer": self.transfer,
         }
 
     @classmethod
@@ -67,5 +67,5 @@ class RunSpec:
             stop=stopping.parse(values["stop"]),
             positive=values.get("positive"),
             portfolio=tuple(values.get("portfolio", ())),
-            pilot_points=tuple(values.get("pilot_points", ())),
+            transfer=values.get("transfer", False),
         )

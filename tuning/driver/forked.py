@@ -85,7 +85,7 @@ def may_fork(owned: OwnedRun) -> bool:
     return (
         sys.platform == "linux"
         and definition.placement == "auto"
-        and not owned.plan.spec.pilot_points
+        and not owned.plan.spec.transfer
         and not os.environ.get("RAY_ADDRESS")
         and not (ray is not None and ray.is_initialized())
         and not (torch is not None and torch.cuda.is_initialized())

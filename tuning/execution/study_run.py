@@ -19,7 +19,7 @@ from tuning.evaluation.study_data import MODEL, StudyData
 from tuning.evaluation.winner import StudyOutcome, choose, conclude, fitted_on_all
 from tuning.execution.context import TrialData, WorkerContext, stopping_rules
 from tuning.execution.limits import took_longer, within
-from tuning.execution.transfer import agreement_rule, start_in_group
+from tuning.execution.transfer import start_in_group
 from tuning.models.customer_model import ALL_ROWS, Saved
 from tuning.records.schema import FAILED, FINISHED, NO_MODEL, OK, STOPPED, Record, StudyRecord, TrialRecord
 from tuning.steps import Step
@@ -310,7 +310,7 @@ def _trials(
         mode=context.spec.mode,
         recorded=before,
         on_start=watch.trial,
-        rules=[*stopping_rules(context.spec), *agreement_rule(context.spec, study, context.lesson)],
+        rules=stopping_rules(context.spec),
         begin=start_in_group(context.spec, study, context.lesson),
     )
 

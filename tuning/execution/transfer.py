@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from schedulers.ray_classes import in_front_of_ray
-from schedulers.stopping.rule import StudyStopper
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import StorageError
 from tuning.planning.portfolios.learning import Table, learn, regrets
@@ -26,17 +23,11 @@ from tuning.records.ownership import begun_term
 from tuning.records.parts import accepted, read_studies, read_trials
 from tuning.records.schema import TrialRecord, canonical
 from tuning.runs.plan_file import read_group
-from tuning.runs.transfer_gain import ENDED_BY
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.interfaces import Rule
-from tuning.study.study import FOLLOWER, PILOT, Study
+from tuning.study.study import FOLLOWER, PILOT, Study, family_of
 from tuning.study.warm_start import Start, points_to_try, start_of
 
 FILE = "lesson.json"
-SHARE, FEWEST_POINTS = 3, 3  # a study begins with a third of its trials, at least so many
-FEWEST_TABLES = 3
-UNLIKE = 0.1  # of the pilots, those least like the others: who is less like them than these goes on by itself
-NEVER = 2.0  # no ranks agree by so much
 
 
 @dataclass(frozen=True)
@@ -44,36 +35,48 @@ class Lesson:
     """What the pilots taught.
 
     Attributes:
-        portfolio: configurations to begin with, the baseline first.
-        regrets: of each, the pilots' mean.
-        agreement: the least rank correlation with these regrets by which the portfolio fits a customer.
+        portfolio: configurations to begin with, the baseline first: those that all pilots have tried, then what the
+            pilots' own searches have found.
         tables: how many pilots had something to say.
     """
 
     portfolio: Portfolio
-    regrets: tuple[float, ...]
-    agreement: float
     tables: int
 
 
 def find_lesson(directory: RunDirectory, spec: RunSpec) -> Lesson:
     """The run's lesson, which the first who asks for it draws and writes down.
 
+    A damaged file is drawn again, where what is left of it shows that this gives the same.
+
     Raises:
         StorageError: the pilots have not ended, or the file is not what was written.
     """
     if not directory.exists(FILE):
-        content = json.dumps(asdict(draw_lesson(spec, _of_pilots(directory)))).encode()
         with suppress(FileExistsError):  # another worker was quicker
-            directory.claim(FILE, content + b"\n" + _digest(content))
+            directory.claim(FILE, _signed(_drawn(directory, spec)))
     try:
-        content, _, digest = directory.read(FILE).rpartition(b"\n")
+        found = directory.read(FILE)
+        content, _, digest = found.rpartition(b"\n")
         if digest != _digest(content):
-            raise ValueError("it is not what the run has written, its SHA-256 differs")
+            content = _drawn(directory, spec)
+            if content not in found and digest != _digest(content):
+                raise ValueError(
+                    "its SHA-256 differs from what the run has written, and so does what its first customers teach now"
+                )
+            directory.write(FILE, _signed(content))
         values = json.loads(content)
-        return Lesson(tuple(values["portfolio"]), tuple(values["regrets"]), values["agreement"], values["tables"])
+        return Lesson(tuple(values["portfolio"]), values["tables"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StorageError(f"{directory.display(FILE)} cannot be read: {error}. Start a new run.") from error
+
+
+def _drawn(directory: RunDirectory, spec: RunSpec) -> bytes:
+    return json.dumps(asdict(draw_lesson(spec, _of_pilots(directory)))).encode()
+
+
+def _signed(content: bytes) -> bytes:
+    return content + b"\n" + _digest(content)
 
 
 def _digest(content: bytes) -> bytes:
@@ -91,92 +94,66 @@ def _of_pilots(directory: RunDirectory) -> list[TrialRecord]:
 def draw_lesson(spec: RunSpec, records: Sequence[TrialRecord]) -> Lesson:
     """What the trials of the pilots teach.
 
-    One odd pilot spoils nothing: each has one say in a mean of regrets between 0 and 1.
+    What all of them have tried is kept whole, in another order, and half of the trials that are left stay with a
+    study's own search: whoever is unlike the others needs both. One odd pilot spoils nothing: each has one say in a
+    mean of regrets between 0 and 1, and one configuration.
     """
-    everything = list(tables_of(records, by_cost=False).values())
-    times = Counter(name for table in everything for name in table)
-    # What few have finished says nothing of the others: mostly what their own searchers proposed.
-    tables = [{name: table[name] for name in table if 2 * times[name] >= len(everything)} for table in everything]
-    first = _baseline(spec)
-    size = max(FEWEST_POINTS, spec.definition.trials // SHARE)
-    known = sorted({name for table in tables for name in table})
-    matrix = _matrix(tables, known)
-    if len(matrix) < FEWEST_TABLES:
-        return Lesson((first,), (0.0,), NEVER, len(matrix))
-    # Where a few leave no regret, further good ones show whether a customer ranks them alike.
-    good = [known[place] for place in np.argsort(matrix.sum(axis=0), kind="stable")]
-    names = list(dict.fromkeys([canonical(first), *learn(tables, size), *good]))[: size + 1]
-    found = _matrix(tables, names)
-    portfolio = tuple(json.loads(name) for name in names)
-    others = (found.sum(axis=0) - found) / (len(found) - 1)
-    agreements = [rank_agreement(own, mean) for own, mean in zip(found, others, strict=True)]
-    mean = found.mean(axis=0).tolist()
-    return Lesson(portfolio, tuple(mean), max(0.0, float(np.quantile(agreements, UNLIKE))), len(found))
+    tables = list(tables_of(records, by_cost=False).values())
+    tried = {(record.customer, canonical(record.config)) for record in records}
+    pilots, times = len({customer for customer, _ in tried}), Counter(name for _, name in tried)
+    # What few have tried is what their own searchers proposed: nothing is known of it elsewhere.
+    shared = {name for name, count in times.items() if 2 * count >= pilots}
+    common = [{name: cell for name, cell in table.items() if name in shared} for table in tables]
+    first = canonical(points_to_try(spec.space, Start(spec.portfolio))[0])
+    useful = list(dict.fromkeys([first, *learn(common, len(shared)), *_best_first(common, shared)]))
+    own = _found_by_search(tables, shared)[: max(0, spec.definition.trials - len(useful)) // 2]
+    names = [*_each_family_in_order(useful, records), *own]
+    return Lesson(tuple(json.loads(name) for name in names), sum(map(_says_something, tables)))
 
 
-def _baseline(spec: RunSpec) -> dict[str, object]:
-    return dict(points_to_try(spec.space, Start(spec.portfolio))[0])
+def _best_first(tables: Sequence[Table], shared: Iterable[str]) -> list[str]:
+    """By the pilots' mean regret: beside a few that leave none, the others are of use, too."""
+    names = sorted(shared)
+    found = np.array(sorted(regrets(table, names) for table in tables if _says_something(table)))
+    return [names[place] for place in np.argsort(found.sum(axis=0), kind="stable")] if len(found) else names
 
 
-def _matrix(tables: Sequence[Table], names: Sequence[str]) -> np.ndarray:
-    """Regrets by pilot and configuration, of the pilots whose trials differ in score."""
-    rows = [regrets(table, names) for table in tables if len({cell.loss for cell in table.values()}) > 1]
-    return np.array(sorted(rows))
+def _says_something(table: Table) -> bool:
+    return len({cell.loss for cell in table.values()}) > 1
 
 
-def rank_agreement(one: Sequence[float], other: Sequence[float]) -> float:
-    """Spearman's rank correlation; 0 where all values of one side are equal."""
-    from scipy.stats import rankdata
+def _each_family_in_order(useful: Sequence[str], records: Sequence[TrialRecord]) -> list[str]:
+    """Configurations by the use of their families, and within each as the pilots have tried them.
 
-    ranks = [rankdata(values) for values in (one, other)]
-    if any(np.ptp(each) == 0 for each in ranks):
-        return 0.0
-    return float(np.corrcoef(*ranks)[0, 1])
+    A family is a race: where its best one comes first, a scheduler stops the others, which an ensemble may need.
+    """
+    numbers: dict[str, int] = {}
+    for record in records:
+        name = canonical(record.config)
+        numbers[name] = min(record.trial, numbers.get(name, record.trial))
+    families = {name: family_of(json.loads(name)) for name in useful}
+    left = sorted(useful, key=lambda name: (-numbers.get(name, -1), name))  # the next one last
+    by_family: dict[str, list[str]] = {}
+    for name in left:
+        by_family.setdefault(families[name], []).append(name)
+    return [by_family[families[name]].pop() for name in useful]
+
+
+def _found_by_search(tables: Sequence[Table], shared: Container[str]) -> list[str]:
+    """The best configuration that each pilot's own search has found; first where it beats what all have by most."""
+    found: dict[str, float] = {}
+    for table in tables:
+        own, common = ([name for name in table if (name in shared) == known] for known in (False, True))
+        if own and common and _says_something(table):
+            best = min(own, key=lambda name: (table[name].loss, name))
+            least = min(regrets(table, common))
+            found[best] = max(found.get(best, -1.0), least - regrets(table, [best])[0])
+    return sorted(found, key=lambda name: (-found[name], name))
 
 
 def start_in_group(spec: RunSpec, study: Study, lesson: Lesson | None) -> Start:
     """What a study starts with. lesson: of its run, for those that begin with it."""
     start = start_of(spec, study.customer.id)
-    if study.group == PILOT:
-        return replace(start, portfolio=(_baseline(spec), *spec.portfolio, *spec.pilot_points))
     if study.group == FOLLOWER and lesson is not None:
         return replace(start, portfolio=(*lesson.portfolio, *spec.portfolio))
     return start
-
-
-def agreement_rule(spec: RunSpec, study: Study, lesson: Lesson | None) -> list[Rule]:
-    """The rule that ends a study after what it was taught, if that fits its customer; else it goes on by itself."""
-    if study.group != FOLLOWER or lesson is None:
-        return []
-    tried = [canonical(config) for config in points_to_try(study.space, start_in_group(spec, study, lesson))]
-    numbers = [tried.index(canonical(config)) for config in lesson.portfolio]
-    return [in_front_of_ray(AgreementStopper)(lesson, numbers, 1.0 if spec.mode == "min" else -1.0)]
-
-
-class AgreementStopper(StudyStopper):
-    """Ends a study when the configurations that it was taught rank on its customer as they did on the pilots.
-
-    numbers: the trials that try them. sign: by which a score becomes a loss.
-    """
-
-    def __init__(self, lesson: Lesson, numbers: Sequence[int], sign: float) -> None:
-        self._lesson, self._numbers, self._sign = lesson, numbers, sign
-        self._losses: dict[int, tuple[bool, float]] = {}
-        self._reason: str | None = None
-
-    def on_trial_end(self, trial_id: str, finished: bool, score: float | None) -> None:
-        """What was stopped early is worse than what was not, and a failure is worse still."""
-        self._losses[int(trial_id)] = (not finished, math.inf if score is None else self._sign * score)
-
-    def study_reason(self) -> str:
-        if self._reason is None and all(number in self._losses for number in self._numbers):
-            self._reason = self._judged()
-        return self._reason or ""
-
-    def _judged(self) -> str:
-        losses = [self._losses[number] for number in self._numbers]
-        order = {loss: rank for rank, loss in enumerate(sorted(set(losses)))}
-        agreement = rank_agreement([order[loss] for loss in losses], self._lesson.regrets)
-        if agreement < self._lesson.agreement or all(stopped for stopped, _ in losses):
-            return ""
-        return f"{ENDED_BY} {self._lesson.tables} other customers taught fits (ranks agree by {agreement:.2f})"

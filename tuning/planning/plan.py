@@ -261,9 +261,9 @@ def _with_placement(plan: Plan, in_process: bool) -> Plan:
     refusal = next(filter(None, map(schedulers.check_spread, specs)), None)
     if definition.placement == SPREAD and refusal:
         raise PlanError(f"{refusal}.")
-    if definition.placement == SPREAD and plan.spec.pilot_points:
+    if definition.placement == SPREAD and plan.spec.transfer:
         raise PlanError("transfer: some customers wait for others, which needs placement: packed; change one of them.")
-    plain = refusal is None and definition.compare is None and not own and not plan.spec.pilot_points
+    plain = refusal is None and definition.compare is None and not own and not plan.spec.transfer
     if in_process:
         return plan
     chosen = definition.placement == "auto" and few and long and plain

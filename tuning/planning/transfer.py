@@ -22,7 +22,6 @@ def with_transfer(spec: RunSpec, studies: Studies) -> tuple[RunSpec, Studies, li
     """The spec and the studies with what `transfer` makes of them, and a note on that.
 
     Pilots and controls are spread over the customers' sizes; who it is of equal ones depends on seed and ids only.
-    Pilots try further configurations, the same for all: what only one has tried cannot be compared.
     """
     definition = spec.definition
     if not definition.transfer:
@@ -32,31 +31,19 @@ def with_transfer(spec: RunSpec, studies: Studies) -> tuple[RunSpec, Studies, li
         few = f"{len(usual)} customers are fewer than {FEWEST}"
         why = "an objective is tuned" if spec.task is None else "searchers are compared" if definition.compare else few
         return spec, studies, [f"transfer: no effect, since {why}."]
-    rng = np.random.default_rng(derive(definition.seed, "transfer"))
-    spec = replace(spec, pilot_points=tuple(spec.space.sample(rng) for _ in range(definition.trials)))
     pilots = _spread(definition.seed, usual, min(MOST_PILOTS, max(FEWEST_PILOTS, len(usual) // SHARE)))
     rest = [study for study in usual if study.id not in pilots]
     controls = _spread(definition.seed, rest, CONTROLS) if len(rest) >= 2 * CONTROLS else set[str]()
     group = {study.id: FOLLOWER for study in rest} | dict.fromkeys(pilots, PILOT) | dict.fromkeys(controls, CONTROL)
-    grouped = as_columns(joined(study, group.get(study.id, ""), len(spec.pilot_points)) for study in studies)
-    return spec, grouped, [_note(len(pilots), len(rest) - len(controls), len(controls), definition.trials)]
+    grouped = as_columns(replace(study, group=group.get(study.id, "")) for study in studies)
+    return replace(spec, transfer=True), grouped, [_note(len(pilots), len(rest) - len(controls), len(controls))]
 
 
 def learning(spec: RunSpec, studies: Studies) -> Studies:
     """Studies of customers that join a run later: they learn from its pilots, if it has any."""
-    if not spec.pilot_points:
+    if not spec.transfer:
         return studies
-    return as_columns(joined(study, FOLLOWER, 0) if _usual(spec, study) else study for study in studies)
-
-
-def joined(study: Study, group: str, pilot_points: int) -> Study:
-    """The study as one of a group. pilot_points: as of `trials_in`."""
-    return replace(study, group=group, n_trials=trials_in(group, study.n_trials, pilot_points))
-
-
-def trials_in(group: str, n_trials: int, pilot_points: int) -> int:
-    """The trials of a study of a group. pilot_points: how many configurations a pilot tries beside its own trials."""
-    return n_trials + (pilot_points if group == PILOT else 0)
+    return as_columns(replace(study, group=FOLLOWER) if _usual(spec, study) else study for study in studies)
 
 
 def _usual(spec: RunSpec, study: Study) -> bool:
@@ -73,11 +60,8 @@ def _spread(seed: int, studies: Sequence[Study], count: int) -> set[str]:
     return {min(each, key=lambda name: derive(seed, "transfer", name)) for each in names}
 
 
-def _note(pilots: int, followers: int, controls: int, trials: int) -> str:
-    said = (
-        f"transfer: {pilots} customers are searched first, with {trials} trials more; {followers} others begin with "
-        "what these teach, and end with it where it fits. "
-    )
+def _note(pilots: int, followers: int, controls: int) -> str:
+    said = f"transfer: {pilots} customers are searched first; {followers} others begin with what these teach. "
     if controls:
         return said + f"{controls} are searched without it, so that the run says what it gained."
     return said + f"What it gained is not measured: that takes {2 * CONTROLS} customers beside the first."

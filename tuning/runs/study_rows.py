@@ -13,7 +13,6 @@ from tuning.columnar import Column, Columnar, Plain, Shared, combined
 from tuning.data.customers import Customer
 from tuning.definition.options import CustomerOptions, Resources
 from tuning.definition.run_spec import RunSpec
-from tuning.planning.transfer import trials_in
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Studies, Study, customers_of
 
@@ -100,7 +99,6 @@ def read_studies(spec: RunSpec, directory: RunDirectory, tables: Sequence[pa.Tab
     options = combined(_options, given, shared("trials"), shared("resources"))
     own = options.map(lambda each: each or _NOTHING_OWN)
     group = shared("group").map(lambda text: text or "")
-    trials, pilot_points = spec.definition.trials, len(spec.pilot_points)
     customers = Columnar(
         Customer,
         len(table),
@@ -123,7 +121,7 @@ def read_studies(spec: RunSpec, directory: RunDirectory, tables: Sequence[pa.Tab
             "scheduler": shared("scheduler").map(lambda text: schedulers.parse(json.loads(text))),
             "seed": plain("seed"),
             "space": shared("space").map(lambda text: spec.space if text is None else _space(text)),
-            "n_trials": combined(lambda each, name: trials_in(name, each.trials or trials, pilot_points), own, group),
+            "n_trials": own.map(lambda each: each.trials or spec.definition.trials),
             "resources": own.map(lambda each: each.resources or spec.definition.resources),
             "group": group,
         },

@@ -11,7 +11,6 @@ from tuning.study.study import CONTROL, FOLLOWER
 
 FEWEST = 10  # studies of each side; with fewer an interval says nothing
 LEVEL = 0.95
-ENDED_BY = "transfer: what"  # begins the note on a study that what it was taught has ended
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,6 @@ class TransferGain:
 
     Attributes:
         followers, controls: how many customers, each with a score on hold-out rows.
-        alone: followers whom nothing was taught that fits, and who were searched like controls.
         difference: of the mean gains of both, each gain as a share of its baseline's score and at most that; above 0
             those who learned did better.
         low, high: its confidence interval at 95 %.
@@ -30,7 +28,6 @@ class TransferGain:
 
     followers: int
     controls: int
-    alone: int
     difference: float
     low: float
     high: float
@@ -47,7 +44,7 @@ class TransferGain:
             f"transfer: {self.followers} customers learned from others, with {self.trials:.1f} trials and "
             f"{self.seconds:.2g} CPU seconds each; {self.controls} did not, with {self.control_trials:.1f} and "
             f"{self.control_seconds:.2g}. The gain over the baseline differs by {100 * self.difference:+.1f} % of its "
-            f"score ({interval}). {self.alone} went on by themselves."
+            f"score ({interval})."
         )
 
 
@@ -68,7 +65,6 @@ def transfer_gain(records: Iterable[StudyRecord]) -> TransferGain | None:
     return TransferGain(
         followers=len(followers),
         controls=len(controls),
-        alone=sum(ENDED_BY not in (record.notes or "") for record in followers),
         difference=difference,
         low=low,
         high=high,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,18 @@ from mlflow_records import study as study_record
 from mlflow_records import trial
 
 from tuning import RunResult, TuneRunner
+from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError, StorageError
 from tuning.execution import transfer
 from tuning.execution.shard_queue import shards_in_turn
-from tuning.execution.transfer import AgreementStopper, Lesson, draw_lesson, find_lesson, rank_agreement
+from tuning.execution.transfer import draw_lesson, find_lesson
 from tuning.planning import transfer as groups
 from tuning.planning.plan import Plan
+from tuning.records.schema import TrialRecord, canonical
 from tuning.runs.transfer_gain import transfer_gain
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import CONTROL, FOLLOWER, PILOT
 
-LESSON = Lesson(({"x": 1}, {"x": 2}, {"x": 3}), (0.1, 0.4, 0.9), 0.5, 12)
 QUICK: dict[str, Any] = {"progress": False, "in_process": True}
 
 
@@ -59,8 +61,8 @@ def test_pilots_and_controls_are_spread_over_sizes_and_the_same_every_time() -> 
     assert [members(again, group) for group in (PILOT, CONTROL, FOLLOWER)] == [pilots, controls, followers]
     assert members(runner(100, seed=1).plan(), PILOT) != pilots
     (note,) = [note for note in plan.notes if note.startswith("transfer: ")]
-    assert note.startswith("transfer: 20 customers are searched first, with 6 trials more; 50 others begin with")
-    assert {study.n_trials for study in plan.studies if study.group == PILOT} == {12}
+    assert note.startswith("transfer: 20 customers are searched first; 50 others begin with what these teach. 30 are")
+    assert {study.n_trials for study in plan.studies} == {6}
 
 
 def test_small_fleets_learn_nothing_or_are_not_measured_and_the_plan_says_so() -> None:
@@ -106,46 +108,57 @@ def test_shards_that_learn_wait_for_those_that_teach(tmp_path: Path) -> None:
     assert [search.next_trial().config["shard"] for _ in range(2)] == [3, 4]
 
 
-def test_a_customer_that_ranks_like_the_others_ends_and_another_one_goes_on() -> None:
-    def reason(*scores: float | None, finished: bool = True) -> str:
-        rule = AgreementStopper(LESSON, [0, 2, 1], -1.0)
-        for number, score in zip((0, 2, 1), scores, strict=False):
-            assert rule.study_reason() == ""
-            rule.on_trial_end(f"{number:05d}", finished and score is not None, score)
-        return rule.study_reason()
-
-    assert reason(0.9, 0.8, 0.7).startswith("transfer: what 12 other customers taught fits (ranks agree by 1.00)")
-    assert reason(0.9, 0.8) == ""  # one is missing
-    assert reason(0.7, 0.8, 0.9) == ""
-    assert reason(0.8, 0.8, 0.8) == ""
-    assert reason(0.9, 0.8, None) != ""  # the worst for the others fails here
-    assert reason(None, 0.8, 0.9) == ""
-    assert reason(0.9, 0.8, 0.7, finished=False) == ""  # no full trial, so no winner
-    assert rank_agreement([1, 2, 3], [1, 1, 1]) == 0.0
+def records_of(spec: RunSpec, losses: Mapping[int, Mapping[int, float]]) -> list[TrialRecord]:
+    """Trials by customer and configuration: 0 is the baseline, the others are drawn from the space."""
+    rng = np.random.default_rng(0)
+    configs = [dict(runner().plan().portfolio[0]), *(spec.space.sample(rng) for _ in range(30))]
+    return [
+        replace(trial(f"c{number}", place), config=configs[place], score=-loss, mode="max")
+        for number, by_config in losses.items()
+        for place, loss in by_config.items()
+    ]
 
 
-def test_a_lesson_is_about_ranks_and_one_odd_pilot_spoils_nothing() -> None:
+def test_a_lesson_is_about_regrets_and_one_odd_pilot_spoils_nothing() -> None:
     spec = runner().plan().spec
-    configs = [dict(each) for each in spec.pilot_points]
-    first = dict(runner().plan().portfolio[0])
-
-    def records(odd: bool) -> list[Any]:
-        found = []
-        for number in range(10):
-            unit = 10.0**number
-            losses = {0: 3.0, 1: 1.0, 2: 2.0, 3: 8.0, 4: 9.0}
-            if odd and number == 0:
-                losses = {0: 1e300, 1: 1e300, 2: -1e300, 3: float("nan"), 4: 0.0}
-            for place, config in enumerate([first, *configs[:4]]):
-                made = replace(trial(f"c{number}", place), config=config, score=-unit * losses[place], mode="max")
-                found.append(made)
-        return found
-
-    plain, odd = draw_lesson(spec, records(odd=False)), draw_lesson(spec, records(odd=True))
-    assert plain.portfolio[0] == odd.portfolio[0] == first
-    assert plain.portfolio[1] == odd.portfolio[1] == configs[0]
+    usual = {0: 3.0, 1: 1.0, 2: 2.0, 3: 8.0, 4: 9.0}
+    by_unit = {number: {place: 10.0**number * loss for place, loss in usual.items()} for number in range(10)}
+    strange = {0: 1e300, 1: 1e300, 2: -1e300, 3: float("nan"), 4: 0.0}
+    plain, odd = (draw_lesson(spec, records_of(spec, each)) for each in (by_unit, {**by_unit, 0: strange}))
+    first, best = (record.config for record in records_of(spec, {0: {0: 0.0, 1: 0.0}}))
+    assert plain.portfolio[:2] == odd.portfolio[:2] == (first, best)
     nothing = draw_lesson(spec, [])
-    assert (nothing.portfolio, nothing.agreement > 1) == ((first,), True)
+    assert (nothing.portfolio, nothing.tables) == ((first,), 0)
+
+
+def test_what_the_searches_of_others_have_found_follows_what_all_have_tried() -> None:
+    """All of that is kept, and of each pilot the best alone; first where it beat by most what all have tried."""
+    spec = runner(trials=11).plan().spec
+    usual = {0: 3.0, 1: 4.0, 2: 5.0, 3: 6.0, 4: 7.0}
+    own = {1: {11: 2.9, 12: 8.0}, 2: {13: 1.0}, 3: {14: 9.0}, 4: {15: 2.0, 16: 2.5}}
+    records = records_of(spec, {number: usual | own.get(number, {}) for number in range(10)})
+    lesson = draw_lesson(spec, records)
+    configs = {canonical(record.config): int(record.trial) for record in records}
+    taught = [configs[canonical(config)] for config in lesson.portfolio]
+    assert taught[0] == 0
+    assert {*taught[:5]} == {*usual}
+    assert taught[5:] == [13, 15, 11]  # the other half of the six trials that are left is the study's own
+    assert draw_lesson(spec, records[::-1]) == lesson
+
+
+def test_a_useful_family_comes_first_and_its_configurations_in_the_order_of_the_pilots() -> None:
+    """Else a scheduler stops those that follow the best of their family, and an ensemble lacks them."""
+    spec = runner().plan().spec
+    configs = [record.config for record in records_of(spec, {0: dict.fromkeys(range(20), 0.0)})]
+    first = configs[0]["model"]
+    same = [place for place in range(1, 20) if configs[place]["model"] == first][:2]
+    other = [place for place in range(1, 20) if configs[place]["model"] != first][:2]
+    losses = {0: 3.0, same[0]: 9.0, same[1]: 2.0, other[0]: 8.0, other[1]: 1.0}
+    lesson = draw_lesson(spec, records_of(spec, dict.fromkeys(range(10), losses)))
+    taught = [configs.index(config) for config in lesson.portfolio]
+    assert taught[:2] == [0, min(other)]
+    assert [place for place in taught if place in same] == same
+    assert [place for place in taught if place in other] == other
 
 
 @pytest.fixture
@@ -171,7 +184,7 @@ def test_a_run_learns_once_is_resumed_with_the_same_and_says_what_it_gained(tmp_
         begun = [each.config for each in whole.trial_records if each.study == record.study][: len(lesson["portfolio"])]
         assert begun == lesson["portfolio"]
     by_group = {record.group: record.trials for record in whole.study_records if record.group != FOLLOWER}
-    assert by_group == {PILOT: 12, CONTROL: 6}
+    assert by_group == {PILOT: 6, CONTROL: 6}
     assert whole.transfer_gain is not None
     assert whole.transfer_gain.controls == 3
     assert whole.summary()["transfer"]["followers"] == 7
@@ -204,10 +217,37 @@ def test_nobody_begins_with_what_half_of_the_pilots_taught(tmp_path: Path) -> No
         part.unlink()
     with pytest.raises(StorageError, match=r"of 4 customers to learn from have no result yet"):
         find_lesson(directory, runner(14).plan().spec)
-    (tmp_path / "run" / transfer.FILE).write_text("{}")
+    assert whole.summary()["customers"] == 14
+
+
+@pytest.mark.usefixtures("few")
+def test_a_damaged_lesson_is_drawn_again_if_the_pilots_teach_the_same(tmp_path: Path) -> None:
+    runner(14).run(tmp_path / "run", **QUICK)
+    directory, file = RunDirectory(tmp_path / "run"), tmp_path / "run" / transfer.FILE
+    written = file.read_bytes()
+    taught = find_lesson(directory, runner(14).plan().spec)
+    for damaged in (
+        written.replace(b"ridge", b"r\0dge", 1),
+        written[:-5],
+        b"{" + written.partition(b"\n")[1] + written[-64:],
+    ):
+        file.write_bytes(damaged)
+        assert find_lesson(directory, runner(14).plan().spec) == taught
+        assert file.read_bytes() == written
+    file.write_bytes(b"")
     with pytest.raises(StorageError, match="its SHA-256 differs"):
         find_lesson(directory, runner(14).plan().spec)
-    assert whole.summary()["customers"] == 14
+
+
+@pytest.mark.usefixtures("few")
+def test_more_trials_on_a_resume_keep_the_lesson_and_what_was_tried(tmp_path: Path) -> None:
+    first = runner(14).run(tmp_path / "run", **QUICK)
+    lesson = (tmp_path / "run" / transfer.FILE).read_bytes()
+    more = runner(14, trials=9).run(tmp_path / "run", resume=True, **QUICK)
+    assert {record.trials for record in more.study_records} == {9}
+    assert (tmp_path / "run" / transfer.FILE).read_bytes() == lesson
+    begun = tried(more).query("trial < 6").reset_index(drop=True)
+    pd.testing.assert_frame_equal(begun[["study", "trial", "score"]], tried(first)[["study", "trial", "score"]])
 
 
 def test_the_gain_of_those_who_learned_is_compared_with_those_who_did_not() -> None:
