@@ -175,8 +175,8 @@ class Definition(Options):
     )
     transfer: bool = Field(
         False,
-        description="`on`: some customers are searched first, and the others begin with the configurations that these "
-        "teach (docs/models.md).",
+        description="`on`: some customers are searched first, and the others try the best configurations that these "
+        "have found (docs/models.md).",
     )
     warm_start: tuple[WarmStart, ...] = Field(
         (),

@@ -9,22 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
-import numpy as np
-
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import StorageError
-from tuning.planning.portfolios.learning import Table, learn, regrets
+from tuning.planning.portfolios.learning import Table, regrets
 from tuning.planning.portfolios.sources import Portfolio, tables_of
 from tuning.records.ownership import begun_term
 from tuning.records.parts import accepted, read_studies, read_trials
 from tuning.records.schema import TrialRecord, canonical
 from tuning.runs.plan_file import read_group
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.study import FOLLOWER, PILOT, Study, family_of
+from tuning.study.study import FOLLOWER, PILOT, Study
 from tuning.study.warm_start import Start, points_to_try, start_of
 
 FILE = "lesson.json"
@@ -35,8 +33,7 @@ class Lesson:
     """What the pilots taught.
 
     Attributes:
-        portfolio: configurations to begin with, the baseline first: those that all pilots have tried, then what the
-            pilots' own searches have found.
+        portfolio: configurations to try after the run's own portfolio, at most one of each pilot.
         tables: how many pilots had something to say.
     """
 
@@ -92,51 +89,22 @@ def _of_pilots(directory: RunDirectory) -> list[TrialRecord]:
 
 
 def draw_lesson(spec: RunSpec, records: Sequence[TrialRecord]) -> Lesson:
-    """What the trials of the pilots teach.
+    """What the trials of the pilots teach: the best configuration that each one's own search has found.
 
-    What all of them have tried is kept whole, in another order, and half of the trials that are left stay with a
-    study's own search: whoever is unlike the others needs both. One odd pilot spoils nothing: each has one say in a
-    mean of regrets between 0 and 1, and one configuration.
+    They take half of the trials that the portfolio leaves; the others stay with a study's own search, so whoever is
+    unlike the pilots has the whole portfolio and a search. One odd pilot has one configuration at most.
     """
     tables = list(tables_of(records, by_cost=False).values())
     tried = {(record.customer, canonical(record.config)) for record in records}
     pilots, times = len({customer for customer, _ in tried}), Counter(name for _, name in tried)
-    # What few have tried is what their own searchers proposed: nothing is known of it elsewhere.
     shared = {name for name, count in times.items() if 2 * count >= pilots}
-    common = [{name: cell for name, cell in table.items() if name in shared} for table in tables]
-    first = canonical(points_to_try(spec.space, Start(spec.portfolio))[0])
-    useful = list(dict.fromkeys([first, *learn(common, len(shared)), *_best_first(common, shared)]))
-    own = _found_by_search(tables, shared)[: max(0, spec.definition.trials - len(useful)) // 2]
-    names = [*_each_family_in_order(useful, records), *own]
+    left = spec.definition.trials - len(points_to_try(spec.space, Start(spec.portfolio)))
+    names = _found_by_search(tables, shared)[: max(0, left) // 2]
     return Lesson(tuple(json.loads(name) for name in names), sum(map(_says_something, tables)))
-
-
-def _best_first(tables: Sequence[Table], shared: Iterable[str]) -> list[str]:
-    """By the pilots' mean regret: beside a few that leave none, the others are of use, too."""
-    names = sorted(shared)
-    found = np.array(sorted(regrets(table, names) for table in tables if _says_something(table)))
-    return [names[place] for place in np.argsort(found.sum(axis=0), kind="stable")] if len(found) else names
 
 
 def _says_something(table: Table) -> bool:
     return len({cell.loss for cell in table.values()}) > 1
-
-
-def _each_family_in_order(useful: Sequence[str], records: Sequence[TrialRecord]) -> list[str]:
-    """Configurations by the use of their families, and within each as the pilots have tried them.
-
-    A family is a race: where its best one comes first, a scheduler stops the others, which an ensemble may need.
-    """
-    numbers: dict[str, int] = {}
-    for record in records:
-        name = canonical(record.config)
-        numbers[name] = min(record.trial, numbers.get(name, record.trial))
-    families = {name: family_of(json.loads(name)) for name in useful}
-    left = sorted(useful, key=lambda name: (-numbers.get(name, -1), name))  # the next one last
-    by_family: dict[str, list[str]] = {}
-    for name in left:
-        by_family.setdefault(families[name], []).append(name)
-    return [by_family[families[name]].pop() for name in useful]
 
 
 def _found_by_search(tables: Sequence[Table], shared: Container[str]) -> list[str]:
@@ -155,5 +123,6 @@ def start_in_group(spec: RunSpec, study: Study, lesson: Lesson | None) -> Start:
     """What a study starts with. lesson: of its run, for those that begin with it."""
     start = start_of(spec, study.customer.id)
     if study.group == FOLLOWER and lesson is not None:
-        return replace(start, portfolio=(*lesson.portfolio, *spec.portfolio))
+        usual = points_to_try(study.space, Start(spec.portfolio))
+        return replace(start, portfolio=(*usual, *lesson.portfolio))
     return start

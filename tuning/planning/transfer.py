@@ -1,4 +1,4 @@
-"""Learning from other customers: who is searched in full first, who begins with what these teach, who goes without."""
+"""Learning from other customers: who is searched first, who tries what these have found, who goes without."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _spread(seed: int, studies: Sequence[Study], count: int) -> set[str]:
 
 
 def _note(pilots: int, followers: int, controls: int) -> str:
-    said = f"transfer: {pilots} customers are searched first; {followers} others begin with what these teach. "
+    said = f"transfer: {pilots} customers are searched first; {followers} others try what these have found. "
     if controls:
         return said + f"{controls} are searched without it, so that the run says what it gained."
     return said + f"What it gained is not measured: that takes {2 * CONTROLS} customers beside the first."

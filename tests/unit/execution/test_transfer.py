@@ -26,6 +26,7 @@ from tuning.records.schema import TrialRecord, canonical
 from tuning.runs.transfer_gain import transfer_gain
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import CONTROL, FOLLOWER, PILOT
+from tuning.study.warm_start import Start, points_to_try
 
 QUICK: dict[str, Any] = {"progress": False, "in_process": True}
 
@@ -61,7 +62,7 @@ def test_pilots_and_controls_are_spread_over_sizes_and_the_same_every_time() -> 
     assert [members(again, group) for group in (PILOT, CONTROL, FOLLOWER)] == [pilots, controls, followers]
     assert members(runner(100, seed=1).plan(), PILOT) != pilots
     (note,) = [note for note in plan.notes if note.startswith("transfer: ")]
-    assert note.startswith("transfer: 20 customers are searched first; 50 others begin with what these teach. 30 are")
+    assert note.startswith("transfer: 20 customers are searched first; 50 others try what these have found. 30 are")
     assert {study.n_trials for study in plan.studies} == {6}
 
 
@@ -119,46 +120,25 @@ def records_of(spec: RunSpec, losses: Mapping[int, Mapping[int, float]]) -> list
     ]
 
 
-def test_a_lesson_is_about_regrets_and_one_odd_pilot_spoils_nothing() -> None:
-    spec = runner().plan().spec
-    usual = {0: 3.0, 1: 1.0, 2: 2.0, 3: 8.0, 4: 9.0}
-    by_unit = {number: {place: 10.0**number * loss for place, loss in usual.items()} for number in range(10)}
-    strange = {0: 1e300, 1: 1e300, 2: -1e300, 3: float("nan"), 4: 0.0}
-    plain, odd = (draw_lesson(spec, records_of(spec, each)) for each in (by_unit, {**by_unit, 0: strange}))
-    first, best = (record.config for record in records_of(spec, {0: {0: 0.0, 1: 0.0}}))
-    assert plain.portfolio[:2] == odd.portfolio[:2] == (first, best)
-    nothing = draw_lesson(spec, [])
-    assert (nothing.portfolio, nothing.tables) == ((first,), 0)
-
-
-def test_what_the_searches_of_others_have_found_follows_what_all_have_tried() -> None:
-    """All of that is kept, and of each pilot the best alone; first where it beat by most what all have tried."""
-    spec = runner(trials=11).plan().spec
+def test_a_lesson_is_the_best_that_each_search_has_found_and_one_odd_pilot_has_one_say() -> None:
+    """First what beat by most what all have tried; half of what the portfolio leaves is for the own search."""
+    plan = runner().plan()
+    spec = runner(trials=6 + len(points_to_try(plan.spec.space, Start(plan.spec.portfolio)))).plan().spec
     usual = {0: 3.0, 1: 4.0, 2: 5.0, 3: 6.0, 4: 7.0}
     own = {1: {11: 2.9, 12: 8.0}, 2: {13: 1.0}, 3: {14: 9.0}, 4: {15: 2.0, 16: 2.5}}
-    records = records_of(spec, {number: usual | own.get(number, {}) for number in range(10)})
-    lesson = draw_lesson(spec, records)
-    configs = {canonical(record.config): int(record.trial) for record in records}
-    taught = [configs[canonical(config)] for config in lesson.portfolio]
-    assert taught[0] == 0
-    assert {*taught[:5]} == {*usual}
-    assert taught[5:] == [13, 15, 11]  # the other half of the six trials that are left is the study's own
-    assert draw_lesson(spec, records[::-1]) == lesson
+    strange = {0: 1e300, 1: 1e300, 2: float("nan"), 3: 1.0, 17: -1e300, 18: -1e299}
+    by_customer = {number: usual | own.get(number, {}) for number in range(10)}
 
+    def taught(losses: Mapping[int, Mapping[int, float]]) -> list[int]:
+        records = records_of(spec, losses)
+        number_of = {canonical(record.config): int(record.trial) for record in records}
+        lesson = draw_lesson(spec, records)
+        assert draw_lesson(spec, records[::-1]) == lesson
+        return [number_of[canonical(config)] for config in lesson.portfolio]
 
-def test_a_useful_family_comes_first_and_its_configurations_in_the_order_of_the_pilots() -> None:
-    """Else a scheduler stops those that follow the best of their family, and an ensemble lacks them."""
-    spec = runner().plan().spec
-    configs = [record.config for record in records_of(spec, {0: dict.fromkeys(range(20), 0.0)})]
-    first = configs[0]["model"]
-    same = [place for place in range(1, 20) if configs[place]["model"] == first][:2]
-    other = [place for place in range(1, 20) if configs[place]["model"] != first][:2]
-    losses = {0: 3.0, same[0]: 9.0, same[1]: 2.0, other[0]: 8.0, other[1]: 1.0}
-    lesson = draw_lesson(spec, records_of(spec, dict.fromkeys(range(10), losses)))
-    taught = [configs.index(config) for config in lesson.portfolio]
-    assert taught[:2] == [0, min(other)]
-    assert [place for place in taught if place in same] == same
-    assert [place for place in taught if place in other] == other
+    assert taught(by_customer) == [13, 15, 11]
+    assert [number for number in taught({**by_customer, 0: strange}) if number != 17] == [13, 15]
+    assert draw_lesson(spec, []).portfolio == ()
 
 
 @pytest.fixture
@@ -179,10 +159,13 @@ def test_a_run_learns_once_is_resumed_with_the_same_and_says_what_it_gained(tmp_
     whole = runner(14).run(tmp_path / "whole", **QUICK)
     lesson = json.loads((tmp_path / "whole" / transfer.FILE).read_text().splitlines()[0])
     followers = [record for record in whole.study_records if record.group == FOLLOWER]
+    spec = runner(14).plan().spec
     assert len(followers) == 7
+    assert lesson["portfolio"]
     for record in followers:
-        begun = [each.config for each in whole.trial_records if each.study == record.study][: len(lesson["portfolio"])]
-        assert begun == lesson["portfolio"]
+        begun = [each.config for each in whole.trial_records if each.study == record.study]
+        shipped = points_to_try(spec.space, Start(spec.portfolio))
+        assert begun[: len(shipped) + len(lesson["portfolio"])] == [*shipped, *lesson["portfolio"]]
     by_group = {record.group: record.trials for record in whole.study_records if record.group != FOLLOWER}
     assert by_group == {PILOT: 6, CONTROL: 6}
     assert whole.transfer_gain is not None
@@ -227,7 +210,7 @@ def test_a_damaged_lesson_is_drawn_again_if_the_pilots_teach_the_same(tmp_path: 
     written = file.read_bytes()
     taught = find_lesson(directory, runner(14).plan().spec)
     for damaged in (
-        written.replace(b"ridge", b"r\0dge", 1),
+        written.replace(b"portfolio", b"p\0rtfolio", 1),
         written[:-5],
         b"{" + written.partition(b"\n")[1] + written[-64:],
     ):
