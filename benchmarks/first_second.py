@@ -36,7 +36,7 @@ from typing import Any
 import click
 
 Figures = dict[str, Any]  # seconds, core-seconds; of titanic also its winners, as text
-CELL_S = 4.0  # somebody reads what a cell shows before they run the next one
+CELL_S = 10.0  # somebody reads what a cell shows before they run the next one
 
 
 def square(config: dict[str, float]) -> float:
