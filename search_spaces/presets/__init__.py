@@ -19,7 +19,8 @@ from search_spaces.parameters import Choice, Constant, Parameter
 from search_spaces.space import SearchSpace
 from search_spaces.yaml_text import read_yaml
 
-#: What a preset's file holds: title, tasks, and `parameters` of a family or the `families` of a composition.
+#: What a preset's file holds: title, tasks, and `parameters` of a family (or whose they are), or the `families` of a
+#: composition.
 Preset = Mapping[str, Any]
 
 TASKS = ("regression", "binary", "multiclass")
@@ -29,6 +30,8 @@ _FOLDER = Path(__file__).parent
 @cache
 def _document(name: str) -> Preset:
     document: Preset = read_yaml(_FOLDER / f"{name}.yaml")
+    if "parameters_of" in document:
+        return {**document, "parameters": _document(document["parameters_of"])["parameters"]}
     return document
 
 

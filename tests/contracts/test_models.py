@@ -38,6 +38,7 @@ CHANGED: dict[str, dict[str, Any]] = {
     "sgd": {"penalty": "l1", "alpha": 0.3},
     "random_forest": {"max_depth": 1},
     "xgboost": {"learning_rate": 0.01},
+    "xgboost_ray": {"learning_rate": 0.01},
 }
 
 
@@ -111,7 +112,7 @@ def test_probabilities_are_probabilities(name: str, task: str) -> None:
 
 
 # The models of the others are no estimators of scikit-learn.
-NO_ESTIMATORS = ("catboost", "lightgbm", "xgboost")
+NO_ESTIMATORS = ("catboost", "lightgbm", "xgboost", "xgboost_ray")
 SCORED = [(name, task, {}) for name, task in CASES if task != REGRESSION and name not in NO_ESTIMATORS]
 SCORED += [("sgd", task, {"loss": "modified_huber"}) for task in (BINARY, MULTICLASS)]
 

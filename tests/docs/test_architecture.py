@@ -17,7 +17,16 @@ from tuning import TuneRunner
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 # What a run writes only when it uses Ray, compares algorithms, has customers learn from others or estimators without an
 # import path.
-SOMETIMES = {"lesson.json", "predictions", "tune", "in_progress", "estimators", "curves.parquet", "comparison.html"}
+SOMETIMES = {
+    "shards",
+    "lesson.json",
+    "predictions",
+    "tune",
+    "in_progress",
+    "estimators",
+    "curves.parquet",
+    "comparison.html",
+}
 
 
 def between(mark: str) -> str:

@@ -21,6 +21,7 @@ from tuning.definition.definition import Definition
 from tuning.definition.fields import NAME
 from tuning.definition.options import RECORD_TRIALS, Options
 from tuning.models.entries import INPUTS
+from tuning.models.gang import RECOVERIES
 from tuning.models.registry import families
 
 Schema = dict[str, Any]
@@ -166,6 +167,10 @@ def _model() -> Schema:
                 "enum": list(INPUTS),
                 "description": "Whether the estimator gets encoded numbers or a DataFrame.",
             },
+            "actors": {"type": "integer", "minimum": 1, "description": "Processes that train a trial together."},
+            "cpus_per_actor": {"type": "number", "minimum": 0.01, "description": "CPUs of each of them."},
+            "gpus_per_actor": {"type": "number", "minimum": 0, "maximum": 1, "description": "GPUs of each of them."},
+            "recovery": {"enum": list(RECOVERIES), "description": "What follows when one of them is lost."},
         },
         "additionalProperties": False,
     }

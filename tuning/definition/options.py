@@ -182,6 +182,10 @@ class Resources(Options):
         memory = {"memory": self.memory_gb * 1e9} if self.memory_gb else {}
         return {"cpu": self.cpus, **gpus, **memory}
 
+    def to_bundle(self) -> dict[str, float]:
+        """The same as a bundle of a placement group, which spells the keys otherwise."""
+        return {{"cpu": "CPU", "gpu": "GPU"}.get(name, name): amount for name, amount in self.to_ray().items()}
+
 
 def parse_space(value: Any) -> str | SearchSpace | None:
     """A search space from whatever form a definition takes; the name of a preset stays a name.

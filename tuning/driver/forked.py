@@ -77,8 +77,9 @@ def _load(owned: OwnedRun) -> None:
 def may_fork(owned: OwnedRun) -> bool:
     """Whether a run may begin in forks of this process.
 
-    Not one that says where it runs, that asks for more than a core, whose customers wait for others, that is on object
-    storage (whose clients do not survive a fork), or whose process has begun to use Ray or a GPU.
+    Not one that says where it runs, that asks for more than a core or for several processes per trial, whose customers
+    wait for others, that is on object storage (whose clients do not survive a fork), or whose process has begun to use
+    Ray or a GPU.
     """
     definition = owned.plan.spec.definition
     ray, torch = sys.modules.get("ray"), sys.modules.get("torch")
@@ -86,6 +87,7 @@ def may_fork(owned: OwnedRun) -> bool:
         sys.platform == "linux"
         and definition.placement == "auto"
         and not owned.plan.spec.transfer
+        and owned.plan.gang is None
         and not os.environ.get("RAY_ADDRESS")
         and not (ray is not None and ray.is_initialized())
         and not (torch is not None and torch.cuda.is_initialized())

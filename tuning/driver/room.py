@@ -31,6 +31,7 @@ def make_room(owned: OwnedRun, report: Callable[[dict[str, Any]], None]) -> froz
     `PlanError` when all of them do, or the run itself does; `RunError` when such a customer has trials already, which
     its reason would end. report: told of what is recorded here.
     """
+    check_gang(owned)
     short = without_room(owned.plan)
     context = WorkerContext.open(owned.directory, owned.run, owned.plan.spec) if short else None
     writers = []
@@ -52,6 +53,36 @@ def make_room(owned: OwnedRun, report: Callable[[dict[str, Any]], None]) -> froz
     for writer in writers:
         writer.flush()
     return frozenset(short)
+
+
+def check_gang(owned: OwnedRun) -> None:
+    """`PlanError` where a trial's actors have no room side by side, or no folder from which all can read their rows.
+
+    In a cluster that may grow, no room is a warning.
+    """
+    gang, driver = owned.plan.gang, owned.plan.spec.definition.resources
+    if gang is None or owned.plan.placement != SPREAD:
+        return
+    if not owned.directory.local:
+        raise PlanError(
+            f"{owned.directory.shown}: several processes train each trial, and read their rows from the run directory; "
+            "give one in a folder that all nodes share."
+        )
+    machines = [dict(machine) for machine in _machines()]
+    for bundle in sorted([driver.to_bundle(), *gang.bundles], key=lambda bundle: -bundle["CPU"]):
+        room = next((each for each in machines if all(each.get(name, 0) >= n for name, n in bundle.items())), None)
+        if room is None:
+            why = (
+                f"a trial takes {_said(driver.to_ray())} and {gang.actors} actors of "
+                f"{_said({name.lower(): amount for name, amount in gang.bundles[0].items()})}; there is no room for "
+                "all of them at once"
+            )
+            if os.environ.get("RAY_ADDRESS"):
+                logger.warning("models: %s. The run waits for a machine to join the cluster.", why)
+                return
+            raise PlanError(f"models: {why}; take fewer actors, or more `slots`.")
+        for name, amount in bundle.items():
+            room[name] -= amount
 
 
 def without_room(plan: Plan) -> dict[Resources, str]:
@@ -78,9 +109,7 @@ def without_room(plan: Plan) -> dict[Resources, str]:
 
 def lacking(needs: Iterable[Resources]) -> dict[Resources, str]:
     """Those that no machine of the cluster has, and why: Ray would wait for one without an end or a word."""
-    import ray
-
-    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    machines = _machines()
     found: dict[Resources, str] = {}
     for resources in needs:
         need = resources.to_ray()
@@ -88,6 +117,12 @@ def lacking(needs: Iterable[Resources]) -> dict[Resources, str]:
             most = {name: max(_has(machine, name) for machine in machines) for name in need}
             found[resources] = f"a trial needs {_said(need)}, which no machine has; the most is {_said(most)}"
     return found
+
+
+def _machines() -> list[dict[str, float]]:
+    import ray
+
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 
 def _has(machine: Mapping[str, float], name: str) -> float:

@@ -389,7 +389,7 @@ class RunSession:
 
 def _spread(owned: OwnedRun, report: Listener) -> SpreadRun:
     """The spread studies of a run; report: told of every part that is written."""
-    tune_settings(owned.plan.slots)
+    tune_settings(owned.plan.at_once)
     carried = in_memory(owned.plan.spec)
     return SpreadRun(owned.directory, owned.term, owned.plan, owned.run, carried, report, owned.timing)
 

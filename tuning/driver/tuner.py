@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -46,7 +46,7 @@ def build_tuner(owned: OwnedRun, attempt: int, stop: Any = None, without: Collec
     timing = owned.timing.of_run(slots, len(owned.plan.studies))
     trainable = packed_trainable(owned.directory.uri, term, name, in_memory(owned.plan.spec), timing)
     return tune.Tuner(
-        tune.with_resources(trainable, shard_resources([each.to_ray() for each in needs])),
+        tune.with_resources(trainable, shard_resources(needs)),
         param_space={"shard": tune.grid_search(shards)},
         tune_config=tune.TuneConfig(
             reuse_actors=True, scheduler=shard_queue(slots), search_alg=shards_in_turn(slots, first, held)
@@ -71,15 +71,13 @@ def tune_settings(slots: int) -> None:
     os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", str(max(2, slots)))
 
 
-def shard_resources(needs: Sequence[Mapping[str, float]]) -> Any:
+def shard_resources(needs: Sequence[Resources]) -> Any:
     """What `tune.with_resources` takes: one answer for all shards, or a function of the shard."""
     from ray import tune
 
     if all(need == needs[0] for need in needs):
-        return dict(needs[0]) if needs else {"cpu": 1}
-    # Bundles of a placement group spell out what the keys of the dictionary form abbreviate.
-    long = {"cpu": "CPU", "gpu": "GPU", "memory": "memory"}
-    bundles = [{long[name]: amount for name, amount in need.items()} for need in needs]
+        return needs[0].to_ray() if needs else {"cpu": 1}
+    bundles = [need.to_bundle() for need in needs]
     return lambda config: tune.PlacementGroupFactory([bundles[config["shard"]]])
 
 

@@ -349,11 +349,7 @@ def _train_stepped(
 ) -> Iterator[Step]:
     states = state["folds"] if state else [None] * len(folds)
     done = state["step"] if state else 0
-    growing = [
-        family.grow(params, rows, unseen, task, seed, before)
-        for (rows, unseen), before in zip(folds, states, strict=True)
-    ]
-    for number, together in enumerate(zip(*growing, strict=True), start=done + 1):
+    for number, together in enumerate(family.grow_folds(params, folds, task, seed, states), start=done + 1):
         scores = tuple(
             metric.score(unseen.y, prediction, unseen.weight)
             for (_, unseen), (prediction, _) in zip(folds, together, strict=True)

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 
+from tuning.models.gang import Gang
 from tuning.models.skops_format import dump_skops, load_skops
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 
@@ -107,9 +108,17 @@ class Family(ABC):
             f"{self.name!r} needs the optional package {self.requires}: pip install 'tuning-service[{self.requires}]'."
         )
 
+    def untrainable(self) -> str:
+        """Why it cannot be trained here, as a sentence; empty when it can. `missing`: why it cannot even predict."""
+        return self.missing()
+
     def probabilities(self, config: Configuration) -> bool:
         """Whether a classifier with this configuration has probabilities (log loss needs them)."""
         return True
+
+    def gang(self, config: Configuration) -> Gang | None:
+        """The actors that train a trial of this configuration; None where its own process does."""
+        return None
 
     def at_step(self, config: Configuration, steps: int) -> Configuration:
         """The configuration that says by itself what a refit up to a step gives."""
@@ -194,6 +203,21 @@ class SteppedFamily(Family):
         `state` is such a value, from training on the same rows; training continues after it, possibly with another
         configuration. With the same configuration and seed it continues as if it had never stopped.
         """
+
+    def grow_folds(
+        self,
+        config: Configuration,
+        folds: Sequence[tuple[Matrix, Matrix]],
+        task: Task,
+        seed: int,
+        states: Sequence[State],
+    ) -> Iterator[tuple[Grown, ...]]:
+        """`grow` of all folds of a trial, step by step together. folds: (train, valid). states: of each, or None."""
+        growing = [
+            self.grow(config, train, valid, task, seed, state)
+            for (train, valid), state in zip(folds, states, strict=True)
+        ]
+        return zip(*growing, strict=True)
 
     @abstractmethod
     def fitted(self, state: State, train: Matrix, task: Task, seed: int) -> Model:

@@ -8,6 +8,8 @@ An entry is a family's name, `package.module:factory` (a class, a function that 
     params        fixed parameters
     search_space  parameters that vary, under the estimator's names (`svc__C` inside a pipeline is written so too)
     input         "encoded", "frame" or "auto" (see `tuning.models.own`)
+    actors, cpus_per_actor, gpus_per_actor, recovery
+                  of a family whose trials are trained by several processes (see `tuning.models.gang`)
 
 An entry without a search space is one point. Estimators given as objects travel to the workers as import path and
 parameters where that says everything, else as a file that the run writes into its directory and knows by digest.
@@ -27,16 +29,17 @@ import cloudpickle
 from search_spaces import SearchSpace
 from tuning.errors import DefinitionError, RunError
 from tuning.models.base import Configuration, Family
+from tuning.models.gang import GANG_FIELDS, Gang
 from tuning.models.own import OwnFamily, dump_pickle
 from tuning.models.registry import families as built_in
 from tuning.models.skops_format import dump_skops, load_skops
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.user_code import check_form, copy_into, is_file, load_function, name_inside
-from tuning.wording import did_you_mean
+from tuning.wording import did_you_mean, name_list
 
 FOLDER = "estimators"
-FIELDS = ("estimator", "name", "params", "search_space", "input")
+FIELDS = ("estimator", "name", "params", "search_space", "input", *GANG_FIELDS)
 INPUTS = ("auto", "encoded", "frame")
 
 
@@ -50,6 +53,7 @@ class ModelEntry:
         params: fixed parameters.
         search_space: parameters that vary; None for the family's own, or for none.
         input: "encoded", "frame" or "auto".
+        gang: values that the entry gives of a family's actors.
     """
 
     name: str
@@ -57,6 +61,7 @@ class ModelEntry:
     params: Configuration = field(default_factory=dict)
     search_space: SearchSpace | None = None
     input: str = "auto"
+    gang: Configuration = field(default_factory=dict)
 
     @property
     def built_in(self) -> bool:
@@ -65,7 +70,7 @@ class ModelEntry:
 
     def to_dict(self) -> str | dict[str, Any]:
         """The entry's YAML form; an estimator that cannot be written down is shown by its own text."""
-        if self.built_in and self.search_space is None:
+        if self.built_in and self.search_space is None and not self.gang:
             return str(self.estimator)
         said = _described(self.estimator)
         document: dict[str, Any] = {"name": self.name, "estimator": repr(self.estimator), **(said or {})}
@@ -77,7 +82,7 @@ class ModelEntry:
             document["search_space"] = self.search_space.to_dict()
         if self.input != "auto":
             document["input"] = self.input
-        return document
+        return {**document, **self.gang}
 
 
 @dataclass(frozen=True)
@@ -157,7 +162,8 @@ def _entry(item: object, position: int) -> ModelEntry:
     name = item.get("name", "")
     if not isinstance(name, str):
         raise ValueError(f"{where}, name: {name!r} is not text.")
-    entry = ModelEntry(name, estimator, dict(params), _space(item.get("search_space"), where), how)
+    gang = _gang({str(key): value for key, value in item.items()}, where)
+    entry = ModelEntry(name, estimator, dict(params), _space(item.get("search_space"), where), how, gang)
     if entry.built_in:
         if entry.name not in ("", estimator):
             raise ValueError(f"{where}, name: the built-in family {estimator!r} keeps its name.")
@@ -169,6 +175,19 @@ def _entry(item: object, position: int) -> ModelEntry:
     if entry.name in built_in():
         raise ValueError(f"{where}, name: {entry.name!r} is a built-in family; give your own another name.")
     return entry
+
+
+def _gang(item: Mapping[str, object], where: str) -> Configuration:
+    given: dict[str, object] = {name: item[name] for name in GANG_FIELDS if name in item}
+    estimator = item["estimator"]
+    if given and not (isinstance(estimator, str) and estimator in built_in() and built_in()[estimator].gang({})):
+        able = ", ".join(name for name, family in built_in().items() if family.gang({}) is not None)
+        raise ValueError(f"{where}: {name_list(given)} are for models that several processes train: {able}.")
+    try:
+        Gang.of(given)
+    except ValueError as error:
+        raise ValueError(f"{where}, {error}") from error
+    return given
 
 
 def _check_estimator(estimator: object, where: str) -> None:

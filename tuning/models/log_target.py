@@ -66,6 +66,18 @@ class _SteppedLogTarget(_LogTarget, SteppedFamily):
         for prediction, get_state in self.inner.grow(config, _logged(train), valid, task, seed, state):
             yield _restored(prediction), get_state
 
+    def grow_folds(
+        self,
+        config: Configuration,
+        folds: Sequence[tuple[Matrix, Matrix]],
+        task: Task,
+        seed: int,
+        states: Sequence[State],
+    ) -> Iterator[tuple[Grown, ...]]:
+        logged = [(_logged(train), valid) for train, valid in folds]
+        for together in self.inner.grow_folds(config, logged, task, seed, states):
+            yield tuple((_restored(prediction), get_state) for prediction, get_state in together)
+
     def fitted(self, state: State, train: Matrix, task: Task, seed: int) -> Model:
         return self.inner.fitted(state, _logged(train), task, seed)
 

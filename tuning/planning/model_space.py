@@ -91,6 +91,8 @@ def _of_entries(entries: Sequence[ModelEntry], task: str) -> Members:
             found[entry.name] = parameters_by_model(presets.load(entry.name, task))[entry.name]
         else:
             found[entry.name] = []
+        given = [Constant(name, value) for name, value in entry.gang.items()]
+        found[entry.name] = [*(each for each in found[entry.name] if each.name not in entry.gang), *given]
     return found
 
 
@@ -199,7 +201,7 @@ def check_installed(space: SearchSpace) -> None:
     It is not left out in silence: a worker that has the package would search another space.
     """
     for name in parameters_by_model(space):
-        sentence = families()[name].missing() if name in families() else ""
+        sentence = families()[name].untrainable() if name in families() else ""
         if sentence:
             raise PlanError(f"models: {sentence}")
 

@@ -22,8 +22,10 @@ from tuning.definition.definition import Definition
 from tuning.definition.options import MANY_STUDIES, Resources, trials_recorded
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError, StorageError
+from tuning.models.gang import Gang
 from tuning.planning.algorithm_notes import idle_slots, order_matters
 from tuning.planning.column_names import check_columns
+from tuning.planning.gangs import check_gangs, fitting, gang_notes, largest_gang
 from tuning.planning.no_effect import idle_settings
 from tuning.planning.resolution import resolve
 from tuning.planning.room import too_large
@@ -72,6 +74,18 @@ class Plan:
     def shards_of(self, group: str) -> list[int]:
         """The shards whose studies are of this group; no shard has studies of pilots or followers and of others."""
         return [number for number, study in enumerate(self._first_of_shards) if study.group == group]
+
+    @cached_property
+    def gang(self) -> Gang | None:
+        """The largest gang of a trial; None where each trial is trained by one process."""
+        if self.spec.definition.objective is not None:
+            return None  # its parameters mean what it takes them for
+        return largest_gang(study.space for study in self.studies.first_of_each("space"))
+
+    @property
+    def at_once(self) -> int:
+        """How many workers have room on the slots; of trials with a gang fewer than there are slots."""
+        return self.slots if self.gang is None else fitting(self.gang, self.spec.definition.resources, self.slots)
 
     @property
     def n_trials(self) -> int:
@@ -147,7 +161,7 @@ class Plan:
 
     def _placed(self) -> str:
         if self.placement == SPREAD:
-            return f"spread: each trial a Tune trial, {self.slots} at once in one tune.Tuner"
+            return f"spread: each trial a Tune trial, {self.at_once} at once in one tune.Tuner"
         return f"packed: {len(self.shards)} shards on {self.slots} slots in one tune.Tuner"
 
     def _names(self, part: str) -> str:
@@ -254,6 +268,9 @@ def _with_placement(plan: Plan, in_process: bool) -> Plan:
     in_process: as of `make_plan`.
     """
     definition = plan.spec.definition
+    several = plan.gang is not None
+    if several and not in_process:
+        check_gangs(definition, plan.studies)
     few = 0 < len(plan.studies) < plan.slots
     own = any(study.resources != definition.resources for study in plan.studies.first_of_each("resources"))
     long = definition.objective is not None or plan.rows_per_trial > MANY_ROWS
@@ -261,18 +278,20 @@ def _with_placement(plan: Plan, in_process: bool) -> Plan:
     refusal = next(filter(None, map(schedulers.check_spread, specs)), None)
     if definition.placement == SPREAD and refusal:
         raise PlanError(f"{refusal}.")
-    if definition.placement == SPREAD and plan.spec.transfer:
+    if (definition.placement == SPREAD or (several and not in_process)) and plan.spec.transfer:
         raise PlanError("transfer: some customers wait for others, which needs placement: packed; change one of them.")
     plain = refusal is None and definition.compare is None and not own and not plan.spec.transfer
     if in_process:
-        return plan
-    chosen = definition.placement == "auto" and few and long and plain
-    if not chosen and definition.placement != SPREAD:
+        alone = "without Ray, this process alone trains what several processes would."
+        return replace(plan, notes=(*plan.notes, *[alone] * several))
+    chosen = definition.placement == "auto" and few and long and plain and not several
+    if not (chosen or several) and definition.placement != SPREAD:
         return replace(plan, notes=(*plan.notes, *idle_slots(specs, len(plan.studies), plan.slots)))
     said = ["spread, because there are fewer studies than slots and trials are long or of unknown length."] * chosen
+    said += gang_notes(definition, plan.gang, plan.slots)
     said += ["resources of single customers: no effect, since spread trials all take the definition's."] * own
     pairs = plan.studies.first_of_each("algorithm", "scheduler")
-    order = order_matters(((study.algorithm, study.scheduler) for study in pairs), plan.slots)
+    order = order_matters(((study.algorithm, study.scheduler) for study in pairs), plan.at_once)
     return replace(plan, placement=SPREAD, notes=(*plan.notes, *said, *order))
 
 

@@ -33,7 +33,8 @@ CODE = (
 EVERY_MODEL = ("mlflow-skinny", "numpy", "pandas", "pyarrow", "cloudpickle")
 SCIKIT_LEARN = ("scikit-learn", "skops")
 # The first that is installed: xgboost-cpu is xgboost without what GPUs need.
-OF_FAMILY = {"xgboost": ("xgboost", "xgboost-cpu"), "lightgbm": ("lightgbm",), "catboost": ("catboost",)}
+XGBOOST = ("xgboost", "xgboost-cpu")
+OF_FAMILY = {"xgboost": XGBOOST, "xgboost_ray": XGBOOST, "lightgbm": ("lightgbm",), "catboost": ("catboost",)}
 
 
 def save_mlflow_model(target: Path, source: Path, description: Description, model: Model) -> None:

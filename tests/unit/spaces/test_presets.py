@@ -16,7 +16,7 @@ from search_spaces.yaml_text import parse_yaml
 
 FAMILIES = [
     "catboost", "elastic_net", "extra_trees", "hist_gradient_boosting", "knn", "lasso", "lightgbm", "linear_svm",
-    "logistic", "mlp", "random_forest", "ridge", "sgd", "svm", "xgboost",
+    "logistic", "mlp", "random_forest", "ridge", "sgd", "svm", "xgboost", "xgboost_ray",
 ]  # fmt: skip
 STEPS = {"n_estimators", "max_iter", "num_boost_round", "n_iter", "epochs", "num_rounds", "iterations"}
 

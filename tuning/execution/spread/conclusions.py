@@ -14,12 +14,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.execution.context import WorkerContext
 from tuning.execution.limits import MemoryLimit, TimeLimits
 from tuning.execution.spread.predictions import read_predictions
-from tuning.execution.spread.trainable import opened
+from tuning.execution.spread.trainable import opened, place_here
 from tuning.execution.study_run import Hooks, conclude_study, ignore_warnings, own_settings, unblock_sigterm
+from tuning.models.gang import Gang
+from tuning.models.shards import gangs_work_in
+from tuning.planning.gangs import largest_gang
 from tuning.records.ownership import Term
 from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.study.study import Study
@@ -27,6 +31,7 @@ from tuning.timing import Timing, hang_seconds
 
 if TYPE_CHECKING:
     from ray import ObjectRef
+    from ray.util.placement_group import PlacementGroup
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +69,8 @@ class Conclusions:
         uri, term, spec, timing: of the run, as of `spread_trainable`.
         limit: how many are concluded at a time.
         attempts: how many workers a study may end.
-        gpus: that each takes.
+        resources: of a trial's own process; of these, each takes the GPUs.
+        gangs: whether there are models that several processes train.
         written: told a study's record.
         crashed: told a study that has ended its workers.
     """
@@ -75,11 +81,13 @@ class Conclusions:
     timing: Timing
     limit: int
     attempts: int
-    gpus: float
+    resources: Resources
+    gangs: bool
     written: Callable[[Study, StudyRecord], None]
     crashed: Callable[[Ended], None]
     _waiting: deque[Ended] = field(default_factory=deque)
     _running: dict[ObjectRef[StudyRecord], Ended] = field(default_factory=dict)
+    _groups: dict[ObjectRef[StudyRecord], PlacementGroup] = field(default_factory=dict)  # of those with a gang
 
     @property
     def busy(self) -> bool:
@@ -101,6 +109,7 @@ class Conclusions:
         ready, _ = ray.wait(list(self._running), timeout=seconds)
         for reference in ready:
             ended = self._running.pop(reference)
+            self._leave(reference)
             try:
                 record: StudyRecord = ray.get(reference)
             except RayTaskError as error:
@@ -121,17 +130,34 @@ class Conclusions:
 
         for reference in self._running:
             ray.cancel(reference, force=True)
+            self._leave(reference)
         self._running.clear()
         self._waiting.clear()
 
     def _start(self) -> None:
         import ray
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
+        task = ray.remote(_conclude)
         # No CPUs, else it would wait for all trials that Tune has queued.
-        task = ray.remote(_conclude).options(num_cpus=0, num_gpus=self.gpus, max_retries=self.attempts - 1)
+        options = {"num_cpus": 0, "num_gpus": self.resources.gpus, "max_retries": self.attempts - 1}
         while self._waiting and len(self._running) < self.limit:
             ended = self._waiting.popleft()
-            self._running[task.remote(self.uri, self.term, self.spec, self.timing, ended)] = ended
+            gang = largest_gang([ended.study.space]) if self.gangs else None
+            told = (self.uri, self.term, self.spec, self.timing, ended, gang)
+            if gang is None:
+                self._running[task.options(**options).remote(*told)] = ended
+                continue
+            group = ray.util.placement_group([self.resources.to_bundle(), *gang.bundles])
+            placed = PlacementGroupSchedulingStrategy(group, 0)
+            reference = task.options(**options, scheduling_strategy=placed).remote(*told)
+            self._running[reference], self._groups[reference] = ended, group
+
+    def _leave(self, reference: ObjectRef[StudyRecord]) -> None:
+        import ray
+
+        if (group := self._groups.pop(reference, None)) is not None:
+            ray.util.remove_placement_group(group)
 
 
 class _Timed(Hooks):
@@ -150,13 +176,16 @@ class _Timed(Hooks):
         self._guard.pause()
 
 
-def _conclude(uri: str, term: Term, spec: RunSpec | None, timing: Timing, ended: Ended) -> StudyRecord:
+def _conclude(
+    uri: str, term: Term, spec: RunSpec | None, timing: Timing, ended: Ended, gang: Gang | None
+) -> StudyRecord:
     unblock_sigterm()
     context, _ = opened(uri, term, spec, timing)
     definition = context.spec.definition
     limits, rows = definition.limits, ended.study.customer.about_rows
     memory = nullcontext() if limits.memory_gb is None else MemoryLimit(limits.memory_gb, slots=1)
-    with memory, tempfile.TemporaryFile() as stack, TimeLimits(limits, stack, timing.cold_start_s) as guard:
+    place = gangs_work_in(place_here(context.directory, ended.study, gang))
+    with memory, place, tempfile.TemporaryFile() as stack, TimeLimits(limits, stack, timing.cold_start_s) as guard:
         guard.study(hang_seconds(rows, of_objective=definition.objective is not None))
         guard.took(ended.records)
         return ended.conclude(context, _Timed(guard))

@@ -23,7 +23,13 @@ from tuning.execution.spread.predictions import folder_of
 from tuning.execution.spread.spread_study import DEATHS, Event, SpreadStudy, failure_of
 from tuning.execution.spread.state import FILE
 from tuning.execution.spread.studies import Studies
-from tuning.execution.spread.trainable import spread_trainable, trial_config, trial_reports
+from tuning.execution.spread.trainable import (
+    shards_folder,
+    spread_trainable,
+    trial_config,
+    trial_reports,
+    trial_resources,
+)
 from tuning.planning.plan import Plan
 from tuning.records.ownership import Term
 from tuning.records.parts import PartWriter, accepted, read_studies, read_trials
@@ -126,10 +132,11 @@ class SpreadRun:
 
         name = f"spread_{self.run.replace('-', '_')}"
         term, definition = replace(self.term, accepts=()), self.plan.spec.definition
+        single, driver = self.plan.gang is None, definition.resources
         return tune.Tuner(
             tune.with_resources(
                 spread_trainable(self.directory.uri, term, name, self.in_memory, self.timing),
-                definition.resources.to_ray(),
+                driver.to_ray() if single else lambda told: trial_resources(driver, told),
             ),
             tune_config=tune.TuneConfig(search_alg=search_over(key), scheduler=scheduler_over(key), reuse_actors=True),
             run_config=tune.RunConfig(
@@ -211,7 +218,8 @@ class SpreadRun:
             self.timing,
             limit=self.plan.slots,
             attempts=definition.limits.crashes_before_quarantine,
-            gpus=definition.resources.gpus,
+            resources=definition.resources,
+            gangs=self.plan.gang is not None,
             written=self._write,
             crashed=lambda ended: self._quarantine(ended.study, ended.records, FINAL_FITS),
         )
@@ -228,7 +236,8 @@ class SpreadRun:
         writer = PartWriter(self.directory, self.term, DRIVER, self.report, budgets={study.id: study.n_trials})
         writer.add([record])
         writer.flush()
-        self.directory.remove_folder(folder_of(study.id))
+        for folder in (folder_of(study.id), shards_folder(study.id)):
+            self.directory.remove_folder(folder)
 
 
 def _callbacks(studies: Key[Studies], stop: Any = None) -> list[Any]:

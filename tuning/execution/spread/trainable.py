@@ -12,8 +12,9 @@ from collections.abc import Generator, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.study_data import StudyData
 from tuning.execution.context import WorkerContext
@@ -24,12 +25,19 @@ from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.execution.spread.state import read_state, write_state
 from tuning.execution.study_run import unblock_sigterm
+from tuning.models.gang import Gang
+from tuning.models.registry import gang_of
+from tuning.models.shards import Place, gangs_work_in
 from tuning.records.ownership import Term
 from tuning.runs.plan_file import read_plan
 from tuning.seeds import trial_seed
+from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
 from tuning.timing import Timing
+
+if TYPE_CHECKING:
+    from ray.tune import PlacementGroupFactory
 
 Told = dict[str, Any]  # which trial a worker is to run, see `trial_config`
 KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as large
@@ -97,7 +105,9 @@ def _reports(
     grace = 0.0 if (uri, term.folder) in _OPEN else timing.cold_start_s
     context, studies = opened(uri, term, spec, timing)
     limits, study = context.spec.definition.limits, studies[config["study"]]
-    with nullcontext() if limits.memory_gb is None else MemoryLimit(limits.memory_gb, slots=1):
+    memory = nullcontext() if limits.memory_gb is None else MemoryLimit(limits.memory_gb, slots=1)
+    gang = gang_of(config["config"]) if context.objective is None else None
+    with memory, gangs_work_in(place_here(context.directory, study, gang)):
         data = context.data(study.customer)
         training = context.training(study, data)
         training = replace(training, start=within(training.start, limits.trial_seconds, grace))
@@ -107,6 +117,31 @@ def _reports(
             write = partial(write_predictions, context.directory, study.id, config["trial"])
             reports = with_predictions(reports, data.kept, config["config"], seed, write)
         yield from reports
+
+
+def place_here(directory: RunDirectory, study: Study, gang: Gang | None) -> Place | None:
+    """Where a gang of this study works: in this process's placement group; None without a gang, or without Ray."""
+    if gang is None:
+        return None
+    import ray
+    from ray.util.placement_group import get_current_placement_group
+
+    if not ray.is_initialized() or (group := get_current_placement_group()) is None:
+        return None
+    return Place(group, directory.path(shards_folder(study.id)))
+
+
+def shards_folder(study: str) -> str:
+    """Where the rows of a study's trials are, as long as it is searched. study: its id."""
+    return f"shards/{slug(study)}"
+
+
+def trial_resources(driver: Resources, told: Told) -> PlacementGroupFactory:
+    """The placement group of a trial: a bundle for its own process, and one for each actor of its gang."""
+    from ray import tune
+
+    gang = gang_of(told["config"])
+    return tune.PlacementGroupFactory([driver.to_bundle(), *(gang.bundles if gang else [])])
 
 
 def _restored(directory: RunDirectory, config: Told, checkpoint: str | None) -> dict[str, Any] | None:

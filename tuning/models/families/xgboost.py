@@ -79,7 +79,10 @@ class XGBoostFamily(SteppedFamily):
                 # The first round has taken the columns' names and types from the rows. Comparing them again before
                 # each round, as strings, would be 3 to 13 % of small fits.
                 booster._assign_dmatrix_features = _known_already
-            yield _prediction(booster.predict(unseen, validate_features=False), task), partial(booster.save_raw, "ubj")
+            yield (
+                prediction_of(booster.predict(unseen, validate_features=False), task),
+                partial(booster.save_raw, "ubj"),
+            )
 
     def fitted(self, state: State, train: Matrix, task: Task, seed: int) -> Booster:
         import xgboost
@@ -89,8 +92,8 @@ class XGBoostFamily(SteppedFamily):
     def predict(self, model: Booster, rows: Matrix, task: Task) -> Prediction:
         import xgboost
 
-        matrix = xgboost.DMatrix(float32(rows), feature_types=_types(rows), enable_categorical=True, nthread=1)
-        return _prediction(model.predict(matrix), task)
+        matrix = xgboost.DMatrix(float32(rows), feature_types=feature_types(rows), enable_categorical=True, nthread=1)
+        return prediction_of(model.predict(matrix), task)
 
     def save(self, model: Booster) -> tuple[str, bytes]:
         return self.file, bytes(model.save_raw("ubj"))
@@ -145,7 +148,8 @@ def _has_many_categories(rows: Matrix) -> bool:
     return rows.cache["many categories"]
 
 
-def _types(rows: Matrix) -> list[str]:
+def feature_types(rows: Matrix) -> list[str]:
+    """XGBoost's type of each column: a number or a category."""
     types = ["q"] * rows.X.shape[1]
     for column in rows.categorical:
         types[column] = "c"
@@ -161,7 +165,7 @@ def _training(rows: Matrix, bins: int) -> QuantileDMatrix:
             label=rows.y,
             weight=rows.weight,
             max_bin=bins,
-            feature_types=_types(rows),
+            feature_types=feature_types(rows),
             enable_categorical=True,
             nthread=1,
         )
@@ -176,14 +180,15 @@ def _validation(rows: Matrix, train: Matrix, bins: int) -> QuantileDMatrix:
             float32(rows),
             ref=_training(train, bins),
             max_bin=bins,
-            feature_types=_types(rows),
+            feature_types=feature_types(rows),
             enable_categorical=True,
             nthread=1,
         )
     return rows.cache["xgboost", bins]
 
 
-def _prediction(raw: np.ndarray, task: Task) -> Prediction:
+def prediction_of(raw: np.ndarray, task: Task) -> Prediction:
+    """What a Booster's prediction means."""
     if task.kind == REGRESSION:
         return Prediction(values=raw.astype(np.float64))
     if task.kind == BINARY:

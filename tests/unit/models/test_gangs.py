@@ -1,0 +1,148 @@
+"""Models whose trials several processes train: what a definition says of them, and what they read."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tuning.definition.definition import define
+from tuning.errors import DefinitionError, PlanError
+from tuning.models import xgboost_ray_adapter
+from tuning.models.base import Matrix
+from tuning.models.families.xgboost import FAMILY as XGBOOST
+from tuning.models.families.xgboost_ray import FAMILY
+from tuning.models.gang import Gang
+from tuning.models.shards import shards_of
+from tuning.planning.plan import Plan, make_plan
+from tuning.preprocessing.task import REGRESSION, Task
+
+ENTRY = {"estimator": "xgboost_ray", "actors": 3, "cpus_per_actor": 2}
+# Of the source of each function that the adapter replaces, and of those that call them. With another version, look at
+# what has changed before this test and `VERSIONS` are.
+SOURCES = {
+    "_start_rabit_tracker": "9e3cb3b1c64ffb8f",
+    "_stop_rabit_tracker": "81ba8a68bb739faf",
+    "_create_actor": "98fdfdb4b4888ff2",
+    "_create_communication_processes": "2ec41e598a97e791",
+    "_train": "d83d2b82d79ec5e5",
+    "train": "2fc0e9fad28bf165",
+}
+
+MANY = {str(number): pd.DataFrame({"a": range(9), "y": range(9)}) for number in range(40)}
+
+
+def plan(**fields: Any) -> Plan:
+    numbers = np.random.default_rng(0).normal(size=(30, 3))
+    frame = pd.DataFrame(numbers, columns=["a", "b", "y"])
+    given = {"data": {"one": frame}, "target": "y", "task": "regression", "models": [ENTRY], "trials": 3, "slots": 8}
+    return make_plan(define({"mlflow": False, **given, **fields}))
+
+
+def test_an_entry_says_what_a_trial_takes() -> None:
+    found = plan()
+    assert found.placement == "spread"
+    assert found.gang == Gang(actors=3, cpus_per_actor=2)
+    assert "a trial takes 7 CPUs, 1 of its own and 2 for each of 3 actors: 1 at once on 8 slots." in found.notes
+    assert found.studies[0].space.default()["actors"] == 3
+    assert define({**found.spec.definition.to_dict(), "data": "rows.csv"}).models[0].to_dict() == {
+        "name": "xgboost_ray",
+        **ENTRY,
+    }
+
+
+def test_its_search_space_is_that_of_xgboost() -> None:
+    def parameters(name: str) -> list[str]:
+        return [each.name for each in plan(models=[name]).studies[0].space.parameters]
+
+    assert parameters("xgboost_ray") == parameters("xgboost")
+    assert plan(models=["xgboost_ray"]).gang == Gang()
+    assert plan(models=["xgboost"]).gang is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"placement": "packed"}, r"each trial of 'xgboost_ray', which needs placement: spread; change `placement`"),
+        ({"scheduler": "hyperband"}, r"the scheduler hyperband cannot pause trials; take asha, or `xgboost`"),
+        ({"transfer": True, "data": MANY}, r"transfer: some customers wait for others, which needs placement: packed"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_way_out(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        plan(**fields)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({**ENTRY, "actors": 0}, "entry 1, actors: 0 is not a whole number of 1 or more"),
+        ({**ENTRY, "cpus_per_actor": True}, "entry 1, cpus_per_actor: True is not a number"),
+        ({**ENTRY, "gpus_per_actor": 2}, "entry 1, gpus_per_actor: 2 is not between 0 and 1"),
+        ({**ENTRY, "recovery": "hot"}, "entry 1, recovery: 'hot' is not one of warm, cold, elastic"),
+        ({"estimator": "ridge", "actors": 2}, "'actors' are for models that several processes train: xgboost_ray"),
+    ],
+)
+def test_a_wrong_value_is_named(entry: dict[str, Any], message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        plan(models=[entry])
+
+
+def test_what_a_trial_takes_cannot_vary() -> None:
+    space = {"actors": {"type": "int", "low": 1, "high": 4}}
+    with pytest.raises(DefinitionError, match=r"'actors' of 'xgboost_ray' cannot vary; write a constant"):
+        plan(models=[{"estimator": "xgboost_ray", "search_space": space}])
+
+
+def test_without_ray_one_process_trains_what_xgboost_would() -> None:
+    """So a debugger stops in it; what several processes train is compared in tests/ray/test_xgboost_ray.py."""
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    rows, unseen, task = Matrix(X[:150], X[:150, 0]), Matrix(X[150:], X[150:, 0]), Task(REGRESSION, ())
+    config = {"n_estimators": 20}
+    found = list(FAMILY.grow({**config, "actors": 2}, rows, unseen, task, 3))
+    expected = list(XGBOOST.grow(config, rows, unseen, task, 3))
+    for (said, _), (wanted, _) in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(said.values, wanted.values)
+
+
+def test_shards_hold_each_row_once_and_are_written_once(tmp_path: Path) -> None:
+    X = np.arange(21.0).reshape(7, 3)
+    rows = Matrix(X, X[:, 0] * 2, np.ones(7))
+    files = shards_of(rows, 2, str(tmp_path))
+    frames = [pd.read_parquet(file) for file in files]
+    assert [list(frame["f0"]) for frame in frames] == [[0, 6, 12, 18], [3, 9, 15]]
+    assert list(frames[0].columns) == ["f0", "f1", "f2", "y", "weight"]
+    before = [Path(file).stat().st_mtime_ns for file in files]
+    assert shards_of(Matrix(X.copy(), X[:, 0] * 2, np.ones(7)), 2, str(tmp_path)) == files
+    assert [Path(file).stat().st_mtime_ns for file in files] == before
+    assert shards_of(Matrix(X, X[:, 0] * 3, np.ones(7)), 2, str(tmp_path)) != files  # other labels
+    assert len(list(tmp_path.iterdir())) == 2  # nothing half-written
+
+
+def test_another_version_is_refused_and_says_which_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xgboost_ray_adapter, "version", lambda name: "9.9" if name == "xgboost" else "0.1.19")
+    with pytest.raises(PlanError, match=r"'xgboost_ray' works with xgboost 3\.2\.\*, and 9\.9 is installed: pip"):
+        plan()
+
+
+def test_what_is_replaced_in_xgboost_ray_is_what_the_adapter_was_written_for() -> None:
+    import xgboost_ray.elastic as elastic
+    import xgboost_ray.main as main
+
+    assert xgboost_ray_adapter.unsuitable() == ""
+    found = {name: hashlib.sha256(inspect.getsource(getattr(main, name)).encode()).hexdigest()[:16] for name in SOURCES}
+    assert found == SOURCES
+    assert elastic._create_actor is main._create_actor
+
+
+def test_xgboosts_tracker_takes_what_the_adapter_gives() -> None:
+    from xgboost.tracker import RabitTracker
+
+    parameters = inspect.signature(RabitTracker.__init__).parameters
+    assert {"n_workers", "host_ip", "sortby"} <= parameters.keys()
+    assert all(callable(getattr(RabitTracker, name)) for name in ("start", "wait_for", "worker_args", "free"))

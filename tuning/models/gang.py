@@ -1,0 +1,73 @@
+"""The actors that train one trial together, beside the trial's own process: as many Ray actors as a model asks for.
+
+A configuration holds them as constants, so each trial's record says what it was trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Literal, get_args
+
+Recovery = Literal["warm", "cold", "elastic"]
+SMALLEST_SHARE = 0.01  # of a CPU
+RECOVERIES: tuple[str, ...] = get_args(Recovery)
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """What the actors of one trial are.
+
+    Attributes:
+        actors: how many.
+        cpus_per_actor: CPUs of each; whole ones are also its threads, divided among the folds of a trial.
+        gpus_per_actor: GPUs of each, 0 to 1.
+        recovery: what follows when an actor is lost. "warm": it is started again, the others keep their rows. "cold":
+            all are. "elastic": the others go on without it and its rows, and take it back when it is there again. In
+            each case training goes on from the last step, or a few rounds before.
+    """
+
+    actors: int = 2
+    cpus_per_actor: float = 1.0
+    gpus_per_actor: float = 0.0
+    recovery: Recovery = "warm"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.actors, int) or isinstance(self.actors, bool) or self.actors < 1:
+            raise ValueError(f"actors: {self.actors!r} is not a whole number of 1 or more.")
+        if not _number(self.cpus_per_actor) or self.cpus_per_actor < SMALLEST_SHARE:
+            raise ValueError(f"cpus_per_actor: {self.cpus_per_actor!r} is not a number of {SMALLEST_SHARE} or more.")
+        if not _number(self.gpus_per_actor) or not 0 <= self.gpus_per_actor <= 1:
+            raise ValueError(
+                f"gpus_per_actor: {self.gpus_per_actor!r} is not between 0 and 1: a GPU, or a share of one."
+            )
+        if self.recovery not in RECOVERIES:
+            raise ValueError(f"recovery: {self.recovery!r} is not one of {', '.join(RECOVERIES)}.")
+
+    @classmethod
+    def of(cls, values: Mapping[str, object]) -> Gang:
+        """The gang that a configuration holds; `ValueError` says what is wrong with a value."""
+        return cls(**{name: values[name] for name in GANG_FIELDS if name in values})  # type: ignore[arg-type]  # checked there
+
+    @property
+    def bundles(self) -> list[dict[str, float]]:
+        """What its actors take of a cluster, one bundle each."""
+        gpus = {"GPU": float(self.gpus_per_actor)} if self.gpus_per_actor else {}
+        return [{"CPU": float(self.cpus_per_actor), **gpus} for _ in range(self.actors)]
+
+    @property
+    def cpus(self) -> float:
+        """Of all actors."""
+        return self.actors * self.cpus_per_actor
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+GANG_FIELDS = tuple(field.name for field in fields(Gang))
+
+
+def without_gang(config: Mapping[str, object]) -> dict[str, object]:
+    """A configuration's parameters of the model itself."""
+    return {name: value for name, value in config.items() if name not in GANG_FIELDS}

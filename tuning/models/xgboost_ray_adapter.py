@@ -1,0 +1,358 @@
+"""XGBoost-Ray 0.1.19 on XGBoost 3.2: one distributed training at a time in a thread, whose steps come as they are made.
+
+XGBoost-Ray was written for the tracker of XGBoost before 2.1, and ends its actors when training succeeds only. Five of
+its functions are replaced here: the two that start and stop the tracker, by XGBoost's own tracker; the two that make
+actors, queue and event, so that all of them are known and ended; and the one that looks for a placement group, so that
+actors stand in the trial's own. All else is as it is. A test fails when what is replaced has changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import queue
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from tuning.errors import RunError
+from tuning.models.base import Configuration
+from tuning.models.gang import Gang
+from tuning.models.shards import LABEL, WEIGHT
+
+if TYPE_CHECKING:
+    from ray.actor import ActorHandle
+    from ray.util.placement_group import PlacementGroup
+    from ray.util.queue import Queue
+    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+    from xgboost import Booster, DMatrix
+    from xgboost.callback import TrainingCallback
+    from xgboost.tracker import RabitTracker
+    from xgboost_ray import RayDMatrix
+    from xgboost_ray.util import Event
+
+    Started = tuple[RabitTracker, threading.Thread]
+
+VERSIONS = {"xgboost": "3.2.", "xgboost_ray": "0.1.19"}
+REPLACED = (
+    "_start_rabit_tracker",
+    "_stop_rabit_tracker",
+    "_create_actor",
+    "_create_communication_processes",
+    "get_current_placement_group",
+)
+RESTARTS = 3  # of lost actors in one training; then the trial has failed
+CHECKPOINT_ROUNDS = 5  # XGBoost-Ray goes on from there when it has lost an actor
+TRACKER_S = 0.5
+
+Step = tuple[int, bytes]
+_NUMBERS = itertools.count()
+_TRAININGS: dict[int, Training] = {}  # of this process, by number
+_HERE = threading.local()  # .training: the one that a thread is for
+
+
+def unsuitable() -> str:
+    """Why this cannot work here, as a sentence: a library that is missing or of another version; else empty."""
+    for package, wanted in VERSIONS.items():
+        found = _version(package)
+        if not found.startswith(wanted):
+            have = f"{found} is installed" if found else "it is not installed"
+            asked = f"{wanted}*" if wanted.endswith(".") else wanted
+            return f"'xgboost_ray' works with {package} {asked}, and {have}: pip install '{package}=={asked}'."
+    return ""
+
+
+def _version(package: str) -> str:
+    names = ("xgboost", "xgboost-cpu") if package == "xgboost" else (package,)
+    for name in names:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            continue
+    return ""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is trained.
+
+    Attributes:
+        shards: Parquet files of the training rows, one per actor.
+        weighted: whether they have weights.
+        types: XGBoost's type of each feature.
+        params: of XGBoost, with its threads.
+        rounds: of the whole model.
+        every: rounds of a step; the last one may be shorter.
+        model: to go on from, as XGBoost's UBJSON.
+    """
+
+    shards: Sequence[str]
+    weighted: bool
+    types: Sequence[str]
+    params: Configuration
+    rounds: int
+    every: int
+    model: bytes | None = None
+
+
+@dataclass(eq=False)
+class Training:
+    """One training in a thread of its own, from when it is made; an iterator of (rounds, model) after each step.
+
+    gang: its actors. group: the placement group that they stand in, the first of them in its second bundle. share: of
+    each actor's GPU. starts: when training has begun, again after each lost actor (`time.monotonic`), and after how
+    many rounds. Raises `RunError` where actors are lost more than `RESTARTS` times, or XGBoost refuses.
+    """
+
+    work: Work
+    gang: Gang
+    group: PlacementGroup
+    share: float = 1.0
+    starts: list[tuple[float, int]] = field(default_factory=list)
+    made: list[ActorHandle] = field(default_factory=list)  # handles of actors, all that have been started
+    _steps: queue.Queue[Step | BaseException | None] = field(default_factory=queue.Queue)
+    _closed: threading.Event = field(default_factory=threading.Event)
+    _last: Step = (0, b"")
+
+    def __post_init__(self) -> None:
+        self.number = next(_NUMBERS)
+        _TRAININGS[self.number] = self
+        _install()
+        threading.Thread(target=self._work, name=f"xgboost-ray-{self.number}", daemon=True).start()
+
+    def __iter__(self) -> Training:
+        return self
+
+    def __next__(self) -> Step:
+        found = self._steps.get()
+        if isinstance(found, BaseException):
+            raise found
+        if found is None:
+            raise StopIteration
+        return found
+
+    def close(self) -> None:
+        """End everything that it has started, whatever it is doing."""
+        self._closed.set()
+        _TRAININGS.pop(self.number, None)
+        self._kill()
+
+    def check_open(self) -> None:
+        """Raise where it has been closed: XGBoost-Ray would start lost actors again."""
+        if self._closed.is_set():
+            raise _ClosedError
+
+    def begun(self, rounds: int) -> None:
+        """The actors train, after so many rounds."""
+        self.starts.append((time.monotonic(), rounds))
+
+    def take(self, rounds: int, model: bytes) -> None:
+        """A step is done; one that was done before an actor was lost is not told again."""
+        if rounds > self._last[0] and not self._closed.is_set():
+            self._last = rounds, model
+            self._steps.put(self._last)
+
+    def _kill(self) -> None:
+        import ray
+
+        for actor in self.made:
+            ray.kill(actor)
+
+    def _work(self) -> None:
+        _HERE.training = self
+        self._last = _rounds_of(self.work.model), self.work.model or b""
+        tries = RESTARTS if self.gang.recovery == "cold" else 0
+        try:
+            for left in range(tries, -1, -1):
+                try:
+                    self._train()
+                    break
+                except RuntimeError:
+                    if not left:
+                        raise
+                    self._kill()
+            self._steps.put(None)
+        except _ClosedError:
+            pass
+        except BaseException as error:
+            self._steps.put(RunError(f"XGBoost-Ray could not train: {_cause(error)}"))
+        finally:
+            self._kill()
+
+    def _train(self) -> None:
+        import xgboost_ray
+
+        self.check_open()
+        work, (done, model) = self.work, self._last
+        within = self.gang.recovery != "cold"  # XGBoost-Ray itself brings lost actors back
+        elastic = self.gang.recovery == "elastic" and self.gang.actors > 1
+        xgboost_ray.train(
+            dict(work.params),
+            _rows(work),
+            work.rounds - done,
+            xgb_model=bytearray(model) if model else None,
+            verbose_eval=False,
+            callbacks=[_reporting(self.number, work.every, work.rounds)],
+            ray_params=xgboost_ray.RayParams(
+                num_actors=self.gang.actors,
+                cpus_per_actor=work.params["nthread"],  # as many as it would allow; what it reserves is said below
+                gpus_per_actor=0,
+                elastic_training=elastic,
+                max_failed_actors=self.gang.actors - 1 if elastic else 0,
+                max_actor_restarts=RESTARTS if within else 0,
+                checkpoint_frequency=CHECKPOINT_ROUNDS,
+                verbose=False,
+            ),
+        )
+
+
+def _rows(work: Work) -> RayDMatrix:
+    """The training rows, which each actor reads from its own shard."""
+    from xgboost_ray import RayDMatrix, RayFileType, RayShardingMode
+
+    class Rows(RayDMatrix):
+        def update_matrix_properties(self, matrix: DMatrix) -> None:
+            matrix.feature_names = None  # as `xgboost` trains
+            matrix.feature_types = self.feature_types  # XGBoost-Ray does not look at them
+
+    return Rows(
+        list(work.shards),
+        label=LABEL,
+        weight=WEIGHT if work.weighted else None,
+        feature_types=list(work.types),
+        filetype=RayFileType.PARQUET,
+        distributed=True,
+        enable_categorical=True,
+        sharding=RayShardingMode.BATCH,
+    )
+
+
+class _ClosedError(BaseException):
+    """A training is over; no `Exception`, which XGBoost-Ray takes for a lost actor."""
+
+
+def _rounds_of(model: bytes | None) -> int:
+    import xgboost
+
+    return int(xgboost.Booster(model_file=bytearray(model)).num_boosted_rounds()) if model else 0
+
+
+def _cause(error: BaseException) -> str:
+    """The innermost reason that says something, on one line."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[-1].strip() if lines else ''}"
+
+
+def _reporting(number: int, every: int, total: int) -> TrainingCallback:
+    """The callback that runs in the actors: the first of them sends the model after each step."""
+    from xgboost import collective
+    from xgboost.callback import TrainingCallback
+    from xgboost_ray.session import put_queue
+
+    class Reporting(TrainingCallback):
+        def before_training(self, model: Booster) -> Booster:
+            if collective.get_rank() == 0:
+                put_queue(partial(deliver, number, model.num_boosted_rounds()))
+            return model
+
+        def after_iteration(self, model: Booster, epoch: int, evals_log: object) -> bool:
+            done = model.num_boosted_rounds()
+            if (done % every == 0 or done == total) and collective.get_rank() == 0:
+                put_queue(partial(deliver, number, done, bytes(model.save_raw("ubj"))))
+            return False
+
+    return Reporting()
+
+
+def deliver(number: int, rounds: int, model: bytes = b"") -> None:
+    """Called by XGBoost-Ray in the trial's process with what the first actor has sent: where it begins, or a step."""
+    if (training := _TRAININGS.get(number)) is None:
+        return
+    if model:
+        training.take(rounds, model)
+    else:
+        training.begun(rounds)
+
+
+def _install() -> None:
+    """Replace XGBoost-Ray's functions in this process, once."""
+    if reason := unsuitable():
+        raise RunError(reason)
+    import xgboost_ray.elastic as elastic
+    import xgboost_ray.main as main
+
+    for name, replacement in zip(REPLACED, (_start, _stop, _actor, _communication, _group), strict=True):
+        setattr(main, name, replacement)
+    elastic._create_actor = _actor
+
+
+def _start(workers: int) -> tuple[Started, dict[str, str | int]]:
+    """XGBoost's own tracker, waited for in a daemon thread: else it tells nobody where it listens."""
+    from ray.util import get_node_ip_address
+    from xgboost.tracker import RabitTracker
+
+    tracker = RabitTracker(n_workers=workers, host_ip=get_node_ip_address(), sortby="task")
+    tracker.start()
+    thread = threading.Thread(target=_wait_for, args=(tracker,), daemon=True)
+    thread.start()
+    return (tracker, thread), {"n_workers": workers, **tracker.worker_args()}
+
+
+def _wait_for(tracker: RabitTracker) -> None:
+    with contextlib.suppress(Exception):  # its workers are gone, which XGBoost-Ray sees for itself
+        tracker.wait_for()
+
+
+def _stop(started: Started) -> None:
+    tracker, thread = started
+    thread.join(timeout=TRACKER_S)  # one that is through ends by itself, one whose workers have died never does
+    if not thread.is_alive():
+        tracker.free()
+
+
+def _group() -> PlacementGroup:
+    return _HERE.training.group
+
+
+def _placed(bundle: int) -> PlacementGroupSchedulingStrategy:
+    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+    return PlacementGroupSchedulingStrategy(_group(), bundle, placement_group_capture_child_tasks=False)
+
+
+def _actor(rank: int, queue: Queue | None = None, **options: object) -> ActorHandle:
+    """An actor in its own bundle, which the actors of other folds share: so it asks for no CPU of it."""
+    import xgboost_ray.main as main
+
+    training: Training = _HERE.training
+    training.check_open()
+    actor = main._RemoteRayXGBoostActor.options(
+        num_cpus=0, num_gpus=training.gang.gpus_per_actor * training.share, scheduling_strategy=_placed(rank + 1)
+    ).remote(
+        rank=rank,
+        num_actors=options["num_actors"],
+        queue=queue,
+        checkpoint_frequency=options["checkpoint_frequency"],
+        distributed_callbacks=options["distributed_callbacks"],
+    )
+    training.made.append(actor)
+    return actor
+
+
+def _communication(*_: bool) -> tuple[Queue, Event]:
+    """Queue and event, beside the trial's own process."""
+    from ray.util.queue import Queue
+    from xgboost_ray.util import Event
+
+    training: Training = _HERE.training
+    training.check_open()
+    options = {"num_cpus": 0, "scheduling_strategy": _placed(0)}
+    made = Queue(actor_options=options), Event(actor_options=options)
+    training.made += [each.actor for each in made]
+    return made
