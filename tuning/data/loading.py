@@ -128,12 +128,13 @@ class _Share:
         tables = [_of_file(file, definition, wanted) for file in files]
         self._csv = definition.csv_options
         self._runs = [_Ordered(table, definition.by) for table in runs_of_one_schema(tables)]
+        if len(self._runs) == 1:  # else a customer may have rows in several, which only together tell their types
+            self._runs[0].become_frame()
 
     def rows(self, key: Key) -> pd.DataFrame:
-        having = [run for run in self._runs if key in run]
-        if len(having) == 1 and (found := having[0].frame(key)) is not None:
+        if len(self._runs) == 1 and (found := self._runs[0].frame(key)) is not None:
             return found
-        parts = [run.rows(key) for run in having]
+        parts = [rows for run in self._runs if (rows := run.rows(key)).num_rows]
         frame = to_frame(concatenated(parts or [self._runs[0].rows(key)]), self._csv)
         for name in frame.columns[[isinstance(dtype, pd.CategoricalDtype) for dtype in frame.dtypes]]:
             frame[name] = frame[name].cat.remove_unused_categories()
@@ -144,10 +145,7 @@ _Read: TypeAlias = "tuple[_Share | None, Mapping[str, Customer]]"
 
 
 class _Ordered:
-    """A table's rows, ordered by customer.
-
-    Made a frame for all customers at once where that is the same, which takes a tenth of the time.
-    """
+    """A table's rows, ordered by customer."""
 
     def __init__(self, table: pa.Table, by: Sequence[str]) -> None:
         codes, keys = row_keys(table, by)
@@ -155,18 +153,19 @@ class _Ordered:
         bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
         self._table = table.take(order)
         self._ranges = {key: (int(bounds[code]), int(bounds[code + 1])) for code, key in enumerate(keys)}
+        self._frame: pd.DataFrame | None = None
+
+    def become_frame(self) -> None:
+        """Make a frame for all customers at once where that is the same, which takes a tenth of the time."""
         self._frame = to_one_frame(self._table)
         if self._frame is not None:
-            self._table = self._table.schema.empty_table()  # its rows are in the frame
-
-    def __contains__(self, key: Key) -> bool:
-        return key in self._ranges
+            self._table = self._table.schema.empty_table()  # `rows` has none any more
 
     def frame(self, key: Key) -> pd.DataFrame | None:
         """A customer's rows as they are alone; None where only its own rows tell their types."""
         if self._frame is None:
             return None
-        start, end = self._ranges[key]
+        start, end = self._ranges.get(key, (0, 0))
         rows = self._frame.iloc[start:end]
         rows.index = pd.RangeIndex(end - start)
         return rows

@@ -136,6 +136,22 @@ def test_rows_that_are_cut_out_of_one_frame_are_those_that_are_read_alone(tmp_pa
             pd.testing.assert_frame_equal(together.read(customer), to_frame(key_rows(path, customer.key)))
 
 
+def test_a_customers_rows_are_found_in_files_of_several_schemas(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    zones, y = ["a", "b", "c", "c"], [1.0, 2.0, 3.0, 4.0]
+    files = [
+        {"zone": zones, "y": y},
+        {"zone": zones[::-1], "y": [5, 6, 7, 8], "x": y},
+        {"zone": zones[:3], "y": y[:3]},
+        {"zone": ["d"] * 2, "y": ["9", "10"]},
+    ]
+    for number, columns in enumerate(files):
+        pq.write_table(pa.table(columns), tmp_path / "t" / f"{number}.parquet")
+    frames = rows_of(definition(tmp_path / "t", by="zone"), tmp_path)
+    found = {zone: frame["y"].astype(float).tolist() for zone, frame in frames.items()}
+    assert found == {"a": [1, 8, 1], "b": [2, 7, 2], "c": [3, 4, 5, 6, 3], "d": [9, 10]}
+
+
 def key_rows(path: Path, key: Key | None) -> pa.Table:
     table = pq.read_table(path)
     assert key is not None
