@@ -20,6 +20,7 @@ def to_frame(table: pa.Table, csv: Options | None = None) -> pd.DataFrame:
     csv: the definition's options of `pandas.read_csv`.
     """
     check_refusal(table.schema)
+    table = with_sound_text(table)
     columns = [_plain(table.column(number), field, csv or {}) for number, field in enumerate(table.schema)]
     fields = [
         field if column.type == field.type else pa.field(field.name, column.type)
@@ -53,6 +54,21 @@ def _numbers_rows(of_pandas: Mapping[str, object] | None) -> bool:
     index = (of_pandas or {}).get("index_columns", [])
     plain = {"kind": "range", "name": None, "start": 0, "step": 1}
     return isinstance(index, list) and all(isinstance(one, dict) and plain.items() <= one.items() for one in index)
+
+
+def with_sound_text(table: pa.Table) -> pa.Table:
+    """The table with text that is no UTF-8 as bytes.
+
+    Not everybody who writes Parquet looks whether it is, and whoever reads a cell of it fails.
+    """
+    for position, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            try:
+                table.column(position).validate(full=True)
+            except pa.ArrowInvalid:
+                column = table.column(position).cast(pa.binary())
+                table = table.set_column(position, pa.field(field.name, column.type), column)
+    return table
 
 
 def _plain(column: pa.ChunkedArray, field: pa.Field, csv: Options) -> pa.ChunkedArray:

@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from tuning.columnar import Shared
-from tuning.data.column_types import concatenated
+from tuning.data.column_types import concatenated, with_sound_text
 from tuning.data.files import File, file_ids, find_files, is_glob
 from tuning.data.keys import (
     check_columns,
@@ -174,7 +174,7 @@ def _blocks(table: KeyedTable, by: Sequence[str], csv: CsvOptions) -> Iterator[t
             with reading_errors(file.path, csv), open_parquet(file.path, streamed=True) as opened:
                 for group in range(opened.metadata.num_row_groups):
                     meta = opened.metadata.row_group(group)
-                    rows = opened.read_row_group(group, columns=inside) if inside else None
+                    rows = with_sound_text(opened.read_row_group(group, columns=inside)) if inside else None
                     yield number, meta.total_byte_size, _with_outside(rows, meta.num_rows, outside, by)
         else:
             for frame in read_chunks(file.path, csv, columns=inside or None, text=inside):

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from tuning.data.column_types import concatenated, runs_of_one_schema, to_frame, to_one_frame
+from tuning.data.column_types import concatenated, runs_of_one_schema, to_frame, to_one_frame, with_sound_text
 from tuning.data.customers import Customer
 from tuning.data.fingerprints import GONE, read_unchanged
 from tuning.data.keys import Key, hive_values, row_keys, written_forms
@@ -187,7 +187,7 @@ def _of_file(path: str, definition: Definition, customers: Sequence[Customer]) -
             filter=push_down(dataset.schema, definition.by, keys),
             use_threads=False,
         )
-    return with_columns(table, outside)
+    return with_columns(with_sound_text(table), outside)
 
 
 def _dataset(path: str) -> ds.Dataset:
@@ -206,6 +206,8 @@ def push_down(schema: pa.Schema, by: Sequence[str], keys: Sequence[Key]) -> ds.E
         if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             continue  # text and number round trips are exact for these; others are selected after reading
         texts = {key[position] for key in keys}
+        if any("\\" in text for text in texts if text is not None):
+            continue  # it may stand for a byte that is no UTF-8
         wanted = sorted(text for text in texts if text is not None)
         if _is_text(kind):
             wanted = [form for text in wanted for form in written_forms(text)]

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from tuning.columnar import Column, Columnar, Plain, Shared
 from tuning.data.as_written import written_table
 from tuning.data.balancing import balance, shard_count
-from tuning.data.column_types import refusal, runs_of_one_schema
+from tuning.data.column_types import refusal, runs_of_one_schema, with_sound_text
 from tuning.data.customers import Customer, Customers, unpartitioned
 from tuning.data.frames import is_mixed, to_arrow
 from tuning.data.keyed_tables import KeyedTable, find_tables
@@ -203,7 +203,7 @@ def _file_pieces(path: str, definition: Definition, by: Sequence[str]) -> Iterat
             check_names(file.schema_arrow.names, f"the file {file_name(path)}", definition.limits.max_columns)
             columns = definition.needed_of(file.schema_arrow.names)
             for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=columns):
-                yield pa.Table.from_batches([batch])
+                yield with_sound_text(pa.Table.from_batches([batch]))
     except CustomerError as error:
         raise DataError(f"data: {error}") from error
 

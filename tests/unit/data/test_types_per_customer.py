@@ -16,7 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 from data_shapes import definition, rows_of, trips
 
+from tuning import TuneRunner
 from tuning.cli.starter import starter
+from tuning.data import keyed_tables
 from tuning.data.as_written import typed
 from tuning.data.column_types import to_frame
 from tuning.data.customers import find_customers
@@ -150,6 +152,26 @@ def test_a_customers_rows_are_found_in_files_of_several_schemas(tmp_path: Path) 
     frames = rows_of(definition(tmp_path / "t", by="zone"), tmp_path)
     found = {zone: frame["y"].astype(float).tolist() for zone, frame in frames.items()}
     assert found == {"a": [1, 8, 1], "b": [2, 7, 2], "c": [3, 4, 5, 6, 3], "d": [9, 10]}
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_text_of_parquet_that_is_no_utf8_costs_nobody_else(
+    in_place: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyed_tables, "IN_PLACE_BYTES", 1 << 26 if in_place else 0)
+    monkeypatch.setattr(keyed_tables, "IN_PLACE_PASSES", 0)
+    zones = [b"a", b"b\xff", b"c"] * 12
+    texts = [b"one\xe9" if zone == b"c" else b"one" if row % 2 else b"two" for row, zone in enumerate(zones)]
+    zone, text = (pa.array(values).view(pa.string()) for values in (zones, texts))
+    y = np.random.default_rng(0).normal(size=36)
+    pq.write_table(pa.table({"zone": zone, "text": text, "x": y * y, "y": y}), tmp_path / "t.parquet")
+    quick = {"trials": 1, "slots": 2, "search_space": "ridge", "mlflow": False, "task": "regression"}
+    runner = TuneRunner(data=str(tmp_path / "t.parquet"), by="zone", target="y", **quick)
+    found = runner.run(tmp_path / "run", progress=False, in_process=True)
+    assert {one.customer: one.status for one in found.study_records} == dict.fromkeys(["a", r"b\xff", "c"], "ok")
+    notes = {one.customer: one.notes for one in found.study_records}
+    assert "text" in notes["c"]
+    assert "text" not in notes["a"]
 
 
 def key_rows(path: Path, key: Key | None) -> pa.Table:
