@@ -156,7 +156,7 @@ def _line(row: Row) -> dict[str, str]:
         "baseline_score": _figure(row["baseline_test_score"]),
         "gain": _figure(row["gain"]),
         "trials": _one_line(row["trials"]),
-        LAST: params_text(params) if isinstance(params, dict) and params else _one_line(row["reason"]),
+        LAST: _one_line(params_text(params) if isinstance(params, dict) and params else row["reason"]),
     }
 
 
@@ -171,7 +171,9 @@ def _figure(value: object) -> str:
 
 
 def _one_line(value: object) -> str:
-    return "" if value is None else " ".join(str(value).split())
+    """A value in one line, without what a terminal takes for orders, such as to change its colour."""
+    text = "" if value is None else " ".join(str(value).split())
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _plain(value: object) -> object:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tuning.cli.output import lines
 from tuning.records.schema import Config, StudyRecord, encode
 from tuning.records.tables import decode_table
 from tuning.runs.leaderboard import LEADERBOARD, Leaderboard, Standings, Unfinished
@@ -113,3 +114,11 @@ def test_the_csv_is_what_pandas_writes() -> None:
     assert text.startswith(",".join(LEADERBOARD) + "\n")
     assert '"quote "" and\nline",ok,,ridge,mae,max,,,-inf,,,1e-07,' in text
     assert "ensemble of 2 (a, b)" in text
+
+
+def test_a_table_in_the_terminal_gives_it_no_orders() -> None:
+    odd = study("a", "\x1b[31mred\x07", cv_score=1.0, config={"model": "ridge", "kind": "\x1b]0;title\x07"})
+    printed = "\n".join(lines(board(odd, study("b", "caf\u00e9 \u2603\tb", status="no_model", reason="\x1b[2J\nx"))))
+    assert "".join(printed.split("\n")).isprintable()
+    assert "caf\u00e9 \u2603 b" in printed
+    assert r"\x1b[31mred\x07" in printed
