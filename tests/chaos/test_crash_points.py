@@ -123,15 +123,18 @@ def at_step(monkeypatch: pytest.MonkeyPatch, number: int, happens: Callable[...,
     lock = threading.RLock()
 
     def watched(action: Callable[..., None]) -> Callable[..., None]:
-        def step(self: RunDirectory, name: str, data: bytes) -> None:
+        def step(self: RunDirectory, name: str, data: bytes | Iterator[bytes]) -> None:
+            given = list(data) if isinstance(data, Iterator) else data
+            whole = b"".join(given) if isinstance(given, list) else given
             with lock:
                 steps.append(name)
-                happens(len(steps) - number, lambda: action(self, name, data), Path(self.path(name)), data)
+                happens(len(steps) - number, lambda: action(self, name, given), Path(self.path(name)), whole)
 
         return step
 
     with monkeypatch.context() as patch:
         patch.setattr(RunDirectory, "write", watched(RunDirectory.write))
+        patch.setattr(RunDirectory, "write_pieces", watched(RunDirectory.write_pieces))
         patch.setattr(RunDirectory, "claim", watched(RunDirectory.claim))
         yield steps
 
@@ -214,7 +217,7 @@ def test_no_other_code_writes_into_a_run() -> None:
         for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
             for node in ast.walk(function):
                 called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-                if called.endswith(("directory.write", "directory.claim")):
+                if called.endswith(("directory.write", "directory.write_pieces", "directory.claim")):
                     found.add((path.relative_to(ROOT).as_posix(), function.name))
     assert found == set(WRITERS)
 

@@ -36,7 +36,7 @@ def _cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ray.nodes", lambda: nodes)
     monkeypatch.setattr("tuning.driver.runner.start_ray", lambda slots: False)
     monkeypatch.setattr(
-        "tuning.driver.runner.build_tuner", lambda owned, attempt, callbacks, stop, without: _Workers(owned, without)
+        "tuning.driver.runner.build_tuner", lambda owned, attempt, stop, without: _Workers(owned, without)
     )
 
 

@@ -95,6 +95,7 @@ def test_the_table_names_the_metric_and_fits_the_window(run: RunResult, monkeypa
 def test_the_end_of_a_large_run_shows_the_first_customers_only(
     run: RunResult, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
     show_finished(run, "table")
     assert capsys.readouterr().out == f"{table(run.rows())}\n"
     monkeypatch.setattr("tuning.cli.output.MOST_AT_THE_END", 2)
