@@ -220,8 +220,8 @@ class Csv:
     board: Leaderboard
 
     def __iter__(self) -> Iterator[bytes]:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
+        text = _Lines()
+        writer = csv.writer(text)
         writer.writerow(LEADERBOARD)
         for batch in self.board.batches():
             columns = [column.combine_chunks() for column in batch.columns]
@@ -232,6 +232,13 @@ class Csv:
             text.seek(0)
             text.truncate()
         yield text.getvalue().encode()
+
+
+class _Lines(io.StringIO):
+    """Rows of CSV that end in "\\n". `csv` puts a text with "\\r" into quotes only where rows end in that, too."""
+
+    def write(self, row: str) -> int:
+        return super().write(row.removesuffix("\r\n") + "\n")
 
 
 def _batches(names: pa.StringArray) -> Iterator[list[str]]:

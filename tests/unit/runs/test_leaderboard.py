@@ -4,6 +4,8 @@ write.
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from dataclasses import fields
 from typing import Any
@@ -15,6 +17,7 @@ from tuning.cli.output import lines
 from tuning.records.schema import Config, StudyRecord, encode
 from tuning.records.tables import decode_table
 from tuning.runs.leaderboard import LEADERBOARD, Leaderboard, Standings, Unfinished
+from tuning.tracking.summary.plots import leaderboard_plots
 
 LEFT = Unfinished("not finished yet", {"c9": 2})
 
@@ -122,3 +125,14 @@ def test_a_table_in_the_terminal_gives_it_no_orders() -> None:
     assert "".join(printed.split("\n")).isprintable()
     assert "caf\u00e9 \u2603 b" in printed
     assert r"\x1b[31mred\x07" in printed
+
+
+def test_each_customer_is_one_row_of_the_csv_whatever_its_id_is() -> None:
+    ids = ["a\rb", "a\r\nb", "a\nb", "\r", "a,b", '"', "\x00", "\u2028", "=1+1", " a "]
+    scores = {"test_score": 1.0, "baseline_test_score": 0.5, "gain": 0.5}
+    found = board(*(study(name, name, **scores) for name in ids))
+    content = b"".join(found.csv)
+    rows = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
+    assert sorted(row["customer"] for row in rows) == sorted(ids)
+    assert {row["gain"] for row in rows} == {"0.5"}
+    assert len(leaderboard_plots(content)) == 2
