@@ -9,6 +9,7 @@ overrides for customers that the definition's `data` finds.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -46,10 +47,20 @@ def _documents(path: str) -> Mapping[str, object]:
             text = stream.read().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"manifest: {mask(path)!r} cannot be read: {error}.") from error
+    if without_query(path).lower().endswith(".json"):
+        text = _PAIR.sub(_as_character, text)
     try:
         return {str(name): value for name, value in load_yaml(text, f"the manifest {mask(path)}").items()}
     except DefinitionError as error:
         raise DataError(str(error)) from error
+
+
+# JSON may write a character such as an emoji as a pair of surrogates, which YAML refuses; or a backslash as two.
+_PAIR = re.compile(r"\\\\|\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})", re.IGNORECASE)
+
+
+def _as_character(found: re.Match[str]) -> str:
+    return bytes.fromhex(f"{found[1]}{found[2]}").decode("utf-16-be") if found[1] else found[0]
 
 
 def _rows(path: str) -> Mapping[str, object]:

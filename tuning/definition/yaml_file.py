@@ -19,10 +19,16 @@ MAX_YAML_BYTES = 4_000_000
 EXAMPLE = "`trials: 20`"
 
 
-def load_yaml(text: str, where: str = "the definition") -> dict[str, Any]:
-    """YAML as plain values, see `search_spaces.yaml_text`; tags, aliases and keys given twice are refused."""
-    if len(text) > MAX_YAML_BYTES:
-        raise DefinitionError(f"{where} has {len(text)} characters, more than {MAX_YAML_BYTES}.")
+def load_yaml(text: str, where: str = "the definition", most: int | None = MAX_YAML_BYTES) -> dict[str, Any]:
+    """YAML as plain values, see `search_spaces.yaml_text`; tags, aliases and keys given twice are refused.
+
+    most: characters; None is no limit, for what a run has written itself.
+    """
+    if most is not None and len(text) > most:
+        raise DefinitionError(
+            f"{where} has {len(text)} characters, more than {most}. Many customers have room in a manifest that is CSV "
+            "or Parquet."
+        )
     try:
         values = parse_yaml(text, where)
     except SpaceError as error:

@@ -119,7 +119,7 @@ def frozen_definition(directory: RunDirectory, term: Term | None = None) -> Defi
 @lru_cache(maxsize=1)
 def _defined(text: str, where: str) -> Definition:
     """A worker asks for the same definition with every shard."""
-    return define(load_yaml(text, where))
+    return define(load_yaml(text, where, most=None))  # in Python, `data` may be a list of 100,000 files
 
 
 def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended: Sequence[Study] = ()) -> None:

@@ -7,8 +7,11 @@ rounds up and waits for. A file in a pack has a name like any other, which goes 
 
 from __future__ import annotations
 
+import contextlib
 import io
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
 from functools import lru_cache
 from uuid import uuid4
@@ -19,6 +22,8 @@ from tuning.storage.run_directory import RunDirectory
 SUFFIX = ".zip"
 MOST_BYTES, MOST_FILES = 1 << 26, 2000  # then another pack is begun; a reader goes through all names, 20 µs each
 END, END_BYTES = b"PK\x05\x06", 22  # how the end of an archive without a comment begins, and how long it is
+# One wrong bit may also say that a file is encrypted, of another version, before the archive or compressed.
+DAMAGE = (zipfile.BadZipFile, RuntimeError, ValueError, EOFError, struct.error, zlib.error)
 
 
 class PackWriter(BackgroundWriter):
@@ -71,22 +76,31 @@ def read(directory: RunDirectory, name: str) -> bytes:
     pack, inside = _taken_apart(name)
     if not pack:
         return directory.read(name)
-    try:
-        return _opened(directory.uri, pack).read(inside)
-    except KeyError:
-        raise FileNotFoundError(name) from None
-    except zipfile.BadZipFile as error:
-        raise OSError(f"{directory.display(pack)} is damaged: {error}") from error
+    with _damage_said(directory, pack):
+        try:
+            return _opened(directory.uri, pack).read(inside)
+        except KeyError:
+            raise FileNotFoundError(name) from None
 
 
 def files_below(directory: RunDirectory, folder: str) -> Iterator[str]:
-    """Names of all files below a folder, in order, in a pack or not."""
+    """Names of all files below a folder, in order, in a pack or not; a pack that is damaged is an `OSError`."""
     pack, inside = _taken_apart(folder)
     if not pack:
         yield from directory.list(folder)
         return
-    names = _opened(directory.uri, pack).namelist()
+    with _damage_said(directory, pack):
+        names = _opened(directory.uri, pack).namelist()
     yield from sorted(f"{pack}/{name}" for name in names if name.startswith(f"{inside}/"))
+
+
+@contextlib.contextmanager
+def _damage_said(directory: RunDirectory, pack: str) -> Iterator[None]:
+    """What `zipfile` raises for a damaged archive, which may be nearly anything, as an `OSError`."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise OSError(f"{directory.display(pack)} is damaged: {error}") from error
 
 
 @lru_cache(maxsize=2)

@@ -240,6 +240,14 @@ def test_a_manifest_names_customers_and_what_they_want(form: str, tmp_path: Path
     assert {key: len(frame) for key, frame in rows_of(made, tmp_path).items()} == {"a/b": 20, "007": 20}
 
 
+def test_a_manifest_in_json_may_name_any_character(tmp_path: Path) -> None:
+    names = ["caf\u00e9", "\U0001f600", "a\\ud83d\\ude00", "a\\", "\u2028", 'q"', "a\tb", "\x7f", "a/b"]
+    (tmp_path / "m.json").write_text(json.dumps(dict.fromkeys(names, "rows.csv")))
+    trips(20).to_csv(tmp_path / "rows.csv", index=False)
+    made = define({"manifest": str(tmp_path / "m.json"), "target": "y"})
+    assert [customer.id for customer in find_customers(made)] == sorted(names)
+
+
 def test_a_manifest_beside_data_gives_options_only(tmp_path: Path) -> None:
     trips(40).to_csv(tmp_path / "t.csv", index=False)
     space = "{model: {type: constant, value: ridge}, alpha: {type: float, low: 1, high: 2}}"

@@ -12,7 +12,7 @@ from tuning import RunResult, TuneRunner
 from tuning.errors import RunError, StorageError
 from tuning.records.ownership import newest_term
 from tuning.runs.begin import OwnedRun, begin, resume_run
-from tuning.runs.plan_file import frozen_definition, read_plan, read_shard
+from tuning.runs.plan_file import freeze, frozen_definition, read_plan, read_shard
 from tuning.storage.run_directory import RunDirectory
 
 
@@ -51,6 +51,13 @@ def test_a_resume_with_more_trials_leaves_a_customer_its_own_number(tmp_path: Pa
     term = newest_term(again.directory)
     assert term is not None
     assert {study.id: study.n_trials for study in read_plan(again.directory, term).studies}["plain"] == 5
+
+
+def test_a_run_reads_its_definition_however_many_customers_that_names(tmp_path: Path) -> None:
+    owned = started(tmp_path)
+    names = [f"{number}-{'n' * 100_000}" for number in range(50)]
+    freeze(owned.directory, owned.plan.spec.definition.model_copy(update={"customers": tuple(names)}), owned.term)
+    assert [*frozen_definition(owned.directory).customers] == names
 
 
 def test_a_definition_that_is_not_what_the_run_wrote_is_not_believed(tmp_path: Path) -> None:

@@ -74,6 +74,27 @@ def test_a_damaged_or_lost_pack_is_said(tmp_path: Path) -> None:
         result.model("c0000")
 
 
+def test_each_wrong_bit_of_a_pack_is_found_or_harms_nobody(tmp_path: Path) -> None:
+    writer = PackWriter(RunDirectory(str(tmp_path)))
+    folder = writer.folder("models", "acme")
+    writer.write(f"{folder}/model.json", b"{}")
+    writer.flush()
+    (pack,) = (tmp_path / "models").iterdir()
+    content = pack.read_bytes()
+    said = 0
+    for bit in range(8 * len(content)):
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        pack.write_bytes(damaged)
+        packs._opened.cache_clear()
+        try:
+            assert packs.read(writer.directory, f"{folder}/model.json") == b"{}"
+            list(packs.files_below(writer.directory, folder))
+        except OSError:
+            said += 1
+    assert said > 4 * len(content)
+
+
 def test_nothing_is_named_that_could_not_be_written(tmp_path: Path) -> None:
     (tmp_path / "models").write_text("a file where a folder should be")
     writer = PackWriter(RunDirectory(str(tmp_path)))
