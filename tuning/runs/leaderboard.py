@@ -272,10 +272,16 @@ def exact_config(config: Config | None, family: str | None, best_step: int | Non
 
 
 def _configs(studies: pa.Table) -> list[Config | None]:
-    """Winning configurations, with the length that they were refitted to, without the name of the model."""
+    """Winning configurations, with the length that they were refitted to, without the name of the model.
+
+    An objective's may have a parameter of that name, which is its own.
+    """
     rows = studies.select(["config", "family", "best_step"]).to_pylist()
     exact = [exact_config(row["config"] and json.loads(row["config"]), row["family"], row["best_step"]) for row in rows]
-    return [config and {name: config[name] for name in config if name != MODEL} for config in exact]
+    return [
+        config and {name: config[name] for name in config if name != MODEL or row["family"] is None}
+        for config, row in zip(exact, rows, strict=True)
+    ]
 
 
 def _params(studies: pa.Table) -> pa.Array:
@@ -283,6 +289,7 @@ def _params(studies: pa.Table) -> pa.Array:
     texts = studies["config"]
     found = pc.replace_substring_regex(texts, f'"{MODEL}":"[^"\\\\]*",?', "")
     found = pc.replace_substring_regex(found, ",}$", "}")
+    found = pc.if_else(studies["family"].is_null(), texts, found)
     growing = pa.array([name for name, family in families().items() if isinstance(family, SteppedFamily)], pa.string())
     others = pc.or_(pc.greater(pc.count_substring(texts, "{"), 1), pc.match_substring(found, f'"{MODEL}":'))
     others = pc.or_(pc.is_in(studies["family"], value_set=growing), pc.fill_null(others, False))
