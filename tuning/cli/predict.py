@@ -9,7 +9,7 @@ import pandas as pd
 
 from tuning.cli import exit_codes
 from tuning.cli.program import Command
-from tuning.data.frames import check_writable, is_same_file, write_frame
+from tuning.data.frames import check_writable, csv_text, is_same_file, write_frame
 from tuning.errors import DataError
 from tuning.runs.prediction import PREDICTION, predict_file
 from tuning.runs.results import RunResult
@@ -48,7 +48,7 @@ def predict(run_dir: str, customer: str | None, data: str, output: str | None, a
 
 def _write(frame: pd.DataFrame, output: str | None) -> None:
     if output is None:
-        click.echo(frame.to_csv(index=False), nl=False)
+        click.echo(csv_text(frame), nl=False)
         return
     try:
         write_frame(frame, output)

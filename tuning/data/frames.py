@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import os
 
 import pandas as pd
@@ -54,7 +55,14 @@ def write_frame(frame: pd.DataFrame, path: str) -> None:
             pq.write_table(table, stream)
         return
     with filesystem.open_output_stream(inner, compression=compression(path)) as stream:
-        stream.write(frame.to_csv(index=False).encode("utf-8"))
+        stream.write(csv_text(frame).encode("utf-8"))
+
+
+def csv_text(frame: pd.DataFrame) -> str:
+    """A frame as CSV, one that a reader divides into the same rows: pandas quotes "\\n" in a text, but no "\\r"."""
+    texts = (values for _, values in frame.items() if values.dtype.kind == "O")  # text of pandas too
+    odd = any(values.astype(str).str.contains("\r", regex=False).any() for values in texts)
+    return str(frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL))
 
 
 def is_mixed(frame: pd.DataFrame) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from commands import FAST, tuning
 
 from tuning import RunResult
+from tuning.data.frames import csv_text
 from tuning.errors import CustomerError
 
 
@@ -36,6 +38,13 @@ def test_predict_never_writes_over_its_rows(customers: Path, finished: Path, tmp
         assert answer.exit_code == 2
         assert "is the file of --data; name another one" in answer.stderr
     assert (tmp_path / "new.csv").read_bytes() == (customers / "beta.csv").read_bytes()
+
+
+@pytest.mark.parametrize("text", ["a\rb", "a\nb", 'q"', "a,b", "plain"])
+def test_rows_stay_rows_in_csv_whatever_their_text_is(text: str) -> None:
+    frame = pd.DataFrame({"name": [text, None], "prediction": [1.5, 2.0]})
+    again = pd.read_csv(io.StringIO(csv_text(frame), newline=""))
+    pd.testing.assert_frame_equal(again, frame)
 
 
 def test_predict_of_no_rows_says_so(customers: Path, finished: Path, tmp_path: Path) -> None:
