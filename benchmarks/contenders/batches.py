@@ -41,6 +41,7 @@ def ray_data(scenario: Scenario) -> Outcome:
     """Ray Data sorts the table by customer and gives each one's rows to a function."""
     import pandas as pd
     import ray
+    from ray.data.expressions import col
 
     ray.init(num_cpus=scenario.cores, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     ray.data.DataContext.get_current().enable_progress_bars = False
@@ -54,7 +55,8 @@ def ray_data(scenario: Scenario) -> Outcome:
         worked = work_customer(ray.get(shared), customer, frame.drop(columns=KEY), lists[customer])
         return pd.DataFrame([worked], columns=["customer", "end", "worker", "score", "test_score"])
 
-    groups = ray.data.read_parquet(scenario.table).groupby(KEY)
+    share = col(KEY).is_in([int(customer) for customer in scenario.customers])
+    groups = ray.data.read_parquet(scenario.table).filter(expr=share).groupby(KEY)
     found = groups.map_groups(work, batch_format="pandas").to_pandas()
     return _outcome(scenario, [list(found.itertuples(index=False, name=None))])
 
