@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from search_spaces.algorithms.base import Algorithm, Candidates, Trials
 from search_spaces.conditions import holds
 from search_spaces.errors import SpaceError
+from search_spaces.optuna_distributions import distributions, from_optuna, has_log_step, to_optuna
 from search_spaces.outcome import Outcome
-from search_spaces.parameters import Choice, Constant, Float, Int, Parameter
+from search_spaces.parameters import Float, Int
 from search_spaces.proposer import Mode, Proposer
 from search_spaces.space import SearchSpace
-from search_spaces.values import Configuration, Plain, Point
+from search_spaces.values import Configuration, Point
 
 if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
     from optuna.samplers import BaseSampler
     from optuna.study import Study
 
@@ -88,7 +88,7 @@ class Optuna(Algorithm):
         found = [
             f"{label}: Optuna knows no step on a log scale; it models the continuum, and values are rounded"
             for label, parameter in space.labelled.items()
-            if isinstance(parameter, Float | Int) and _log_step(parameter)
+            if isinstance(parameter, Float | Int) and has_log_step(parameter)
         ]
         if self.sampler != "tpe" and space.conditional:
             found.append(f"conditions: {self.sampler} models the parameters of every branch in every trial")
@@ -102,47 +102,6 @@ class Optuna(Algorithm):
         if self.sampler == "tpe":
             return _BranchByBranch(self, space, mode, seed)
         return _AllBranches(self, space, mode, seed)
-
-
-def _log_step(parameter: Float | Int) -> bool:
-    return parameter.log and parameter.step is not None and (parameter.kind == "float" or parameter.step > 1)
-
-
-def distributions(space: SearchSpace) -> dict[str, BaseDistribution]:
-    """Label -> Optuna distribution for every parameter that varies.
-
-    Choices are given by index unless all values are text, because Optuna mixes up 1, 1.0 and true and has
-    no lists.
-    """
-    return {label: _distribution(p) for label, p in space.labelled.items() if not p.single}
-
-
-def _distribution(parameter: Parameter) -> BaseDistribution:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-    if isinstance(parameter, Choice):
-        values = parameter.values
-        texts = all(isinstance(value, str) for value in values)
-        return CategoricalDistribution(values if texts else range(len(values)))
-    assert not isinstance(parameter, Constant)
-    step = None if _log_step(parameter) else parameter.step
-    if parameter.kind == "float":
-        return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=step)
-    return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=int(step or 1))
-
-
-def _to_optuna(parameter: Parameter, value: Any) -> float:
-    """The value in Optuna's internal form: a choice's index, or the number."""
-    return float(parameter.index(value)) if isinstance(parameter, Choice) else float(value)
-
-
-def _from_optuna(parameter: Parameter, distribution: BaseDistribution, value: Any) -> Plain:
-    if isinstance(parameter, Choice):
-        return parameter.value(int(distribution.to_internal_repr(value)))
-    assert not isinstance(parameter, Constant)
-    if parameter.kind == "int" or parameter.step is not None:
-        return parameter.nearest(value)
-    return min(max(float(value), parameter.low), parameter.high)
 
 
 class _Study(ABC):
@@ -211,7 +170,7 @@ class _Study(ABC):
         return self._storage.get_trial_id_from_study_id_trial_number(self._study_id, trial.number)
 
     def _store(self, trial_id: int, label: str, value: Any) -> None:
-        internal = _to_optuna(self._space.labelled[label], value)
+        internal = to_optuna(self._space.labelled[label], value)
         self._storage.set_trial_param(trial_id, label, internal, self._distributions[label])
 
     def _store_all(self, trial_id: int, config: Point) -> None:
@@ -334,7 +293,7 @@ class _BranchByBranch(_Study):
                     value = drawn[label]
                 else:
                     value = self._sampler.sample_independent(self.study, frozen, label, distribution)
-                config[parameter.name] = value = _from_optuna(parameter, distribution, value)
+                config[parameter.name] = value = from_optuna(parameter, distribution, value)
                 self._store(trial_id, label, value)
         return {p.name: config[p.name] for p in self._space.parameters if p.name in config}
 
@@ -387,7 +346,7 @@ class _AllBranches(_Study):
                     value = drawn[label]
                 else:
                     value = self._sampler.sample_independent(self.study, frozen, label, distribution)
-                value = _from_optuna(parameter, distribution, value)
+                value = from_optuna(parameter, distribution, value)
                 self._store(trial_id, label, value)
             if holds(parameter.when, config):
                 config[parameter.name] = value

@@ -18,7 +18,7 @@ import pytest
 from mlflow.exceptions import MlflowException
 from mlflow.models import Model
 from mlflow.tracking import MlflowClient
-from mlflow_records import MINUTES, RUN, TERM, by_name, live_copy, open_run, study, trial, until, write_part
+from mlflow_records import MINUTES, RUN, TERM, by_name, open_run, study, until, write_part
 from model_cases import CASES, data_of, make_frame
 from paths import ROOT
 
@@ -28,12 +28,11 @@ from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import CustomerModel, describe_model
 from tuning.models.member import Member
 from tuning.models.registry import families
-from tuning.records.schema import STOPPED
 from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory
 from tuning.timing import Timing
 from tuning.tracking.copy.copier import Copier
-from tuning.tracking.copy.sync import follow, sync
+from tuning.tracking.copy.sync import follow
 from tuning.tracking.identity import Search
 from tuning.tracking.loader import Predictor
 from tuning.tracking.model_folder import requirements, save_mlflow_model
@@ -41,7 +40,6 @@ from tuning.tracking.models import ModelLogger
 from tuning.tracking.selection import Selection, most_models, settled_models
 from tuning.tracking.settings import CopyStatus, settings_for
 from tuning.tracking.stores.opening import open_store
-from tuning.tracking.summary.summary import SUMMARY_FILE, Summary, save_summary
 
 SEARCH = Search("churn", RUN)
 NAMES = sorted({name for name, _ in CASES})
@@ -361,43 +359,3 @@ def test_what_a_model_cannot_answer_is_said(tmp_path: Path) -> None:
         Predictor(model).predict(frame, {"method": "predict_proba"})
     with pytest.raises(MlflowException, match="'score'; it must be 'predict' or 'predict_proba'"):
         Predictor(model).predict(frame, {"method": "score"})
-
-
-@pytest.mark.timeout(2 * MINUTES)
-def test_the_summary_run(mlflow_database: str, tmp_path: Path) -> None:
-    directory = RunDirectory(str(tmp_path / "run"))
-    directory.write("definition.yaml", b"name: churn\n")
-    part = write_part(directory, "trials-a", trial())
-    first = Summary(
-        started=1_795_000_000.0,
-        ended=1_795_000_060.0,
-        state=STOPPED,
-        metrics={"customers": 1, "trials": 1},
-        tags={"tuning.version": "0.1.0"},
-        note="**interrupted**",
-        artifacts={"definition.yaml": "definition.yaml", "gone.txt": "gone.txt"},
-    )
-    save_summary(directory, first, {"leaderboard.csv": b"customer\n", "plots/gain.svg": b"<svg/>"})
-    with open_run(directory):
-        status = live_copy(directory, mlflow_database).close(MINUTES)
-    assert (status.pending, status.error) == (0, None)
-    run = by_name(mlflow_database)[RUN]
-    assert run.info.status == "KILLED"
-    assert run.data.tags["mlflow.note.content"] == "**interrupted**"
-    client = MlflowClient(mlflow_database)
-    assert {item.path for item in client.list_artifacts(run.info.run_id)} == {
-        "definition.yaml",
-        "leaderboard.csv",
-        "plots",
-    }
-    assert [item.path for item in client.list_artifacts(run.info.run_id, "plots")] == ["plots/gain.svg"]
-
-    last = Summary(started=first.started, ended=first.ended + 60, metrics={"customers": 1, "trials": 9}, note="done")
-    save_summary(directory, last, {"leaderboard.csv": b"customer\nacme\n"})
-    assert sync(settings_for(directory, mlflow_database, "churn", RUN), [part, SUMMARY_FILE]).complete
-    again = by_name(mlflow_database)[RUN]
-    assert (again.info.run_id, again.info.status) == (run.info.run_id, "FINISHED")
-    assert again.data.metrics["trials"] == 9
-    local = client.download_artifacts(run.info.run_id, "leaderboard.csv", str(tmp_path))
-    assert Path(local).read_text() == "customer\nacme\n"
-    assert json.loads(directory.read("mlflow/summary.json"))["note"] == "done"

@@ -1,0 +1,55 @@
+"""A search space's parameters as Optuna's distributions, and values there and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from search_spaces.parameters import Choice, Constant, Float, Int, Parameter
+from search_spaces.space import SearchSpace
+from search_spaces.values import Plain
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+
+def has_log_step(parameter: Float | Int) -> bool:
+    """Whether it has a step on a log scale, which Optuna does not know."""
+    return parameter.log and parameter.step is not None and (parameter.kind == "float" or parameter.step > 1)
+
+
+def distributions(space: SearchSpace) -> dict[str, BaseDistribution]:
+    """Label -> Optuna distribution for every parameter that varies.
+
+    Choices are given by index unless all values are text, because Optuna mixes up 1, 1.0 and true and has
+    no lists.
+    """
+    return {label: _distribution(p) for label, p in space.labelled.items() if not p.single}
+
+
+def _distribution(parameter: Parameter) -> BaseDistribution:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    if isinstance(parameter, Choice):
+        values = parameter.values
+        texts = all(isinstance(value, str) for value in values)
+        return CategoricalDistribution(values if texts else range(len(values)))
+    assert not isinstance(parameter, Constant)
+    step = None if has_log_step(parameter) else parameter.step
+    if parameter.kind == "float":
+        return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=step)
+    return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=int(step or 1))
+
+
+def to_optuna(parameter: Parameter, value: Any) -> float:
+    """The value in Optuna's internal form: a choice's index, or the number."""
+    return float(parameter.index(value)) if isinstance(parameter, Choice) else float(value)
+
+
+def from_optuna(parameter: Parameter, distribution: BaseDistribution, value: Any) -> Plain:
+    """A value that Optuna has drawn, as the parameter has it."""
+    if isinstance(parameter, Choice):
+        return parameter.value(int(distribution.to_internal_repr(value)))
+    assert not isinstance(parameter, Constant)
+    if parameter.kind == "int" or parameter.step is not None:
+        return parameter.nearest(value)
+    return min(max(float(value), parameter.low), parameter.high)
