@@ -25,8 +25,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 install: $(VENV)/.installed
 
 demo: install
-	$(BIN)/python examples/make_customers.py demo/customers
-	$(BIN)/tuning run examples/demo.yaml; code=$$?; test $$code -eq 3   # 3: some customers have no model, as they should
+	$(BIN)/tuning demo demo; code=$$?; test $$code -eq 3   # 3: some customers have no model, as they should
 
 # What has a Ray of its own uses all cores, so it runs by itself; the rest runs in two processes.
 test: install
@@ -47,7 +46,7 @@ types: install
 chaos: install
 	$(BIN)/python -m pytest -m chaos -rP
 
-# Environments built anew from a package index: no compiler, served models, PyTorch. A quarter of an hour.
+# Environments built anew from a package index: no compiler, the wheel alone, served models, PyTorch. A quarter of an hour.
 fresh: install
 	$(BIN)/python -m pytest tests/fresh -rP
 

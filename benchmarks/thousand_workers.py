@@ -28,11 +28,12 @@ from typing import Any
 import click
 
 from tuning.definition.options import Resources
+from tuning.driver.cluster import start_ray
 from tuning.driver.halt import StopConditions, stopper, workers_callback
-from tuning.driver.progress import Progress, reports_callback
+from tuning.driver.progress import Counter, reports_callback
 from tuning.driver.signals import Signals
-from tuning.driver.tuner import build_tuner, start_ray
-from tuning.execution import packed
+from tuning.driver.tuner import build_tuner, run_queue
+from tuning.execution import trainable
 from tuning.execution.callback_keys import registered
 from tuning.records.lease import Lease
 from tuning.records.ownership import claim
@@ -43,12 +44,19 @@ from tuning.tracking.copy.parts import FollowedRun
 
 WORKERS, STUDIES = 1000, 1_000_000
 KINDS = ("trials", "studies")
+FIGURES: dict[str, dict[str, Any]] = {
+    "trials": {"work": 51_000.0, "failed": 0, "best": 0.5},
+    "studies": {"work": 102_000.0, "unspent": 0, "no_model": 0, "gains": [0.01 * number for number in range(100)]},
+}
+SPEC = SimpleNamespace(
+    definition=SimpleNamespace(objective=None, limits=SimpleNamespace(crashes_before_quarantine=2), loggers=())
+)
 
 
 def worker(reports: int, pause: float) -> Callable[[dict[str, Any]], None]:
     """A trainable that works through a shard as a packed worker reports it: pairs of parts, each after a pause."""
 
-    def trainable(config: dict[str, Any]) -> None:
+    def work(config: dict[str, Any]) -> None:
         from ray import tune
 
         for _ in range(reports):
@@ -56,21 +64,21 @@ def worker(reports: int, pause: float) -> Callable[[dict[str, Any]], None]:
             for kind in KINDS:
                 data = f"{config['shard']} {time.time_ns()}".encode()
                 name = part_name("0001-00000000", config["shard"], kind, data)
-                tune.report({"part": name, kind: 100} | ({"unspent": 0} if kind == "studies" else {}))
+                tune.report({"part": name, kind: 100, **FIGURES[kind]})
 
-    return trainable
+    return work
 
 
 class Watched:
     """What the driver heard, and what it took meanwhile, from the first report to the last."""
 
-    def __init__(self, bar: Progress) -> None:
-        self.bar = bar
+    def __init__(self, counter: Counter) -> None:
+        self.counter = counter
         self.heard = 0
         self.marks: list[tuple[float, float, int]] = []  # when, CPU seconds so far, reports so far
 
     def __call__(self, result: Any) -> None:
-        self.bar(result)
+        self.counter(result)
         self.heard += 1
         self.marks.append((time.monotonic(), time.process_time(), self.heard))
 
@@ -90,15 +98,18 @@ def tuned(folder: Path, actors: int, shards: int, reports: int, pause: float) ->
         studies=range(100 * shards),
         resources=[Resources(cpus=1)] * shards,
         shards_of=lambda _: [],
-        spec=SimpleNamespace(definition=SimpleNamespace(objective=None)),
+        spread_at_once=lambda _: 1,
+        spec=SPEC,
     )
+    spread: Any = SimpleNamespace(tell=None)
     owned: Any = SimpleNamespace(plan=plan, term=term, timing=USUAL, directory=directory, run="thousand")
-    with Lease(directory, term).hold() as lease, Progress(shards * reports * 100, shards, shown=False) as bar:
-        watched, halt = Watched(bar), StopConditions(lease, Signals())
+    with Lease(directory, term).hold() as lease:
+        counter = Counter(shards * reports * 100, shards)
+        watched, halt = Watched(counter), StopConditions(lease, Signals())
         with registered(watched) as heard, registered(halt) as asked, _workers_that(worker(reports, pause)):
-            tuner = build_tuner(owned, 0, [reports_callback(heard), workers_callback(asked)], stopper(asked))
-            with contextlib.redirect_stdout(io.StringIO()):
-                tuner.fit()
+            callbacks = [reports_callback(heard), workers_callback(asked)]
+            with registered(run_queue(owned, spread)) as queue, contextlib.redirect_stdout(io.StringIO()):
+                build_tuner(owned, queue, 0, stopper(asked), callbacks).fit()
         halt.end_workers()
     return watched
 
@@ -106,22 +117,23 @@ def tuned(folder: Path, actors: int, shards: int, reports: int, pause: float) ->
 @contextlib.contextmanager
 def _workers_that(work: Callable[[dict[str, Any]], None]) -> Any:
     """Workers do that instead of searching."""
-    before = packed.packed_trainable
+    before = trainable.run_trainable
 
     def instead(*words: Any) -> Any:
         work.__name__ = words[2]
         return work
 
-    packed.packed_trainable = instead
+    trainable.run_trainable = instead
     try:
         yield
     finally:
-        packed.packed_trainable = before
+        trainable.run_trainable = before
 
 
 def of_tune(folder: Path, actors: int) -> dict[str, float]:
     """Costs of a report, of a shard and of an actor that lives, by running at three loads."""
-    start_ray(actors)
+    plan: Any = SimpleNamespace(slots=actors, spec=SPEC)
+    start_ray(plan)
     few = min(4, actors)
     busy_seconds, busy_core, reports = tuned(folder, few, few, 400, 0.0).steady()
     per_report = busy_core / reports
@@ -150,10 +162,10 @@ def of_tune(folder: Path, actors: int) -> dict[str, float]:
 def of_listener(reports: int = 200_000) -> float:
     """µs that our own listener takes for a report."""
     names = [part_name("0001-00000000", number % 8000, TRIALS, str(number).encode()) for number in range(reports)]
-    bar = Progress(reports, reports, shown=False)
+    counter = Counter(reports, reports)
     began = time.process_time()
     for name in names:
-        bar({"part": name, "trials": 100})
+        counter({"part": name, "trials": 100, **FIGURES["trials"]})
     return 1e6 * (time.process_time() - began) / reports
 
 

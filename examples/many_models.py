@@ -4,7 +4,7 @@ python examples/many_models.py --customers 2000 [--rows 20] [--run-dir runs/many
 
 The second approach of "Training One Million Machine Learning Models in Record Time with Ray": a table is divided by
 a key of two columns, every group gets its model, and one row per group with its scores is written to Parquet. (The
-first approach, a file per model, is `data: customers/*.csv`, see examples/demo.yaml.)
+first approach, a file per model, is `data: customers/*.csv`, as `tuning demo` has it.)
 """
 
 from __future__ import annotations

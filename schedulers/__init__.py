@@ -12,7 +12,7 @@ one study (and one model family in it), draws from its own seed only and can say
 from __future__ import annotations
 
 from schedulers import stopping
-from schedulers.compatibility import check, check_spread
+from schedulers.compatibility import check
 from schedulers.errors import SchedulerError
 from schedulers.mutation import Choices, Mutation, Mutations, Range
 from schedulers.registry import names, parse
@@ -26,7 +26,6 @@ __all__ = [
     "SchedulerError",
     "SchedulerSpec",
     "check",
-    "check_spread",
     "names",
     "parse",
     "stopping",

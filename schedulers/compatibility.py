@@ -21,28 +21,16 @@ def check(spec: SchedulerSpec, algorithm: str) -> str | None:
     )
 
 
-def check_spread(spec: SchedulerSpec) -> str | None:
-    """Why this scheduler cannot work where each trial is a Ray Tune trial, with the way out; None if it can."""
-    if not spec.pauses:
-        return None
-    return (
-        f"scheduler {spec.name} pauses trials: spread over workers, the death of the driver loses its state, and the "
-        "death of a worker changes its decisions. Use placement: packed, or a scheduler that does not pause, such as "
-        "asha"
-    )
-
-
 def scheduler_table() -> str:
     """One Markdown row per scheduler."""
     lines = [
-        "| scheduler | what it does | pauses trials | needs their state | algorithms | placements |",
-        "|---|---|---|---|---|---|",
+        "| scheduler | what it does | pauses trials | needs their state | algorithms |",
+        "|---|---|---|---|---|",
     ]
     for name, spec in specs().items():
         algorithms = "all" if spec.algorithms is None else ", ".join(sorted(spec.algorithms))
         needs = f"{_yes(spec.pauses)} | {_yes(spec.needs_state)}"
-        placements = "packed" if spec.pauses else "packed, spread"
-        lines.append(f"| `{name}` | {spec.summary} | {needs} | {algorithms} | {placements} |")
+        lines.append(f"| `{name}` | {spec.summary} | {needs} | {algorithms} |")
     return "\n".join(lines)
 
 

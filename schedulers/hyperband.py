@@ -104,6 +104,17 @@ class HyperbandScheduler(StudyScheduler):
             f"{self.name}: rung {step}, score {score:.6g} not among the best {bracket._n}{worst}",
         )
 
+    def steps_until_pause(self, trial: Trial, done: int) -> float:
+        bracket = self._trial_info[trial][0]
+        waits = trial.status == "PAUSED" and trial not in bracket.trials_to_unpause
+        return 0 if waits else bracket._cumul_r - done
+
+    def steps_of_next(self, coming: int) -> float:
+        bracket = self._state["bracket"]
+        if bracket is not None and coming < bracket._n0 - len(bracket._all_trials):
+            return bracket._cumul_r
+        return max(1, self._get_r0(self._s_max_1 - 1))  # the shortest rung: it may be any bracket's
+
     def choose_trial_to_run(self, tune_controller: Controller) -> Trial | None:
         chosen = self._ready()
         if chosen is not None or getattr(tune_controller, "more_to_come", False):

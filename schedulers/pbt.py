@@ -121,6 +121,13 @@ class Population(StudyScheduler):
             super().on_trial_result(tune_controller, paused[-1], self._trial_state[paused[-1]].last_result)
         return super().choose_trial_to_run(tune_controller)
 
+    def steps_until_pause(self, trial: Trial, done: int) -> float:
+        round_after: int = self._trial_state[trial].last_perturbation_time + self._perturbation_interval
+        return min(max(self._burn_in_period, round_after), self.max_steps) - done
+
+    def steps_of_next(self, coming: int) -> float:
+        return min(max(self._burn_in_period, self._perturbation_interval), self.max_steps)
+
     def _due(self, trial: Trial, step: int) -> bool:
         """Whether Ray's class would do more than return CONTINUE."""
         since = step - self._trial_state[trial].last_perturbation_time

@@ -65,5 +65,11 @@ class Scheduler(Protocol):
 
     def choose_trial_to_run(self, tune_controller: Controller) -> Trial | None: ...
 
+    def steps_until_pause(self, trial: Trial, done: int) -> float:
+        """How many steps a trial trains, after `done` of them, before it may have to wait for a decision."""
+
+    def steps_of_next(self, coming: int) -> float:
+        """The same for a trial that is not added yet, and before which `coming` others will be."""
+
     def reason(self, trial_id: str) -> str:
         """Why this trial was stopped before its last step; empty if it was not."""

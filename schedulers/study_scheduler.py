@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from schedulers.errors import SchedulerError
-from schedulers.protocols import Result
+from schedulers.protocols import Result, Trial
 from schedulers.ray_classes import InFrontOfRay
 from schedulers.spec import Mode, SchedulerSpec
 
@@ -37,6 +37,17 @@ class StudyScheduler(InFrontOfRay, TrialScheduler):
     def reason(self, trial_id: str) -> str:
         """Why this trial was stopped before its last step; empty if it was not."""
         return self._reasons.get(trial_id, "")
+
+    def steps_until_pause(self, trial: Trial, done: int) -> float:
+        """How many steps a trial trains, after `done` of them, before it may have to wait for a decision.
+
+        For whoever trains ahead of the decisions: more steps than needed cost time, and nothing else.
+        """
+        return self.max_steps - done
+
+    def steps_of_next(self, coming: int) -> float:
+        """The same for a trial that is not added yet, and before which `coming` others will be."""
+        return self.max_steps
 
     def _read(self, result: Result) -> tuple[int, float]:
         """Step and score (in the metric's own direction) of a result."""

@@ -1,5 +1,7 @@
 """Ray Tune's spaces as ours: `tune.uniform` and the like, nested dictionaries, and choices between dictionaries.
 
+Optuna's distributions may stand in place of Ray's domains.
+
 Names are flat here: `{"model": {"lr": …}}` becomes `model__lr` and remembers its place, so that
 `SearchSpace.nest` gives a training function what it had under Ray. A choice between dictionaries becomes a
 choice and the parameters of its branches under a condition; where every branch says its own name (`{"kind":
@@ -13,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from search_spaces.errors import SpaceError
+from search_spaces.optuna_parameters import is_distribution, parameter_of
 from search_spaces.parameters import Choice, Constant, Float, Int, Parameter
 from search_spaces.values import When, check_name
 
@@ -60,6 +63,8 @@ def _entry(path: tuple[str, ...], entry: Entry, when: When) -> Iterator[Paramete
         )
     elif isinstance(entry, Mapping) and entry:
         yield from _walk(entry, path, when)
+    elif is_distribution(entry):
+        yield parameter_of(name, entry, when, _place(path))
     elif _is_domain(entry):
         yield from _domain(path, entry, when)
     elif isinstance(entry, list | tuple) and any(map(has_domain, entry)):
@@ -152,10 +157,12 @@ def _is_domain(entry: Entry) -> bool:
 
 
 def has_domain(entry: Entry) -> bool:
-    """Whether something holds `tune.uniform` and the like, or `tune.grid_search`, at any depth."""
+    """Whether something holds `tune.uniform`, a distribution of Optuna or `tune.grid_search`, at any depth."""
     if isinstance(entry, Mapping):
         return set(entry) == {"grid_search"} or any(map(has_domain, entry.values()))
-    return _is_domain(entry) or (isinstance(entry, list | tuple) and any(map(has_domain, entry)))
+    return (
+        _is_domain(entry) or is_distribution(entry) or (isinstance(entry, list | tuple) and any(map(has_domain, entry)))
+    )
 
 
 def _place(path: tuple[str, ...]) -> tuple[str, ...]:

@@ -269,7 +269,8 @@ class SearchSpace:
 
     @classmethod
     def parse(cls, value: object) -> SearchSpace:
-        """A space of whatever form: a `SearchSpace`, the YAML form with or without `parameters`, or Ray Tune's.
+        """A space of whatever form: a `SearchSpace`, the YAML form with or without `parameters`, or a dict of Ray
+        Tune's domains or Optuna's distributions.
 
         Raises:
             SpaceError: what `from_dict` or `from_ray_tune` refuses.

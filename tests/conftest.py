@@ -69,12 +69,23 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def ray_cluster() -> Iterator[None]:
-    """A local cluster with two slots."""
+    """A local cluster with two slots, a GPU as far as Ray knows, and a resource of its own."""
     import ray
 
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    more = {"num_gpus": 1, "resources": {"fast_disk": 1}}
+    settings = {"include_dashboard": False, "log_to_driver": False, "configure_logging": False}
+    ray.init(address="local", num_cpus=2, **more, **settings)
     yield
     ray.shutdown()
+
+
+@pytest.fixture
+def gang_cluster(ray_cluster: None) -> Iterator[None]:
+    """The same, for trials that several processes train: nothing of them may be left."""
+    from gangs import left_over
+
+    yield
+    assert left_over() == {}
 
 
 @pytest.fixture(scope="session")

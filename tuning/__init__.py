@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tuning.driver.runner import TuneRunner
+    from tuning.driver.tune import tune
     from tuning.runs.results import RunResult
 
-__all__ = ["RunResult", "TuneRunner"]
-_HOMES = {"TuneRunner": "tuning.driver.runner", "RunResult": "tuning.runs.results"}
+__all__ = ["RunResult", "TuneRunner", "tune"]
+_HOMES = {"TuneRunner": "tuning.driver.runner", "RunResult": "tuning.runs.results", "tune": "tuning.driver.tune"}
 
 
 def __getattr__(name: str) -> Any:

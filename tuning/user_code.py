@@ -26,9 +26,10 @@ import pandas as pd
 
 from tuning.errors import CustomerError, DefinitionError, RunError
 from tuning.storage.run_directory import RunDirectory
-from tuning.wording import raised
+from tuning.wording import raised, separator_hint
 
 FOLDER = "code"
+MODULE = "tuning_user_code_"  # begins the name of each module that is loaded from a copy
 # Between a file and, as JSON, the modules beside it.
 BESIDE = "\n# The modules beside this file that it imports, as they were when it was copied:\n#: "
 Function: TypeAlias = Callable[..., Any]
@@ -87,9 +88,14 @@ def apply_prepare(prepare: Function, frame: pd.DataFrame) -> pd.DataFrame:
     except BaseException as error:  # sys.exit(), too
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise CustomerError(f"prepare failed: {raised(error)}") from error
+        raise CustomerError(f"prepare failed: {raised(error)}{separator_hint(frame.columns)}") from error
     if not isinstance(prepared, pd.DataFrame):
         raise CustomerError(f"prepare gave back a {type(prepared).__name__}, a DataFrame is expected.")
+    for what, labels in (("columns", prepared.columns), ("rows", prepared.index)):
+        if labels.nlevels > 1:
+            raise CustomerError(
+                f"prepare gave back {what} with labels of {labels.nlevels} levels (a MultiIndex); one each is expected."
+            )
     prepared = prepared.set_axis([str(name) for name in prepared.columns], axis=1)
     if not prepared.columns.is_unique:
         doubled = prepared.columns[prepared.columns.duplicated()][0]
@@ -118,6 +124,11 @@ def name_inside(name: str) -> str:
         return name
     file, _, attribute = name.partition(":")
     return f"{FOLDER}/{Path(file).stem}-{_digest(_source(name))}.py:{attribute}"
+
+
+def copied_modules() -> list[ModuleType]:
+    """The modules that this process has loaded from copies; no other process can import them by their names."""
+    return [module for name, module in sys.modules.items() if name.startswith(MODULE)]
 
 
 def _copy(file: str, directory: RunDirectory) -> bytes:
@@ -178,7 +189,7 @@ def _installed(name: str, folder: Path) -> bool:
 
 
 def _module(content: bytes, file: str) -> ModuleType:
-    name = f"tuning_user_code_{hashlib.sha256(content).hexdigest()[:16]}"
+    name = f"{MODULE}{hashlib.sha256(content).hexdigest()[:16]}"
     source, _, modules = content.decode("utf-8").partition(BESIDE)
     return _loaded(name, source.encode("utf-8"), file, _importer(name, json.loads(modules)) if modules else None)
 

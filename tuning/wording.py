@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import difflib
 import itertools
+import math
 import re
 import traceback
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from shlex import quote
 
 _READER = {"shell": False}
@@ -63,6 +64,28 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def figure(value: object) -> str:
+    """A value as a table shows it: numbers rounded, nothing for what is not there."""
+    if isinstance(value, float):
+        return f"{value:.4g}" if math.isfinite(value) else ""
+    return "" if value is None else str(value)
+
+
+def score_text(score: object, error: object) -> str:
+    """A score with its standard error over the folds, where there is one."""
+    shown = figure(score)
+    return f"{shown} ± {error:.2g}" if shown and isinstance(error, float) and math.isfinite(error) else shown
+
+
+def params_text(params: Mapping[str, object]) -> str:
+    """A configuration as a short line, its numbers rounded."""
+    values = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in params.items()}
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+BETTER = {"max": "larger", "min": "smaller"}  # by a metric's mode
 
 
 def shorten(text: str, most: int = 80) -> str:

@@ -93,7 +93,7 @@ def diamonds() -> Iterator[Customer]:
 def churn() -> Iterator[Customer]:
     """Thirty generated customers of examples/make_customers.py: which accounts leave."""
     sys.path.append(str(ROOT / "examples"))
-    from make_customers import make_customer  # type: ignore[import-not-found]  # a script, on no path of mypy
+    from tuning.cli.demo_customers import make_customer  # type: ignore[import-not-found]  # a script, on no path of mypy
 
     rng = np.random.default_rng(7)
     for number in range(30):

@@ -65,7 +65,7 @@ WRITERS = {
         "tuning/records/parts.py",
         "_filtered",
     ): "runs/test_changed_data.py: test_a_crash_while_changed_customers_are_left_out_changes_nothing",
-    ("tuning/driver/runner.py", "_end"): HERE,
+    ("tuning/driver/session.py", "_end"): HERE,
     (
         "tuning/execution/spread/journal.py",
         "write_journal",
@@ -84,6 +84,11 @@ WRITERS = {
     ): "unit/execution/test_transfer.py: test_a_run_learns_once_is_resumed_with_the_same_and_says_what_it_gained",
     ("tuning/compare/on_data.py", "keep"): "made from the records again by `tuning compare RUN`",
     ("tuning/tracking/summary/summary.py", "save_summary"): "a copy for MLflow: test_mlflow_outage.py",
+    ("tuning/models/shards.py", "shards_of"): "by the rows' digest, read where it is whole: ray/test_gangs.py",
+    ("tuning/runs/trial_logs.py", "_write"): "made from the records again: runs/test_trial_logs.py",
+    ("tuning/runs/report/page.py", "write_report"): "made from the records again by `tuning report RUN`",
+    ("tuning/driver/chatter.py", "_handler"): "words of libraries, which may be lost",
+    ("tuning/cli/doctor.py", "_storage"): "a file of its own, in no run",
 }
 
 

@@ -16,7 +16,6 @@ import yaml
 from builders import definition, write_customers
 from chaos import environment, seed_of, wait_for
 
-from tuning.driver.progress import Progress
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import newest_term
 from tuning.storage.run_directory import RunDirectory
@@ -101,12 +100,6 @@ def test_a_sigterm_to_all_processes_ends_a_search_in_order(tmp_path: Path) -> No
     command.check(signal.SIGTERM, how_to_go_on=True)
     assert "Traceback" not in command.err
     assert "SIGTERM received" not in command.err  # what Ray prints when its own handler gets there first
-
-
-def test_what_takes_long_before_the_first_result_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(n_trials=10, n_studies=2) as bar:
-        bar.says(STARTING_RAY)
-        assert STARTING_RAY in capsys.readouterr().err
 
 
 # Moments of a command's life; those before its plan is in place have nothing to go on with.

@@ -60,7 +60,7 @@ def _command(tmp_path: Path, *options: str) -> subprocess.Popen[str]:
     text = yaml.safe_dump({**definition(tmp_path / "data", trials=5000), "limits": {"run_seconds": 120}})
     (tmp_path / "definition.yaml").write_text(text)
     return subprocess.Popen(
-        [sys.executable, "-m", "tuning.cli", "run", "definition.yaml", "--run-dir", "run", "--quiet", *options],
+        [sys.executable, "-m", "tuning.cli", "run", "definition.yaml", "--run-dir", "run", "--progress=none", *options],
         env=environment(),
         cwd=tmp_path,
         stdout=subprocess.PIPE,
@@ -152,7 +152,7 @@ def test_the_second_signal_ends_it_at_once(ray_cluster: None, tmp_path: Path) ->
 def test_workers_that_die_before_their_first_line_are_not_started_for_ever(
     ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tuning.driver.runner.WORKER_DEATHS", 0)
+    monkeypatch.setattr("tuning.driver.session.WORKER_DEATHS", 0)
     # So that Ray passes it by name.
     monkeypatch.setattr("tuning.driver.tuner.PortableFunction", lambda function: function)
     runner = tuner_of(_slow, trials=2, limits={"crashes_before_quarantine": 1})

@@ -17,6 +17,7 @@ import pytest
 from model_cases import CASES, PLAIN, STEPPED, data_of, make_data, make_frame
 from sklearn.metrics import get_scorer
 
+from search_spaces import presets
 from tuning.errors import RunError
 from tuning.evaluation.metrics import DEFAULT_METRIC, Metric
 from tuning.evaluation.study_data import StudyData, full_steps, prepare_data, train
@@ -197,6 +198,22 @@ def test_going_on_from_a_state_is_as_if_never_stopped(name: str, task: str) -> N
     assert scores_of(name, fresh, state) == expected[2:], "the state holds only in the process that made it"
 
 
+@pytest.mark.parametrize("name", sorted({name for name, _ in STEPPED}))
+def test_a_family_that_says_so_goes_on_exactly_whatever_is_drawn(name: str) -> None:
+    data, family, rng = data_of(BINARY), families()[name], np.random.default_rng(1)
+    assert isinstance(family, SteppedFamily)
+    metric, space = Metric(PLAIN[BINARY], data.task), presets.load(name, BINARY)
+    for config in ({**space.sample(rng), **short(name)} for _ in range(6)):
+        whole = [{**config, "colsample_bytree": 1.0, "subsample": 1.0}] if name.startswith("xgboost") else []
+        for each in (config, *whole):
+            steps = list(train(each, data, metric, 5))
+            if family.exact(each):
+                state = next(train(each, data, metric, 5)).get_state()
+                again = [step.fold_scores for step in train(each, data, metric, 5, state)]
+                assert again == [step.fold_scores for step in steps[1:]], each
+        assert not whole or family.exact(whole[0])
+
+
 @pytest.mark.parametrize(("name", "task"), STEPPED)
 def test_a_refit_along_one_stage_is_the_plain_fit_and_along_two_the_way_that_was_scored(name: str, task: str) -> None:
     data, family = data_of(task), families()[name]
@@ -373,8 +390,6 @@ def test_boosting_with_sampled_rows_and_columns_does_not_depend_on_who_else_trai
 
 
 def test_every_preset_passes_the_check_of_written_spaces() -> None:
-    from search_spaces import presets
-
     for task in (REGRESSION, BINARY, MULTICLASS):
         for name in presets.families(task):
             check_configurations(presets.load(name, task), {}, task)

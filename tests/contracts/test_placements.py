@@ -34,7 +34,7 @@ STEPS, TRIALS = 9, 24
 CLOCK = {"started", "seconds", "fit_seconds", "suggest_seconds", "spent_seconds", "worker"}
 
 SCHEDULERS: list[dict[str, Any]] = [
-    *({"name": name} for name in schedulers.names() if schedulers.check_spread(schedulers.parse(name)) is None),
+    *({"name": name} for name in schedulers.names() if not schedulers.parse(name).pauses),
     {"name": "asha", "brackets": 3},
     {"name": "median", "min_samples_required": 2},
 ]

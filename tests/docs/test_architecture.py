@@ -18,7 +18,10 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 # What a run writes only when it uses Ray, compares algorithms, has customers learn from others or estimators without an
 # import path.
 SOMETIMES = {
+    "log.txt",
     "shards",
+    "logs",
+    "train",
     "lesson.json",
     "predictions",
     "tune",

@@ -279,3 +279,25 @@ def test_a_slow_algorithm_is_measured_within_its_seconds_and_says_what_it_ran() 
     assert first.trials == 1
     assert extent([first], 5) == "1 (1 trials)"
     assert extent([Run(0.1, 5, 2.0)] * 3, 5) == "3"
+
+
+def test_the_benchmark_of_gpus_says_that_it_needs_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    from benchmarks import gpu
+
+    monkeypatch.setattr(gpu, "nvidia_gpus", lambda: 0)
+    refused = CliRunner().invoke(gpu.main, [])
+    assert refused.exit_code == 1
+    assert "There is no NVIDIA GPU on this machine" in refused.output
+
+
+def test_the_benchmark_of_gpus_compares_the_same_search(tmp_path: Path) -> None:
+    """With shares of CPUs in place of a GPU, so that it runs anywhere."""
+    from benchmarks import gpu
+
+    gpu.write(tmp_path / "small", customers=2, rows=60)
+    seconds, scores = gpu.search(tmp_path / "small", tmp_path / "run", 1, {"cpus": 1}, "auto")
+    assert seconds > 0
+    assert list(scores.index) == ["c00000", "c00001"]
+    assert scores.notna().all()

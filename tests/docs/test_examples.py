@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import many_models
 import numpy as np
 import pandas as pd
 import pytest
+import ray_train
 import taxi_by_zone
+import yaml
 from click.testing import CliRunner
 from forest_sweep import TARGET, sweep
 from paths import ROOT, shared_data
+from ray.train import ScalingConfig
 
-from tuning import RunResult
+from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
 
 pytestmark = pytest.mark.timeout(300)  # each starts workers, which takes a while on a busy machine
@@ -64,21 +66,31 @@ def test_the_forests_of_both_sweeps_are_the_same(ray_cluster: None, tmp_path: Pa
     pd.testing.assert_frame_equal(one, both)
 
 
+def test_several_processes_train_a_table_that_ray_data_reads(ray_cluster: None, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"rooms": rng.normal(size=200), "age": rng.normal(size=200), "ocean_proximity": "INLAND"})
+    table[ray_train.TARGET] = 10 * table["rooms"] + rng.normal(size=200)
+    table.to_csv(tmp_path / "housing.csv", index=False)
+    small = ScalingConfig(num_workers=2, resources_per_worker={"CPU": 0.5})
+
+    def small_trainer(config: dict[str, Any], files: list[str], scaling_config: ScalingConfig = small) -> Any:
+        return ray_train.trainer(config, files, scaling_config)
+
+    given = yaml.safe_load((EXAMPLES / "ray_train.yaml").read_text())
+    changed = {"data": str(tmp_path / "housing.csv"), "objective": small_trainer, "trials": 1, "slots": 2}
+    result = TuneRunner(**{**given, **changed, "mlflow": False}).run(tmp_path / "run", progress=False)
+    (record,) = result.trial_records
+    assert record.state == "finished", (record.reason, record.error)
+    assert [step.step for step in record.steps] == list(range(1, ray_train.ROUNDS + 1))
+    assert record.steps[-1].score < record.steps[0].score
+
+
 def test_a_model_for_every_pair_of_keys(ray_cluster: None, tmp_path: Path) -> None:
     many_models.write_table(tmp_path / "table.parquet", customers=9, rows=20)
     board = many_models.search(tmp_path / "table.parquet", str(tmp_path / "run"), slots=2).leaderboard()
     assert list(board["customer"]) == [f"{shop}/{product}" for shop in range(3) for product in range(3)]
     assert (board["status"] == "ok").all()
     assert (board["trials"] == 2).all()
-
-
-def test_the_customers_script_says_how_it_is_used_and_makes_nothing(tmp_path: Path) -> None:
-    script = [sys.executable, str(EXAMPLES / "make_customers.py")]
-    for arguments, code, said in ((["--help"], 0, "where the files are written"), (["made", "3"], 2, "3 is too few")):
-        answer = subprocess.run([*script, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert answer.returncode == code
-        assert said in answer.stdout + answer.stderr
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_real_data_is_found_beside_a_checkout_and_one_level_higher(tmp_path: Path) -> None:
@@ -94,7 +106,7 @@ def test_house_prices_by_kind_of_place(shared_data: Path, tmp_path: Path) -> Non
     housing = shared_data / "california-housing" / "housing.csv"
     quick = ("search_space=ridge", "trials=2", "mlflow=false")
     arguments = ["run", EXAMPLES / "california.yaml", "--data", housing, "--run-dir", tmp_path / "run", "--in-process"]
-    answer = CliRunner().invoke(main, [*map(str, arguments), "--quiet", *(f"--set={each}" for each in quick)])
+    answer = CliRunner().invoke(main, [*map(str, arguments), "--progress=none", *(f"--set={each}" for each in quick)])
     assert answer.exit_code == 0, answer.output
     board = RunResult(str(tmp_path / "run")).leaderboard().set_index("customer")
     assert sorted(board.index) == ["<1H OCEAN", "INLAND", "ISLAND", "NEAR BAY", "NEAR OCEAN"]

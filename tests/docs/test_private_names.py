@@ -62,9 +62,26 @@ EDGES = [
     ("ray.tune.schedulers.hyperband", "_Bracket.continue_trial", "schedulers/hyperband.py, with _live_trials"),
     ("ray.tune.schedulers.pbt", "PopulationBasedTraining._quantiles", "schedulers/pbt.py reads _trial_state"),
     ("ray.tune.schedulers.pb2", "PB2._get_new_config", "schedulers/pb2.py varies what has no model yet"),
-    ("ray.tune.experiment.config_parser", "_make_parser", "execution/spread/adapters.py makes Tune's trials"),
-    ("ray.tune.experiment.config_parser", "_create_trial_from_spec", "execution/spread/adapters.py"),
+    ("ray.tune.execution.tune_controller", "_ActorClassCache", "driver/ready_workers.py stands in for it"),
+    ("ray.tune.execution.class_cache", "_ActorClassCache.get", "driver/ready_workers.py has a method like it"),
+    ("ray.tune.experiment.config_parser", "_make_parser", "execution/adapters.py makes Tune's trials"),
+    ("ray.tune.experiment.config_parser", "_create_trial_from_spec", "execution/adapters.py"),
     ("ray.tune.experiment.trial", "_TemporaryTrialState", "driver/halt.py asks trial.temporary_state for its actor"),
+    (
+        "ray.train.v2.api.data_parallel_trainer",
+        "DataParallelTrainer._initialize_and_run_controller",
+        "trainers/controller.py",
+    ),
+    ("ray.train.v2._internal.execution.controller", "TrainController._start_worker_group", "trainers/controller.py"),
+    ("ray.train.v2._internal.execution.controller", "TrainController._poll_workers", "trainers/controller.py"),
+    ("ray.train.v2._internal.execution.worker_group", "WorkerGroup._create_placement_group", "trainers/controller.py"),
+    ("ray.train.v2._internal.execution.worker_group", "WorkerGroup._create_workers", "trainers/controller.py"),
+    (
+        "ray.train.v2._internal.execution.scaling_policy.fixed",
+        "FixedScalingPolicy._maybe_send_resource_request",
+        "there too",
+    ),
+    ("ray.train.v2._internal.execution.training_report", "_TrainingReport", "trainers/controller.py, for its types"),
     ("os", "_exit", "documented: driver/signals.py and cli/ end a process that does not end by itself"),
 ]
 
@@ -75,6 +92,7 @@ HELD = {
     ),
     "sklearn.neural_network._multilayer_perceptron": ("_optimizer",),
     "ray.tune.experiment.trial": ("temporary_state",),
+    "ray.train.v2._internal.execution.controller.controller": ("_checkpoint_manager", "_health_check_interval_s"),
     "ray.tune.search.ax.ax_search": ("_points_to_evaluate",),
     "ray.tune.search.bayesopt.bayesopt_search": ("_metric_op",),
     "ray.tune.search.zoopt.zoopt_search": ("_metric_op",),
@@ -83,7 +101,8 @@ HELD = {
     "ray.tune.search.hebo.hebo_search": ("_initial_points", "_max_concurrent"),
     "ray.tune.schedulers.async_hyperband": ("_num_stopped",),
     "ray.tune.schedulers.hyperband": (
-        *("_state", "_hyperbands", "_trial_info", "_n", "_n0", "_all_trials", "_live_trials"),
+        *("_state", "_hyperbands", "_trial_info", "_n", "_n0", "_all_trials", "_live_trials", "_cumul_r"),
+        *("_get_r0", "_s_max_1"),
     ),
     "ray.tune.schedulers.pbt": ("_trial_state", "_burn_in_period", "_perturbation_interval", "_synch"),
 }
@@ -105,9 +124,9 @@ def test_rays_schedulers_still_hold_the_attributes_that_ours_read() -> None:
     population = PopulationBasedTraining(**goal, custom_explore_fn=dict)
     held = {
         AsyncHyperBandScheduler(**goal): ("_num_stopped",),
-        HyperBandScheduler(**goal): ("_state", "_hyperbands", "_trial_info"),
+        HyperBandScheduler(**goal): ("_state", "_hyperbands", "_trial_info", "_get_r0", "_s_max_1"),
         _Bracket("step", 3, 1, 9, 3, 2): (
-            *("_n", "_n0", "_all_trials", "_live_trials", "is_being_processed", "trials_to_unpause"),
+            *("_n", "_n0", "_all_trials", "_live_trials", "is_being_processed", "trials_to_unpause", "_cumul_r"),
         ),
         population: ("_trial_state", "_burn_in_period", "_perturbation_interval", "_synch"),
     }

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from make_customers import make_customer, write_customers
 from paths import ROOT
+
+from tuning.cli.demo_customers import make_customer, write_customers
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 

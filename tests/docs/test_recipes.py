@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from make_customers import write_customers
 from paths import ROOT
 
 from tuning import TuneRunner
+from tuning.cli.demo_customers import write_customers
 
 DOCS = ROOT / "docs"
 RECIPES = re.findall(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -67,33 +66,19 @@ def test_a_pair_is_refused_or_searches(scheduler: str, algorithm: str) -> None:
         assert trial.state == "finished" or trial.reason.startswith(f"{scheduler}: ")
 
 
+@pytest.mark.parametrize("placement", ["packed", "spread"])
 @pytest.mark.parametrize("name", schedulers.names())
-def test_a_placement_is_refused_or_planned(name: str) -> None:
+def test_every_scheduler_has_both_placements(name: str, placement: str) -> None:
     def objective(config: Any, state: Any) -> float:
         return 0.0
 
-    fields = {
-        "objective": objective,
-        "search_space": SPACE,
-        "metric": "loss",
-        "mode": "min",
-        "steps": STEPS,
-        "placement": "spread",
-    }
-    algorithm = "bohb" if name == "bohb" else "random"
-    definition = define({**fields, "scheduler": name, "algorithm": algorithm})
-    row = next(line for line in PAGE.read_text().splitlines() if line.startswith(f"| `{name}` |"))
-    refusal = schedulers.check_spread(schedulers.parse(name))
-    assert (refusal is None) == (row.split("|")[6].strip() == "packed, spread")
-    if refusal is None:
-        assert make_plan(definition).placement == "spread"
-        return
-    with pytest.raises(PlanError, match=re.escape(refusal)):
-        make_plan(definition)
-    assert (
-        make_plan(define({**fields, "scheduler": name, "algorithm": algorithm, "placement": "auto"})).placement
-        == "packed"
-    )
+    fields = {"objective": objective, "search_space": SPACE, "metric": "loss", "mode": "min", "steps": STEPS}
+    fields |= {"scheduler": name, "algorithm": "bohb" if name == "bohb" else "random", "slots": 4}
+    plan = make_plan(define({**fields, "placement": placement}))
+    if schedulers.parse(name).pauses:
+        assert (plan.placement, plan.helpers) == ("packed", 4 if placement == "spread" else 0)
+    else:
+        assert (plan.placement, plan.helpers) == (placement, 0)
 
 
 @pytest.mark.parametrize("name", [name for name in schedulers.names() if schedulers.parse(name).needs_state])

@@ -186,6 +186,10 @@ ALLOWED = {
         "pickle.loads",
     ): "a state that this run wrote: below its own folder, by its digest",
     (
+        "tuning/study/helpers.py",
+        "pickle.loads",
+    ): "a training's state that another process of this run has just sent by Ray",
+    (
         "tuning/evaluation/objective.py",
         "cloudpickle.loads",
     ): "within what Ray has just unpickled: the caller's own function",

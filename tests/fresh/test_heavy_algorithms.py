@@ -1,4 +1,4 @@
-"""The contract of the algorithms that need PyTorch, which `make test` does not install. Needs a package index."""
+"""What needs PyTorch, which `make test` does not install: some algorithms, a trainer. Needs a package index."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def python(tmp_path: Path) -> Path:
     return found
 
 
-def test_ax_hebo_and_the_gaussian_process_of_optuna_keep_the_contract(python: Path, tmp_path: Path) -> None:
-    variants = ("ax", "hebo", "optuna-gp")
-    files = ("tests/contracts/test_spaces.py", "tests/docs/test_schedulers_table.py")
+def test_what_needs_pytorch_is_tested_where_it_is(python: Path, tmp_path: Path) -> None:
+    variants = ("ax", "hebo", "optuna-gp", "torch")
+    files = ("tests/contracts/test_spaces.py", "tests/docs/test_schedulers_table.py", "tests/ray/test_ray_train.py")
     report = tmp_path / "report.xml"
     done = subprocess.run(
         [

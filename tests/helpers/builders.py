@@ -59,6 +59,7 @@ def definition(folder: Path, **fields: Any) -> dict[str, Any]:
         "slots": 2,
         "placement": "packed",  # on Ray from the first trial on
         "mlflow": False,
+        "report": False,
         **fields,
     }
 
@@ -92,7 +93,15 @@ def counted(log: Path, function: Callable[..., float] = valley) -> Callable[...,
 
 def tuner_of(objective: Callable[..., Any], **fields: Any) -> TuneRunner:
     """A runner for an objective, without MLflow."""
-    base = {"search_space": SPACE, "metric": "loss", "mode": "min", "trials": 20, "seed": 3, "mlflow": False}
+    base = {
+        "search_space": SPACE,
+        "metric": "loss",
+        "mode": "min",
+        "trials": 20,
+        "seed": 3,
+        "mlflow": False,
+        "report": False,
+    }
     return TuneRunner(**{**base, "objective": objective, **fields})
 
 

@@ -8,7 +8,16 @@ from click.testing import CliRunner, Result
 
 from tuning.cli.program import main
 
-FAST = ("--quiet", "--in-process", "--set", "mlflow=false", "--set", "search_space=logistic", "--set", "trials=2")
+FAST = (
+    "--progress=none",
+    "--in-process",
+    "--set",
+    "mlflow=false",
+    "--set",
+    "search_space=logistic",
+    "--set",
+    "trials=2",
+)
 
 
 def tuning(*arguments: str | Path) -> Result:

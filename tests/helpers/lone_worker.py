@@ -12,7 +12,8 @@ from chaos import environment, hazard, hazards, write_hazards
 
 from tuning import RunResult
 from tuning.execution.crash_log import crashes
-from tuning.execution.packed import WORK, Nodes, work_shard
+from tuning.execution.nodes import Nodes
+from tuning.execution.packed import WORK, work_shard
 from tuning.runs.begin import begin
 from tuning.storage.run_directory import RunDirectory
 

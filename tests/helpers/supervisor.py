@@ -86,7 +86,8 @@ def _owned(pipe: int) -> int:
 
 def work(uri: str, shard: int, interval: int) -> None:
     """A child's life; never returns."""
-    from tuning.execution.packed import Nodes, WornOutError, work_shard
+    from tuning.execution.nodes import Nodes
+    from tuning.execution.packed import WornOutError, work_shard
     from tuning.records.ownership import newest_term
     from tuning.storage.run_directory import RunDirectory
     from tuning.timing import Timing

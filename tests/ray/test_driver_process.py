@@ -42,7 +42,21 @@ assert "mlflow" not in sys.modules
 assert "RAY_TUNE_CALLBACKS" not in os.environ
 while len(processes(b"ray::IDLE")) < 2:  # what workers without work are called
     time.sleep(0.1)
+ready = processes(b"ray::IDLE")
+TuneRunner(
+    objective="trials.py:pids", search_space={"x": {"type": "float", "low": 0, "high": 1}}, metric="loss", mode="min",
+    trials=2, mlflow=False, placement="packed",
+).run("second", progress=False)
+assert {*Path("pids").read_text().split()} <= {*ready}, "processes that stood ready do the work of the second cell"
 print(*processes())
+"""
+TRIALS = """
+import os
+
+def pids(config):
+    with open("pids", "a") as file:
+        print(os.getpid(), file=file)
+    return config["x"]
 """
 INTERRUPTED = """
 from tuning.errors import RunInterrupted
@@ -76,6 +90,7 @@ def test_of_a_ray_that_is_interrupted_while_it_starts_nothing_is_left(tmp_path: 
 
 def _shown(folder: Path, script: str) -> list[str]:
     write_customers(folder / "data", 2)
+    (folder / "trials.py").write_text(TRIALS)
     (folder / "d.yaml").write_text(yaml.safe_dump(definition(folder / "data", trials=2)))
     command = [sys.executable, "-c", PROCESSES + script]
     ended = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=200)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from make_customers import write_customers
 
 from tuning import RunResult, TuneRunner
+from tuning.cli.demo_customers import write_customers
 from tuning.cli.output import table
 from tuning.errors import RunError
 from tuning.planning.portfolios.sources import shipped

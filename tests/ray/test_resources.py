@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from search_spaces import Float, SearchSpace
 from tuning import TuneRunner
 from tuning.driver.room import without_room
 from tuning.errors import PlanError
@@ -21,7 +23,7 @@ def runner(folder: Path, **fields: Any) -> TuneRunner:
 
 
 def test_more_than_a_machine_has_is_refused_before_anything_waits(ray_cluster: None, tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match=r"a trial needs 1 CPU, 8 GPU, which no machine has; the most is 2 CPU, 0 GPU"):
+    with pytest.raises(PlanError, match=r"a trial needs 1 CPU, 8 GPU, which no machine has; the most is 2 CPU, 1 GPU"):
         runner(tmp_path, resources={"gpus": 8}).run(str(tmp_path / "run"), progress=False)
 
 
@@ -41,3 +43,28 @@ def test_a_cluster_may_grow(
     with caplog.at_level(logging.WARNING):
         assert without_room(runner(tmp_path, resources={"cpus": 1000}).plan()) == {}
     assert "waits for a machine to join" in caplog.text
+
+
+@pytest.mark.parametrize("placement", ["packed", "spread"])
+def test_a_trial_has_what_one_line_asks_for(placement: str, ray_cluster: None, tmp_path: Path) -> None:
+    def look(config: dict[str, float]) -> dict[str, float]:
+        """What a trial has of the cluster and of its machine, as figures."""
+        import ray
+        from threadpoolctl import threadpool_info
+
+        assigned = ray.get_runtime_context().get_assigned_resources()
+        return {
+            "loss": config["x"],
+            "gpu": float(os.environ["CUDA_VISIBLE_DEVICES"] or "nan"),
+            "share": assigned.get("GPU", 0.0),
+            "fast_disk": assigned.get("fast_disk", 0.0),
+            "OMP_NUM_THREADS": float(os.environ["OMP_NUM_THREADS"]),
+            "threads": max(library["num_threads"] for library in threadpool_info()),
+        }
+
+    needs = {"cpus": 2, "gpus": 0.25, "custom": {"fast_disk": 0.5}}
+    space = SearchSpace([Float("x", 0, 1, default=0.5)])
+    fields = {"metric": "loss", "mode": "min", "trials": 1, "mlflow": False, "slots": 2, "placement": placement}
+    made = TuneRunner(objective=look, search_space=space, resources=needs, **fields)
+    seen = made.run(str(tmp_path / "run"), progress=False).trial_records[0].metrics
+    assert dict(seen) == {"gpu": 0, "share": 0.25, "fast_disk": 0.5, "OMP_NUM_THREADS": 2, "threads": 2}

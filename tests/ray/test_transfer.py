@@ -32,7 +32,7 @@ def test_learning_on_several_workers_finds_what_one_process_finds(
     for name, value in (("FEWEST", 6), ("FEWEST_PILOTS", 4), ("MOST_PILOTS", 4)):
         monkeypatch.setattr(transfer, name, value)
     runner = TuneRunner(
-        data=customers(12), target="y", task="regression", models=["ridge", "knn"], trials=6, slots=2, transfer="on",
+        data=customers(12), target="y", task="regression", models=["ridge", "knn"], trials=8, slots=2, transfer="on",
         split={"folds": 2}, save_models=False, mlflow=False,
     )  # fmt: skip
     one = runner.run(tmp_path / "one", progress=False, in_process=True)

@@ -79,6 +79,7 @@ FILES: list[tuple[str, Callable[[], bytes], str | None]] = [
     ("text.parquet", lambda: b"a,b\n1,2\n", "cannot be read"),
     ("doubled.parquet", lambda: parquet(pa.table([[1.0] * 9] * 3, names=["a", "a", "y"])), "has the column 'a' twice"),
     ("prepare fails.csv", lambda: csv(rows().assign(fail=1)), "prepare failed: ZeroDivisionError: division by zero"),
+    ("prepare levels.csv", lambda: csv(rows().assign(level=1)), "prepare gave back rows with labels of 2 levels"),
 ]  # fmt: skip
 
 
@@ -97,7 +98,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
         (folder / "data" / name).write_bytes(content())
     (folder / "data" / "a link to nowhere.csv").symlink_to(folder / "gone.csv")
     (folder / "data" / "a folder.csv").mkdir()
-    (folder / "prepare.py").write_text("def prepare(frame):\n    return 1 / 0 if 'fail' in frame else frame\n")
+    (folder / "prepare.py").write_text(
+        "def prepare(frame):\n"
+        "    if 'level' in frame:\n"
+        "        return frame.set_index(['a', 'level'], drop=False)\n"
+        "    return 1 / 0 if 'fail' in frame else frame\n"
+    )
     entries = {name: str(folder / "data" / name) for name, _, _ in FILES}
     entries["link"] = str(folder / "data" / "a link to nowhere.csv")
     entries["folder"] = str(folder / "data" / "a folder.csv")

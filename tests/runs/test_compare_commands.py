@@ -53,7 +53,7 @@ def test_the_command_compares_models_on_the_cluster(ray_cluster: None, definitio
     folder = definition.parent
     answer = invoke(
         *("compare", definition, "--algorithms", "random,optuna", "--seeds", "2", "--run-dir", folder / "run"),
-        *("--output", "json", "--quiet", "--html", folder / "out.html"),
+        *("--output", "json", "--progress=none", "--html", folder / "out.html"),
     )
     assert answer.exit_code == 0, answer.output
     plain = json.loads(answer.stdout)
@@ -72,9 +72,9 @@ def test_the_command_compares_models_on_the_cluster(ray_cluster: None, definitio
 def test_running_and_resuming_a_comparison_print_its_report(definition: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     compared = ("--set", "compare.algorithms=[random, optuna]", "--set", "compare.seeds=2")
-    first = invoke("run", definition, *compared, "--run-dir", folder, "--in-process", "--quiet")
+    first = invoke("run", definition, *compared, "--run-dir", folder, "--in-process", "--progress=none")
     (folder / "comparison.html").unlink()
-    again = invoke("resume", folder, "--quiet")
+    again = invoke("resume", folder, "--progress=none")
     for answer in (first, again):
         assert answer.exit_code == 0, answer.output
         assert answer.stdout.splitlines()[0] == comparison_of(str(folder)).sentence
@@ -82,7 +82,7 @@ def test_running_and_resuming_a_comparison_print_its_report(definition: Path, tm
         assert {Path(path).name for path in named} == {"comparison.html", "curves.parquet", "records"}
     assert all(Path(path).exists() for path in named)
     assert not (folder / "leaderboard.csv").exists()
-    plain = json.loads(invoke("resume", folder, "--quiet", "--output", "json").stdout)
+    plain = json.loads(invoke("resume", folder, "--progress=none", "--output", "json").stdout)
     assert {row["method"] for row in plain["methods"]} == {"random", "optuna"}
     board = invoke("leaderboard", folder)
     assert board.exit_code == 2
@@ -91,7 +91,16 @@ def test_running_and_resuming_a_comparison_print_its_report(definition: Path, tm
 
 def test_a_run_that_keeps_no_models_names_no_folder_for_them(definition: Path, tmp_path: Path) -> None:
     answer = invoke(
-        *("run", definition, "--set", "save_models=false", "--run-dir", tmp_path / "run", "--in-process", "--quiet")
+        *(
+            "run",
+            definition,
+            "--set",
+            "save_models=false",
+            "--run-dir",
+            tmp_path / "run",
+            "--in-process",
+            "--progress=none",
+        )
     )
     assert answer.exit_code == 0, answer.output
     assert f"records      {tmp_path / 'run' / 'records'}" in answer.stderr
@@ -102,7 +111,7 @@ def test_the_command_tabulates_and_compares_on_the_table(definition: Path, tmp_p
     table = tmp_path / "grid.parquet"
     answer = invoke(
         *("tabulate", definition, "--levels", "6", "--to", table, "--run-dir", tmp_path / "run", "--in-process"),
-        "--quiet",
+        "--progress=none",
     )
     assert answer.exit_code == 0, answer.output
     assert "6 configurations of 2 customers" in answer.stderr

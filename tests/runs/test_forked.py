@@ -33,7 +33,7 @@ def _no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RunError("Ray was wanted.")
 
     monkeypatch.setattr("ray.is_initialized", lambda: False)
-    monkeypatch.setattr("tuning.driver.runner.start_ray", refused)
+    monkeypatch.setattr("tuning.driver.session.start_ray", refused)
 
 
 def square(config: Mapping[str, float]) -> float:
@@ -127,7 +127,7 @@ def test_customers_that_wait_for_others_are_left_to_ray(tmp_path: Path, monkeypa
     monkeypatch.setattr("tuning.planning.transfer.FEWEST", 6)
     monkeypatch.setattr("tuning.planning.transfer.FEWEST_PILOTS", 4)
     write_customers(tmp_path / "data", 8)
-    runner = TuneRunner(**definition(tmp_path / "data", placement="auto", transfer="on"))
+    runner = TuneRunner(**definition(tmp_path / "data", placement="auto", transfer="on", trials=8))
     runner.timing = PATIENT
     with pytest.raises(RunError, match="Ray was wanted"):
         runner.run(str(tmp_path / "run"), progress=False)

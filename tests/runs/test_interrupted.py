@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
@@ -13,7 +12,6 @@ import pytest
 from builders import definition, tuner_of, write_customers
 
 from tuning import RunResult, TuneRunner
-from tuning.driver.progress import Progress
 from tuning.errors import RunError, RunInterrupted
 from tuning.timing import Timing
 
@@ -77,10 +75,3 @@ def test_a_ray_that_does_not_start_is_one_line_that_says_what_to_do(
     assert said.startswith("Ray did not start here: TimeoutError: The node was not up after 30 s. ")
     assert said.endswith(f"Then: TuneRunner.resume({run!r})")
     assert "\n" not in said
-
-
-def test_a_warning_has_a_line_of_its_own_beside_the_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(n_trials=3, n_studies=1) as bar:
-        bar.says("starting Ray")
-        logging.getLogger("tuning.driver.runner").warning("a worker was killed")
-    assert "a worker was killed" in [line.strip() for line in capsys.readouterr().err.splitlines()]

@@ -19,13 +19,13 @@ from tuning import RunResult, TuneRunner
 from tuning.errors import RunError
 from tuning.execution.spread.journal import write_journal
 from tuning.execution.spread.spread_study import Event
-from tuning.planning.plan import PACKED, SPREAD
 from tuning.records.ownership import newest_term
 from tuning.records.parts import TRIALS, of_kind
 from tuning.records.tables import decode
 from tuning.runs.begin import begin, resume_run
 from tuning.runs.plan_file import read_plan
 from tuning.storage.run_directory import RunDirectory
+from tuning.study.study import PACKED, SPREAD
 from tuning.timing import Timing
 
 RIDGE = {"type": "constant", "value": "ridge"}
@@ -307,7 +307,7 @@ def test_a_run_of_one_process_is_packed_whatever_its_definition_says(tmp_path: P
     before = truth(runner.run(str(run), **QUIET))
     owned = newest_term(RunDirectory(str(run)))
     assert owned is not None
-    assert read_plan(RunDirectory(str(run)), owned).placement == PACKED
+    assert {study.placement for study in read_plan(RunDirectory(str(run)), owned).studies} == {PACKED}
     (lost,) = (part for part in (run / "records").rglob("trials-*") if read_numbers(part) == [1])
     lost.unlink()
     again = TuneRunner.resume(str(run), **QUIET)

@@ -10,20 +10,26 @@ import pandas as pd
 import pytest
 
 from tuning import RunResult, TuneRunner
-from tuning.definition.options import Resources
 from tuning.errors import PlanError, RunError
+from tuning.execution.callback_keys import Key, lookup
 from tuning.execution.packed import work_shard
+from tuning.execution.run_queue import RunQueue
+from tuning.execution.told import SHARD
 from tuning.runs.begin import OwnedRun
 
-MACHINES = [{"CPU": 2.0, "memory": 4e9}, {"CPU": 1.0, "GPU": 1.0, "memory": 8e9}, {"CPU": 64.0, "gone": 1.0}]
+MACHINES = [
+    {"CPU": 2.0, "memory": 4e9, "licence": 2.0},
+    {"CPU": 1.0, "GPU": 1.0, "memory": 8e9},
+    {"CPU": 64.0, "gone": 1.0},
+]
 
 
 class _Workers:
     """Stands in for a Tuner: works the shards that it is to work, in this process."""
 
-    def __init__(self, owned: OwnedRun, without: frozenset[Resources]) -> None:
+    def __init__(self, owned: OwnedRun, queue: Key[RunQueue], *_: object) -> None:
         self.owned = owned
-        self.shards = [shard for shard, need in enumerate(owned.plan.resources) if need not in without]
+        self.shards = [told[SHARD] for told in lookup(queue).shards]
 
     def fit(self) -> None:
         for shard in self.shards:
@@ -34,10 +40,8 @@ class _Workers:
 def _cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = [{"Resources": has, "Alive": "gone" not in has} for has in MACHINES]
     monkeypatch.setattr("ray.nodes", lambda: nodes)
-    monkeypatch.setattr("tuning.driver.runner.start_ray", lambda slots: False)
-    monkeypatch.setattr(
-        "tuning.driver.runner.build_tuner", lambda owned, attempt, stop, without: _Workers(owned, without)
-    )
+    monkeypatch.setattr("tuning.driver.session.start_ray", lambda slots: False)
+    monkeypatch.setattr("tuning.driver.session.build_tuner", _Workers)
 
 
 def runner(folder: Path, needs: dict[str, Any], **fields: Any) -> TuneRunner:
@@ -74,6 +78,18 @@ def test_a_customer_who_asks_for_too_much_costs_the_others_nothing(
 
 
 @pytest.mark.usefixtures("_cluster")
+def test_so_it_is_with_a_customer_whose_trials_are_spread(tmp_path: Path) -> None:
+    made = runner(tmp_path, {"large": {"cpus": 1000}, "usual": None})
+    data = {"large": {"path": str(tmp_path / "rows.csv"), "resources": {"cpus": 1000}, "placement": "spread"}}
+    definition = made.definition.to_dict()
+    both = TuneRunner({**definition, "data": {**definition["data"], **data}})
+    assert both.plan().placement == "packed, spread"
+    board = both.run(tmp_path / "run", progress=False).leaderboard().set_index("customer")
+    assert dict(board["status"]) == {"large": "no_model", "usual": "ok"}
+    assert board["reason"]["large"].startswith("resources: a trial needs 1000 CPU, which no machine has")
+
+
+@pytest.mark.usefixtures("_cluster")
 @pytest.mark.parametrize(
     ("needs", "fields", "said"),
     [
@@ -96,6 +112,17 @@ def test_what_the_run_asks_for_is_refused_as_a_whole(
 
 
 @pytest.mark.usefixtures("_cluster")
+def test_a_resource_that_no_node_was_started_with_is_named(tmp_path: Path) -> None:
+    needs = {"disk": {"custom": {"fast_disk": 1}}, "lots": {"custom": {"licence": 3}}, "usual": None}
+    result = runner(tmp_path, needs, resources={"custom": {"licence": 1}}).run(str(tmp_path / "run"), progress=False)
+    board = result.leaderboard().set_index("customer")
+    assert dict(board["status"]) == {"disk": "no_model", "lots": "no_model", "usual": "ok"}
+    said = "resources: a trial needs 1 CPU, {}, which no machine has; the most is 2 CPU, {}; request less"
+    assert board["reason"]["disk"].startswith(said.format("1 fast_disk", "0 fast_disk"))
+    assert board["reason"]["lots"].startswith(said.format("3 licence", "2 licence"))
+
+
+@pytest.mark.usefixtures("_cluster")
 def test_what_a_larger_machine_has_begun_is_not_ended_on_a_smaller_one(tmp_path: Path) -> None:
     needs = {"large": {"cpus": 3}, "usual": None}
     runner(tmp_path, needs).run(str(tmp_path / "run"), progress=False, in_process=True)
@@ -115,5 +142,23 @@ def test_the_plan_says_what_this_machine_is_too_small_for(tmp_path: Path, monkey
     )
     assert "customer 'c': resources.memory_gb: 100000 is more than the " in notes
     assert "GPUs of this machine, so no worker could start here." in notes
+    notes = "\n".join(runner(tmp_path, {"a": None}, resources={"custom": {"fast_disk": 1}}).plan().notes)
+    assert "resources.custom: a Ray of this machine has no 'fast_disk', name a cluster by RAY_ADDRESS, so no" in notes
     monkeypatch.setenv("RAY_ADDRESS", "somewhere:6379")
     assert "is more than" not in "\n".join(runner(tmp_path, needs).plan().notes)
+
+
+@pytest.mark.parametrize(
+    ("resources", "at_once"),
+    [({"cpus": 3}, 2), ({"cpus": 8}, 1), ({"gpus": 0.5}, 4), ({"cpus": 4, "gpus": 0.25}, 2), ({"cpus": 0.5}, None)],
+)
+def test_the_plan_says_how_many_slots_have_room_side_by_side(
+    resources: dict[str, float], at_once: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr("tuning.planning.room.nvidia_gpus", lambda: 2)
+    notes = "\n".join(runner(tmp_path, {"a": None}, resources=resources, slots=8).plan().notes)
+    said = f"resources: each slot takes so much that {at_once} of the 8 slots work at once here."
+    assert (said in notes) is (at_once is not None)
+    assert ("work at once here" in notes) is (at_once is not None)

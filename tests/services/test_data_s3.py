@@ -169,7 +169,7 @@ def test_the_commands_with_object_storage(bucket: Bucket, tmp_path: Path) -> Non
     (tmp_path / "d.yaml").write_text(told)
     options = [f"--set={key}={json.dumps(value)}" for key, value in QUICK.items()]
     tuning("validate", tmp_path / "d.yaml")
-    tuning("run", tmp_path / "d.yaml", "--run-dir", bucket.uri("r"), "--in-process", "--quiet", *options)
+    tuning("run", tmp_path / "d.yaml", "--run-dir", bucket.uri("r"), "--in-process", "--progress=none", *options)
     out = bucket.uri("out.csv")
     tuning("predict", bucket.uri("r"), "--customer", "acme", "--data", bucket.uri("c/beta.csv"), "--output", out)
     answer = bucket.client.get_object(Bucket=bucket.name, Key="out.csv")["Body"].read()

@@ -10,11 +10,11 @@ from pathlib import Path
 import mlflow
 import pytest
 from click.testing import CliRunner
-from make_customers import write_customers
 from mlflow.tracking import MlflowClient
 from mlflow_records import by_name, runs_in
 
 from tuning import RunResult, TuneRunner
+from tuning.cli.demo_customers import write_customers
 from tuning.cli.program import main
 from tuning.definition import options
 
@@ -145,7 +145,7 @@ def test_without_a_word_everything_is_in_the_run_and_nothing_elsewhere(
     definition = tmp_path / "churn.yaml"
     definition.write_text("data: customers/customer-01.csv\ntarget: churned\ntrials: 2\nsearch_space: logistic\n")
     run = tmp_path / "runs" / "weekly"
-    wishes = ["--set", "mlflow.record_models=none", "--quiet", "--in-process"]
+    wishes = ["--set", "mlflow.record_models=none", "--progress=none", "--in-process"]
     done = CliRunner().invoke(main, ["run", str(definition), "--run-dir", str(run), *wishes])
     assert done.exit_code == 0, done.output
     assert f"mlflow ui --backend-store-uri sqlite:///{run}/mlflow.db" in done.output

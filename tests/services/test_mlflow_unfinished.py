@@ -18,7 +18,7 @@ from mlflow_records import runs_in
 
 from tuning import TuneRunner
 from tuning.cli.program import main
-from tuning.driver.runner import RunSession
+from tuning.driver.session import RunSession
 from tuning.errors import RunError, RunInterrupted
 
 SEARCH: dict[str, Any] = {

@@ -159,10 +159,9 @@ def test_spread_records_that_cannot_be_written_end_the_run(tmp_path: Path, monke
     full = SimpleNamespace(
         done=False, close=lambda: None, broken="StorageError: x could not be written: the disk is full"
     )
-    monkeypatch.setattr(SpreadRun, "_studies", lambda self: full)
-    monkeypatch.setattr(SpreadRun, "_tuner", lambda self, *_: None)
-    run = SpreadRun(RunDirectory(str(tmp_path)), *[None] * 6)
-    with pytest.raises(StorageError, match=r"^x could not be written: the disk is full"), run.tuner(0):
+    monkeypatch.setattr(SpreadRun, "open", lambda self: full)
+    run = SpreadRun(RunDirectory(str(tmp_path)), None, SimpleNamespace(spread=["one"]), *[None] * 4)
+    with pytest.raises(StorageError, match=r"^x could not be written: the disk is full"), run.opened():
         pass
 
 

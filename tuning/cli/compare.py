@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuning.cli.program import Command
-from tuning.cli.shared_options import check_target, definition_options, read
+from tuning.cli.shared_options import check_target, definition_options, progress_option, read
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison
@@ -46,7 +46,7 @@ def _optional_definition(command: Any) -> Any:
 @click.option("--run-dir", metavar="DIR", help="The run's folder (default: <storage>/<name>-<time>).")
 @click.option("--resume", is_flag=True, help="Resume when the folder already holds this comparison.")
 @click.option("--in-process", is_flag=True, help="Without Ray, in this process, for debugging.")
-@click.option("--quiet", is_flag=True, help="No progress line.")
+@progress_option
 @click.option("--output", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
 def compare(
     definition: str | None,
@@ -67,7 +67,7 @@ def compare(
     run_dir: str | None,
     resume: bool,
     in_process: bool,
-    quiet: bool,
+    progress: str,
     output: str,
     **overrides: Any,
 ) -> None:
@@ -111,7 +111,7 @@ def compare(
         asked = {name: value for name, value in asked.items() if value is not None}
         made = comparing(read(definition, **overrides), asked, trials, {})
         runner = TuneRunner(made)
-        result = runner.run(run_dir, progress=not quiet, in_process=in_process, resume=resume)
+        result = runner.run(run_dir, progress=progress, in_process=in_process, resume=resume)
         found = keep(result, **analysis)
     if html is not None:
         found.save(html)
@@ -174,7 +174,7 @@ def _from_table(
 @click.option("--run-dir", metavar="DIR", help="The run's folder (default: <storage>/<name>-<time>).")
 @click.option("--resume", is_flag=True, help="Resume when the folder already holds this run.")
 @click.option("--in-process", is_flag=True, help="Without Ray, in this process, for debugging.")
-@click.option("--quiet", is_flag=True, help="No progress line.")
+@progress_option
 def tabulate(
     definition: str,
     levels: int,
@@ -183,7 +183,7 @@ def tabulate(
     run_dir: str | None,
     resume: bool,
     in_process: bool,
-    quiet: bool,
+    progress: str,
     **overrides: Any,
 ) -> None:
     """Evaluate a complete grid of every customer, so that searches can be replayed (compare --from-table)."""
@@ -198,7 +198,7 @@ def tabulate(
         limit=limit,
         run_dir=run_dir,
         resume=resume,
-        progress=not quiet,
+        progress=progress,
         in_process=in_process,
     )
     made.table.write(target)

@@ -6,6 +6,7 @@ import click
 
 from tuning.cli.output import show_leaderboard
 from tuning.cli.program import Command
+from tuning.cli.run_argument import run_argument
 from tuning.cli.shared_options import output_option
 from tuning.errors import PlanError
 from tuning.runs.plan_file import frozen_definition
@@ -13,7 +14,7 @@ from tuning.runs.results import RunResult
 
 
 @click.command(cls=Command)
-@click.argument("run_dir", metavar="RUN")
+@run_argument
 @click.option(
     "--sort",
     type=click.Choice(["customer", "gain", "seconds"]),

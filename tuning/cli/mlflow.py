@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from tuning.cli.program import Command
+from tuning.cli.run_argument import run_argument
 
 if TYPE_CHECKING:
     from tuning.tracking.copy.sync import SyncReport
@@ -31,7 +32,7 @@ def mlflow() -> None:
 
 
 @mlflow.command("sync", cls=Command)
-@click.argument("run_dir", metavar="RUN")
+@run_argument
 @click.option("--tracking-uri", metavar="URI", help="Another store than the definition's.")
 @click.option("--experiment", metavar="NAME", help="Another experiment than the definition's.")
 @click.option("--record-trials", metavar="WHICH", help="auto, all, top:K (the best K of each study) or none.")

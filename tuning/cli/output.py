@@ -7,19 +7,20 @@ import math
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
 
 from tuning.cli import exit_codes
 from tuning.runs.leaderboard import LEADERBOARD, Row
-from tuning.runs.outcome import sentences
+from tuning.runs.outcome import report_line, sentences
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 from tuning.tracking.settings import how_to_look, tracking_uri_of
-from tuning.wording import shorten
+from tuning.wording import BETTER, figure, params_text, shorten
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison
@@ -36,7 +37,10 @@ def show_finished(result: RunResult, output: str) -> int:
         click.echo(json.dumps(counts))
     else:
         show_leaderboard(result, output, most=MOST_AT_THE_END)
-        click.echo("\n".join(["", *sentences(result, counts), *_where(result, ("records", "models"))]), err=True)
+        click.echo(
+            "\n".join(["", *sentences(result, counts), *_where(result, ("records", "models")), *report_line(result)]),
+            err=True,
+        )
     return exit_codes.of_models(counts["customers"], counts["succeeded"])
 
 
@@ -68,7 +72,10 @@ def explain(result: RunResult) -> None:
 
 
 def show_leaderboard(result: RunResult, output: str, sort: str = "customer", most: int | None = None) -> None:
-    """Print a leaderboard. sort: as of `RunResult.leaderboard`. most: rows of a table; None is no limit."""
+    """Print a leaderboard. A table that a terminal's window does not hold is shown by its first and last rows.
+
+    sort: as of `RunResult.leaderboard`. most: rows of a table elsewhere; None is no limit.
+    """
     board = result.board(sort)
     if output == "csv":
         _write(piece.decode() for piece in board.csv)
@@ -77,9 +84,17 @@ def show_leaderboard(result: RunResult, output: str, sort: str = "customer", mos
         _write(f"{', ' if number else '['}{json.dumps(row, ensure_ascii=False)}" for number, row in enumerate(rows))
         click.echo("]" if len(board) else "[]")
     else:
-        _write(f"{line}\n" for line in lines(board if most is None else board.first(most), _window()))
-        if most is not None and len(board) > most:
-            click.echo(f"… and {len(board) - most} more: tuning leaderboard {result.directory.shown}")
+        width, height = _window()
+        most = most if height is None else max(2, height - AROUND)
+        if most is None or len(board) <= most:
+            _write(f"{line}\n" for line in lines(board, width))
+            return
+        last = 0 if height is None else most // 3
+        shown = list(lines(board.ends(most - last, last), width))
+        cut = len(shown) - last
+        how = f"tuning leaderboard {quote(result.directory.shown)}"
+        between = f"… and {len(board) - most} more{' between' * bool(last)}: {how}{' | less -S' if last else ''}"
+        _write(f"{line}\n" for line in [*shown[:cut], between, *shown[cut:]])
 
 
 def _write(texts: Iterable[str]) -> None:
@@ -88,6 +103,7 @@ def _write(texts: Iterable[str]) -> None:
     sys.stdout.flush()
 
 
+AROUND = 5  # lines of a window beside the rows: what is better, the columns, the line between, the prompt
 MOST_AT_THE_END = 1000  # customers that a run's end shows; hundreds of thousands of lines tell nobody anything
 LAST = "parameters or reason"
 LEFT = {"customer", "status", "model", "baseline", LAST}
@@ -110,7 +126,7 @@ def lines(rows: Iterable[Row], width: int | None = None) -> Iterator[str]:
     widths = {name: len(name) for name in names}
     better, positive = "", Counter[str]()
     for row in rows:
-        better = better or f"{row['metric']}, {_BETTER[str(row['mode'])]} is better"
+        better = better or f"{row['metric']}, {BETTER[str(row['mode'])]} is better"
         positive.update([] if row["positive"] is None else [str(row["positive"])])
         for name, text in _line(row).items():
             widths[name] = max(widths[name], len(text))
@@ -128,9 +144,6 @@ def lines(rows: Iterable[Row], width: int | None = None) -> Iterator[str]:
     for line in chain([{name: name for name in names}], map(_line, rows)):
         cells = (f"{shorten(line[name], widths[name]):{'<' if name in LEFT else '>'}{widths[name]}}" for name in names)
         yield _cut("  ".join(cells).rstrip(), width)
-
-
-_BETTER = {"max": "larger", "min": "smaller"}
 
 
 def _cut(line: str, width: int | None) -> str:
@@ -151,23 +164,25 @@ def _line(row: Row) -> dict[str, str]:
     params = row["params"]
     return {
         **{name: shorten(_one_line(row[name]), 30) for name in ("customer", "status", "model")},
-        **{name: _figure(row[name]) for name in ("cv_score", "test_score")},
+        **{name: figure(row[name]) for name in ("cv_score", "test_score")},
         "baseline": shorten(_one_line(row["baseline"]), 30),
-        "baseline_score": _figure(row["baseline_test_score"]),
-        "gain": _figure(row["gain"]),
+        "baseline_score": figure(row["baseline_test_score"]),
+        "gain": figure(row["gain"]),
         "trials": _one_line(row["trials"]),
         LAST: _one_line(params_text(params) if isinstance(params, dict) and params else row["reason"]),
     }
 
 
-def params_text(params: Mapping[str, object]) -> str:
-    """A configuration as a short line, its numbers rounded."""
-    values = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in params.items()}
-    return ", ".join(f"{name}={value}" for name, value in values.items())
-
-
-def _figure(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) and math.isfinite(value) else ""
+def aligned(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """A small table as lines; columns that nobody has anything in are left out. Without rows there is none."""
+    texts = [[_one_line(figure(cell)) for cell in row] for row in rows]
+    kept = [place for place in range(len(names)) if any(row[place] for row in texts)]
+    if not kept:
+        return
+    table = [*([list(names)] if any(names) else []), *texts]
+    widths = {place: max(len(row[place]) for row in table) for place in kept}
+    for row in table:
+        yield "  ".join(row[place].ljust(widths[place]) for place in kept).rstrip()
 
 
 def _one_line(value: object) -> str:
@@ -181,9 +196,10 @@ def _plain(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _window() -> int | None:
-    """Characters in a line of the terminal; None where nobody looks, such as in a pipe."""
-    return shutil.get_terminal_size((0, 0)).columns or None
+def _window() -> tuple[int | None, int | None]:
+    """Characters in a line of the terminal, and its lines; None where nobody looks, such as in a pipe."""
+    size = shutil.get_terminal_size((0, 0))
+    return size.columns or None, (size.lines or None) if sys.stdout.isatty() else None
 
 
 def _where(result: RunResult, names: Iterable[str]) -> list[str]:

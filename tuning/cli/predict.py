@@ -9,6 +9,7 @@ import pandas as pd
 
 from tuning.cli import exit_codes
 from tuning.cli.program import Command
+from tuning.cli.run_argument import run_argument
 from tuning.data.frames import check_writable, csv_text, is_same_file, write_frame
 from tuning.errors import DataError
 from tuning.runs.prediction import PREDICTION, predict_file
@@ -17,7 +18,7 @@ from tuning.storage.names import mask
 
 
 @click.command(cls=Command)
-@click.argument("run_dir", metavar="RUN")
+@run_argument
 @click.option("--customer", metavar="ID", help="Use this customer's model (default: each row's own customer, by key).")
 @click.option("--data", required=True, metavar="FILE", help="CSV or Parquet with the columns of the training data.")
 @click.option("--output", metavar="FILE", help="CSV or Parquet file to write (default: CSV on stdout).")

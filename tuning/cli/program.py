@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 # name → "module:command" and the line that `--help` shows.
 COMMANDS: dict[str, tuple[str, str]] = {
     "completion": ("tuning.cli.completion:completion", "Print the shell's completion script."),
+    "demo": ("tuning.cli.demo:demo", "Make customers to try this on, and search their models."),
+    "doctor": ("tuning.cli.doctor:doctor", "Look whether runs can work here, and what to do where they cannot."),
+    "explain": ("tuning.cli.explain:explain", "Tell which columns a customer's model looks at."),
     "init": ("tuning.cli.init:init", "Write a commented definition for your data."),
     "leaderboard": (
         "tuning.cli.leaderboard:leaderboard",
@@ -34,7 +37,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "resume": ("tuning.cli.resume:resume", "Resume a run from its records."),
     "run": ("tuning.cli.run:run", "Search the best model for every customer of DEFINITION."),
     "predict": ("tuning.cli.predict:predict", "Predict new rows with a customer's model."),
+    "report": ("tuning.cli.report:report", "Write a run's report: one HTML file."),
+    "runs": ("tuning.cli.runs:runs", "List the runs in a folder, the newest first."),
     "schema": ("tuning.cli.schema:schema", "Print the JSON Schema of a definition, for editors."),
+    "show": ("tuning.cli.show:show", "Tell everything about one customer."),
     "validate": ("tuning.cli.validate:validate", "Check a definition and its data; train nothing."),
     "compare": ("tuning.cli.compare:compare", "Compare search algorithms: which to use, and how sure that is."),
     "mlflow": ("tuning.cli.mlflow:mlflow", "The copy in MLflow: `mlflow sync RUN` completes it."),

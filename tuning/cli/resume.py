@@ -8,17 +8,18 @@ import click
 
 from tuning.cli.output import show_finished
 from tuning.cli.program import Command
-from tuning.cli.shared_options import changes_option, output_option, read_changes
+from tuning.cli.run_argument import run_argument
+from tuning.cli.shared_options import changes_option, output_option, progress_option, read_changes
 from tuning.driver.runner import TuneRunner
 
 
 @click.command(cls=Command)
-@click.argument("run_dir", metavar="RUN")
+@run_argument
 @changes_option("Change what a resume may change, such as trials=80 or limits.run_seconds=3600.")
 @click.option("--in-process", is_flag=True, help="Without Ray, in this process, for debugging.")
-@click.option("--quiet", is_flag=True, help="No progress line.")
+@progress_option
 @output_option
-def resume(run_dir: str, changes: tuple[str, ...], in_process: bool, quiet: bool, output: str) -> None:
+def resume(run_dir: str, changes: tuple[str, ...], in_process: bool, progress: str, output: str) -> None:
     """Resume the run in folder RUN from its records."""
-    result = TuneRunner.resume(run_dir, progress=not quiet, in_process=in_process, **read_changes(changes))
+    result = TuneRunner.resume(run_dir, progress=progress, in_process=in_process, **read_changes(changes))
     sys.exit(show_finished(result, output))

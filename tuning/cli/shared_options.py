@@ -47,6 +47,15 @@ output_option = click.option(
 )
 
 
+progress_option = click.option(
+    "--progress",
+    type=click.Choice(["line", "jsonl", "none"]),
+    default="line",
+    show_default=True,
+    help="On stderr: a line that moves (one every 30 s in a log), an object per second, or nothing.",
+)
+
+
 def check_target(path: str, option: str, *given: str | None) -> None:
     """Make the folder of a file that is to be written after hours of work; `DefinitionError` where that cannot be.
 

@@ -38,7 +38,7 @@ def compare(
     baseline: str | None = None,
     run_dir: str | None = None,
     resume: bool = False,
-    progress: bool = True,
+    progress: bool | str = True,
     in_process: bool = False,
     **fields: Any,
 ) -> Comparison:
@@ -62,7 +62,7 @@ def compare(
         baseline: an algorithm named before looking at results.
         run_dir: of the new run; with `resume` that of a run to continue, if it is there.
         resume: continue when the folder holds this comparison already.
-        progress: show a line of progress.
+        progress: as of `TuneRunner.run`.
         in_process: without Ray, for debugging.
         **fields: of the definition; they replace its own.
 

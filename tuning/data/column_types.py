@@ -57,16 +57,21 @@ def _numbers_rows(of_pandas: Mapping[str, object] | None) -> bool:
 
 
 def with_sound_text(table: pa.Table) -> pa.Table:
-    """The table with text that is no UTF-8 as bytes.
+    """The table with text that is no UTF-8 as bytes, and views of text as text.
 
-    Not everybody who writes Parquet looks whether it is, and whoever reads a cell of it fails.
+    Not everybody who writes Parquet looks whether it is UTF-8, and whoever reads a cell of it fails. Arrow does little
+    with views.
     """
     for position, field in enumerate(table.schema):
-        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+        view = pa.types.is_string_view(field.type)
+        if view or pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            column = table.column(position)
             try:
-                table.column(position).validate(full=True)
+                column.validate(full=True)
+                column = column.cast(pa.string()) if view else column
             except pa.ArrowInvalid:
-                column = table.column(position).cast(pa.binary())
+                column = column.cast(pa.binary_view() if view else pa.binary()).cast(pa.binary())
+            if column.type != field.type:
                 table = table.set_column(position, pa.field(field.name, column.type), column)
     return table
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -20,6 +21,7 @@ from tuning.definition.definition import Definition
 from tuning.errors import ChangedDataError, CustomerError
 
 T = TypeVar("T")
+NO_UTF8 = re.compile(r"\\(x[89a-f]|ud[89a-f])")  # what a key shows of bytes that are no UTF-8, and of half characters
 _VERIFIED = ds.ParquetFileFormat(
     default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
 )
@@ -206,8 +208,8 @@ def push_down(schema: pa.Schema, by: Sequence[str], keys: Sequence[Key]) -> ds.E
         if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             continue  # text and number round trips are exact for these; others are selected after reading
         texts = {key[position] for key in keys}
-        if any("\\" in text for text in texts if text is not None):
-            continue  # it may stand for a byte that is no UTF-8
+        if any(NO_UTF8.search(text) for text in texts if text is not None):
+            continue  # in the file it may be that byte
         wanted = sorted(text for text in texts if text is not None)
         if _is_text(kind):
             wanted = [form for text in wanted for form in written_forms(text)]

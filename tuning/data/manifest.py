@@ -1,9 +1,9 @@
 """A manifest: a file that lists customers, each with the path of its rows and its overrides.
 
-YAML or JSON holds a mapping of id to path, or of id to `{path, search_space, trials, resources}`. CSV or Parquet has
-one row per customer with the columns `customer` and, as needed, `path`, `search_space` (a preset's name), `trials`,
-`cpus`, `gpus`, `memory_gb`. Relative paths are meant from the manifest's folder. Without paths a manifest only gives
-overrides for customers that the definition's `data` finds.
+YAML or JSON holds a mapping of id to path, or of id to `{path, search_space, trials, resources, placement}`. CSV or
+Parquet has one row per customer with the columns `customer` and, as needed, `path`, `search_space` (a preset's name),
+`trials`, `placement`, `cpus`, `gpus`, `memory_gb`. Relative paths are meant from the manifest's folder. Without paths a
+manifest only gives overrides for customers that the definition's `data` finds.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def _as_character(found: re.Match[str]) -> str:
 
 def _rows(path: str) -> Mapping[str, object]:
     try:
-        frame = read_frame(path, {}, text=(CUSTOMER, "path", "search_space"))
+        frame = read_frame(path, {}, text=(CUSTOMER, "path", "search_space", "placement"))
     except CustomerError as error:
         raise DataError(f"manifest: {error}") from error
     if CUSTOMER not in frame.columns:
         raise DataError(f"manifest: {mask(path)!r} has no column {CUSTOMER!r}; there are {', '.join(frame.columns)}.")
-    known = {CUSTOMER, "path", "search_space", "trials", *RESOURCES}
+    known = {CUSTOMER, "path", "search_space", "trials", "placement", *RESOURCES}
     strangers = [name for name in frame.columns if name not in known]
     if strangers:
         raise DataError(f"manifest: unknown column {strangers[0]!r}. Allowed: {', '.join(sorted(known))}.")

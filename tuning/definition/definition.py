@@ -29,6 +29,7 @@ from tuning.definition.fields import (
     Dates,
     Encoding,
     Ids,
+    Loggers,
     Name,
     Portfolio,
     SomeColumns,
@@ -47,6 +48,7 @@ from tuning.definition.plain_values import IN_MEMORY
 from tuning.definition.stop_rules import StopRules
 from tuning.errors import DefinitionError
 from tuning.models.entries import ModelEntry, parse_models
+from tuning.trainers.trainer import is_trainer, maker_of
 from tuning.user_code import check_form
 
 MOST_FOLDERS = 100  # of models, where nobody says how they are to be kept
@@ -175,8 +177,8 @@ class Definition(Options):
     )
     transfer: bool = Field(
         False,
-        description="`on`: some customers are searched first, and the others try the best configurations that these "
-        "have found (docs/models.md).",
+        description="`on`: some customers are searched first; the others try the best configurations that these have "
+        "found, and end earlier where these are their best, too (docs/models.md).",
     )
     warm_start: tuple[WarmStart, ...] = Field(
         (),
@@ -189,19 +191,30 @@ class Definition(Options):
     objective: Callable[..., object] | str | None = Field(
         None,
         description="Function or generator to tune instead of models, or where it is: `file.py:function` or "
-        "`package.module:function` (docs/objectives.md).",
+        "`package.module:function` (docs/objectives.md). It may make a trainer of Ray Train, or be one "
+        "(docs/large-trials.md).",
     )
     steps: int = Field(1, ge=1, le=MOST_STEPS, description="Number of steps of a full trial of the `objective`.")
     placement: Literal["auto", "packed", "spread"] = Field(
         "auto",
         description="Where trials run. `packed`: many studies per worker. `spread`: every trial is a Ray Tune "
-        "trial. `auto` spreads when there are fewer studies than slots, their trials are long or of unknown length, "
-        "the scheduler does not pause trials, no customer has `resources` of its own, and there is no `compare`; and "
-        "Ray starts only when the run takes longer than that (docs/reliability.md#small-runs).",
+        "trial, and under a scheduler that pauses trials helpers train those of each study "
+        "(docs/schedulers.md#few-studies-on-many-slots). `auto` spreads the studies that would be the run's tail "
+        "(docs/large-trials.md#a-giant-among-small-customers), gives helpers to few studies under a scheduler that "
+        "pauses, and packs the others. Ray starts only when the run takes longer than that "
+        "(docs/reliability.md#small-runs).",
     )
     storage: str = Field("runs", min_length=1, description="Where run folders are made: a path or `s3://…`.")
     mlflow: MLflowOptions = Field(
         MLflowOptions(), description="The copy of the run in MLflow; `false` switches it off (docs/mlflow.md)."
+    )
+    report: bool = Field(
+        True, description="Whether a run ends with its report, `report.html` in its folder (docs/report.md)."
+    )
+    loggers: Loggers = Field(
+        (),
+        description="Which loggers of Ray Tune write a folder per trial: `[tensorboard, csv, json]` or some of them "
+        "(docs/loggers.md). By default none does.",
     )
     limits: Limits = Field(Limits(), description="Limits of time, memory and size (docs/reliability.md).")
     slots: int | None = Field(
@@ -238,6 +251,8 @@ class Definition(Options):
     @field_validator("objective", mode="plain")
     @classmethod
     def _objective(cls, value: Any) -> Any:
+        if is_trainer(value):
+            return maker_of(value)
         if value is not None and not isinstance(value, str) and not callable(value):
             raise ValueError(f"{value!r} is not a function, nor an import path such as package.module:function")
         if isinstance(value, str) and value != IN_MEMORY:

@@ -52,6 +52,10 @@ def _id_text(value: object) -> object:
     return str(value) if type(value) is int or (type(value) is float and math.isfinite(value)) else value
 
 
+def _once(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
 def _encoding(value: str) -> str:
     try:
         found = codecs.lookup(value).name
@@ -115,6 +119,9 @@ Columns: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_one_or_many), A
 """One column or several, each once."""
 SomeColumns: TypeAlias = Annotated[Columns, AfterValidator(_some)]
 """The same, and not none."""
+Logger: TypeAlias = Literal["tensorboard", "csv", "json"]
+Loggers: TypeAlias = Annotated[tuple[Logger, ...], BeforeValidator(_one_or_many), AfterValidator(_once)]
+"""Loggers of Ray Tune, each once."""
 Ids: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_ids_as_text)]
 """Ids of customers."""
 Encoding: TypeAlias = Annotated[str, AfterValidator(_encoding)]

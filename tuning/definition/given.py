@@ -52,12 +52,21 @@ def _within(definition: Definition, name: str, value: object) -> object:
 
 
 def signature() -> inspect.Signature:
-    """That of a function which takes a definition or its keys: what an editor offers."""
+    """That of a function which takes a definition or its keys: what an editor offers. What a default of several values
+    is, `keys_help` says."""
     kind = inspect.Parameter
     keys = [
-        kind(name, kind.KEYWORD_ONLY, annotation=field.annotation) for name, field in Definition.model_fields.items()
+        kind(name, kind.KEYWORD_ONLY, default=... if isinstance(field.default, BaseModel) else field.default)
+        for name, field in Definition.model_fields.items()
     ]
     return inspect.Signature([kind("definition", kind.POSITIONAL_OR_KEYWORD, default=None), *keys])
+
+
+def keys_help() -> str:
+    """The keys with their descriptions, for a docstring: what a notebook shows for `TuneRunner?`."""
+    return "\n".join(
+        f"    {name}: {' '.join((field.description or '').split())}" for name, field in Definition.model_fields.items()
+    )
 
 
 def said(definition: Definition) -> str:

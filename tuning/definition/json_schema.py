@@ -7,7 +7,7 @@ program's own code parses it: short forms, and names and options from the regist
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
@@ -18,7 +18,7 @@ from schedulers.stopping.registry import rules
 from search_spaces import algorithms, presets
 from search_spaces.schema import DRAFT, definitions, space_schema
 from tuning.definition.definition import Definition
-from tuning.definition.fields import NAME
+from tuning.definition.fields import NAME, Logger
 from tuning.definition.options import RECORD_TRIALS, Options
 from tuning.models.entries import INPUTS
 from tuning.models.gang import RECOVERIES
@@ -30,6 +30,7 @@ TEXT: Schema = {"type": "string"}
 TEXTS: Schema = {"type": "array", "items": TEXT}
 NOTHING: Schema = {"type": "null"}
 ONE_OR_MANY: Schema = {"anyOf": [TEXT, TEXTS]}
+LOGGERS: Schema = {"enum": list(get_args(Logger))}
 IDS: Schema = {"type": ["string", "number"]}
 IMPORT_PATH: Schema = {"type": "string", "pattern": ":", "description": "package.module:name, or file.py:name"}
 
@@ -93,6 +94,7 @@ def _forms(split_types: list[str]) -> dict[str, Schema]:
         "scheduler": _ref("scheduler"),
         "stop": _any_of(_stop(), NOTHING),
         "objective": _any_of(IMPORT_PATH, NOTHING),
+        "loggers": _any_of(LOGGERS, {"type": "array", "items": LOGGERS}),
         "transfer": _any_of({"type": "boolean"}, {"enum": ["on", "off"]}),
         "mlflow": _any_of({"type": "boolean"}, {"enum": ["on", "off"]}, _ref("MLflowOptions")),
     }

@@ -26,12 +26,20 @@ from search_spaces.errors import switch_for_number
 from tuning.definition.complaints import complaints
 from tuning.definition.plain_values import plain_value
 from tuning.errors import DefinitionError
+from tuning.models.compute import Compute
 from tuning.storage.names import mask
 from tuning.wording import did_you_mean
 
 MOST_SECONDS = 1e8  # three years
 MOST_GB = 1e6
 SMALLEST_SHARE = 0.01  # of a CPU or GPU
+LEAST_CUSTOM, MOST_CUSTOM = 0.0001, 1e6  # the least is Ray's
+RAYS_OWN = {
+    "cpu": "write `cpus` beside `custom`",
+    "gpu": "write `gpus` beside `custom`",
+    "memory": "write `memory_gb` beside `custom`",
+    "object_store_memory": "no worker takes of it",
+}
 SERVERS = ("http", "https", "databricks", "databricks-uc", "uc")  # of MLflow's tracking URIs
 DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 EXAMPLE = "sqlite:///mlflow.db"
@@ -166,6 +174,12 @@ class Resources(Options):
     memory_gb: float | None = Field(
         None, ge=0.001, le=MOST_GB, description="Memory in GB (10^9 bytes). By default none is reserved."
     )
+    custom: Mapping[str, Annotated[float, Field(ge=LEAST_CUSTOM, le=MOST_CUSTOM, strict=True)]] = Field(
+        {}, description="Other resources that nodes of the cluster were started with, such as `{fast_disk: 1}`."
+    )
+
+    def __hash__(self) -> int:
+        return hash((self.cpus, self.gpus, self.memory_gb, tuple(sorted(self.custom.items()))))
 
     @field_validator("gpus")
     @classmethod
@@ -176,11 +190,26 @@ class Resources(Options):
             raise ValueError(f"{value!r} is less than {SMALLEST_SHARE} of a GPU; 0 takes none")
         return value
 
+    @field_validator("custom")
+    @classmethod
+    def _custom(cls, value: Mapping[str, float]) -> Mapping[str, float]:
+        for name, amount in value.items():
+            if not name or (instead := RAYS_OWN.get(name.lower())) is not None:
+                raise ValueError(f"{name!r} is a resource of Ray's own; {instead}" if name else "a name is missing")
+            if amount > 1 and not amount.is_integer():
+                raise ValueError(f"{name}: {amount!r} is neither a whole number nor a share of one, as Ray gives it")
+        return value
+
+    @property
+    def compute(self) -> Compute:
+        """What a trial trains with: a thread for each whole CPU, and one at least."""
+        return Compute(max(1, int(self.cpus)), gpu=self.gpus > 0)
+
     def to_ray(self) -> dict[str, float]:
         """As `ray.tune.with_resources` takes it; memory in bytes."""
         gpus = {"gpu": self.gpus} if self.gpus else {}
         memory = {"memory": self.memory_gb * 1e9} if self.memory_gb else {}
-        return {"cpu": self.cpus, **gpus, **memory}
+        return {"cpu": self.cpus, **gpus, **memory, **self.custom}
 
     def to_bundle(self) -> dict[str, float]:
         """The same as a bundle of a placement group, which spells the keys otherwise."""
@@ -219,6 +248,9 @@ class CustomerOptions(Options):
     )
     resources: Resources | None = Field(
         None, description="What a slot reserves while it works on this customer. By default it is the definition's."
+    )
+    placement: Literal["packed", "spread"] | None = Field(
+        None, description="Where this customer's trials run: `packed` or `spread`. By default it is the definition's."
     )
 
     @field_validator("path", mode="before")

@@ -9,33 +9,35 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from tuning.driver.signals import kept
 from tuning.errors import RunError
-from tuning.execution.warm_up import warm_up_for
+from tuning.models.compute import VARIABLES
 from tuning.planning.plan import Plan
-from tuning.runs.begin import OwnedRun
 from tuning.wording import one_line
 
 # One thread per slot: fits of a few milliseconds lose by more, and slots would fight for the cores. Libraries read
 # these when they are loaded, so they must be in the environment before a worker starts.
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+# Where a study has more CPUs, its worker changes that (`tuning.models.compute`).
+ONE_THREAD = dict.fromkeys(VARIABLES, "1")
 PRELOADED = "RAY_preload_python_modules"  # by each worker, as soon as Ray starts it
 OWN_RAY = {
     # A place for a worker that died is looked for again after so many milliseconds at most; Ray's default is a second.
     "RAY_gcs_create_placement_group_retry_max_interval_ms": "200",
     # Before Ray puts the driver's current folder first in a worker's import path: a folder there that is called numpy
     # or tuning is not taken for the package. And while this process makes the Tuner.
-    PRELOADED: "tuning.execution.packed,ray.tune",
+    PRELOADED: "tuning.execution.trainable,ray.tune",
     # The raylet asks for its own object store before that is there, and asks again after so many milliseconds; Ray's
     # default is a second, in which nothing else starts.
     "RAY_raylet_client_connect_timeout_milliseconds": "20",
     "RAY_raylet_client_num_connect_attempts": "500",
 }
+# What Tune wants workers to have: where all processes have it, it need not ask for others.
+OF_TUNE = {"PL_DISABLE_FORK": "1", "RAY_CHDIR_TO_TRIAL_DIR": "0"}
 LOOK_S = 0.01  # between two looks at processes that are to end
 _own: set[int] = set()  # processes of a Ray that this process has started
+_environment_of_own: dict[str, str] = {}  # of these processes
 
 
 def start_ray(plan: Plan) -> bool:
@@ -53,10 +55,11 @@ def start_ray(plan: Plan) -> bool:
             if os.environ.get("RAY_ADDRESS"):
                 ray.init(log_to_driver=False, runtime_env={"env_vars": ONE_THREAD})
                 return False
-            settings = dict(OWN_RAY)
+            settings = OWN_RAY | OF_TUNE
             if plan.spec.definition.objective is None:
                 settings[PRELOADED] += ",sklearn.model_selection"  # what all models need, and takes longest
             with _environment({**unset(ONE_THREAD), **unset(settings), **_import_path()}), _tune_loaded_beside():
+                started_with = dict(os.environ)
                 ray.init(
                     address="local",  # else a cluster that somebody else runs on this machine would be joined
                     num_cpus=plan.slots,
@@ -66,6 +69,7 @@ def start_ray(plan: Plan) -> bool:
                     configure_logging=False,
                 )
             _own.update(_children() - before)
+            _environment_of_own.update(started_with)
             atexit.register(end_ray)
             return True
         except BaseException as error:
@@ -80,20 +84,6 @@ def start_ray(plan: Plan) -> bool:
             ) from error
 
 
-def start_workers(owned: OwnedRun) -> None:
-    """Let Ray start processes that load what the workers of this run had loaded, for the next run; waits for nothing.
-
-    The workers of a run end with it.
-    """
-    import ray
-
-    term = replace(owned.term, accepts=())
-    with contextlib.suppress(Exception):  # Ray has ended; the next run says so
-        task = ray.remote(num_cpus=1, max_retries=0)(warm_up_for)
-        for _ in range(owned.plan.slots):
-            task.remote(owned.directory.uri, term)
-
-
 def restart_ray(plan: Plan) -> None:
     """Leave a Ray of our own whose machine is gone, and start another one."""
     end_ray()
@@ -104,10 +94,12 @@ def end_ray() -> None:
     """End the Ray that this process has started, if there is one.
 
     `ray.shutdown` asks one process after the other to end, and waits a second for each. They cannot hear that: SIGTERM
-    is blocked in them (`tuning.driver.signals.kept`). So whoever has been asked is ended here.
+    is blocked in them (`tuning.driver.signals.kept`). So whoever has been asked is ended here. And so are workers: one
+    that is still starting notices only then that its Ray is gone.
     """
     import ray
 
+    workers = {pid for pid in own_processes() if _of_ray(pid)}
     over = threading.Event()
     ender = threading.Thread(target=_end_who_is_asked, args=(over,), name="end-ray", daemon=True)
     ender.start()
@@ -117,10 +109,12 @@ def end_ray() -> None:
     finally:
         over.set()
         ender.join()
-        for pid in _own & _children():  # of a Ray that was stopped while it started: Ray itself forgets those
+        left = _own & _children()  # of a Ray that was stopped while it started: Ray itself forgets those
+        for pid in left | {pid for pid in workers if _of_ray(pid)}:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         _own.clear()
+        _environment_of_own.clear()
         atexit.unregister(end_ray)
 
 
@@ -142,15 +136,44 @@ def _asked(pid: int) -> bool:
     return bool(int(pending, 16) & 1 << signal.SIGTERM - 1)
 
 
+def _of_ray(pid: int) -> bool:
+    """Whether a process is one of Ray's workers or agents: a number may have become another process's."""
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return command.startswith(b"ray::") or b"/ray/" in command
+
+
+def own_environment() -> Mapping[str, str]:
+    """The environment of the processes of a Ray that this process has started; empty where it uses another one."""
+    return _environment_of_own
+
+
+def own_processes() -> set[int]:
+    """What the processes of such a Ray have started; its workers are among them."""
+    return {pid for parent in _own for pid in _started_by(parent)}
+
+
 def _children() -> set[int]:
-    """The processes of its group that this one has started; none where the system does not say so.
+    """The processes of its group that this one has started.
 
     The one that copies to MLflow has a group of its own.
     """
+    found = set()
+    for pid in _started_by("self"):
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            if os.getpgid(pid) == os.getpgrp():
+                found.add(pid)
+    return found
+
+
+def _started_by(process: int | str) -> set[int]:
+    """The children of a process; none where the system does not say so."""
     found: set[int] = set()
-    for file in Path("/proc/self/task").glob("*/children"):
-        with contextlib.suppress(OSError):  # the thread, or one of them, has ended
-            found.update(pid for pid in map(int, file.read_text().split()) if os.getpgid(pid) == os.getpgrp())
+    for file in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            found.update(map(int, file.read_text().split()))
     return found
 
 

@@ -13,6 +13,7 @@ import mmap
 import os
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -24,13 +25,13 @@ from types import TracebackType
 from tuning.definition.options import Resources
 from tuning.driver.cluster import ONE_THREAD
 from tuning.driver.halt import StopConditions
-from tuning.driver.progress import Listener, Pace, Progress, Report, hand_on
+from tuning.driver.progress import Counter, Listener, Pace, Report, hand_on
 from tuning.driver.tuner import in_memory
 from tuning.execution.crash_log import forget
-from tuning.execution.packed import Nodes, work_shard
+from tuning.execution.nodes import Nodes
+from tuning.execution.packed import work_shard
 from tuning.execution.spread.running import SpreadRun
 from tuning.models.skops_format import dump_skops
-from tuning.planning.plan import PACKED
 from tuning.runs.begin import OwnedRun
 from tuning.study.build import build_scheduler, build_searcher
 from tuning.study.study import customers_of
@@ -42,22 +43,22 @@ STOP_S = 1.0  # for a trial to end in when the workers are to stop; a longer one
 DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
-def work_forked(owned: OwnedRun, halt: StopConditions, bar: Progress, start_ray: Callable[[Progress], None]) -> bool:
+def work_forked(owned: OwnedRun, halt: StopConditions, counter: Counter, start_ray: Callable[[Counter], None]) -> bool:
     """Work without Ray as long as the rest takes less than its start; True when nothing is left for Ray, or to be done.
 
     While Ray starts, the workers go on.
     """
     if not may_fork(owned):
         return False
-    bar.says("starting")
+    counter.doing = "starting"
     _load(owned)
-    pace, seconds = Pace(bar, owned.timing), owned.timing.ray_start_s
-    with ForkedWorkers(owned, bar) as workers:
+    pace, seconds = Pace(counter, owned.timing), owned.timing.ray_start_s
+    with ForkedWorkers(owned, counter) as workers:
         halt.signals.order = workers.kill
         while workers.busy and not halt.wanted and not pace.slower_than(seconds):
             workers.listen(LISTEN_S)
         if workers.busy and not halt.wanted:
-            start_ray(bar)
+            start_ray(counter)
             while workers.busy and not halt.wanted and not pace.slower_than(seconds / 2):
                 workers.listen(LISTEN_S)
     halt.signals.order = None
@@ -67,6 +68,8 @@ def work_forked(owned: OwnedRun, halt: StopConditions, bar: Progress, start_ray:
 def _load(owned: OwnedRun) -> None:
     """Load what each of the workers would load for itself: the libraries of searchers, of Ray, and for models."""
     study, spec = owned.plan.studies[0], owned.plan.spec
+    if spec.definition.loggers:
+        import ray.tune.logger  # noqa: F401  # for the time that it takes
     if spec.definition.objective is None and spec.definition.save_models:
         dump_skops([])
     with contextlib.suppress(Exception):  # its study says why
@@ -78,13 +81,14 @@ def may_fork(owned: OwnedRun) -> bool:
     """Whether a run may begin in forks of this process.
 
     Not one that says where it runs, that asks for more than a core or for several processes per trial, whose customers
-    wait for others, that is on object storage (whose clients do not survive a fork), or whose process has begun to use
-    Ray or a GPU.
+    wait for others, that is on object storage (whose clients do not survive a fork), that goes on beside other work of
+    this process (whose locks a fork would hold for ever), or whose process has begun to use Ray or a GPU.
     """
     definition = owned.plan.spec.definition
     ray, torch = sys.modules.get("ray"), sys.modules.get("torch")
     return (
         sys.platform == "linux"
+        and threading.current_thread() is threading.main_thread()
         and definition.placement == "auto"
         and not owned.plan.spec.transfer
         and owned.plan.gang is None
@@ -102,6 +106,8 @@ def may_fork(owned: OwnedRun) -> bool:
 class ForkedWorkers:
     """A context manager: the workers of a run, one per slot, which are ended when it is left.
 
+    One of them runs the trials of all spread studies, one after the other.
+
     listener: told what they report.
     """
 
@@ -114,10 +120,9 @@ class ForkedWorkers:
 
     def __enter__(self) -> ForkedWorkers:
         plan = self.owned.plan
-        if plan.placement != PACKED:
+        if plan.spread:
             self._fork(self._spread)
-            return self
-        count = min(plan.slots, len(plan.shards), len(os.sched_getaffinity(0)))
+        count = min(max(1, plan.slots - bool(plan.spread)), len(plan.shards), len(os.sched_getaffinity(0)))
         for first in range(count):
             self._fork(partial(self._packed, range(first, len(plan.shards), count), count))
         return self

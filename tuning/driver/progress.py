@@ -1,31 +1,38 @@
-"""What the driver hears from the workers: a Tune callback that passes reports on, and one progress line."""
+"""What the driver hears from the workers: a Tune callback that passes reports on, and what has come of the run so far.
+
+Workers report parts of records, not trials, and figures are put into words a few times a second at most: of a million
+customers the driver hears six thousand times.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import sys
+import math
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tuning.execution.callback_keys import Key, lookup
+from tuning.planning.plan import Plan
+from tuning.study.study import work_of
 from tuning.timing import Timing
-from tuning.wording import duration
+from tuning.wording import amount, duration, figure
 
 if TYPE_CHECKING:
     from ray import tune
     from ray.tune.experiment import Trial
-    from tqdm import tqdm
 
 logger = logging.getLogger(__name__)
 
 PACE_S = 5.0  # before this the first reports, which come all at once, say nothing of the pace
 JUDGE_S = 1.0  # from the first trials on, before the pace is judged
-BAR = "{l_bar}{bar}| {n_fmt}/{total_fmt} trials [{elapsed}{postfix}]"
+RECOUNT = 1.01  # times as many gains as there were: then their median is computed anew
 
-Report = Mapping[str, Any]  # of a worker: the name of a part with the number of its trials or studies, or an error
+Report = Mapping[str, Any]  # of a worker: as of `tuning.records.parts.PartWriter`, or an error
 Listener = Callable[[Report], None]
 
 
@@ -48,67 +55,108 @@ def reports_callback(listener: Key[Listener]) -> tune.Callback:
     return Reports()
 
 
-@dataclass
+@dataclass(frozen=True)
 class Progress:
-    """Counts what workers report, and shows one line of it.
+    """How far a run is.
 
-    n_trials, n_studies: how many there will be; a study that ends earlier leaves fewer trials. done_trials: those that
-    were recorded before. seen: names of parts heard of.
+    Attributes:
+        studies, trials: how many there will be, as far as is known; a study that ends earlier leaves fewer trials.
+        done_studies, done_trials: how many of them are recorded.
+        noun: what a study stands for: "customer", or "study" where a customer has several or there is none.
+        share: of the work that is done, from 0 to 1.
+        median_gain: over the baseline on hold-out rows, of the models so far; None without any.
+        best: score so far, of a run of one study.
+        no_model: studies that ended without one.
+        failed_trials: how many raised or crashed.
+        seconds: since the run's work began.
+        rate: trials per second since the first report.
+        seconds_left: at the latest pace; None before that can be said.
+        doing: what takes its time before the first result.
+    """
+
+    studies: int
+    trials: int
+    done_studies: int
+    done_trials: int
+    noun: str
+    share: float
+    median_gain: float | None
+    best: float | None
+    no_model: int
+    failed_trials: int
+    seconds: float
+    rate: float | None
+    seconds_left: float | None
+    doing: str
+
+    def to_dict(self) -> dict[str, object]:
+        """The figures as plain values, as `--progress jsonl` prints them."""
+        values = asdict(self)
+        return {name: round(value, 6) if isinstance(value, float) else value for name, value in values.items()}
+
+    def __str__(self) -> str:
+        """The figures in a line, what matters most first: a narrow window cuts it."""
+        several = self.studies > 1
+        parts = [
+            f"{self.done_studies}/{self.studies} {'studies' if self.noun == 'study' else f'{self.noun}s'}" * several,
+            f"{self.done_trials}/{self.trials} trials",
+            "" if self.seconds_left is None else f"{duration(self.seconds_left)} left",
+            "" if self.median_gain is None else f"median gain {self.median_gain:+.3g}",
+            "" if self.best is None or several else f"best {figure(self.best)}",
+            f"{self.no_model} without a model" * bool(self.no_model and several),
+            f"{amount(self.failed_trials, 'trial')} failed" * bool(self.failed_trials),
+            "" if self.rate is None else f"{self.rate:.3g} trials/s",
+            self.doing,
+        ]
+        return ", ".join(filter(None, parts))
+
+
+@dataclass
+class Counter:
+    """Counts what workers report.
+
+    n_trials, n_studies: how many there will be. work: what all of it takes, as of `Study.budget`. done_trials,
+    done_work: what was recorded before. smaller: whether a smaller score is better. seen: names of parts heard of.
     """
 
     n_trials: int
     n_studies: int
-    shown: bool = True
+    work: float = 0.0
+    noun: str = "customer"
+    smaller: bool = False
     done_trials: int = 0
     done_studies: int = 0
+    done_work: float = 0.0
     seen: set[str] = field(default_factory=set)
     errors: list[str] = field(default_factory=list)
     clock: Callable[[], float] = time.monotonic
-    _bar: tqdm | None = None
-    _first: tuple[float, int] | None = None  # when the first report came, and how many trials were done then
-    _stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    doing: str = ""
+    _no_model: int = 0
+    _failed: int = 0
+    _best: float | None = None
+    _gains: list[np.ndarray] = field(default_factory=list)
+    _median: tuple[int, float | None] = (0, None)  # of how many gains
+    _begun: float = 0.0
+    _first: tuple[float, int] | None = None  # when the first report came, and the trials done by then
+    _marks: deque[tuple[float, float]] = field(default_factory=deque)  # when, and the work done by then
 
-    def __enter__(self) -> Progress:
-        if self.shown:
-            from tqdm.auto import tqdm
-            from tqdm.contrib.logging import logging_redirect_tqdm
+    def __post_init__(self) -> None:
+        self._begun = self.clock()
 
-            # A log file gets a line every half minute, a terminal or notebook one that moves.
-            pause = 0.5 if sys.stderr.isatty() or "ipykernel" in sys.modules else 30.0
-            self._bar = tqdm(
-                total=self.n_trials,
-                initial=self.done_trials,
-                unit="trial",
-                mininterval=pause,
-                dynamic_ncols=True,
-                bar_format=BAR,
-            )
-            self._stack.enter_context(logging_redirect_tqdm())  # a warning gets a line of its own, not the bar's
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._stack.close()
-        if self._bar is not None:
-            self._bar.close()
-
-    def tell(self, sentences: Iterable[str]) -> None:
-        """Show what should be read before the first result, a line each."""
-        if self.shown:
-            sys.stderr.writelines(f"{sentence}\n" for sentence in sentences)
-
-    @property
-    def left(self) -> str:
-        """How long it will take at the pace since the first report; empty before that can be said."""
-        since, before = self._first or (self.clock(), 0)
-        took, done = self.clock() - since, self.done_trials - before
-        if took < PACE_S or not done or self.done_trials >= self.n_trials:
-            return ""
-        return f", {duration(took / done * (self.n_trials - self.done_trials))} left"
-
-    def says(self, what: str) -> None:
-        """Show what takes its time before the first result."""
-        if self._bar is not None:
-            self._bar.set_postfix_str(what)
+    @classmethod
+    def of(cls, plan: Plan, recorded: int) -> Counter:
+        """For what a plan has left. recorded: trials of it that are recorded already."""
+        trials, work, definition = plan.n_trials, work_of(plan.studies), plan.spec.definition
+        customer = definition.compare is None and (definition.objective is None or len(plan.studies) > 1)
+        return cls(
+            trials,
+            len(plan.studies),
+            work,
+            "customer" if customer else "study",
+            plan.spec.mode == "min",
+            done_trials=recorded,
+            done_work=work * recorded / max(1, trials),
+        )
 
     def __call__(self, result: Report) -> None:
         if result.get("error"):
@@ -120,11 +168,64 @@ class Progress:
         self.done_trials += result.get("trials", 0)
         self.done_studies += result.get("studies", 0)
         self.n_trials -= result.get("unspent", 0)
-        self._first = self._first or (self.clock(), self.done_trials)
-        if self._bar is not None:
-            self._bar.total = self.n_trials
-            self._bar.set_postfix_str(f"{self.done_studies}/{self.n_studies} studies{self.left}", refresh=False)
-            self._bar.update(result.get("trials", 0))
+        self.done_work += result.get("work", 0.0)
+        self._failed += result.get("failed", 0)
+        self._no_model += result.get("no_model", 0)
+        if gains := result.get("gains"):
+            self._gains.append(np.array(gains))
+        if (best := result.get("best")) is not None:
+            known = best if self._best is None else self._best
+            self._best = min(known, best) if self.smaller else max(known, best)
+        self.doing = ""
+        now = self.clock()
+        self._first = self._first or (now, self.done_trials)
+        self._marks.append((now, self.done_work))
+        while len(self._marks) > 1 and self._marks[1][0] <= (self._first[0] + now) / 2:
+            self._marks.popleft()
+
+    @property
+    def now(self) -> Progress:
+        """How far the run is."""
+        return Progress(
+            studies=self.n_studies,
+            trials=self.n_trials,
+            done_studies=self.done_studies,
+            done_trials=self.done_trials,
+            noun=self.noun,
+            share=min(1.0, self.done_work / self.work) if self.work else 0.0,
+            median_gain=self._median_gain(),
+            best=self._best,
+            no_model=self._no_model,
+            failed_trials=self._failed,
+            seconds=self.clock() - self._begun,
+            rate=self._rate(),
+            seconds_left=self._left(),
+            doing=self.doing,
+        )
+
+    def _rate(self) -> float | None:
+        if self._first is None or (took := self.clock() - self._first[0]) < PACE_S:
+            return None
+        return (self.done_trials - self._first[1]) / took or None
+
+    def _left(self) -> float | None:
+        """By the pace of the later half of the time so far: the first trials wait for libraries, and a portfolio's take
+        longer than those that a scheduler stops."""
+        if self._first is None or self.done_studies >= self.n_studies or self.clock() - self._first[0] < PACE_S:
+            return None
+        since, before = self._marks[0]
+        done = self.done_work - before
+        return max(0.0, self.work - self.done_work) * (self.clock() - since) / done if done > 0 else None
+
+    def _median_gain(self) -> float | None:
+        """Of a million gains it takes ten milliseconds, so it is not computed for each of them."""
+        parts = list(self._gains)
+        count, (of, known) = sum(map(len, parts)), self._median
+        if count >= max(of + 1, RECOUNT * of):
+            found = float(np.median(np.concatenate(parts)))
+            self._median = (count, found if math.isfinite(found) else None)
+            return self._median[1]
+        return known
 
 
 class Pace:
@@ -132,14 +233,14 @@ class Pace:
     libraries.
     """
 
-    def __init__(self, bar: Progress, timing: Timing) -> None:
-        self._bar, self._patience = bar, timing.first_trial_s
-        self._heard, self._done = bar.clock(), bar.done_trials
+    def __init__(self, counter: Counter, timing: Timing) -> None:
+        self._counter, self._patience = counter, timing.first_trial_s
+        self._heard, self._done = counter.clock(), counter.done_trials
         self._first: tuple[float, int] | None = None
 
     def slower_than(self, seconds: float) -> bool:
         """Whether the rest takes longer than that, as far as is known; so it does where nothing comes."""
-        now, done = self._bar.clock(), self._bar.done_trials
+        now, done = self._counter.clock(), self._counter.done_trials
         if done > self._done:
             self._heard, self._done = now, done
             self._first = self._first or (now, done)
@@ -148,5 +249,5 @@ class Pace:
         since, before = self._first
         if now - since < JUDGE_S:
             return False
-        left = (now - since) / max(1, done - before) * (self._bar.n_trials - done)
+        left = (now - since) / max(1, done - before) * (self._counter.n_trials - done)
         return max(left, now - self._heard) > seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from tuning.definition.options import Resources
@@ -12,16 +12,22 @@ from tuning.errors import PlanError, RunError
 from tuning.evaluation.winner import StudyOutcome
 from tuning.execution.context import WorkerContext
 from tuning.execution.packed import recorded
+from tuning.execution.spread.journal import DRIVER, written_by_driver
 from tuning.execution.study_run import Clock, study_record
-from tuning.planning.plan import SPREAD, Plan
+from tuning.models.gang import Gang
+from tuning.planning.gangs import gangs_in
+from tuning.planning.plan import Plan
 from tuning.planning.room import who_asks
-from tuning.records.parts import PartWriter
-from tuning.records.schema import NO_MODEL
+from tuning.records.parts import PartWriter, accepted, read_trials
+from tuning.records.schema import NO_MODEL, TrialRecord
 from tuning.runs.begin import OwnedRun
+from tuning.study.study import Studies
+from tuning.trainers.trainer import TrainWorkers
 from tuning.wording import name_list
 
 logger = logging.getLogger(__name__)
 
+FROM_A_FOLDER = "xgboost_ray"  # whose actors read files, not object storage
 UNITS = {"cpu": ("CPU", 1), "gpu": ("GPU", 1), "memory": ("GB memory", 1e9)}
 
 
@@ -32,27 +38,42 @@ def make_room(owned: OwnedRun, report: Callable[[dict[str, Any]], None]) -> froz
     its reason would end. report: told of what is recorded here.
     """
     check_gang(owned)
-    short = without_room(owned.plan)
-    context = WorkerContext.open(owned.directory, owned.run, owned.plan.spec) if short else None
-    writers = []
-    for shard, positions in enumerate(owned.plan.shards):
-        if context is None or (why := short.get(owned.plan.studies[positions[0]].resources)) is None:
-            continue
-        studies = owned.plan.studies.take(positions)
-        known, finished = recorded(owned.directory, owned.term, shard)
+    if not (short := without_room(owned.plan)):
+        return frozenset()
+    context, writers = WorkerContext.open(owned.directory, owned.run, owned.plan.spec), []
+    for number, studies in _asking(owned.plan, short):
+        known, finished = recorded(owned.directory, owned.term, number)
+        begun = {*known, *(record.study for record in _spread_trials(owned) if number == DRIVER)}
         left = [study for study in studies if study.id not in finished]
-        if begun := [study.customer.id for study in left if study.id in known]:
+        if (study := next((study for study in left if study.id in begun), None)) is not None:
+            why = short[study.resources]
             raise RunError(
-                f"customer {begun[0]!r} has trials already, and now {why}. Resume where there is a larger one."
+                f"customer {study.customer.id!r} has trials already, and now {why}. Resume where there is a larger one."
             )
-        outcome = StudyOutcome(None, None, f"resources: {why}; request less, or search it where there is a larger one")
-        budgets = {study.id: study.n_trials for study in left}
-        writer = PartWriter(owned.directory, owned.term, shard, report, budgets=budgets)
-        writer.add([study_record(context, study, [], NO_MODEL, outcome, Clock()) for study in left])
+        budgets = {study.id: study.budget for study in left}
+        writer = PartWriter(owned.directory, owned.term, number, report, budgets=budgets)
+        for study in left:
+            why = f"resources: {short[study.resources]}; request less, or search it where there is a larger one"
+            outcome = StudyOutcome(None, None, why)
+            writer.add([study_record(context, study, [], NO_MODEL, outcome, Clock())])
         writers.append(writer)
     for writer in writers:
         writer.flush()
     return frozenset(short)
+
+
+def _asking(plan: Plan, short: Mapping[Resources, str]) -> Iterator[tuple[int, Studies]]:
+    """The studies that ask for these resources, with the number under which they are recorded."""
+    for shard, needs in enumerate(plan.resources):
+        if needs in short:
+            yield shard, plan.studies.take(plan.shards[shard])
+    spread = plan.spread.take(plan.spread.shared("resources").test(lambda needs: needs in short))
+    if spread:
+        yield DRIVER, spread
+
+
+def _spread_trials(owned: OwnedRun) -> list[TrialRecord]:
+    return read_trials(owned.directory, written_by_driver(accepted(owned.directory, owned.term)), lambda *_: None)
 
 
 def check_gang(owned: OwnedRun) -> None:
@@ -60,27 +81,32 @@ def check_gang(owned: OwnedRun) -> None:
 
     In a cluster that may grow, no room is a warning.
     """
-    gang, driver = owned.plan.gang, owned.plan.spec.definition.resources
-    if gang is None or owned.plan.placement != SPREAD:
-        return
-    if not owned.directory.local:
+    names = {name for study in owned.plan.spread.first_of_each("space") for name in gangs_in(study.space)}
+    if isinstance(owned.plan.gang, Gang) and not owned.directory.local and FROM_A_FOLDER in names:
         raise PlanError(
-            f"{owned.directory.shown}: several processes train each trial, and read their rows from the run directory; "
-            "give one in a folder that all nodes share."
+            f"{owned.directory.shown}: the actors of {FROM_A_FOLDER!r} read their rows from the run directory, which "
+            "must be in a folder that all nodes share; give one, or take `xgboost` with `actors`."
         )
+    for driver, gang in owned.plan.takes:
+        if gang is not None:
+            _check_room(driver, gang)
+
+
+def _check_room(driver: Resources, gang: Gang | TrainWorkers) -> None:
+    key, who = ("models", "actors") if isinstance(gang, Gang) else ("objective", "workers")
     machines = [dict(machine) for machine in _machines()]
-    for bundle in sorted([driver.to_bundle(), *gang.bundles], key=lambda bundle: -bundle["CPU"]):
+    for bundle in sorted([driver.to_bundle(), *gang.bundles], key=lambda bundle: -bundle.get("CPU", 0.0)):
         room = next((each for each in machines if all(each.get(name, 0) >= n for name, n in bundle.items())), None)
         if room is None:
             why = (
-                f"a trial takes {_said(driver.to_ray())} and {gang.actors} actors of "
+                f"a trial takes {_said(driver.to_ray())} and {len(gang.bundles)} {who} of "
                 f"{_said({name.lower(): amount for name, amount in gang.bundles[0].items()})}; there is no room for "
                 "all of them at once"
             )
             if os.environ.get("RAY_ADDRESS"):
-                logger.warning("models: %s. The run waits for a machine to join the cluster.", why)
+                logger.warning("%s: %s. The run waits for a machine to join the cluster.", key, why)
                 return
-            raise PlanError(f"models: {why}; take fewer actors, or more `slots`.")
+            raise PlanError(f"{key}: {why}; take fewer {who}, or more `slots`.")
         for name, amount in bundle.items():
             room[name] -= amount
 
@@ -92,7 +118,7 @@ def without_room(plan: Plan) -> dict[Resources, str]:
     a warning, and the run waits.
     """
     own = plan.spec.definition.resources
-    asked = dict.fromkeys([own] if plan.placement == SPREAD else plan.resources)
+    asked = dict.fromkeys(study.resources for study in plan.studies.first_of_each("resources"))
     short = lacking(asked)
     theirs = own not in short and len(short) < len(asked)
     for resources, why in short.items():
@@ -119,6 +145,17 @@ def lacking(needs: Iterable[Resources]) -> dict[Resources, str]:
     return found
 
 
+def helpers_with_room(plan: Plan) -> int:
+    """How many helpers each shard gets on the machines that there are: the plan's, or fewer, or 0 for none."""
+    if not plan.helpers:
+        return 0
+    need = max((resources.to_bundle() for resources in plan.resources), key=lambda bundle: bundle["CPU"])
+    machines = _machines()
+    places = sum(int(min(machine.get(name, 0) / n for name, n in need.items() if n)) for machine in machines)
+    found = min(plan.helpers, places // len(plan.shards)) if machines else plan.helpers
+    return found if found > 1 else 0
+
+
 def _machines() -> list[dict[str, float]]:
     import ray
 
@@ -130,4 +167,5 @@ def _has(machine: Mapping[str, float], name: str) -> float:
 
 
 def _said(amounts: Mapping[str, float]) -> str:
-    return ", ".join(f"{amount / UNITS[name][1]:.4g} {UNITS[name][0]}" for name, amount in amounts.items())
+    parts = ((amount, *UNITS.get(name, (name, 1))) for name, amount in amounts.items())
+    return ", ".join(f"{amount / size:.4g} {unit}" for amount, unit, size in parts)

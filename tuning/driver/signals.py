@@ -54,14 +54,24 @@ class Signals:
         for number in self._before:
             signal.signal(number, lambda *_: os._exit(code))
 
+    def ask(self) -> None:
+        """Note a wish to stop that is no signal; the second one stops the work now."""
+        if self.received:
+            self._stop_at_once()
+        self.received = self.received or self.last
+
+    def _stop_at_once(self) -> None:
+        if self.order is not None:
+            order, self.order = self.order, None
+            threading.Thread(target=order, daemon=True).start()
+
     def _handle(self, number: int, _: FrameType | None) -> None:
         self.last, again = number, bool(self.received)
         self.received = self.received or number
         if self.at_once or (again and self.order is None):
             raise RunInterrupted(number)
-        if again and self.order is not None:
-            order, self.order = self.order, None
-            threading.Thread(target=order, daemon=True).start()
+        if again:
+            self._stop_at_once()
             return
         print("\nStopping once finished trials are written. Press Ctrl-C again to stop immediately.", file=sys.stderr)  # noqa: T201  # the user waits for it
 

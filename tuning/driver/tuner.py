@@ -10,9 +10,13 @@ from typing import Any
 
 from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
-from tuning.driver.cluster import unset
+from tuning.driver.room import helpers_with_room
 from tuning.evaluation.objective import PortableFunction
-from tuning.execution.shard_queue import shard_queue, shards_in_turn
+from tuning.execution.callback_keys import Key
+from tuning.execution.run_queue import RunQueue
+from tuning.execution.spread.running import SpreadRun
+from tuning.execution.spread.studies import Studies
+from tuning.execution.told import placement_group, shard_told
 from tuning.runs.begin import OwnedRun
 from tuning.storage.names import slug
 from tuning.study.study import FOLLOWER, PILOT
@@ -26,59 +30,80 @@ TUNE_SETTINGS = {
     "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",  # a worker that died is started again; what it means is in the records
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
 }
+_SET: dict[str, str] = {}  # by a run of this process, not by the user
 
 
-def build_tuner(owned: OwnedRun, attempt: int, stop: Any = None, without: Collection[Resources] = ()) -> Any:
-    """The Tuner over all shards of a run; workers skip what is recorded already.
+def run_queue(
+    owned: OwnedRun, spread: SpreadRun, studies: Studies | None = None, without: Collection[Resources] = ()
+) -> RunQueue:
+    """What the Tuner is to run; workers skip what is recorded already.
 
-    without: what no machine has; the shards that need it are left out.
+    studies: the spread ones, opened. without: what no machine has; the shards that need it are left out.
+    """
+    plan, needs, helpers = owned.plan, owned.plan.resources, helpers_with_room(owned.plan)
+    shards = [shard for shard, need in enumerate(needs) if need not in without]
+    first, held = (len({*shards} & {*plan.shards_of(group)}) for group in (PILOT, FOLLOWER))
+    cpus = max(plan.slots, _cpus())
+    return RunQueue(
+        plan.slots,
+        cpus,
+        [shard_told(shard, needs[shard], helpers) for shard in shards],
+        studies,
+        spread.tell,
+        at_once=plan.spread_at_once(cpus),
+        restarts=plan.spec.definition.limits.crashes_before_quarantine - 1,
+        first=first,
+        held=held,
+    )
+
+
+def build_tuner(
+    owned: OwnedRun, queue: Key[RunQueue], attempt: int = 0, stop: Any = None, callbacks: Sequence[Any] = ()
+) -> Any:
+    """The Tuner over all shards and all trials of spread studies of a run.
+
+    callbacks: for a Tuner that its caller fits; ours are handed over (`tuning.execution.tune_callbacks`).
     """
     from ray import tune
 
-    from tuning.execution.packed import packed_trainable
+    from tuning.execution.adapters import scheduler_over, search_over
+    from tuning.execution.trainable import run_trainable
 
-    slots, needs = owned.plan.slots, owned.plan.resources
-    shards = [shard for shard, need in enumerate(needs) if need not in without]
-    first, held = (len({*shards} & {*owned.plan.shards_of(group)}) for group in (PILOT, FOLLOWER))
+    slots = owned.plan.slots
     tune_settings(slots)
-    name = f"packed_{slug(owned.run).replace('-', '_')}"
+    name = f"run_{slug(owned.run).replace('-', '_')}"
     term = replace(owned.term, accepts=())  # the long list of accepted parts stays here
     timing = owned.timing.of_run(slots, len(owned.plan.studies))
-    trainable = packed_trainable(owned.directory.uri, term, name, in_memory(owned.plan.spec), timing)
+    trainable = run_trainable(owned.directory.uri, term, name, in_memory(owned.plan.spec), timing)
     return tune.Tuner(
-        tune.with_resources(trainable, shard_resources(needs)),
-        param_space={"shard": tune.grid_search(shards)},
-        tune_config=tune.TuneConfig(
-            reuse_actors=True, scheduler=shard_queue(slots), search_alg=shards_in_turn(slots, first, held)
-        ),
+        tune.with_resources(trainable, placement_group),
+        tune_config=tune.TuneConfig(reuse_actors=True, scheduler=scheduler_over(queue), search_alg=search_over(queue)),
         run_config=tune.RunConfig(
             name=f"{owned.term.folder}-{attempt}",
             storage_path=owned.directory.locate("tune"),
+            callbacks=list(callbacks) or None,
             stop=stop,
-            failure_config=tune.FailureConfig(max_failures=-1),
             verbose=0,
         ),
     )
 
 
+def _cpus() -> float:
+    """Of all machines of the cluster."""
+    import ray
+
+    return float(ray.cluster_resources().get("CPU", 0)) if ray.is_initialized() else 0.0
+
+
 def tune_settings(slots: int) -> None:
-    """Set what of Tune is set by environment variables, where the user has not done so."""
-    os.environ.update(unset(TUNE_SETTINGS))
+    """Set what of Tune is set by environment variables, where the user has not done so; also after another run."""
+    for name, value in {**TUNE_SETTINGS, "TUNE_MAX_PENDING_TRIALS_PG": str(max(2, slots))}.items():
+        if os.environ.get(name) == _SET.get(name):
+            os.environ[name] = _SET[name] = value
     # Tune warns per shard that it finds no result files, which is as wanted; failures come back as exceptions.
     logging.getLogger("ray.tune").setLevel(logging.ERROR)
     # Its list of trials that ended their workers says less than the leaderboard's reasons.
     logging.getLogger("ray.tune.tune").setLevel(logging.CRITICAL)
-    os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", str(max(2, slots)))
-
-
-def shard_resources(needs: Sequence[Resources]) -> Any:
-    """What `tune.with_resources` takes: one answer for all shards, or a function of the shard."""
-    from ray import tune
-
-    if all(need == needs[0] for need in needs):
-        return needs[0].to_ray() if needs else {"cpu": 1}
-    bundles = [need.to_bundle() for need in needs]
-    return lambda config: tune.PlacementGroupFactory([bundles[config["shard"]]])
 
 
 def in_memory(spec: RunSpec) -> RunSpec | None:

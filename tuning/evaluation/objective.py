@@ -2,8 +2,11 @@
 
 A function `objective(config)` returns a number, or a dict that holds the metric. A generator function yields one
 of them per step, and is closed when the scheduler stops the trial. An objective may also take `data` (the
-customer's frame, when the definition has data), `seed`, and `state`: what the `get_state` of a yielded
-`tuning.steps.Step` returned, when a trial goes on from another one's (population-based training), else None.
+customer's frame, when the definition has data), `files` (the paths of what the frame is read from), `seed`, and
+`state`: what the `get_state` of a yielded `tuning.steps.Step` returned, when a trial goes on from another one's
+(population-based training), else None.
+
+A function may give back a trainer of Ray Train: each report of its workers is a step (`tuning.trainers`).
 """
 
 from __future__ import annotations
@@ -11,10 +14,11 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from numbers import Real
-from typing import TypeAlias
+from typing import Never, TypeAlias
 
 import pandas as pd
 
@@ -22,12 +26,16 @@ from tuning.errors import DefinitionError, StudyError
 from tuning.records.schema import Config
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
+from tuning.trainers.trainer import is_trainer, maker_of
+from tuning.trainers.training import Home, keep_ray_data_here, reports
 from tuning.user_code import load_function
 from tuning.wording import encodable, name_list, shorten
 
 Objective: TypeAlias = Callable[..., object]  # what it reports is looked at by `_step`
 
-OFFERED = ("config", "data", "seed", "state")
+Numbered: TypeAlias = Generator[tuple[int, object], None, None]
+
+OFFERED = ("config", "data", "files", "seed", "state")
 
 
 def resolve_objective(objective: str | Objective, directory: RunDirectory | None = None) -> Objective:
@@ -39,6 +47,8 @@ def resolve_objective(objective: str | Objective, directory: RunDirectory | None
         found = load_function(objective, directory) if isinstance(objective, str) else objective
     except DefinitionError as error:
         raise DefinitionError(f"objective: {error}") from error
+    if is_trainer(found):
+        found = maker_of(found)
     if not callable(found):
         raise DefinitionError(f"objective: {objective!r} is not a function.")
     _check_signature(found)
@@ -71,6 +81,8 @@ class PortableFunction:
     word. What arrives calls the function, or raises a `StudyError` with the reason.
     """
 
+    __slots__ = ("__wrapped__", "function")  # no __dict__, of which `functools.wraps` would make a copy
+
     def __init__(self, function: Objective) -> None:
         self.function = function
         self.__wrapped__ = function  # inspect.signature goes through it
@@ -79,14 +91,14 @@ class PortableFunction:
         return self.function(*args, **kwargs)
 
     def __reduce__(self) -> tuple[object, ...]:
-        import cloudpickle
+        from ray import cloudpickle
 
         places = [os.path.abspath(place) for place in sys.path if not place or os.path.isdir(place)]
         return _arrived, (cloudpickle.dumps(self.function), places)
 
 
 def _arrived(content: bytes, places: list[str]) -> PortableFunction:
-    import cloudpickle
+    from ray import cloudpickle
 
     sys.path += [place for place in places if place not in sys.path and os.path.isdir(place)]
     try:
@@ -108,6 +120,15 @@ def takes_state(objective: Objective) -> bool:
         return True
 
 
+def reads_files(objective: Objective) -> bool:
+    """Whether it takes a customer's files instead of its rows."""
+    try:
+        wanted = inspect.signature(objective).parameters
+    except (TypeError, ValueError):  # it does not say
+        return False
+    return "files" in wanted and "data" not in wanted
+
+
 def steps_of(
     objective: Objective,
     config: Config,
@@ -117,28 +138,47 @@ def steps_of(
     state: object = None,
     *,
     steps: float,
+    files: tuple[str, ...] = (),
+    home: Home | None = None,
 ) -> Iterator[Step]:
-    """The steps of one trial of an objective; `StudyError` for one beyond `steps`, which a full trial has."""
+    """The steps of one trial of an objective; `StudyError` for one beyond `steps`, which a full trial has.
+
+    home: of a trainer of Ray Train that the objective makes; None where it makes none.
+    """
     # What a trial writes into its frame is not there for the next one; pandas copies only what is written.
     frame = None if data is None else data.copy(deep=False)
-    offered = {"config": dict(config), "data": frame, "seed": seed, "state": state}
+    offered = {"config": dict(config), "data": frame, "files": files, "seed": seed, "state": state}
     wanted = inspect.signature(objective).parameters
     arguments = {name: offered[name] for name in OFFERED if name in wanted}
+    if home is not None:
+        keep_ray_data_here()
     answer = objective(**arguments or {next(iter(wanted)): dict(config)})  # whatever its only argument is called
-    if not inspect.isgenerator(answer):
+    if is_trainer(answer):
+        answer.train_loop_per_worker = PortableFunction(answer.train_loop_per_worker)
+        numbered: Numbered = reports(answer, home)
+    elif inspect.isgenerator(answer):
+        numbered = _numbered(answer)
+    else:
         yield _step(1, answer, metric)
         return
-    try:
-        for number, value in enumerate(answer, start=1):
+    with closing(numbered):
+        for number, value in numbered:
             step = _step(number, value, metric)
             if step.step > steps:
                 raise StudyError(
                     f"the objective yields step {step.step}, but a full trial has `steps: {steps:g}`, at which other "
                     "trials end. Set `steps` to the number of steps that it yields."
                 )
-            yield step
-    finally:
-        answer.close()
+            yield step if home is None else replace(step, get_state=_nothing)
+
+
+def _numbered(answer: Generator[object, Never, object]) -> Numbered:
+    with closing(answer):
+        yield from enumerate(answer, start=1)
+
+
+def _nothing() -> None:
+    """The state of a trainer: its own checkpoints are; but a trial that is told of one also keeps its seconds."""
 
 
 def _step(number: int, value: object, metric: str) -> Step:

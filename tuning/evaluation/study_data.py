@@ -36,7 +36,7 @@ from tuning.preprocessing.task import Prediction, Task
 from tuning.records.schema import Config
 from tuning.seeds import derive
 from tuning.steps import Step
-from tuning.wording import name_list, separator_hint
+from tuning.wording import amount, name_list, separator_hint
 
 MODEL = "model"  # the parameter of a search space that names the family
 EXAMPLE_ROWS = 5
@@ -215,7 +215,7 @@ def prepare_data(
     if not known.all():
         frame, values = frame[known], values[known]
     if len(frame) < min_rows:
-        raise CustomerError(f"{len(frame)} rows with a target, fewer than min_rows: {min_rows}.")
+        raise CustomerError(f"{amount(len(frame), 'row')} with a target, fewer than min_rows: {min_rows}.")
     y, found = encode_target(values, task, positive, required=positive_required)
     names = [name for name in (there if features is None else features) if name != target and name not in drop]
     absent = [name for name in names if name not in there]

@@ -101,7 +101,9 @@ def _kept_note(winner: TrialRecord, records: Sequence[TrialRecord]) -> str | Non
         return None
     scores = [record.score for record in others if record.state == FINISHED and record.score is not None]
     if not scores:
-        return f"the baseline was kept: none of the other {len(others)} trials finished"
+        none = f"none of the other {len(others)} trials finished"
+        who = "the only other trial did not finish" if len(others) == 1 else none
+        return f"the baseline was kept: {who}"
     best = max(scores) if winner.mode == "max" else min(scores)
     better = best > winner.score if winner.mode == "max" else best < winner.score
     rule = ", within one standard error of the best" if better else ""

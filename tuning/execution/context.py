@@ -10,8 +10,9 @@ from tuning.data.customers import Customer
 from tuning.data.loading import Loader
 from tuning.data.prepared import CustomerData, OwnCode
 from tuning.definition.run_spec import RunSpec
+from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
-from tuning.evaluation.objective import steps_of
+from tuning.evaluation.objective import reads_files, steps_of
 from tuning.evaluation.study_data import MODEL, StudyData, full_steps, train
 from tuning.evaluation.winner import SimpleFirst
 from tuning.execution.limits import study_limit
@@ -27,6 +28,7 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.study.interfaces import Configuration, Rule
 from tuning.study.study import SCORE, Study, Training
 from tuning.study.trial import TrialShape
+from tuning.trainers.training import Home
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,6 +104,13 @@ class WorkerContext:
     def _made(self, customer: Customer) -> TrialData:
         if not customer.files:
             return None
+        if self.objective is not None and reads_files(self.objective):
+            if customer.key:
+                raise CustomerError(
+                    "the objective takes `files`, and this customer's rows are in the same file as others'; take "
+                    "`data` instead."
+                )
+            return None
         return self.customers.prepared(customer) if self.objective is None else self.customers.frame(customer)
 
     def simple_first(self, study: Study) -> SimpleFirst | None:
@@ -111,20 +120,23 @@ class WorkerContext:
         known = families()
         return {name: known[name].simpler if name in known else () for name in parameters_by_model(study.space)}
 
-    def training(self, study: Study, data: TrialData) -> Training:
-        """How the study's trials train on its customer's data."""
+    def training(self, study: Study, data: TrialData, home: Home | None = None) -> Training:
+        """How the study's trials train on its customer's data. home: of a trial whose objective makes trainers."""
         if self.objective is not None:
-            return self._objective_training(self.objective, study, data)
+            return self._objective_training(self.objective, study, data, home)
         assert isinstance(data, StudyData)
         return _model_training(data, self.customers.metric(data))
 
-    def _objective_training(self, objective: Callable[..., object], study: Study, data: TrialData) -> Training:
-        name = self.spec.metric
+    def _objective_training(
+        self, objective: Callable[..., object], study: Study, data: TrialData, home: Home | None
+    ) -> Training:
+        name, files = self.spec.metric, study.customer.files
         shape = TrialShape(self.spec.definition.steps, best_prefix=False, progress=True)
 
         def start(config: Configuration, seed: int, state: object) -> Iterator[Step]:
             # A space that came from Ray's notation may be nested, and so is what its function expects.
-            return steps_of(objective, study.space.nest(config), name, seed, data, state, steps=shape.full_steps)
+            nested, full = study.space.nest(config), shape.full_steps
+            return steps_of(objective, nested, name, seed, data, state, steps=full, files=files, home=home)
 
         return Training(start=start, shape=lambda _: shape)
 
@@ -147,6 +159,7 @@ def _model_training(data: StudyData, metric: Metric) -> Training:
         shape=shape,
         frozen=lambda config: found.frozen | {found.length, TARGET} if (found := stepped(config)) else None,
         length=lambda config: found.length if (found := stepped(config)) else None,
+        exact=lambda config: found.exact(data.parameters_of(config)) if (found := stepped(config)) else True,
     )
 
 

@@ -83,17 +83,22 @@ class Crash:
 
 
 class ProgressMarker:
-    """Says where its worker is; a context manager that leaves nothing behind when it is left in order."""
+    """Says where its worker is; a context manager that leaves nothing behind when it is left in order.
 
-    def __init__(self, directory: RunDirectory, term: Term, shard: int, node: str = "") -> None:
+    of_helper: of a worker's helper, whose worker knows what it is doing, and looks back at it itself (`stack_left`).
+    """
+
+    def __init__(
+        self, directory: RunDirectory, term: Term, shard: int, node: str = "", *, of_helper: bool = False
+    ) -> None:
         self._directory = directory
-        self._name = f"{_prefix(term, shard)}{uuid.uuid4().hex[:12]}"
+        self.name = f"{_prefix(term, shard, of_helper=of_helper)}{uuid.uuid4().hex[:12]}"
         if directory.local:
-            folder = Path(directory.path(self._name)).parent
+            folder = Path(directory.path(self.name)).parent
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         else:  # a new folder: one with a name that others can guess could be somebody else's
             folder = Path(tempfile.mkdtemp(prefix=f"tuning-{term.folder}-"))
-        path = folder / self._name.rsplit("/", 1)[-1]
+        path = folder / self.name.rsplit("/", 1)[-1]
         self.site = Site(socket.gethostname(), os.getpid(), node, str(path))
         header = json.dumps(asdict(self.site)).encode()
         content = STATE.pack(STARTING, LOADING) + header
@@ -103,7 +108,7 @@ class ProgressMarker:
             self._map = mmap.mmap(file.fileno(), SIZE)
         self.stack = open(self.site.stack, "w+b", buffering=0)  # noqa: SIM115  # faulthandler writes to it to the end
         if not directory.local:
-            directory.write(self._name, header)
+            directory.write(self.name, header)
 
     def __enter__(self) -> ProgressMarker:
         return self
@@ -115,7 +120,7 @@ class ProgressMarker:
         Path(self.site.path).unlink(missing_ok=True)
         if not self._directory.local:
             Path(self.site.path).parent.rmdir()
-            self._directory.remove(self._name)
+            self._directory.remove(self.name)
 
     def at(self, position: int, trial: int = LOADING) -> None:
         """The worker turns to a study of its shard, or to a trial of it."""
@@ -155,6 +160,20 @@ def crashes(
     return found
 
 
+def stack_left(directory: RunDirectory, name: str, site: Site, work: str, fetch: Fetch = lambda *_: None) -> str:
+    """What a helper that has ended wrote at its end; its files are removed, as far as they can be.
+
+    name: of its marker. work, fetch: as of `crashes`.
+    """
+    stack = _stack_at_crash(_look(site, site.stack, fetch) or b"", work)
+    if not directory.local:
+        directory.remove(name)
+    if directory.local or site.host == socket.gethostname():
+        Path(site.stack).unlink(missing_ok=True)
+        Path(site.path).unlink(missing_ok=True)
+    return stack
+
+
 def forget(directory: RunDirectory, term: Term, pid: int) -> None:
     """Remove what a process of this machine has noted; it was ended on purpose. Only below a local run directory."""
     for name in directory.list(f"{FOLDER}/{term.folder}"):
@@ -179,8 +198,8 @@ def _stack_at_crash(written: bytes, work: str) -> str:
     return (head + "".join(mine or threads)).strip()[:STACK_CHARACTERS]
 
 
-def _prefix(term: Term, shard: int) -> str:
-    return f"{FOLDER}/{term.folder}/s{shard:05d}-"
+def _prefix(term: Term, shard: int, *, of_helper: bool = False) -> str:
+    return f"{FOLDER}/{term.folder}/{'h' if of_helper else 's'}{shard:05d}-"
 
 
 def _look(site: Site, path: str, fetch: Fetch) -> bytes | None:

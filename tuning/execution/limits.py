@@ -195,10 +195,10 @@ def _allocated_at_first() -> int:
 
 
 def _fair_share(slots: int) -> int:
-    return int(SHARE_OF_FREE_MEMORY * _free() / max(1, slots))
+    return int(SHARE_OF_FREE_MEMORY * free_memory() / max(1, slots))
 
 
-def _free() -> int:
+def free_memory() -> int:
     """Bytes that can still be had on this machine, or in this container."""
     free = 2**62
     try:

@@ -1,7 +1,7 @@
 """Placement "packed": a worker goes through a shard of studies in process.
 
 A customer is loaded once; its folds and encodings are made once. Finished trials are written as a record part
-first and reported second. The work is a plain function, `work_shard`; `packed_trainable` wraps it for Tune.
+first and reported second. The work is a plain function, `work_shard`; `run_shard` is what a worker of Tune's does.
 
 A worker that dies is started again by Tune. It reads what is recorded of its shard, and from the progress markers of
 those before it which trial each of them died in: the studies concerned come last and alone, every trial written at
@@ -13,9 +13,10 @@ from __future__ import annotations
 import gc
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from operator import attrgetter
 from typing import Any
@@ -24,11 +25,19 @@ import pyarrow as pa
 
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import StorageError
-from tuning.execution.context import WorkerContext
+from tuning.execution.context import TrialData, WorkerContext
 from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, ProgressMarker, counted, crashes
+from tuning.execution.helpers import StateLostError, Work, helpers_of
 from tuning.execution.limits import MemoryLimit, TimeLimits, allocated
+from tuning.execution.nodes import Nodes, ray_nodes
 from tuning.execution.quarantine import quarantine
-from tuning.execution.study_run import Hooks, ignore_warnings, own_settings, run_study, unblock_sigterm
+from tuning.execution.study_run import (
+    Hooks,
+    UnfinishedStudyError,
+    ignore_warnings,
+    own_settings,
+    run_study,
+)
 from tuning.execution.transfer import find_lesson
 from tuning.execution.warm_up import warm_up
 from tuning.records.ownership import Term
@@ -37,8 +46,10 @@ from tuning.records.schema import Record, TrialRecord
 from tuning.records.tables import KEYS, distinct, records_of
 from tuning.runs.plan_file import read_shard
 from tuning.runs.resume import handed_over
+from tuning.runs.trial_logs import TrialLogs
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
+from tuning.study.helpers import HelperPool
 from tuning.study.study import FOLLOWER, Study
 from tuning.timing import USUAL, Timing, hang_seconds
 
@@ -51,26 +62,23 @@ class WornOutError(Exception):
     """The worker has grown too large for another study; a new process goes on."""
 
 
-@dataclass
-class Nodes:
-    """What a worker can know of the cluster.
+class CondemnedError(UnfinishedStudyError):
+    """One of a study's trials has ended its helpers too often."""
 
-    name: of its own node. slots: how many workers share that. fetch: a file from another node, None when that cannot
-    be had. lost: whether a node is gone.
-    """
-
-    name: str = ""
-    slots: int = 1
-    fetch: Callable[[str, str], bytes | None] = lambda *_: None
-    lost: Callable[[str], bool] = lambda _: False
+    def __init__(self, crash: Crash) -> None:
+        super().__init__(crash.where)
+        self.crash = crash
 
 
 @dataclass
 class WorkerHooks(Hooks):
-    """Notes where the worker is and sets its limits."""
+    """Notes where the worker is, sets its limits, and finds its helpers."""
 
     marker: ProgressMarker
     guard: TimeLimits
+    shard: Shard
+    nodes: Nodes
+    work: Work
     position: int = STARTING
 
     def study(self, position: int, patience: float) -> None:
@@ -99,6 +107,16 @@ class WorkerHooks(Hooks):
 
     def each_step(self, start: Callable[..., Iterable[Step]]) -> Callable[..., Iterable[Step]]:
         return self.guard.each_step(start)
+
+    def helpers(self, data: TrialData) -> AbstractContextManager[HelperPool | None]:
+        work = replace(self.work, position=self.position)
+        return helpers_of(work, self.nodes, data, partial(self.shard.blame, self.position), self._waiting)
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        self.guard.pause()  # each helper has limits of its own
+        yield
+        self.guard.part()
 
 
 @dataclass
@@ -152,12 +170,21 @@ class Shard:
             watcher.study(position, hang_seconds(study.customer.about_rows, of_objective=objective))
             watcher.guard.took(known)
         with own_settings():
-            for records in run_study(self.context, study, known, watch=watcher):
-                if watcher is not None:
-                    watcher.guard.took(record for record in records if isinstance(record, TrialRecord))
-                self.writer.add(self._with_attempts(position, records))
-                if self.writer.due:
-                    self._write(watcher)
+            try:
+                for records in run_study(self.context, study, known, watch=watcher):
+                    if watcher is not None:
+                        watcher.guard.took(record for record in records if isinstance(record, TrialRecord))
+                    self.writer.add(self._with_attempts(position, records))
+                    if self.writer.due:
+                        self._write(watcher)
+            except CondemnedError as condemned:
+                self.writer.add([self._quarantine(study, condemned.crash)])
+
+    def blame(self, position: int, trial: int, stack: str) -> None:
+        """A trial has ended the helper that trained it; `CondemnedError` where that is too often."""
+        self.found.append(Crash(position, trial, stack))
+        if (crash := self._condemned(position)) is not None:
+            raise CondemnedError(crash)
 
     def _write(self, watcher: WorkerHooks | None) -> None:
         if watcher is not None:
@@ -216,8 +243,9 @@ def work_shard(
     )
     if any(studies[position].group == FOLLOWER for position in left):
         context.lesson = find_lesson(directory, plan.spec)
-    budgets = {study.id: study.n_trials for study in studies}
-    writer = PartWriter(directory, term, shard, report, timing.parts_s, context.background.flush, budgets)
+    budgets = {study.id: study.budget for study in studies}
+    logs = TrialLogs(directory, context.spec.definition.loggers)
+    writer = PartWriter(directory, term, shard, report, timing.parts_s, context.background.flush, budgets, logs.write)
     work = Shard(context, studies, left, writer, known, found)
     with ExitStack() as stack:
         stack.enter_context(ignore_warnings())
@@ -238,7 +266,8 @@ def work_shard(
         timed = limits.trial_seconds is not None or limits.study_seconds is not None
         warm = not (timed and left) or warm_up(context, studies[left[0]])
         guard = stack.enter_context(TimeLimits(limits, marker.stack, 0.0 if warm else timing.cold_start_s))
-        work.work(WorkerHooks(marker, guard), memory)
+        place = Work(directory.uri, term, shard, STARTING, spec, timing)
+        work.work(WorkerHooks(marker, guard, work, nodes, place), memory)
 
 
 _begun = count()  # shards of this process
@@ -269,53 +298,17 @@ def rerun_damaged(name: str, error: Exception) -> None:
     """A damaged part costs its trials only: they are run again."""
 
 
-def packed_trainable(uri: str, term: Term, name: str, spec: RunSpec | None, timing: Timing) -> Any:
-    """The Tune trainable; its name carries the run, because Ray keeps trainables by name within a job.
+def run_shard(uri: str, term: Term, shard: int, spec: RunSpec | None, timing: Timing) -> None:
+    """Run a shard in a worker of Tune's. spec: as of `work_shard`.
 
-    spec: as of `work_shard`. It never raises: Tune would start it again for ever. What went wrong is reported, and the
-    shard ends.
+    It never raises: Tune would start it again for ever. What went wrong is reported, and the shard ends.
     """
+    from ray import tune
 
-    def trainable(config: dict[str, Any]) -> None:
-        from ray import tune
-
-        unblock_sigterm()
-        directory, shard = RunDirectory(uri, timing), config["shard"]
-        try:
-            work_shard(directory, term, shard, tune.report, spec=spec, timing=timing, nodes=ray_nodes())
-        except WornOutError:
-            os._exit(0)  # Tune starts another process for what is left
-        except Exception as error:
-            tune.report({"error": f"{type(error).__name__}: {error}"})
-
-    trainable.__name__ = name
-    return trainable
-
-
-def ray_nodes() -> Nodes:
-    """The cluster as a worker sees it."""
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    def read(path: str) -> bytes | None:
-        try:
-            with open(path, "rb") as file:
-                return file.read()
-        except OSError:
-            return None
-
-    def fetch(node: str, path: str) -> bytes | None:
-        strategy = NodeAffinitySchedulingStrategy(node, soft=False)
-        task = ray.remote(read).options(num_cpus=0, scheduling_strategy=strategy, max_retries=0)
-        try:
-            content: bytes | None = ray.get(task.remote(path), timeout=30)
-        except Exception:  # the node is going away
-            return None
-        return content
-
-    def lost(node: str) -> bool:
-        return node not in {each["NodeID"] for each in ray.nodes() if each["Alive"]}
-
-    name = ray.get_runtime_context().get_node_id()
-    cpus = next((each["Resources"].get("CPU", 1) for each in ray.nodes() if each["NodeID"] == name), 1)
-    return Nodes(name, int(cpus), fetch, lost)
+    try:
+        where = (RunDirectory(uri, timing), term, shard)
+        work_shard(*where, tune.report, spec=spec, timing=timing, nodes=ray_nodes())
+    except (WornOutError, StateLostError):
+        os._exit(0)  # Tune starts another process for what is left
+    except Exception as error:
+        tune.report({"error": f"{type(error).__name__}: {error}"})

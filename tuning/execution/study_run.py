@@ -19,11 +19,13 @@ from tuning.evaluation.study_data import MODEL, StudyData
 from tuning.evaluation.winner import StudyOutcome, choose, conclude, fitted_on_all
 from tuning.execution.context import TrialData, WorkerContext, stopping_rules
 from tuning.execution.limits import took_longer, within
-from tuning.execution.transfer import start_in_group
+from tuning.execution.transfer import agreement_rule, start_in_group
+from tuning.models.compute import trains_with
 from tuning.models.customer_model import ALL_ROWS, Saved
 from tuning.records.schema import FAILED, FINISHED, NO_MODEL, OK, STOPPED, Record, StudyRecord, TrialRecord
 from tuning.steps import Step
 from tuning.storage.names import slug
+from tuning.study.helpers import HelperPool
 from tuning.study.local_trial import is_ctrl_c
 from tuning.study.record import versions, worker_name
 from tuning.study.recorded_study import RecordedStudy
@@ -55,6 +57,18 @@ class Hooks:
         """Training code, watched step by step."""
         return start
 
+    def helpers(self, data: TrialData) -> contextlib.AbstractContextManager[HelperPool | None]:
+        """The helpers that train the trials of a study whose scheduler pauses them; None where this process does."""
+        return contextlib.nullcontext()
+
+
+class NoHelpersError(Exception):
+    """No helper can work here, for lack of memory most likely; the study's own process can."""
+
+
+class UnfinishedStudyError(Exception):
+    """Leaves a study without a record: whoever runs it knows what becomes of it."""
+
 
 def run_study(
     context: WorkerContext, study: Study, before: Sequence[TrialRecord], watch: Hooks | None = None
@@ -67,13 +81,18 @@ def run_study(
     before: records of earlier attempts.
     """
     watch = watch or Hooks()
-    with _Ending(context, study, before, watch) as ending:
+    with trains_with(study.resources.compute), _Ending(context, study, before, watch) as ending:
         watch.loading()
         ending.data = context.data(study.customer)
         loop = _trials(context, study, ending.data, before, watch)
         if study.scheduler.pauses:
             if not before:
-                ending.records = list(loop)
+                try:
+                    with watch.helpers(ending.data) as loop.helpers:
+                        ending.records = list(loop)
+                except NoHelpersError:
+                    loop = _trials(context, study, ending.data, before, watch)
+                    ending.records = list(loop)
                 yield [*ending.records]
         else:
             for record in loop:
@@ -100,7 +119,7 @@ def conclude_study(
     what a trial said of the rows that its folds left out, by its number.
     """
     watch = watch or Hooks()
-    with _Ending(context, study, records, watch) as ending:
+    with trains_with(study.resources.compute), _Ending(context, study, records, watch) as ending:
         watch.loading()
         ending.data = context.data(study.customer)
         if isinstance(ending.data, StudyData) and (kept := ending.data.kept) is not None and failure is None:
@@ -138,7 +157,7 @@ class _Ending:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         # A sys.exit() of the user's model or metric is its study's end, and not the program's.
-        if error is None or isinstance(error, GeneratorExit | StorageError) or is_ctrl_c(error):
+        if error is None or isinstance(error, GeneratorExit | StorageError | UnfinishedStudyError) or is_ctrl_c(error):
             return False
         known = isinstance(error, CustomerError | StudyError)
         reason = str(error) if known else raised(error)
@@ -310,7 +329,7 @@ def _trials(
         mode=context.spec.mode,
         recorded=before,
         on_start=watch.trial,
-        rules=stopping_rules(context.spec),
+        rules=[*stopping_rules(context.spec), *agreement_rule(context.spec, study, context.lesson)],
         begin=start_in_group(context.spec, study, context.lesson),
     )
 

@@ -14,18 +14,7 @@ from tuning.evaluation.study_data import MODEL, study_data, train
 from tuning.execution.context import WorkerContext
 from tuning.execution.study_run import ignore_warnings, run_study
 from tuning.models.skops_format import dump_skops
-from tuning.records.ownership import Term
-from tuning.runs.plan_file import read_shard
-from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
-
-
-def warm_up_for(uri: str, term: Term) -> None:
-    """`warm_up` in a process that has no work yet. uri: of a run's directory. term: of its owner. Never raises."""
-    with contextlib.suppress(Exception):  # an objective that is a function is not in the plan, or the run is gone
-        directory = RunDirectory(uri)
-        plan = read_shard(directory, term, 0)
-        warm_up(WorkerContext.open(directory, plan.run, plan.spec), plan.studies[0])
 
 
 def warm_up(context: WorkerContext, study: Study) -> bool:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 
-from tuning.models.gang import Gang
+from tuning.models.gang import GANG_FIELDS, Gang
 from tuning.models.skops_format import dump_skops, load_skops
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 
@@ -85,6 +85,7 @@ class Family(ABC):
             of a penalty, or "smaller" ones, such as of a depth.
         requires: an optional package, which is also the name of the extra that brings it.
         file: name of the fitted model's file.
+        gangs: whether several processes can train a trial together; then a configuration may hold what a `Gang` is.
     """
 
     name: ClassVar[str]
@@ -94,6 +95,7 @@ class Family(ABC):
     simpler: ClassVar[Simpler] = ()
     requires: ClassVar[str] = ""
     file: ClassVar[str] = "model.skops"
+    gangs: ClassVar[bool] = False
 
     @property
     def preprocessing(self) -> tuple[str, bool]:
@@ -118,7 +120,7 @@ class Family(ABC):
 
     def gang(self, config: Configuration) -> Gang | None:
         """The actors that train a trial of this configuration; None where its own process does."""
-        return None
+        return Gang.of(config) if self.gangs and any(name in config for name in GANG_FIELDS) else None
 
     def at_step(self, config: Configuration, steps: int) -> Configuration:
         """The configuration that says by itself what a refit up to a step gives."""
@@ -187,6 +189,10 @@ class SteppedFamily(Family):
         """Steps of a full trial with this configuration; the last one may be shorter."""
         return math.ceil(self.units(config) / self.step_length)
 
+    def exact(self, config: Configuration) -> bool:
+        """Whether `grow` continues from a state to the last digit as if it had never stopped."""
+        return True
+
     @abstractmethod
     def grow(
         self,
@@ -201,7 +207,8 @@ class SteppedFamily(Family):
 
         The function is called before the next step or not at all; what it returns does not change any more.
         `state` is such a value, from training on the same rows; training continues after it, possibly with another
-        configuration. With the same configuration and seed it continues as if it had never stopped.
+        configuration. With the same configuration and seed it continues as if it had never stopped, to the last digit
+        where `exact` says so.
         """
 
     def grow_folds(

@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -22,12 +22,16 @@ from tuning.errors import CustomerError, RunError
 from tuning.models.base import Configuration, Matrix
 from tuning.models.member import Member, read_member
 from tuning.models.preparation import Preparation
-from tuning.preprocessing.columns import RawColumns, text_names
+from tuning.preprocessing.columns import RawColumns, array_frame, text_names
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.kinds import TEXT, Column
 from tuning.preprocessing.task import Prediction, Task, average
 from tuning.storage import packs
 from tuning.storage.run_directory import RunDirectory
+from tuning.wording import name_list, natural_order
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 FORMAT, FORMAT_OF_ENSEMBLES = 1, 2
 ENSEMBLE = "ensemble"  # in place of a family's name
@@ -46,6 +50,9 @@ class Writes(Protocol):
 @dataclass(repr=False)
 class CustomerModel:
     """A customer's model: give it a frame with the same columns, it gives predictions.
+
+    scikit-learn's tools take it as a fitted estimator, such as `permutation_importance`. Like scikit-learn's own
+    `FrozenEstimator` it stays as it is: `fit` does nothing, and a clone is the model itself.
 
     Attributes:
         customer: its id.
@@ -90,28 +97,66 @@ class CustomerModel:
         what = described_as([member.family for member in self.members])
         return f"<{what} model of customer {self.customer!r}: {self.task.kind} from {len(self.columns)} columns>"
 
-    def predict(self, frame: pd.DataFrame) -> np.ndarray:
+    def predict(self, frame: pd.DataFrame | np.ndarray) -> np.ndarray:
         """(n,) numbers, or class labels as they stood in the data.
 
-        frame: rows as they were before `prepare`. Columns that only the target is made of may be absent.
+        frame: rows as they were before `prepare`. Columns that only the target is made of may be absent. An array is
+        taken where the model looks at as many columns, called x0, x1, … as of `tuning.tune`.
         """
         return self.labels(self.prediction(frame))
 
-    def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
+    def predict_proba(self, frame: pd.DataFrame | np.ndarray) -> np.ndarray:
         """(n, classes) probabilities; an error when the model has none."""
         proba = self.prediction(frame).proba
         if proba is None:
             raise RunError(f"the {self.family} model of customer {self.customer!r} has no probabilities.")
         return proba
 
+    @property
+    def classes_(self) -> np.ndarray:
+        """(classes,) the labels, in the order of probabilities; `AttributeError` of a regression, as scikit-learn has
+        it."""
+        if not self.task.classification:
+            raise AttributeError(f"{self!r} has no classes_.")
+        return np.asarray(self.task.classes)
+
+    def fit(self, X: object = None, y: object = None, **params: object) -> CustomerModel:
+        """The model, unchanged: it is fitted already."""
+        return self
+
+    def score(
+        self, frame: pd.DataFrame | np.ndarray, y: Sequence[object] | np.ndarray, sample_weight: object = None
+    ) -> float:
+        """As scikit-learn's estimators: the accuracy of classes, R² of numbers."""
+        from sklearn.metrics import accuracy_score, r2_score
+
+        metric = accuracy_score if self.task.classification else r2_score
+        return float(metric(y, self.predict(frame), sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Tags:
+        from sklearn.utils import ClassifierTags, RegressorTags, Tags, TargetTags
+
+        several = len(self.task.classes) > 2
+        kind = (
+            {"estimator_type": "classifier", "classifier_tags": ClassifierTags(multi_class=several)}
+            if self.task.classification
+            else {"estimator_type": "regressor", "regressor_tags": RegressorTags()}
+        )
+        return Tags(target_tags=TargetTags(required=True), **kind)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_clone__(self) -> CustomerModel:
+        return self
+
     def labels(self, prediction: Prediction) -> np.ndarray:
         """(n,) what `predict` gives back of a prediction."""
         return np.asarray(self.task.classes)[prediction.values] if self.task.classification else prediction.values
 
-    def prediction(self, frame: pd.DataFrame) -> Prediction:
+    def prediction(self, frame: pd.DataFrame | np.ndarray) -> Prediction:
         """All that the model says about rows; `CustomerError` says what is wrong with them."""
-        if not isinstance(frame, pd.DataFrame):
-            raise CustomerError(f"new rows are a pandas DataFrame, with the columns by name; this is {frame!r:.50}.")
+        frame = self._named(frame)
         if not len(frame):
             raise CustomerError("there are no rows to predict.")
         frame = text_names(frame)
@@ -127,6 +172,20 @@ class CustomerModel:
                 encoded[id(member.encoder)] = member.encoded(raw[member.takes])
             answers.append(member.prediction(encoded[id(member.encoder)], self.task))
         return average(answers, [member.weight for member in self.members], self.task)
+
+    def _named(self, rows: pd.DataFrame | np.ndarray) -> pd.DataFrame:
+        """The rows with columns by name: those of an array have them only where the model was made of one."""
+        if isinstance(rows, pd.DataFrame):
+            return rows
+        names = sorted((column.name for column in self.columns), key=natural_order)
+        if isinstance(rows, np.ndarray) and rows.ndim == 2:
+            named = array_frame(rows)
+            if set(named.columns) == set(names):
+                return named
+        given = f"an array of the shape {rows.shape}" if isinstance(rows, np.ndarray) else f"{rows!r:.50}"
+        raise CustomerError(
+            f"new rows are a pandas DataFrame, with the columns by name ({name_list(names)}); this is {given}."
+        )
 
     def save(self, directory: Writes, folder: str) -> Saved:
         """Write the folder's files."""

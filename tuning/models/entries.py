@@ -180,8 +180,8 @@ def _entry(item: object, position: int) -> ModelEntry:
 def _gang(item: Mapping[str, object], where: str) -> Configuration:
     given: dict[str, object] = {name: item[name] for name in GANG_FIELDS if name in item}
     estimator = item["estimator"]
-    if given and not (isinstance(estimator, str) and estimator in built_in() and built_in()[estimator].gang({})):
-        able = ", ".join(name for name, family in built_in().items() if family.gang({}) is not None)
+    if given and not (isinstance(estimator, str) and estimator in built_in() and built_in()[estimator].gangs):
+        able = ", ".join(name for name, family in built_in().items() if family.gangs)
         raise ValueError(f"{where}: {name_list(given)} are for models that several processes train: {able}.")
     try:
         Gang.of(given)

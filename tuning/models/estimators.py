@@ -5,21 +5,20 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from tuning.models.base import Configuration, Estimator, Family, Matrix, Model
+from tuning.models.compute import limited_threads
 from tuning.preprocessing.task import Prediction, Task
 from tuning.wording import did_you_mean
 
 if TYPE_CHECKING:
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.dummy import DummyClassifier
-    from threadpoolctl import ThreadpoolController
 
 
 class EstimatorFamily(Family):
@@ -52,7 +51,7 @@ class EstimatorFamily(Family):
     def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
         import sklearn
 
-        with one_thread(), sklearn.config_context(assume_finite=True):
+        with limited_threads(), sklearn.config_context(assume_finite=True):
             return super().predict(model, rows, task)
 
     def restore_units(self, model: Model, mean: float, scale: float) -> Model:
@@ -142,24 +141,6 @@ def float32(rows: Matrix) -> np.ndarray:
     return rows.cache["float32"]
 
 
-def one_thread() -> AbstractContextManager[object]:
-    """Around what uses OpenMP or BLAS: one thread, as in a worker, where the environment says so from the start.
-
-    With two threads on two busy cores, boosting by histograms was seen to take twenty times as long.
-    """
-    controller = _threads()
-    return nullcontext() if controller is None else controller.limit(limits=1)
-
-
-@cache
-def _threads() -> ThreadpoolController | None:
-    """What sets the number of threads of the loaded libraries; None when it is one already."""
-    from threadpoolctl import ThreadpoolController
-
-    controller = ThreadpoolController()
-    return controller if any(library["num_threads"] > 1 for library in controller.info()) else None
-
-
 # Family -> the configuration of its last fit.
 _checked: dict[str, Configuration] = {}
 
@@ -176,7 +157,7 @@ def lean(family: str, config: Configuration) -> Iterator[None]:
 
     known = _checked.get(family) == config
     with (
-        one_thread(),
+        limited_threads(),
         warnings.catch_warnings(),
         sklearn.config_context(assume_finite=True, skip_parameter_validation=known),
     ):

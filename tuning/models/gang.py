@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
+T = TypeVar("T")
 Recovery = Literal["warm", "cold", "elastic"]
 SMALLEST_SHARE = 0.01  # of a CPU
+RESTARTS = 3  # after lost actors in one training; then the trial has failed
 RECOVERIES: tuple[str, ...] = get_args(Recovery)
 
 
@@ -20,11 +22,11 @@ class Gang:
 
     Attributes:
         actors: how many.
-        cpus_per_actor: CPUs of each; whole ones are also its threads, divided among the folds of a trial.
+        cpus_per_actor: CPUs of each; whole ones are also its threads.
         gpus_per_actor: GPUs of each, 0 to 1.
-        recovery: what follows when an actor is lost. "warm": it is started again, the others keep their rows. "cold":
-            all are. "elastic": the others go on without it and its rows, and take it back when it is there again. In
-            each case training goes on from the last step, or a few rounds before.
+        recovery: what follows when an actor is lost. "warm": it is started again. "cold": all are. "elastic": the
+            others go on without it, and take it back when it is there again. In each case training goes on from the
+            last step, or a few rounds before.
     """
 
     actors: int = 2
@@ -56,6 +58,11 @@ class Gang:
         return [{"CPU": float(self.cpus_per_actor), **gpus} for _ in range(self.actors)]
 
     @property
+    def threads(self) -> int:
+        """Of each actor."""
+        return max(1, int(self.cpus_per_actor))
+
+    @property
     def cpus(self) -> float:
         """Of all actors."""
         return self.actors * self.cpus_per_actor
@@ -68,6 +75,6 @@ def _number(value: object) -> bool:
 GANG_FIELDS = tuple(field.name for field in fields(Gang))
 
 
-def without_gang(config: Mapping[str, object]) -> dict[str, object]:
+def without_gang(config: Mapping[str, T]) -> dict[str, T]:
     """A configuration's parameters of the model itself."""
     return {name: value for name, value in config.items() if name not in GANG_FIELDS}

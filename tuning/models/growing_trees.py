@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from tuning.models.base import Configuration, Grown, Matrix, Model, SteppedFamily, full_proba
+from tuning.models.compute import threads
 from tuning.models.estimators import constant, float32, lean, single_class, sklearn_seed
 from tuning.preprocessing.task import Prediction, Task
 
@@ -44,7 +45,7 @@ class ForestFamily(SteppedFamily):
         forest = self.build(self._params(config, seed, self.units(config, steps)), task)
         with lean(self.name, config):
             forest.fit(float32(train), train.y, sample_weight=train.weight)
-        return forest
+        return forest.set_params(n_jobs=1)  # threads would add what trees say in any order
 
     def grow(
         self,
@@ -76,14 +77,14 @@ class ForestFamily(SteppedFamily):
     def fitted(self, state: ForestState, train: Matrix, task: Task, seed: int) -> Model:
         if single_class(train, task):
             return constant(train)
-        return _copied(state[0]).set_params(warm_start=False)
+        return _copied(state[0]).set_params(warm_start=False, n_jobs=1)
 
     def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
         return super().predict(model, Matrix(float32(rows), rows.y), task)
 
     @staticmethod
     def _params(config: Configuration, seed: int, trees: int) -> Configuration:
-        fixed = {"n_estimators": trees, "n_jobs": 1, "random_state": sklearn_seed(seed)}
+        fixed = {"n_estimators": trees, "n_jobs": threads(), "random_state": sklearn_seed(seed)}
         return {**config, **fixed}
 
 

@@ -18,13 +18,15 @@ import numpy as np
 
 from tuning.errors import DefinitionError, RunError
 from tuning.models.base import ANY_TASK, CLASSIFICATION, FRAME, Configuration, Estimator, Family, Matrix, Model
-from tuning.models.estimators import by_its_own_word, constant, one_thread, single_class, sklearn_seed
+from tuning.models.compute import limited_threads, threads
+from tuning.models.estimators import by_its_own_word, constant, single_class, sklearn_seed
 from tuning.models.skops_format import dump_skops
 from tuning.preprocessing.task import REGRESSION, Prediction, Task
 from tuning.wording import did_you_mean, shorten
 
 BY_COLUMN_NAME = ("ColumnTransformer", "TableVectorizer")
 THREADS = ("n_jobs", "nthread", "num_threads", "thread_count")
+TAKE_ALL_CORES = {"lightgbm": "n_jobs", "catboost": "thread_count"}  # where nobody says how many; by package
 
 
 class OwnFamily(Family):
@@ -58,7 +60,7 @@ class OwnFamily(Family):
             self.scale = False  # type: ignore[misc]  # one per instance, as above
 
     def build(self, config: Configuration, seed: int = 0) -> Estimator:
-        """The unfitted estimator: on one thread, and with the seed wherever it draws and has none of its own."""
+        """The unfitted estimator: on no more threads than there are, and with the seed where it draws and has none."""
         params = {**self.params, **config}
         if is_factory(self.source):
             taken = {name: params.pop(name) for name in list(params) if _takes(self.source, name)}
@@ -87,13 +89,13 @@ class OwnFamily(Family):
         if single_class(train, task):
             return constant(train)
         estimator = self.build(config, sklearn_seed(seed))
-        with one_thread():
+        with limited_threads():
             # Copies: an estimator may write into what it gets (`copy_X=False`), from which other trials learn.
             estimator.fit(train.X.copy(), train.y.copy(), **_weights(estimator, train))
         return estimator
 
     def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
-        with one_thread():
+        with limited_threads():
             careful = _Careful(model)
             said = by_its_own_word(careful, rows, super().predict(careful, rows, task))
         values = np.asarray(said.values)
@@ -188,7 +190,11 @@ def _configure(estimator: Estimator, params: Configuration, seed: int) -> None:
         if last == "random_state" and value is None:
             settings[name] = seed
         elif last in THREADS and value not in (None, 1):
-            settings[name] = 1
+            settings[name] = min(value, threads()) if isinstance(value, int) and value > 0 else threads()
+    for prefix, part in (("", estimator), *((f"{name}__", value) for name, value in known.items())):
+        name = f"{prefix}{TAKE_ALL_CORES.get(_root(part))}"
+        if hasattr(part, "get_params") and _root(part) in TAKE_ALL_CORES and known.get(name) is None:
+            settings[name] = threads()
     estimator.set_params(**settings)
 
 

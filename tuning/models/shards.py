@@ -6,23 +6,22 @@ Shards are named by the digest of what they hold, so that trials, folds and work
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tuning.models.base import Matrix
+from tuning.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from ray.util.placement_group import PlacementGroup
 
 LABEL, WEIGHT = "y", "weight"
+LARGEST = np.finfo(np.float32).max
 
 
 @dataclass(frozen=True)
@@ -31,11 +30,15 @@ class Place:
 
     Attributes:
         group: the placement group: this process is in its first bundle, the actors are in those behind.
-        folder: for shards; all nodes see it under the same path.
+        uri: of the run directory, which all nodes reach.
+        folder: for shards, in it.
+        patience_s: for which an actor's start is waited for.
     """
 
     group: PlacementGroup
+    uri: str
     folder: str
+    patience_s: float
 
 
 _PLACES: list[Place] = []
@@ -59,19 +62,30 @@ def place_of_gangs() -> Place | None:
     return _PLACES[-1] if _PLACES else None
 
 
-def shards_of(rows: Matrix, count: int, folder: str) -> list[str]:
-    """The paths of a matrix's shards, written when they are not there yet.
+def shards_of(rows: Matrix, count: int, place: Place) -> list[str]:
+    """The names of a matrix's shards in the run directory, written when they are not there yet.
 
     rows: to be divided: shard k has the rows k, k + count, k + 2 * count, … Their numbers are float32, which is what
-    XGBoost makes of them. Columns are `f0`, `f1`, … in order, `y`, and `weight` where rows have one.
+    XGBoost makes of them; larger ones become its largest. Columns are `f0`, `f1`, … in order, `y`, and `weight` where
+    rows have one.
     """
-    key = ("shards", count, folder)
+    key = ("shards", count, place.uri, place.folder)
     if key not in rows.cache:
-        named = Path(folder) / f"{_digest(rows)}-{count}"
-        if not named.is_dir():
-            _write(rows, count, named)
-        rows.cache[key] = [str(named / f"{number:05d}.parquet") for number in range(count)]
+        directory, named = RunDirectory(place.uri), f"{place.folder}/{_digest(rows)}-{count}"
+        rows.cache[key] = [f"{named}/{number:05d}.parquet" for number in range(count)]
+        for number, name in enumerate(rows.cache[key]):
+            if not directory.exists(name):
+                directory.write(name, _parquet(rows, slice(number, None, count)))
     return list(rows.cache[key])
+
+
+def read_shards(names: Sequence[str], uri: str) -> pa.Table:
+    """The rows of shards. uri: of the run directory."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    directory = RunDirectory(uri)
+    return pa.concat_tables([pq.read_table(pa.BufferReader(directory.read(name))) for name in names])
 
 
 def _digest(rows: Matrix) -> str:
@@ -82,24 +96,15 @@ def _digest(rows: Matrix) -> str:
     return found.hexdigest()
 
 
-def _write(rows: Matrix, count: int, folder: Path) -> None:
-    """Into a folder of its own first: what stands under the final name is whole."""
+def _parquet(rows: Matrix, part: slice) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        for number in range(count):
-            part = slice(number, None, count)
-            columns = {f"f{at}": rows.X[part, at].astype(np.float32) for at in range(rows.X.shape[1])}
-            columns[LABEL] = rows.y[part]
-            if rows.weight is not None:
-                columns[WEIGHT] = rows.weight[part]
-            pq.write_table(pa.table(columns), made / f"{number:05d}.parquet")
-        os.replace(made, folder)
-    except OSError:
-        if not folder.is_dir():  # else another worker was faster with the same rows
-            raise
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+    X = np.clip(rows.X[part], -LARGEST, LARGEST).astype(np.float32)
+    columns = {f"f{at}": X[:, at] for at in range(X.shape[1])}
+    columns[LABEL] = rows.y[part]
+    if rows.weight is not None:
+        columns[WEIGHT] = rows.weight[part]
+    written = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), written)
+    return written.getvalue().to_pybytes()

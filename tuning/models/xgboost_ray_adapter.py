@@ -20,11 +20,13 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from tuning.errors import RunError
-from tuning.models.base import Configuration
-from tuning.models.gang import Gang
-from tuning.models.shards import LABEL, WEIGHT
+from tuning.models.gang import RESTARTS, Gang
+from tuning.models.gang_training import Work, no_start
+from tuning.models.shards import LABEL, WEIGHT, Place
+from tuning.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
+    from ray import ObjectRef
     from ray.actor import ActorHandle
     from ray.util.placement_group import PlacementGroup
     from ray.util.queue import Queue
@@ -45,9 +47,9 @@ REPLACED = (
     "_create_communication_processes",
     "get_current_placement_group",
 )
-RESTARTS = 3  # of lost actors in one training; then the trial has failed
 CHECKPOINT_ROUNDS = 5  # XGBoost-Ray goes on from there when it has lost an actor
 TRACKER_S = 0.5
+LOOK_S = 1.0  # between two looks whether the actors have started
 
 Step = tuple[int, bytes]
 _NUMBERS = itertools.count()
@@ -76,44 +78,22 @@ def _version(package: str) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class Work:
-    """What is trained.
-
-    Attributes:
-        shards: Parquet files of the training rows, one per actor.
-        weighted: whether they have weights.
-        types: XGBoost's type of each feature.
-        params: of XGBoost, with its threads.
-        rounds: of the whole model.
-        every: rounds of a step; the last one may be shorter.
-        model: to go on from, as XGBoost's UBJSON.
-    """
-
-    shards: Sequence[str]
-    weighted: bool
-    types: Sequence[str]
-    params: Configuration
-    rounds: int
-    every: int
-    model: bytes | None = None
-
-
 @dataclass(eq=False)
 class Training:
     """One training in a thread of its own, from when it is made; an iterator of (rounds, model) after each step.
 
-    gang: its actors. group: the placement group that they stand in, the first of them in its second bundle. share: of
-    each actor's GPU. starts: when training has begun, again after each lost actor (`time.monotonic`), and after how
-    many rounds. Raises `RunError` where actors are lost more than `RESTARTS` times, or XGBoost refuses.
+    gang, place: which actors, and where: the first of them in the second bundle of the placement group. share: of what
+    each actor has. begun: when training has begun, again after each lost actor (`time.monotonic`), and after how many
+    rounds. Raises `RunError` where actors are lost more than `RESTARTS` times or do not start, or XGBoost refuses.
     """
 
     work: Work
     gang: Gang
-    group: PlacementGroup
+    place: Place
     share: float = 1.0
-    starts: list[tuple[float, int]] = field(default_factory=list)
+    begun: list[tuple[float, int]] = field(default_factory=list)
     made: list[ActorHandle] = field(default_factory=list)  # handles of actors, all that have been started
+    _starting: dict[ObjectRef[int], float] = field(default_factory=dict)  # actors' first answers, since when
     _steps: queue.Queue[Step | BaseException | None] = field(default_factory=queue.Queue)
     _closed: threading.Event = field(default_factory=threading.Event)
     _last: Step = (0, b"")
@@ -128,7 +108,12 @@ class Training:
         return self
 
     def __next__(self) -> Step:
-        found = self._steps.get()
+        while True:
+            try:
+                found = self._steps.get(timeout=LOOK_S)
+                break
+            except queue.Empty:
+                self._check_started()
         if isinstance(found, BaseException):
             raise found
         if found is None:
@@ -146,9 +131,24 @@ class Training:
         if self._closed.is_set():
             raise _ClosedError
 
-    def begun(self, rounds: int) -> None:
+    def started(self, actor: ActorHandle) -> None:
+        """An actor is on its way."""
+        self.made.append(actor)
+        self._starting[actor.pid.remote()] = time.monotonic()
+
+    def _check_started(self) -> None:
+        """`RunError` where an actor has been on its way for too long."""
+        import ray
+
+        starting = dict(self._starting)  # of which the thread may make more
+        for answer in ray.wait(list(starting), num_returns=len(starting), timeout=0)[0] if starting else ():
+            del self._starting[answer], starting[answer]
+        if any(time.monotonic() - since > self.place.patience_s for since in starting.values()):
+            raise no_start(len(starting), self.gang, self.place)
+
+    def begin(self, rounds: int) -> None:
         """The actors train, after so many rounds."""
-        self.starts.append((time.monotonic(), rounds))
+        self.begun.append((time.monotonic(), rounds))
 
     def take(self, rounds: int, model: bytes) -> None:
         """A step is done; one that was done before an actor was lost is not told again."""
@@ -179,6 +179,9 @@ class Training:
         except _ClosedError:
             pass
         except BaseException as error:
+            if self._last[0] == self.work.rounds:  # XGBoost-Ray fails where an actor is lost, or back, at the very end
+                self._steps.put(None)
+                return
             self._steps.put(RunError(f"XGBoost-Ray could not train: {_cause(error)}"))
         finally:
             self._kill()
@@ -188,18 +191,19 @@ class Training:
 
         self.check_open()
         work, (done, model) = self.work, self._last
+        threads = max(1, int(self.gang.cpus_per_actor * self.share))
         within = self.gang.recovery != "cold"  # XGBoost-Ray itself brings lost actors back
         elastic = self.gang.recovery == "elastic" and self.gang.actors > 1
         xgboost_ray.train(
-            dict(work.params),
-            _rows(work),
+            {**work.params, "nthread": threads},
+            _rows(work, RunDirectory(self.place.uri)),
             work.rounds - done,
             xgb_model=bytearray(model) if model else None,
             verbose_eval=False,
             callbacks=[_reporting(self.number, work.every, work.rounds)],
             ray_params=xgboost_ray.RayParams(
                 num_actors=self.gang.actors,
-                cpus_per_actor=work.params["nthread"],  # as many as it would allow; what it reserves is said below
+                cpus_per_actor=threads,  # as many as it would allow; what it reserves is said below
                 gpus_per_actor=0,
                 elastic_training=elastic,
                 max_failed_actors=self.gang.actors - 1 if elastic else 0,
@@ -210,7 +214,30 @@ class Training:
         )
 
 
-def _rows(work: Work) -> RayDMatrix:
+class Folds:
+    """A training for each model of a trial, side by side; see `tuning.models.gang_training.Training`."""
+
+    def __init__(self, works: Sequence[Work], gang: Gang, place: Place) -> None:
+        self.trainings: list[Training] = []
+        try:
+            for work in works:
+                self.trainings.append(Training(work, gang, place, share=1 / len(works)))
+        except BaseException:
+            self.close()
+            raise
+
+    def __iter__(self) -> Folds:
+        return self
+
+    def __next__(self) -> tuple[bytes, ...]:
+        return tuple([next(training)[1] for training in self.trainings])
+
+    def close(self) -> None:
+        for training in self.trainings:
+            training.close()
+
+
+def _rows(work: Work, directory: RunDirectory) -> RayDMatrix:
     """The training rows, which each actor reads from its own shard."""
     from xgboost_ray import RayDMatrix, RayFileType, RayShardingMode
 
@@ -220,7 +247,7 @@ def _rows(work: Work) -> RayDMatrix:
             matrix.feature_types = self.feature_types  # XGBoost-Ray does not look at them
 
     return Rows(
-        list(work.shards),
+        [directory.path(name) for name in work.shards],
         label=LABEL,
         weight=WEIGHT if work.weighted else None,
         feature_types=list(work.types),
@@ -277,7 +304,7 @@ def deliver(number: int, rounds: int, model: bytes = b"") -> None:
     if model:
         training.take(rounds, model)
     else:
-        training.begun(rounds)
+        training.begin(rounds)
 
 
 def _install() -> None:
@@ -317,7 +344,7 @@ def _stop(started: Started) -> None:
 
 
 def _group() -> PlacementGroup:
-    return _HERE.training.group
+    return _HERE.training.place.group
 
 
 def _placed(bundle: int) -> PlacementGroupSchedulingStrategy:
@@ -341,7 +368,7 @@ def _actor(rank: int, queue: Queue | None = None, **options: object) -> ActorHan
         checkpoint_frequency=options["checkpoint_frequency"],
         distributed_callbacks=options["distributed_callbacks"],
     )
-    training.made.append(actor)
+    training.started(actor)
     return actor
 
 

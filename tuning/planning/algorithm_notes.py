@@ -67,16 +67,6 @@ def deaf_pairs(pairs: Iterable[tuple[Algorithm, SchedulerSpec]]) -> Iterator[str
         )
 
 
-def idle_slots(schedulers: Iterable[SchedulerSpec], studies: int, slots: int) -> Iterator[str]:
-    """Schedulers that pause trials keep a study on one slot."""
-    names = list(dict.fromkeys(spec.name for spec in schedulers if spec.pauses))
-    if names and studies < slots:
-        yield (
-            f"{studies} of {slots} slots {'is' if studies == 1 else 'are'} used: a study under {' or '.join(names)} "
-            "runs its trials in turns in one process. scheduler: asha uses all slots."
-        )
-
-
 def order_matters(pairs: Iterable[tuple[Algorithm, SchedulerSpec]], slots: int) -> Iterator[str]:
     """Where trials of a study overlap, what is proposed and stopped depends on which of them reports first."""
     for algorithm, scheduler in pairs:

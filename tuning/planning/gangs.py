@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import schedulers
+import numpy as np
+
 from search_spaces import SearchSpace
 from search_spaces.parameters import Constant
 from tuning.definition.definition import Definition
@@ -14,6 +15,7 @@ from tuning.models.gang import GANG_FIELDS, Gang
 from tuning.models.registry import families
 from tuning.planning.model_space import parameters_by_model
 from tuning.study.study import Studies
+from tuning.trainers.trainer import TrainWorkers
 from tuning.wording import name_list
 
 
@@ -25,7 +27,7 @@ def gangs_in(space: SearchSpace) -> dict[str, Gang]:
     """
     found: dict[str, Gang] = {}
     for name, parameters in parameters_by_model(space).items():
-        if name not in families() or families()[name].gang({}) is None:
+        if name not in families() or not families()[name].gangs:
             continue
         given = [parameter for parameter in parameters if parameter.name in GANG_FIELDS]
         if varied := [parameter.name for parameter in given if not isinstance(parameter, Constant)]:
@@ -34,10 +36,19 @@ def gangs_in(space: SearchSpace) -> dict[str, Gang]:
                 f"`estimator: {name}` in models."
             )
         try:
-            found[name] = Gang.of({parameter.name: parameter.default for parameter in given})
+            gang = families()[name].gang({parameter.name: parameter.default for parameter in given})
         except ValueError as error:
             raise DefinitionError(f"search_space: {error}") from error
+        if gang is not None:
+            found[name] = gang
     return found
+
+
+def with_gang(definition: Definition, studies: Studies, workers: TrainWorkers | None) -> np.ndarray:
+    """(n,) which studies have trials that several processes train. workers: of the trainers that an objective makes."""
+    if definition.objective is not None:  # its parameters mean what it takes them for
+        return np.full(len(studies), workers is not None)
+    return studies.shared("space").test(lambda space: bool(gangs_in(space)))
 
 
 def largest_gang(spaces: Iterable[SearchSpace]) -> Gang | None:
@@ -46,35 +57,41 @@ def largest_gang(spaces: Iterable[SearchSpace]) -> Gang | None:
     return max(found, key=lambda gang: (gang.cpus, gang.gpus_per_actor), default=None)
 
 
-def fitting(gang: Gang, driver: Resources, slots: int) -> int:
-    """How many trials with a gang fit at once, one at least. driver: what a trial's own process takes."""
-    return max(1, int(slots // (gang.cpus + driver.cpus)))
+def taken_by(driver: Resources, gang: Gang | TrainWorkers | None) -> float:
+    """CPUs of a trial. driver: what its own process takes."""
+    return driver.cpus + (gang.cpus if gang else 0)
 
 
-def check_gangs(definition: Definition, studies: Studies) -> None:
-    """`PlanError` where trials with gangs cannot be: each must be a Tune trial with a placement group of its own."""
-    if definition.objective is not None:
+def check_gangs(packed: Studies, pausing: Studies, workers: TrainWorkers | None) -> None:
+    """`PlanError` where studies with gangs are to be packed, or have schedulers that pause trials: each of their trials
+    must be a Tune trial with a placement group of its own. workers: of the trainers that an objective makes.
+    """
+    wrong = packed or pausing
+    if not wrong:
         return
-    names = sorted({name for study in studies.first_of_each("space") for name in gangs_in(study.space)})
-    if not names:
-        return
-    need = f"models: several processes train each trial of {name_list(names)}, which needs placement: spread"
-    if definition.placement == "packed":
-        raise PlanError(f"{need}; change `placement`, or take `xgboost`.")
-    specs = (study.scheduler for study in studies.first_of_each("scheduler"))
-    refused = next((spec.name for spec in specs if schedulers.check_spread(spec)), None)
-    if refused is not None:
-        raise PlanError(f"{need}, and there the scheduler {refused} cannot pause trials; take asha, or `xgboost`.")
+    if workers is not None:
+        who, instead = "objective: several processes train each trial", ""
+    else:
+        names = sorted({name for study in wrong.first_of_each("space") for name in gangs_in(study.space)})
+        who, instead = f"models: several processes train each trial of {name_list(names)}", "models without actors"
+    need = f"{who}, which needs placement: spread"
+    if packed:
+        raise PlanError(f"{need}; change `placement`{instead and f', or take {instead}'}.")
+    scheduler = pausing[0].scheduler.name
+    other = f"asha, or {instead}" if instead else "asha"
+    raise PlanError(f"{need}, and there the scheduler {scheduler} cannot pause trials; take {other}.")
 
 
-def gang_notes(definition: Definition, gang: Gang | None, slots: int) -> Iterator[str]:
-    """What a trial with a gang takes of the slots."""
-    if gang is None:
-        return
-    cpus = gang.cpus + definition.resources.cpus
-    at_once = fitting(gang, definition.resources, slots)
-    fits = f"{at_once} at once on {slots} slots" if cpus <= slots else f"more than the {slots} slots have"
-    yield (
-        f"a trial takes {cpus:g} CPUs, {definition.resources.cpus:g} of its own and {gang.cpus_per_actor:g} for each "
-        f"of {gang.actors} actors: {fits}."
-    )
+def gang_notes(takes: Iterable[tuple[Resources, Gang | TrainWorkers | None]], slots: int) -> Iterator[str]:
+    """What trials with gangs take of the slots. takes: what a trial's own process takes, and its gang."""
+    for driver, gang in takes:
+        if gang is None:
+            continue
+        cpus = taken_by(driver, gang)
+        at_once = int(slots // cpus)
+        fits = f"{at_once} at once on {slots} slots" if at_once else f"more than the {slots} slots have"
+        who = "actors" if isinstance(gang, Gang) else "workers"
+        yield (
+            f"a trial takes {cpus:g} CPUs, {driver.cpus:g} of its own and {gang.bundles[0].get('CPU', 0.0):g} for each "
+            f"of {len(gang.bundles)} {who}: {fits}."
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 
 from schedulers import SchedulerSpec
 from schedulers.stopping.study_plateau import StudyPlateauSpec
@@ -51,6 +52,7 @@ def idle_settings(spec: RunSpec, schedulers: Sequence[SchedulerSpec], code: OwnC
     definition = spec.definition
     _check_target(spec)
     _check_known_scores(spec)
+    _check_loggers(definition)
     return [
         *_of_the_other_kind(definition),
         *_slots(definition),
@@ -184,6 +186,13 @@ def _check_target(spec: RunSpec) -> None:
                 f"stop.target: {score:g} is what every score of {spec.metric} reaches, or none does: a study would end "
                 "at its first full trial, or never by it. Name a score that is worth stopping at."
             )
+
+
+def _check_loggers(definition: Definition) -> None:
+    if "tensorboard" in definition.loggers and find_spec("tensorboardX") is None:
+        raise PlanError(
+            "loggers: tensorboard needs the package tensorboardX, which is not installed: pip install tensorboardX"
+        )
 
 
 def _check_known_scores(spec: RunSpec) -> None:

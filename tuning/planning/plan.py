@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,12 +21,15 @@ from tuning.definition.options import MANY_STUDIES, Resources, trials_recorded
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError, StorageError
 from tuning.models.gang import Gang
-from tuning.planning.algorithm_notes import idle_slots, order_matters
+from tuning.planning.algorithm_notes import order_matters
 from tuning.planning.column_names import check_columns
-from tuning.planning.gangs import check_gangs, fitting, gang_notes, largest_gang
+from tuning.planning.gangs import gang_notes, largest_gang, taken_by, with_gang
 from tuning.planning.no_effect import idle_settings
+from tuning.planning.placement import TRIAL_BYTES, placements, slot_bytes
+from tuning.planning.populations import helper_notes, helpers_of
 from tuning.planning.resolution import resolve
-from tuning.planning.room import too_large
+from tuning.planning.room import fewer_at_once, too_large
+from tuning.planning.shadows import shadows
 from tuning.planning.shards import make_shards
 from tuning.planning.studies import check_studies, distinct, make_studies
 from tuning.planning.transfer import learning, with_transfer
@@ -36,13 +37,12 @@ from tuning.storage.backend import check_scheme
 from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
 from tuning.study.interfaces import Configuration
-from tuning.study.study import Studies, Study, customers_of, family_of
+from tuning.study.study import PACKED, SPREAD, Studies, Study, customers_of, family_of, placed
 from tuning.timing import HANG_TIMES, USUAL, Timing, hang_seconds
-from tuning.wording import duration
+from tuning.trainers.trainer import TrainWorkers, workers_of
+from tuning.wording import amount, duration, name_list
 
-PACKED, SPREAD = "packed", "spread"
-MANY_ROWS = 25_000  # from here on even a linear model takes about half a second per trial
-PACKAGES = ("tuning", "search_spaces", "schedulers", "numpy", "pandas", "pyarrow", "scipy", "sklearn", "optuna", "ray")
+MANY_LOGS = 10_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,39 +53,70 @@ class Plan:
         spec: what every study has in common.
         studies: all of them.
         slots: how many trials run at once.
-        placement: "packed", a Tune trial works through a shard of studies in process; "spread", it is a trial.
+        workers: of the trainers that an objective makes; None where it makes none.
         notes: what was chosen or found out meanwhile, a sentence each.
+        helpers: how many processes train each study's trials ahead of its decisions, under schedulers that pause
+            trials; 0 for none.
     """
 
     spec: RunSpec
     studies: Studies
     slots: int
-    placement: str = PACKED
+    workers: TrainWorkers | None = None
     notes: tuple[str, ...] = ()
+    helpers: int = 0
 
     def __repr__(self) -> str:
         return self.describe()
 
+    @property
+    def placement(self) -> str:
+        """Of the studies; where they have several, all of them, with commas."""
+        return ", ".join(sorted(self.studies.shared("placement").distinct)) or PACKED
+
     @cached_property
     def shards(self) -> tuple[np.ndarray, ...]:
-        """Positions of studies, one group per Tune trial, balanced by size."""
-        return make_shards(self.studies, self.slots)
+        """Positions of packed studies, one group per Tune trial, balanced by size."""
+        packed = placed(self.studies, PACKED)
+        if packed.all():
+            return make_shards(self.studies, self.slots)
+        positions = np.flatnonzero(packed)
+        return tuple(positions[shard] for shard in make_shards(self.studies.take(positions), self.slots))
+
+    @cached_property
+    def spread(self) -> Studies:
+        """The studies each of whose trials is a Tune trial."""
+        return self.studies.take(placed(self.studies, SPREAD))
 
     def shards_of(self, group: str) -> list[int]:
         """The shards whose studies are of this group; no shard has studies of pilots or followers and of others."""
         return [number for number, study in enumerate(self._first_of_shards) if study.group == group]
 
     @cached_property
-    def gang(self) -> Gang | None:
+    def takes(self) -> tuple[tuple[Resources, Gang | TrainWorkers | None], ...]:
+        """What trials of spread studies take: their own process, and the largest gang of their models."""
+        of_models = self.spec.definition.objective is None
+        found = self.spread.first_of_each("resources", "space")
+        return tuple((study.resources, largest_gang([study.space]) if of_models else self.workers) for study in found)
+
+    @property
+    def gang(self) -> Gang | TrainWorkers | None:
         """The largest gang of a trial; None where each trial is trained by one process."""
-        if self.spec.definition.objective is not None:
-            return None  # its parameters mean what it takes them for
-        return largest_gang(study.space for study in self.studies.first_of_each("space"))
+        return max((gang for _, gang in self.takes if gang), key=lambda gang: gang.cpus, default=None)
+
+    def spread_at_once(self, cpus: float) -> int:
+        """How many trials of spread studies have room, by their CPUs and their memory; one at least.
+
+        cpus: of all machines together.
+        """
+        widest = max((taken_by(*takes) for takes in self.takes), default=1.0)
+        largest = TRIAL_BYTES * customers_of(self.spread).numbers("size").max(initial=1)
+        return int(max(1, min(self.slots, cpus // widest, self.slots * slot_bytes(self.slots) // largest)))
 
     @property
     def at_once(self) -> int:
-        """How many workers have room on the slots; of trials with a gang fewer than there are slots."""
-        return self.slots if self.gang is None else fitting(self.gang, self.spec.definition.resources, self.slots)
+        """The same on this machine."""
+        return self.spread_at_once(self.slots)
 
     @property
     def n_trials(self) -> int:
@@ -100,12 +131,6 @@ class Plan:
     @property
     def _first_of_shards(self) -> list[Study]:
         return [self.studies[shard[0]] for shard in self.shards]
-
-    @property
-    def rows_per_trial(self) -> float:
-        """Of the customers on average, by the number of their trials."""
-        rows = about_rows(customers_of(self.studies))
-        return float((self.studies.numbers("n_trials") * rows).sum()) / max(1, self.n_trials)
 
     @property
     def time_limit(self) -> str:
@@ -138,6 +163,7 @@ class Plan:
             "placement": self.placement,
             "slots": self.slots,
             "shards": len(self.shards),
+            "helpers": self.helpers,
             "notes": list(self.notes),
         }
 
@@ -160,9 +186,16 @@ class Plan:
         return "" if self.spec.positive is None else f" (positive class {self.spec.positive!r})"
 
     def _placed(self) -> str:
-        if self.placement == SPREAD:
-            return f"spread: each trial a Tune trial, {self.at_once} at once in one tune.Tuner"
-        return f"packed: {len(self.shards)} shards on {self.slots} slots in one tune.Tuner"
+        packed, spread = len(self.studies) - len(self.spread), len(self.spread)
+        helped = f", each with {self.helpers} helpers," if self.helpers else ""
+        shards = f"{len(self.shards)} shards{helped} on {self.slots} slots"
+        trials = f"each trial a Tune trial, {self.at_once} at once"
+        if not spread:
+            return f"packed: {shards} in one tune.Tuner"
+        if not packed:
+            return f"spread: {trials} in one tune.Tuner"
+        one = name_list(self.spread.texts("id").to_pylist(), 3)
+        return f"{one}: spread, {trials}; {amount(packed, 'other')}: packed, {shards}; all in one tune.Tuner"
 
     def _names(self, part: str) -> str:
         if self.spec.definition.compare is None:
@@ -238,22 +271,35 @@ def make_plan(
         *check_studies(spec, studies, code),
         *idle,
         *([] if in_process else too_large(definition, studies, slots)),
+        *([] if in_process else fewer_at_once(definition.resources, slots)),
         *taught,
         *_copied(definition, len(studies)),
-        *_shadows(),
+        *_logged(definition, int(studies.numbers("n_trials").sum())),
+        *shadows(),
     )
-    return _with_placement(Plan(spec=spec, studies=studies, slots=slots, notes=notes), in_process)
+    workers = workers_of(code.objective)
+    plan = Plan(spec=spec, studies=studies, slots=slots, workers=workers, notes=notes)
+    return _placed(plan, code, in_process)
 
 
-def resumed_plan(spec: RunSpec, left: Studies, added: Customers, directory: RunDirectory, placement: str) -> Plan:
+def resumed_plan(
+    spec: RunSpec, left: Studies, added: Customers, directory: RunDirectory, *, in_process: bool = False
+) -> Plan:
     """The plan of a run that goes on: what was resolved when it began stays as it was.
 
-    left: studies that have not ended. added: customers that are new, and have a place in the run directory.
+    left: studies that have not ended. added: customers that are new, and have a place in the run directory. in_process:
+    as of `make_plan`; of these only, the others stay where they are.
     """
     code = OwnCode(spec.definition, directory).loaded()  # what is wrong with the run's copies ends it here, not workers
     studies = learning(spec, make_studies(spec, added, code))
     notes = (*_reading(spec.definition, added), *check_studies(spec, studies, code))
-    return Plan(spec, Columnar.joined([left, studies]), _slots(spec.definition), placement, notes)
+    slots, workers = _slots(spec.definition), workers_of(code.objective)
+    everyone = Columnar.joined([left, studies])
+    if added and not in_process:
+        column = placements(spec, everyone, slots, workers).column
+        studies = studies.with_columns(placement=column.take(np.arange(len(left), len(everyone))))
+    plan = Plan(spec, Columnar.joined([left, studies]), slots, workers, notes)
+    return plan if plan.spread else _with_helpers(plan, code)
 
 
 def with_places(plan: Plan, customers: Customers) -> Plan:
@@ -262,37 +308,32 @@ def with_places(plan: Plan, customers: Customers) -> Plan:
     return replace(plan, studies=plan.studies.with_columns(customer=customers.take(places)))
 
 
-def _with_placement(plan: Plan, in_process: bool) -> Plan:
-    """The plan with its placement chosen, or as the definition says; `PlanError` for a scheduler it does not allow.
+def _with_helpers(plan: Plan, code: OwnCode) -> Plan:
+    """A packed plan with the helpers of its studies, and what is to be said of them."""
+    specs, count = distinct(study.scheduler for study in plan.studies.first_of_each("scheduler")), len(plan.studies)
+    helpers = helpers_of(plan.spec, specs, plan.studies, code.objective, len(plan.shards), plan.slots)
+    notes = helper_notes(specs, helpers, count, plan.slots, code.objective)
+    return replace(plan, helpers=helpers, notes=(*plan.notes, *notes))
 
-    in_process: as of `make_plan`.
-    """
-    definition = plan.spec.definition
-    several = plan.gang is not None
-    if several and not in_process:
-        check_gangs(definition, plan.studies)
-    few = 0 < len(plan.studies) < plan.slots
-    own = any(study.resources != definition.resources for study in plan.studies.first_of_each("resources"))
-    long = definition.objective is not None or plan.rows_per_trial > MANY_ROWS
-    specs = distinct(study.scheduler for study in plan.studies.first_of_each("scheduler"))
-    refusal = next(filter(None, map(schedulers.check_spread, specs)), None)
-    if definition.placement == SPREAD and refusal:
-        raise PlanError(f"{refusal}.")
-    if (definition.placement == SPREAD or (several and not in_process)) and plan.spec.transfer:
-        raise PlanError("transfer: some customers wait for others, which needs placement: packed; change one of them.")
-    plain = refusal is None and definition.compare is None and not own and not plan.spec.transfer
+
+def _placed(plan: Plan, code: OwnCode, in_process: bool) -> Plan:
+    """The plan with its studies placed; `PlanError` where that cannot be. in_process: as of `make_plan`."""
+    definition, studies = plan.spec.definition, plan.studies
     if in_process:
+        if plan.workers is not None:
+            raise PlanError(
+                "objective: it makes trainers of Ray Train, and these need Ray; run it without --in-process."
+            )
         alone = "without Ray, this process alone trains what several processes would."
-        return replace(plan, notes=(*plan.notes, *[alone] * several))
-    chosen = definition.placement == "auto" and few and long and plain and not several
-    if not (chosen or several) and definition.placement != SPREAD:
-        return replace(plan, notes=(*plan.notes, *idle_slots(specs, len(plan.studies), plan.slots)))
-    said = ["spread, because there are fewer studies than slots and trials are long or of unknown length."] * chosen
-    said += gang_notes(definition, plan.gang, plan.slots)
-    said += ["resources of single customers: no effect, since spread trials all take the definition's."] * own
-    pairs = plan.studies.first_of_each("algorithm", "scheduler")
-    order = order_matters(((study.algorithm, study.scheduler) for study in pairs), plan.at_once)
-    return replace(plan, placement=SPREAD, notes=(*plan.notes, *said, *order))
+        several = with_gang(definition, studies, None).any()
+        return replace(plan, notes=(*plan.notes, *[alone] * bool(several)))
+    found = placements(plan.spec, studies, plan.slots, plan.workers)
+    placed = replace(plan, studies=studies.with_columns(placement=found.column))
+    pairs = placed.spread.first_of_each("algorithm", "scheduler")
+    said = [*found.notes(studies, plan.slots), *gang_notes(placed.takes, plan.slots)]
+    said += order_matters(((study.algorithm, study.scheduler) for study in pairs), placed.at_once)
+    placed = replace(placed, notes=(*plan.notes, *said))
+    return placed if placed.spread else _with_helpers(placed, code)
 
 
 def _slots(definition: Definition) -> int:
@@ -329,15 +370,6 @@ def _copied(definition: Definition, studies: int) -> Iterator[str]:
         )
 
 
-def _shadows() -> Iterator[str]:
-    """Modules called like packages in the current folder, which Ray puts first in the import paths of workers."""
-    for name in PACKAGES:
-        spec = find_spec(name)
-        installed = Path(spec.origin).resolve() if spec is not None and spec.origin is not None else None
-        for path in (Path.cwd() / name / "__init__.py", Path.cwd() / f"{name}.py"):
-            if path.is_file() and path.resolve() != installed:
-                shown = f"{name}/" if path.name == "__init__.py" else path.name
-                yield (
-                    f"{shown} in the current folder has the name of a package. Workers here import the package; those "
-                    "of a cluster at RAY_ADDRESS would import yours: rename it."
-                )
+def _logged(definition: Definition, trials: int) -> Iterator[str]:
+    if definition.loggers and trials > MANY_LOGS:
+        yield f"loggers: {trials:,} trials are as many folders; TensorBoard shows some thousand."

@@ -18,17 +18,29 @@ def too_large(definition: Definition, studies: Studies, slots: int) -> Iterator[
 
     They are no refusals: the plan may be meant for a larger machine.
     """
-    ray = sys.modules.get("ray")
-    if os.environ.get("RAY_ADDRESS") or (ray is not None and ray.is_initialized()):
+    if not _own_ray():
         return
     for resources in dict.fromkeys(study.resources for study in studies.first_of_each("resources")):
         for said in _excess(resources, slots):
             if resources == definition.resources:
                 yield f"{said}, so no worker could start here."
-            elif definition.placement != "spread":  # where trials take what the definition says
+            else:
                 names = who_asks(studies, resources)
                 whose = "customer" if len(names) == 1 else "customers"
                 yield f"{whose} {name_list(names)}: {said}; no model would come of that here."
+
+
+def fewer_at_once(resources: Resources, slots: int) -> Iterator[str]:
+    """A note where what each slot takes leaves no room for all of them on this machine."""
+    room = [slots // resources.cpus, nvidia_gpus() // resources.gpus if resources.gpus else slots]
+    if _own_ray() and 0 < (most := int(min(room))) < slots:
+        yield f"resources: each slot takes so much that {most} of the {slots} slots work at once here."
+
+
+def _own_ray() -> bool:
+    """Whether a run would start a Ray of its own on this machine."""
+    ray = sys.modules.get("ray")
+    return not os.environ.get("RAY_ADDRESS") and not (ray is not None and ray.is_initialized())
 
 
 def who_asks(studies: Studies, resources: Resources) -> list[str]:
@@ -38,12 +50,24 @@ def who_asks(studies: Studies, resources: Resources) -> list[str]:
     return found
 
 
+def nvidia_gpus() -> int:
+    """How many there are on this machine."""
+    return len(glob("/dev/nvidia[0-9]*"))
+
+
 def _excess(resources: Resources, slots: int) -> Iterator[str]:
     if resources.cpus > slots:
         yield f"resources.cpus: {resources.cpus:g} is more than the {slots} slots"
-    gpus = len(glob("/dev/nvidia[0-9]*"))
+    gpus = nvidia_gpus()
     if resources.gpus > gpus:
         yield f"resources.gpus: {resources.gpus:g} is more than the {gpus} NVIDIA GPUs of this machine"
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
-    if resources.memory_gb is not None and resources.memory_gb > memory:
-        yield f"resources.memory_gb: {resources.memory_gb:g} is more than the {memory:.1f} GB of this machine"
+    for name in resources.custom:
+        yield f"resources.custom: a Ray of this machine has no {name!r}, name a cluster by RAY_ADDRESS"
+    gigabytes = memory() / 1e9
+    if resources.memory_gb is not None and resources.memory_gb > gigabytes:
+        yield f"resources.memory_gb: {resources.memory_gb:g} is more than the {gigabytes:.1f} GB of this machine"
+
+
+def memory() -> int:
+    """Bytes that this machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

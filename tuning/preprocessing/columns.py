@@ -114,6 +114,11 @@ def text_names(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.set_axis([str(name) for name in frame.columns], axis=1)
 
 
+def array_frame(values: np.ndarray) -> pd.DataFrame:
+    """(n, columns) an array as a frame, whose columns are called x0, x1, …."""
+    return pd.DataFrame(values, columns=[f"x{number}" for number in range(values.shape[1])])
+
+
 def as_frame(frame: pd.DataFrame, columns: Sequence[Column]) -> RawColumns:
     """The frame's columns as they are, and text as numbers where these were fitted.
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from tuning.errors import StorageError
 from tuning.records.ownership import Term
-from tuning.records.schema import Record, StudyRecord, TrialRecord, encode, encode_table
+from tuning.records.schema import FAILED, FINISHED, OK, Record, StudyRecord, TrialRecord, encode, encode_table
 from tuning.records.tables import KEYS, decode, decode_table, distinct, joined, no_rows, records_of
 from tuning.storage.run_directory import RunDirectory
 
@@ -53,13 +53,17 @@ def read_table(
     kind: str,
     columns: Sequence[str] | None = None,
     damaged: Damaged | None = None,
+    customers: Sequence[str] | None = None,
 ) -> pa.Table:
     """The rows in the parts of a kind as columns, each key once: of several rows with it the first stays.
 
     columns: those that are wanted, with the keys of the kind (`KEYS`) among them; None for all. damaged: as of
-    `read_trials`.
+    `read_trials`. customers: whose rows; None for everybody's.
     """
     tables = (table for _, table in tables_in(directory, of_kind(names, kind), columns, damaged))
+    if customers is not None:
+        theirs = pa.array(customers, pa.string())
+        tables = (table.filter(pc.is_in(table["customer"], value_set=theirs)) for table in tables)
     return distinct(joined(tables, no_rows(kind, columns)), KEYS[kind])
 
 
@@ -91,13 +95,37 @@ def kind_of(name: str) -> str:
     return name.rsplit("/", 1)[-1].split("-", 1)[0]
 
 
+def written(name: str) -> str:
+    """When a part was written, from its name: texts in the order of time."""
+    return name.rsplit("-", 2)[-2]
+
+
+ENDING = 2  # trials that take as long as choosing a study's winner, refitting and saving it
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a study may take.
+
+    Attributes:
+        n_trials: how many trials.
+        trial_work: what one of them takes, in a unit that all studies of the run share.
+    """
+
+    n_trials: int
+    trial_work: float = 1.0
+
+
 @dataclass
 class PartWriter:
     """Collects a shard's records and writes them as parts about every `interval` seconds: written first, then reported.
 
-    report: called with {"part", "trials"} or {"part", "studies", "unspent"} after each part is in place.
-    budgets: trials that each study may have; what studies have left of them when they end is reported as unspent.
+    report: called after each part is in place. Of trials with {"part", "trials", "work", "failed", "best"}; of studies
+    with {"part", "studies", "work", "unspent", "no_model", "gains"}. work: what was done of the budgets; a study that
+    ends has done all of its own. unspent: trials that its studies have left. best: score, None where no trial has one.
+    budgets: by study.
     flush_files: called before studies are written, to wait for the files that their records name.
+    recorded: told of a part's trials once it is in place, before it is reported.
     """
 
     directory: RunDirectory
@@ -106,7 +134,8 @@ class PartWriter:
     report: Callable[[dict[str, Any]], None]
     interval: float = 1.0
     flush_files: Callable[[], None] = lambda: None
-    budgets: Mapping[str, int] = field(default_factory=dict)
+    budgets: Mapping[str, Budget] = field(default_factory=dict)
+    recorded: Callable[[Sequence[TrialRecord]], None] = lambda _: None
     trials: list[TrialRecord] = field(default_factory=list)
     studies: list[StudyRecord] = field(default_factory=list)
     _last: float = field(default_factory=time.monotonic)
@@ -134,16 +163,35 @@ class PartWriter:
                 data = encode(records)
                 name = part_name(self.term.folder, self.shard, kind, data)
                 self.directory.write(name, data)
-                written.append(
-                    {"part": name, kind: len(records)} | ({"unspent": self._unspent()} if kind == STUDIES else {})
-                )
+                figures = self._of_studies() if kind == STUDIES else self._of_trials()
+                written.append({"part": name, kind: len(records), **figures})
+                if kind == TRIALS:
+                    self.recorded(self.trials)
                 records.clear()  # only after they are in place
         for part in written:
             self.report(part)
         self._last = time.monotonic()
 
-    def _unspent(self) -> int:
-        return sum(max(0, self.budgets.get(record.study, 0) - record.trials) for record in self.studies)
+    def _of_trials(self) -> dict[str, object]:
+        scores = [record.score for record in self.trials if record.state == FINISHED and record.score is not None]
+        better = max if self.trials[0].mode == "max" else min
+        return {
+            "work": sum(self._budget(record).trial_work for record in self.trials),
+            "failed": sum(record.state == FAILED for record in self.trials),
+            "best": better(scores, default=None),
+        }
+
+    def _of_studies(self) -> dict[str, object]:
+        left = [(self._budget(record), record.trials) for record in self.studies]
+        return {
+            "work": sum((budget.n_trials - trials + ENDING) * budget.trial_work for budget, trials in left),
+            "unspent": sum(max(0, budget.n_trials - trials) for budget, trials in left),
+            "no_model": sum(record.status != OK for record in self.studies),
+            "gains": [record.gain for record in self.studies if record.gain is not None],
+        }
+
+    def _budget(self, record: Record) -> Budget:
+        return self.budgets.get(record.study) or Budget(record.trials if isinstance(record, StudyRecord) else 1)
 
     def flush_on_exit(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         """At the end of the work: when the driver or a signal ended it, write what is finished; never raises."""

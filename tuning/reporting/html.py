@@ -1,15 +1,19 @@
 """Self-contained HTML pages: headings, text, tables and figures in one file that opens without a network.
 
-Everything a page shows is escaped; figures are embedded as SVG images. Pages hold no scripts.
+Everything a page shows is escaped; figures are embedded as SVG images. The one script that a page may run is that of
+its `DataTable`, by its digest. Colours are light or dark, as the reader's system is.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from tuning.reporting.data_table import SCRIPT, STYLE, DataTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,12 +36,16 @@ class Points:
 
 @dataclass(frozen=True)
 class HtmlTable:
-    """A table of text cells; `strong` is the row to point out, `folded` hides it behind its caption."""
+    """A table of text cells; `strong` is the row to point out, `folded` hides it behind its caption.
+
+    prose: its cells hold sentences, which are broken into lines.
+    """
 
     frame: pd.DataFrame
     caption: str = ""
     strong: int | None = None
     folded: bool = False
+    prose: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,9 +59,11 @@ class Picture:
     @property
     def source(self) -> str:
         """The figure as a data URI."""
+        import matplotlib as mpl
+
         sink = io.BytesIO()
-        # A fixed salt and no date: the same figure is the same bytes.
-        self.figure.savefig(sink, format="svg", metadata={"Date": None})
+        with mpl.rc_context({"svg.hashsalt": "tuning"}):  # and no date: the same figure is the same bytes
+            self.figure.savefig(sink, format="svg", metadata={"Date": None}, transparent=True)
         return f"data:image/svg+xml;base64,{base64.b64encode(sink.getvalue()).decode()}"
 
 
@@ -64,7 +74,7 @@ class Row:
     pictures: Sequence[Picture]
 
 
-Block = Text | Points | HtmlTable | Picture | Row
+Block = Text | Points | HtmlTable | Picture | Row | DataTable
 
 
 @dataclass(frozen=True)
@@ -94,13 +104,14 @@ class Page:
     def html(self) -> str:
         """The page as one HTML document."""
         import jinja2
-        import matplotlib as mpl
 
         environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
         environment.globals["kind"] = _kind
         environment.filters["cells"] = _cells
-        with mpl.rc_context({"svg.hashsalt": "tuning"}):
-            return environment.from_string(TEMPLATE).render(page=self)
+        searched = any(isinstance(block, DataTable) for section in self.sections for block in section.blocks)
+        environment.globals |= {"script": SCRIPT if searched else "", "style": STYLE if searched else ""}
+        environment.globals["allowed"] = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+        return environment.from_string(TEMPLATE).render(page=self)
 
 
 def _kind(block: Block) -> str:
@@ -117,31 +128,45 @@ TEMPLATE = """<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'\
+{% if script %}; script-src 'sha256-{{ allowed }}'{% endif %}">
 <title>{{ page.title }}</title>
 <style>
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; color: #1c2430;
-       background: #fff; max-width: 74rem; margin: 2.5rem auto; padding: 0 1.25rem; }
-h1 { font-size: 1.5rem; margin: 0 0 1rem; }
-h2 { font-size: 1.15rem; margin: 2.5rem 0 .75rem; padding-top: .75rem; border-top: 1px solid #dde2e9; }
-.lead { font-size: 1.2rem; line-height: 1.45; padding: 1rem 1.25rem; margin: 0; background: #eef5fb;
-        border-left: 4px solid #0072b2; }
+:root { color-scheme: light dark; --page: #fff; --text: #1c2430; --soft: #56606e; --line: #e6eaf0; --line-2: #c9d1db;
+        --lead: #eef5fb; --mark: #0072b2; --strong: #f5f9fd; --link: #0061a0; }
+@media (prefers-color-scheme: dark) {
+  :root { --page: #14181d; --text: #e3e8ee; --soft: #9aa6b3; --line: #2a3139; --line-2: #47515c; --lead: #1b2733;
+          --mark: #56b4e9; --strong: #1b222a; --link: #7cc4f4; }
+  img { filter: invert(.92) hue-rotate(180deg); } /* figures are drawn once, for white paper */
+}
+body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; color: var(--text);
+       background: var(--page); max-width: 74rem; margin: 2.5rem auto; padding: 0 1.25rem; }
+h1 { font-size: 1.5rem; margin: 0 0 1rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.15rem; margin: 2.5rem 0 .75rem; padding-top: .75rem; border-top: 1px solid var(--line-2); }
+.lead { font-size: 1.2rem; line-height: 1.45; padding: 1rem 1.25rem; margin: 0; background: var(--lead);
+        border-left: 4px solid var(--mark); }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; margin: .5rem 0; }
-caption, summary, figcaption { text-align: left; color: #56606e; font-size: .9rem; padding: .25rem 0; }
+caption, summary, figcaption { text-align: left; color: var(--soft); font-size: .9rem; padding: .25rem 0; }
 summary { cursor: pointer; }
-th, td { padding: .35rem .75rem; text-align: right; border-bottom: 1px solid #e6eaf0; white-space: nowrap; }
+th, td { padding: .35rem .75rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; padding-left: .25rem; }
-th { font-weight: 600; border-bottom: 2px solid #c9d1db; vertical-align: bottom; white-space: normal;
+th { font-weight: 600; border-bottom: 2px solid var(--line-2); vertical-align: bottom; white-space: normal;
      overflow-wrap: normal; }
-tr.strong td { font-weight: 600; background: #f5f9fd; }
+tr.strong td { font-weight: 600; background: var(--strong); }
+.prose th, .prose td { text-align: left; white-space: normal; vertical-align: top; overflow-wrap: anywhere;
+                       min-width: 5rem; }
+.prose th { overflow-wrap: normal; }
+@media (max-width: 40rem) { .prose thead { display: none; } .prose td { display: block; border: 0; padding: .1rem 0; }
+  .prose td::before { content: attr(data-title) ": "; color: var(--soft); }
+  .prose td:last-child { padding-bottom: 1rem; } }
 figure { margin: 1rem 0 1.5rem; }
 .row { display: flex; flex-wrap: wrap; gap: 1rem; }
 .row figure { flex: 1 1 26rem; max-width: 36rem; margin: 0; }
 img { max-width: 100%; height: auto; }
 li { margin: .3rem 0; }
-footer { margin-top: 3rem; color: #56606e; font-size: .85rem; }
+footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
+{{ style | safe }}
 @media print { body { margin: 0; max-width: none; } h2 { break-after: avoid; } figure { break-inside: avoid; } }
 </style>
 </head>
@@ -149,13 +174,14 @@ footer { margin-top: 3rem; color: #56606e; font-size: .85rem; }
 <h1>{{ page.title }}</h1>
 <p class="lead">{{ page.lead }}</p>
 {% macro table(block) %}
-<div class="scroll"><table>
+<div class="scroll"><table{% if block.prose %} class="prose"{% endif %}>
 {% if block.caption and not block.folded %}<caption>{{ block.caption }}</caption>{% endif %}
 <thead><tr>{% for name in block.frame.columns %}<th scope="col">{{ name }}</th>{% endfor %}</tr></thead>
 <tbody>
 {% for row in block.frame | cells %}
 <tr{% if loop.index0 == block.strong %} class="strong"{% endif %}>\
-{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
+{% for cell in row %}<td{% if block.prose %} data-title="{{ block.frame.columns[loop.index0] }}"{% endif %}>\
+{{ cell }}</td>{% endfor %}</tr>
 {% endfor %}
 </tbody></table></div>
 {% endmacro %}
@@ -178,11 +204,16 @@ footer { margin-top: 3rem; color: #56606e; font-size: .85rem; }
 <div class="row">{% for item in block.pictures %}{{ picture(item) }}{% endfor %}</div>
 {% elif kind(block) == "picture" %}
 {{ picture(block) }}
+{% elif kind(block) == "datatable" %}
+{% if block.note %}<p>{{ block.note }}</p>{% endif %}
+<div class="data"><script type="application/json">{{ block.data | safe }}</script>
+<noscript><p>This table needs JavaScript.</p></noscript></div>
 {% endif %}
 {% endfor %}
 </section>
 {% endfor %}
 {% if page.footer %}<footer>{{ page.footer }}</footer>{% endif %}
+{% if script %}<script>{{ script | safe }}</script>{% endif %}
 </body>
 </html>
 """

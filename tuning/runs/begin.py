@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tuning.columnar import Columnar
+from tuning.columnar import Columnar, constant
 from tuning.data.customers import find_customers
 from tuning.data.fingerprints import digested
 from tuning.data.partition import partition
@@ -16,7 +16,7 @@ from tuning.definition.definition import Definition
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import RunError
 from tuning.models.entries import freeze_models
-from tuning.planning.plan import PACKED, Plan, make_plan, resumed_plan, with_places
+from tuning.planning.plan import Plan, make_plan, resumed_plan, with_places
 from tuning.records.lease import Lease, last_heartbeat, wait_until_dead
 from tuning.records.ownership import (
     TERMS,
@@ -39,6 +39,7 @@ from tuning.runs.resume import (
 )
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
+from tuning.study.study import PACKED
 from tuning.timing import USUAL, Timing
 from tuning.user_code import copy_into
 from tuning.wording import resume_advice
@@ -171,11 +172,10 @@ def resume_run(
     wait_until_dead(directory, owner, timing)
     state = look.state(directory, last, merged.trials)
     state = with_libraries_now(directory, recorded.versions, merged.trials, state)
-    placement = PACKED if in_process else recorded.placement
-    if placement != recorded.placement:
+    if in_process:
         check_order(directory, state)
-    if placement == PACKED:
-        state = without_gaps(directory, state)
+        state = replace(state, left=state.left.with_columns(placement=constant(PACKED, len(state.left))))
+    state = without_gaps(directory, state)
     spent = owner.seconds + last_heartbeat(directory, owner).seconds
     term = claim(directory, owner.number + 1, tuple(state.parts), merged.trials, spent)
     lease = Lease(directory, term, timing).hold()
@@ -183,7 +183,7 @@ def resume_run(
         placed = partition(merged, Columnar.joined([look.added, look.changed]), directory)
         added, changed = placed[: len(look.added)], placed[len(look.added) :]
         left = with_customers(state.left, changed)
-        plan = resumed_plan(recorded.spec, left, added, directory, placement)
+        plan = resumed_plan(recorded.spec, left, added, directory, in_process=in_process)
         plan = replace(plan, notes=tuple(dict.fromkeys((*recorded.notes, *plan.notes))))
         freeze(directory, merged, term)
         hand_over(directory, term, plan.shards, plan.studies, state)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,14 +25,14 @@ from tuning.wording import natural_order
 
 #: Columns that are those of the customer's best study as they are.
 _AS_RECORDED = (
-    *("status", "reason", "positive", "cv_score", "test_score", "baseline", "baseline_test_score"),
+    *("status", "reason", "positive", "cv_score", "cv_error", "test_score", "baseline", "baseline_test_score"),
     *("gain", "constant_test_score", "gain_over_constant", "notes", "model_path"),
 )
 #: The columns of study records that a leaderboard is made of.
 NEEDED = ("study", "customer", "family", "ensemble", "config", "best_step", "trials", "seconds", *_AS_RECORDED)
 _COLUMNS = {
     **dict.fromkeys(("customer", "status", "reason", "model", "metric", "mode", "positive"), pa.string()),
-    **dict.fromkeys(("cv_score", "test_score"), pa.float64()),
+    **dict.fromkeys(("cv_score", "cv_error", "test_score"), pa.float64()),
     "baseline": pa.string(),
     **dict.fromkeys(("baseline_test_score", "gain", "constant_test_score", "gain_over_constant"), pa.float64()),
     "trials": pa.int64(),
@@ -193,13 +193,20 @@ class Leaderboard:
 
     def __iter__(self) -> Iterator[Row]:
         """The rows as plain values, `params` as a mapping."""
-        for places in self._places():
-            for row, params in zip(self._rows(places).to_pylist(), _configs(self._best(places)), strict=True):
-                yield {**row, "params": params}
+        return chain.from_iterable(map(self._plain, self._places()))
+
+    def _plain(self, places: np.ndarray) -> Iterator[Row]:
+        for row, params in zip(self._rows(places).to_pylist(), _configs(self._best(places)), strict=True):
+            yield {**row, "params": params}
 
     def first(self, rows: int) -> list[Row]:
         """So many of them."""
-        return list(islice(self, rows))
+        return self.ends(rows, 0)
+
+    def ends(self, first: int, last: int) -> list[Row]:
+        """So many of the first and of the last rows; all of them where there are no more."""
+        rest = max(first, len(self) - last)
+        return list(self._plain(np.concatenate([self._order[:first], self._order[rest:]])))
 
     def frame(self, rows: int | None = None) -> pd.DataFrame:
         """The first rows, by default all of them, as a table of pandas."""
@@ -256,11 +263,12 @@ def _series(column: pa.ChunkedArray) -> pd.Series:
 def _models(studies: pa.Table) -> pa.Array:
     """The winner's family, or what the ensemble is made of."""
     rows = zip(studies["family"].to_pylist(), studies["ensemble"].to_pylist(), strict=True)
-    return pa.array([family if members is None else _ensemble(members) for family, members in rows], pa.string())
+    return pa.array([model_name(*row) for row in rows], pa.string())
 
 
-def _ensemble(members: str) -> str:
-    return described_as([member["family"] for member in json.loads(members)])
+def model_name(family: str | None, ensemble: str | None) -> str | None:
+    """What a model is called in tables. ensemble: its members as JSON, as records have it."""
+    return family if ensemble is None else described_as([member["family"] for member in json.loads(ensemble)])
 
 
 def exact_config(config: Config | None, family: str | None, best_step: int | None) -> Config | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from tuning.runs.results import RunResult
 
+REPORT = "report.html"  # in the run's folder
 Counts: TypeAlias = Mapping[str, Any]  # `RunResult.summary`
 
 
@@ -31,6 +32,11 @@ def sentences(result: RunResult, counts: Counts) -> list[str]:
     ]
 
 
+def report_line(result: RunResult) -> list[str]:
+    """Where the run's report is, as the last line of what is said of a run; nothing without one."""
+    return [f"report       {result.directory.display(REPORT)}"] if result.directory.exists(REPORT) else []
+
+
 def _against_baseline(counts: Counts) -> list[str]:
     compared, worse = counts["compared_with_baseline"], counts["worse_than_baseline"]
     if not compared:
@@ -48,6 +54,8 @@ def _ensembles(counts: Counts) -> list[str]:
     if not found:
         return []
     models = "1 model is an ensemble" if found == 1 else f"{found} models are ensembles"
+    if not size:  # none is saved
+        return [f"{models} of several trials."]
     return [
         f"{models} of several trials. The models take {size:.3g} MB in all; `ensemble: none` keeps the winners alone, "
         "which are smaller and predict faster."

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +26,7 @@ from tuning.records.ownership import Term, begun_term
 from tuning.runs.study_rows import SCHEMA, read_studies, study_columns
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.record import versions
-from tuning.study.study import Studies, Study, as_columns
+from tuning.study.study import PACKED, SPREAD, Studies, Study, as_columns, placed
 
 DEFINITION = "definition.yaml"
 DIGEST_LINE = b"# SHA-256 of the lines above: "
@@ -39,9 +40,8 @@ class RecordedPlan:
     Attributes:
         run: the run's name.
         spec: what every study has in common.
-        placement: "packed" or "spread".
         notes: of the plan that the run began with.
-        studies: those that the term's owner had to run; of one shard, where only that was read.
+        studies: those that the term's owner had to run; of one shard or of the spread ones, where only that was read.
         ended: those that had ended under earlier owners.
         shards: how many there are.
         versions: of the libraries that the term's owner had; empty in a plan that does not say so.
@@ -50,7 +50,6 @@ class RecordedPlan:
 
     run: str
     spec: RunSpec
-    placement: str
     notes: tuple[str, ...]
     studies: Studies
     ended: Studies
@@ -68,6 +67,7 @@ class PlannedNames:
         metric: the metric's name.
         mode: its better direction.
         of_objective: whether a user's function is tuned instead of models.
+        notes: of the plan that the run began with.
         studies: the columns study and customer of the studies that the term's owner had to run.
         ended: the same of those that had ended under earlier owners.
     """
@@ -76,6 +76,7 @@ class PlannedNames:
     metric: str
     mode: str
     of_objective: bool
+    notes: tuple[str, ...]
     studies: pa.Table
     ended: pa.Table
 
@@ -123,14 +124,15 @@ def _defined(text: str, where: str) -> Definition:
 
 
 def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended: Sequence[Study] = ()) -> None:
-    """A term's studies as Parquet, one row group per shard, so that a worker reads its own rows only.
+    """A term's studies as Parquet, so that a worker reads its own rows only: a row group per shard, one of all spread
+    studies.
 
     ended: studies that earlier owners finished; they stay in the plan, so that nobody ever drops out of it.
     """
     header = {
         "run": run,
         "shards": len(plan.shards),
-        "placement": plan.placement,
+        "left": len(plan.shards) + bool(plan.spread),  # row groups of studies that have not ended
         "notes": plan.notes,
         "versions": versions(),
         "packs": plan.spec.definition.packs_models(len(plan.studies) + len(ended)),
@@ -140,8 +142,8 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
     columns, over = study_columns(directory, plan.studies), study_columns(directory, as_columns(ended))
     with pq.ParquetWriter(sink, SCHEMA, write_page_checksum=True) as writer:
         writer.add_key_value_metadata({HEADER: json.dumps(header)})  # the schema's own would be written twice
-        for shard in plan.shards:
-            _write_group(writer, {name: column.take(shard) for name, column in columns.items()})
+        for positions in (*plan.shards, *[np.flatnonzero(placed(plan.studies, SPREAD))] * bool(plan.spread)):
+            _write_group(writer, {name: column.take(positions) for name, column in columns.items()})
         if ended:
             _write_group(writer, over)
     directory.write(term.plan, bytes(sink.getvalue()))
@@ -154,7 +156,7 @@ def _write_group(writer: pq.ParquetWriter, columns: Mapping[str, Column]) -> Non
 
 def read_spec(directory: RunDirectory, term: Term) -> RunSpec:
     """What a term's studies have in common."""
-    return _spec(directory, term, _read(directory, term, groups=())[0])
+    return _spec(directory, term, _read(directory, term, groups=lambda _: ())[0])
 
 
 def read_plan(directory: RunDirectory, term: Term, spec: RunSpec | None = None) -> RecordedPlan:
@@ -164,20 +166,27 @@ def read_plan(directory: RunDirectory, term: Term, spec: RunSpec | None = None) 
 
 def read_shard(directory: RunDirectory, term: Term, shard: int, spec: RunSpec | None = None) -> RecordedPlan:
     """A term's plan with the studies of one shard. spec: as in `read_plan`."""
-    return _recorded(directory, term, spec, *_read(directory, term, groups=[shard]))
+    return _recorded(directory, term, spec, *_read(directory, term, groups=lambda _: [shard]))
+
+
+def read_spread(directory: RunDirectory, term: Term, spec: RunSpec | None = None) -> RecordedPlan:
+    """A term's plan with the spread studies. spec: as in `read_plan`."""
+    groups = _read(directory, term, groups=lambda header: range(header["shards"], _left(header)))
+    return _recorded(directory, term, spec, *groups)
 
 
 def read_names(directory: RunDirectory, term: Term) -> PlannedNames:
     """The ids in a term's plan, which may be one of version 0.1."""
     header, tables = _read(directory, term, columns=["study", "customer"])
-    shards = header.get("shards", 0)
+    left = _left(header) if "shards" in header else 0
     return PlannedNames(
         run=header["run"],
         metric=header["metric"],
         mode=header["mode"],
         of_objective=header["task"] is None,
-        studies=_joined(tables[:shards]),
-        ended=_joined(tables[shards:]),
+        notes=tuple(header.get("notes", ())),
+        studies=_joined(tables[:left]),
+        ended=_joined(tables[left:]),
     )
 
 
@@ -199,17 +208,28 @@ def _joined(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _read(
-    directory: RunDirectory, term: Term, groups: Sequence[int] | None = None, columns: Sequence[str] | None = None
+    directory: RunDirectory,
+    term: Term,
+    groups: Callable[[Mapping[str, Any]], Sequence[int]] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> tuple[dict[str, Any], list[pa.Table]]:
-    """The header of a plan and its row groups; None is all of them, and all columns."""
+    """The header of a plan and its row groups, by default all of them and all columns.
+
+    groups: the numbers of those that are wanted, by the header.
+    """
     try:
         with directory.filesystem.open_input_file(directory.path(term.plan)) as stream:
             file = pq.ParquetFile(stream, page_checksum_verification=True)
             header = json.loads(file.metadata.metadata[HEADER])
-            wanted = range(file.metadata.num_row_groups) if groups is None else groups
+            wanted = range(file.metadata.num_row_groups) if groups is None else groups(header)
             return header, [file.read_row_group(group, columns=columns) for group in wanted]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StorageError(f"{directory.display(term.plan)} cannot be read: {error}. {_way_out(term)}") from error
+
+
+def _left(header: Mapping[str, Any]) -> int:
+    """How many row groups hold studies that have not ended; an older version had shards only."""
+    return int(header.get("left", header["shards"]))
 
 
 def _way_out(term: Term) -> str:
@@ -230,15 +250,14 @@ def _recorded(
     directory: RunDirectory, term: Term, spec: RunSpec | None, header: Mapping[str, Any], tables: Sequence[pa.Table]
 ) -> RecordedPlan:
     spec = spec or _spec(directory, term, header)
-    shards = header["shards"]
+    left, placement = _left(header), header.get("placement", PACKED)  # of all studies, in an older version
     return RecordedPlan(
         run=header["run"],
         spec=spec,
-        placement=header["placement"],
         notes=tuple(header["notes"]),
-        studies=read_studies(spec, directory, tables[:shards]),
-        ended=read_studies(spec, directory, tables[shards:]),
-        shards=shards,
+        studies=read_studies(spec, directory, tables[:left], placement),
+        ended=read_studies(spec, directory, tables[left:], placement),
+        shards=header["shards"],
         versions=header.get("versions", ""),
         packs=header.get("packs", False),
     )

@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
-from html import escape
+from operator import attrgetter
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import NoModelError, UnknownCustomerError
 from tuning.evaluation.winner import is_too_good
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import begun_term
-from tuning.records.parts import STUDIES, TRIALS, accepted, read_studies, read_table, read_trials
+from tuning.records.parts import STUDIES, TRIALS, accepted, of_kind, read_studies, read_table, read_trials, tables_in
 from tuning.records.schema import FINISHED, OK, Config, StudyRecord, TrialRecord
+from tuning.records.tables import KEYS, distinct, no_rows, records_of
+from tuning.reporting.cells import listed, paragraph, table
+from tuning.runs.customer_result import CustomerResult, trials_frame
 from tuning.runs.leaderboard import NEEDED, ORDERS, Leaderboard, Row, Standings, Unfinished, exact_config
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan
 from tuning.runs.transfer_gain import TransferGain, transfer_gain
 from tuning.storage.run_directory import RunDirectory
-from tuning.wording import did_you_mean
+from tuning.wording import BETTER, did_you_mean, figure, params_text, resume_advice, score_text
 
 if TYPE_CHECKING:
     import pandas as pd
+    from optuna import Study
 
     from tuning.models.customer_model import CustomerModel
+    from tuning.runs.optuna_study import Storage
+    from tuning.runs.parameter_effects import ParameterEffect
 
 _NO_MODELS = {
     False: "models were not saved (save_models: false)",
@@ -54,6 +62,7 @@ class RunResult:
         self.directory = directory if isinstance(directory, RunDirectory) else RunDirectory(directory)
         self.term = begun_term(self.directory)
         self.damaged: dict[str, str] = {}
+        self._boards: dict[str, Leaderboard] = {}
 
     def __repr__(self) -> str:
         counts = self.summary()
@@ -62,11 +71,37 @@ class RunResult:
         return f"RunResult({counts['run']!r}: {left}{self.outcome(counts)})"
 
     def _repr_html_(self) -> str:
-        board = self.board()
-        less = (
-            f"<p>The first {SHOWN} of {len(board)} customers; leaderboard() has all.</p>" if len(board) > SHOWN else ""
-        )
-        return f"<p>{escape(repr(self))}</p>{board.frame(SHOWN).to_html(index=False, na_rep='')}{less}"
+        first = self.board().first(1)
+        steps = self._next(str(first[0]["customer"]) if first else "")
+        return f"{paragraph(repr(self))}{self.html_table()}{listed('Next', steps)}"
+
+    def html_table(self) -> str:
+        """What matters of the first customers, as a notebook shows it."""
+        board, of_objective = self.board(), self._plan.of_objective
+        score = f"{board.metric} ({BETTER[board.mode]} is better)"
+        columns = ("customer", "model", score, "hold-out score", "gain", "parameters", "note")
+        rows = [
+            (
+                row["customer"],
+                "" if of_objective else row["model"],
+                score_text(row["cv_score"], row["cv_error"]),
+                *(figure(row[name]) for name in ("test_score", "gain")),
+                params_text(row["params"]) if of_objective and isinstance(row["params"], Mapping) else "",
+                row["reason"] or row["notes"],
+            )
+            for row in board.first(SHOWN)
+        ]
+        less = f"The first {SHOWN} of {len(board)} customers; leaderboard() has all." if len(board) > SHOWN else ""
+        return f"{table(columns, rows)}{paragraph(less)}"
+
+    def _next(self, customer: str) -> list[str]:
+        """What somebody may want to type now."""
+        given = repr(customer) if len(self._standings.customers) > 1 else ""
+        if self.unfinished:
+            by_runner = frozen_definition(self.directory, self.term).objective == IN_MEMORY
+            return [resume_advice(self.directory.shown, by_runner=by_runner)]
+        best = f"best_config({given})" if self._plan.of_objective else f"model({given}).predict(new_rows)"
+        return [f"result.customer({given})", f"result.{best}", "result.leaderboard()"]
 
     @cached_property
     def _parts(self) -> list[str]:
@@ -119,15 +154,52 @@ class RunResult:
 
     def trials(self) -> pd.DataFrame:
         """One row per recorded trial, with the configuration in columns named `config.…`."""
-        import pandas as pd
+        return trials_frame(self.trial_records)
 
-        rows = []
-        for record in self.trial_records:
-            row = asdict(record)
-            row["steps"] = len(record.steps)
-            config = row.pop("config")
-            rows.append({**row, **{f"config.{name}": value for name, value in config.items()}})
-        return pd.DataFrame(rows)
+    def customer(self, customer: str | None = None) -> CustomerResult:
+        """One customer: trials, learning curves, the winner with its parameters, notes.
+
+        customer: may be left out where the run has a single one. `UnknownCustomerError` for somebody else.
+        """
+        customer, best = self._best(customer)
+        studies, trials = self._records_of([customer])
+        study = next((record for record in studies if record.study == best.get("study")), None)
+        reason = study.reason if study is not None else self.pending
+        params = None if reason or study is None or study.config is None else self.best_config(customer)
+        trials.sort(key=attrgetter("key"))
+        return CustomerResult(self.directory, customer, study, tuple(trials), params, reason)
+
+    def _records_of(self, customers: Sequence[str]) -> tuple[list[StudyRecord], list[TrialRecord]]:
+        """All records of some customers."""
+        studies, trials = (
+            records_of(read_table(self.directory, parts, kind, damaged=self._damaged, customers=customers))
+            for parts, kind in ((self._parts[::-1], STUDIES), (self._parts, TRIALS))
+        )
+        return studies, trials
+
+    def importance(self, most: int = 50) -> pd.DataFrame:
+        """Which columns matter for how many customers: a row per column, the one that matters most often first.
+
+        Columns `column`, `matters_for`, `customers`, `share`, as of `tuning.runs.explanation.across`. most: customers
+        that are looked at, from all over; each one's winner is fitted again. `attrs["left_out"]` of the table says of
+        which customers that failed, and why.
+        """
+        from tuning.runs.explanation import across
+
+        best = self._standings.best_studies(["study", "customer", "status", "trial"])
+        best = best.filter(pc.and_(pc.equal(best["status"], OK), best["trial"].is_valid()))
+        few = best.take(pa.array(range(0, len(best), max(1, -(-len(best) // most)))))
+        chosen = set(few["study"].to_pylist())
+        studies, trials = self._records_of(few["customer"].to_pylist())
+        return across(self.directory, self.term, [each for each in studies if each.study in chosen], trials)
+
+    def to_optuna(self, customer: str | None = None, storage: Storage = None) -> Study:
+        """A customer's study as one of Optuna's, whatever algorithm searched, for Optuna's own plots and dashboard.
+
+        customer: as of `best_config`. storage: as of `optuna.create_study`, such as "sqlite:///optuna.db" for
+        optuna-dashboard; None is in memory.
+        """
+        return self.customer(customer).to_optuna(storage)
 
     def warm_start(self, best: int = 1) -> list[dict[str, Any]]:
         """The next run's `warm_start`: the `best` best configurations of every customer, to be tried first there."""
@@ -165,10 +237,41 @@ class RunResult:
         """The leaderboard in columns, of which no row is made before it is asked for; `ValueError` as of `rows`."""
         if sort not in ORDERS:
             raise ValueError(f"sort: {sort!r} is not one of {', '.join(ORDERS)}.")
-        standings = self._standings
-        reason = self.pending if (standings.best < 0).any() else ""
-        plan = self._plan
-        return Leaderboard(standings, plan.metric, plan.mode, Unfinished(reason, self._of_unfinished), sort)
+        if sort not in self._boards:
+            standings = self._standings
+            reason = self.pending if (standings.best < 0).any() else ""
+            plan = self._plan
+            unfinished = Unfinished(reason, self._of_unfinished)
+            self._boards[sort] = Leaderboard(standings, plan.metric, plan.mode, unfinished, sort)
+        return self._boards[sort]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the plan that the run began with said of guesses, of what has no effect, and the like."""
+        return self._plan.notes
+
+    def best_studies(self) -> pa.Table:
+        """The records of each customer's best study in columns, which is what `tuning.runs.plots` draws."""
+        return self._standings.best_studies(_NEEDED)
+
+    def parameter_effects(self) -> list[ParameterEffect]:
+        """Which hyperparameters decide how well a trial does among its customer's, the largest first; from some
+        trials where there are many."""
+        from tuning.runs.parameter_effects import MOST_TRIALS, NEEDED, parameter_effects
+
+        return parameter_effects(self.some_trials(NEEDED, MOST_TRIALS), self._plan.mode)
+
+    def some_trials(self, columns: Sequence[str], most: int) -> pa.Table:
+        """Columns of recorded trials; of about so many where there are more, from parts drawn at random.
+
+        columns: of trial records, with "study" and "trial" among them.
+        """
+        parts, some = of_kind(self._parts, TRIALS), [no_rows(TRIALS, columns)]
+        Random(0).shuffle(parts)
+        while parts and sum(map(len, some)) < most:
+            some += [table for _, table in tables_in(self.directory, parts[:4], columns, self._damaged)]
+            del parts[:4]
+        return distinct(pa.concat_tables(some), KEYS[TRIALS])
 
     def summary(self) -> dict[str, Any]:
         """The run in figures, as `tuning run --output json` prints it."""

@@ -34,7 +34,7 @@ from tuning.records.tables import KEYS, decode_table, distinct, no_rows
 from tuning.runs.plan_file import plain
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.record import versions
-from tuning.study.study import Studies
+from tuning.study.study import SPREAD, Studies, placed
 from tuning.study.trial import first_gap
 from tuning.user_code import name_inside
 from tuning.wording import resume_advice, shorten
@@ -42,7 +42,9 @@ from tuning.wording import resume_advice, shorten
 logger = logging.getLogger(__name__)
 
 # Say how a run is worked through, not what it searches; a resume may change them.
-MAY_CHANGE = ("slots", "storage", "limits", "mlflow", "save_models", "model_files", "allow_pickle")
+MAY_CHANGE = (
+    "slots", "storage", "limits", "mlflow", "loggers", "report", "save_models", "model_files", "allow_pickle",
+)  # fmt: skip
 MAY_BE_IN_FILES = ("prepare", "metric", "objective")  # functions; the run has a copy of each file
 SHOWN = 5
 
@@ -141,12 +143,12 @@ def handed_over_name(term: Term, shard: int) -> str:
 def hand_over(
     directory: RunDirectory, term: Term, shards: Sequence[np.ndarray], left: Studies, state: RecordedState
 ) -> None:
-    """Give each shard the recorded trials of its studies."""
-    shard_of = np.zeros(len(left), dtype=np.int64)
+    """Give each shard the recorded trials of its studies; those of spread studies are read where they are."""
+    shard_of = np.full(len(left), -1, dtype=np.int64)
     for number, shard in enumerate(shards):
         shard_of[shard] = number
     numbers = shard_of[pc.index_in(state.trials["study"], value_set=left.texts("id")).to_numpy()]
-    order = np.argsort(numbers, kind="stable")
+    order = np.argsort(numbers, kind="stable")[np.count_nonzero(numbers < 0) :]
     for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if len(order) else ():
         directory.write(handed_over_name(term, numbers[rows[0]]), encode_table(state.trials.take(rows)))
 
@@ -242,12 +244,14 @@ def _journals(directory: RunDirectory, state: RecordedState) -> set[str]:
 
 
 def without_gaps(directory: RunDirectory, state: RecordedState) -> RecordedState:
-    """The state of packed studies without the trials behind a lost one, which run again together with it.
+    """The state without the trials of packed studies behind a lost one, which run again together with it.
 
     They were suggested knowing the lost one. If they counted twice, a study could be of two searches.
     """
     counts = state.trials.group_by("study").aggregate([("trial", "max"), ("trial", "count")])
     broken = counts["study"].filter(pc.greater_equal(counts["trial_max"], counts["trial_count"]))
+    spread = state.left.texts("id").filter(pa.array(placed(state.left, SPREAD)))
+    broken = broken.filter(pc.invert(pc.is_in(broken, value_set=spread)))
     if not len(broken):
         return state
     theirs = pc.is_in(state.trials["study"], value_set=broken)

@@ -14,7 +14,7 @@ from tuning.data.customers import Customer
 from tuning.definition.options import CustomerOptions, Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.study import Studies, Study, customers_of
+from tuning.study.study import PACKED, Studies, Study, customers_of
 
 # `inside`: the files are the run's own, by their names in it; so it can be moved and copied.
 # Of `space`, `trials` and `resources` only what a customer has of its own is written; the rest is the run's.
@@ -39,6 +39,7 @@ _COLUMNS = {
     "trials": "int64",
     "resources": "string",
     "group": "string",
+    "placement": "string",
 }
 SCHEMA = pa.schema([(name, pa.list_(pa.string()) if kind == "list" else kind) for name, kind in _COLUMNS.items()])
 _NOTHING_OWN = CustomerOptions()
@@ -62,7 +63,7 @@ def study_columns(directory: RunDirectory, studies: Studies) -> dict[str, Column
         "own_space": options.map(lambda own: own.search_space and _space_text(own.search_space)),
         "trials": options.map(lambda own: own.trials),
         "resources": options.map(lambda own: own.resources and own.resources.model_dump_json()),
-        "group": studies.columns["group"],
+        **{name: studies.columns[name] for name in ("group", "placement")},
     }
 
 
@@ -81,8 +82,13 @@ def _text(spec: algorithms.Algorithm | schedulers.SchedulerSpec | SearchSpace) -
     return json.dumps(spec.to_dict())
 
 
-def read_studies(spec: RunSpec, directory: RunDirectory, tables: Sequence[pa.Table]) -> Studies:
-    """The studies of some row groups of a plan's file; what they have in common is parsed once."""
+def read_studies(
+    spec: RunSpec, directory: RunDirectory, tables: Sequence[pa.Table], placement: str = PACKED
+) -> Studies:
+    """The studies of some row groups of a plan's file; what they have in common is parsed once.
+
+    placement: of studies whose row says nothing of it.
+    """
     table = _whole(tables)
 
     def plain(name: str) -> Plain:
@@ -124,6 +130,7 @@ def read_studies(spec: RunSpec, directory: RunDirectory, tables: Sequence[pa.Tab
             "n_trials": own.map(lambda each: each.trials or spec.definition.trials),
             "resources": own.map(lambda each: each.resources or spec.definition.resources),
             "group": group,
+            "placement": shared("placement").map(lambda text: text or placement),
         },
     )
 

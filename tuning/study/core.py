@@ -238,6 +238,11 @@ class StudyCore(Generic[TrialT]):
 
     # End.
 
+    def reserve_end(self, trial: TrialT) -> None:
+        """A trial that is about to train ends as if it were the only one until then, and before any other trial."""
+        trial.told = self._next_position()
+        trial.spent_steps, trial.spent_seconds = self.spent_steps, self.spent_seconds
+
     def end(self, trial: TrialT) -> None:
         """A trial ends as its verdict says, or by itself: everybody hears of it, and it goes into the outbox."""
         trial.release()
@@ -261,11 +266,15 @@ class StudyCore(Generic[TrialT]):
             self._fail(RULE, f"hearing the end of trial {trial.number}", error)
         if not trial.lineage:
             trial.schedule = ()
-        trial.told = self._next_position()
         if not trial.steps:
             self.spent_steps += 1
         self._charge(trial)
-        trial.spent_steps, trial.spent_seconds = self.spent_steps, self.spent_seconds
+        if trial.told:  # reserved
+            trial.spent_steps += max(1, len(trial.steps))
+            trial.spent_seconds += trial.seconds
+        else:
+            trial.told = self._next_position()
+            trial.spent_steps, trial.spent_seconds = self.spent_steps, self.spent_seconds
         self.outbox.append(trial)
 
     def _end_waiting(self, trial: TrialT) -> None:

@@ -71,23 +71,28 @@ class InterleavedLoop(TrialLoop):
             self._begin(trial)
         trial.status = RUNNING
         if core.complete(trial):
-            core.end(trial)
+            self._end(trial)
             return
-        while (step := trial.pull(self._start)) is not None:
+        while (step := self._pull(trial)) is not None:
             decision = core.step(trial, step)
             if decision == STOP:
                 break
             if decision != CONTINUE or trial.status != RUNNING:
                 trial.status = PAUSED
-                if core.complete(trial):
+                if core.complete(trial) and not core.race(trial).scheduler.population:
                     trial.release()  # nothing left to train; the scheduler still counts it
                 return
-        core.end(trial)
+        self._end(trial)
+
+    def _end(self, trial: LocalTrial) -> None:
+        self.core.end(trial)
 
     def _end_waiting(self) -> None:
         """A rule has ended the study, or the scheduler waits for something that will not come."""
         for race in self.core.races.values():
             for trial in list(race.trials):
+                if trial.is_finished():
+                    continue  # its scheduler has ended it when it heard of another one's end
                 if not trial.steps:
                     race.trials.remove(trial)  # it never started
                     continue
@@ -96,4 +101,4 @@ class InterleavedLoop(TrialLoop):
                 else:
                     waiting = f"{type(race.scheduler).__name__} paused it after step {trial.steps[-1].step} for good"
                     trial.verdict = Verdict(STOPPED, self.core.stopped_by or waiting)
-                self.core.end(trial)
+                self._end(trial)

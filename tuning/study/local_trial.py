@@ -46,6 +46,10 @@ class LocalTrial(Trial):
         self._generator: Iterator[Step] | None = None
         self._inherited: object = None
 
+    def begin_from(self, state: object) -> None:
+        """Let its training go on from a state of its own, or of another trial."""
+        self._inherited = state
+
     def set_config(self, config: dict[str, object]) -> None:
         self.config = config
 

@@ -45,6 +45,9 @@ class TrialLoop(Iterator[LocalTrial]):
     way than recorded. An exception in training only fails its trial.
     """
 
+    #: What plays a trial's part.
+    trial_class: type[LocalTrial] = LocalTrial
+
     def __init__(
         self,
         searcher: Searcher,
@@ -64,7 +67,7 @@ class TrialLoop(Iterator[LocalTrial]):
         self.core = StudyCore(
             searcher,
             scheduler_for,
-            LocalTrial,
+            self.trial_class,
             n_trials=n_trials,
             metric=metric,
             mode=mode,
@@ -116,8 +119,8 @@ class TrialLoop(Iterator[LocalTrial]):
     def _run_through(self, trial: LocalTrial) -> None:
         """Run a trial to its end."""
         self._begin(trial)
-        core, start = self.core, self._start
-        while (step := trial.pull(start)) is not None:
+        core = self.core
+        while (step := self._pull(trial)) is not None:
             decision = core.step(trial, step)
             if decision == STOP:
                 break
@@ -125,6 +128,10 @@ class TrialLoop(Iterator[LocalTrial]):
                 scheduler = type(trial.scheduler).__name__
                 raise StudyError(f"{scheduler} paused trial {trial.number}, but trials run one after another here.")
         core.end(trial)
+
+    def _pull(self, trial: LocalTrial) -> Step | None:
+        """The next step of a trial's training; None at its end."""
+        return trial.pull(self._start)
 
     def _run_again(self, trial: LocalTrial, earlier: EarlierTrial) -> None:
         """Feed a recorded trial to searcher and scheduler as if it had just run."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
 from tuning.records.schema import TrialRecord
 from tuning.seeds import trial_seed
 from tuning.steps import Step
+from tuning.study.ahead import AheadLoop
 from tuning.study.build import build_scheduler, build_searcher
+from tuning.study.helpers import HelperPool
 from tuning.study.interfaces import Configuration, Rule
 from tuning.study.interleaved import InterleavedLoop
 from tuning.study.loop import TrialLoop
@@ -26,7 +29,8 @@ class RecordedStudy:
 
     run: id of the run. mode: "max" or "min". recorded: this study's records of earlier attempts, which are replayed
     into the searcher and the schedulers, not run again. on_start: told a trial's number before its training starts.
-    rules: built stopping rules of the study. begin: what it starts with.
+    rules: built stopping rules of the study. begin: what it starts with. helpers: train the trials of a study under a
+    scheduler that pauses them; None for this process. `training` says how in either case.
 
     A study under a scheduler that pauses trials (PBT, HyperBand, …) gives its records when it ends: until then no trial
     has ended for good, and such a study restarts whole.
@@ -41,12 +45,14 @@ class RecordedStudy:
     on_start: Callable[[int], None] | None = None
     rules: Sequence[Rule] = ()
     begin: Start = DEFAULT_ONLY
+    helpers: HelperPool | None = None
     #: The rule that has ended the study, as a sentence; empty without one.
     stopped_by: str = field(default="", init=False)
 
     def __iter__(self) -> Iterator[TrialRecord]:
         study, pauses = self.study, self.study.scheduler.pauses
-        loop = (InterleavedLoop if pauses else TrialLoop)(
+        kind = TrialLoop if not pauses else InterleavedLoop if self.helpers is None else AheadLoop
+        loop = kind(
             build_searcher(study, self.mode, self.begin),
             self._scheduler_for,
             self._start,
@@ -59,6 +65,9 @@ class RecordedStudy:
             rules=self.rules,
             on_start=self.on_start,
         )
+        if isinstance(loop, AheadLoop) and self.helpers is not None:
+            twin = partial(build_searcher, study, self.mode, self.begin)
+            loop.helped_by(self.helpers, twin, self.training.exact)
         try:
             done = (trial_record(trial, study, self.run, self.metric, self.mode) for trial in loop)
             yield from list(done) if pauses else done

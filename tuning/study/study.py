@@ -10,13 +10,16 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+
 from schedulers import SchedulerSpec
 from search_spaces import SearchSpace
 from search_spaces.algorithms import Algorithm
 from tuning.columnar import Columnar
-from tuning.data.customers import Customer, Customers
+from tuning.data.customers import Customer, Customers, about_rows
 from tuning.definition.options import Resources
 from tuning.evaluation.study_data import MODEL
+from tuning.records.parts import ENDING, Budget
 from tuning.steps import Step
 from tuning.study.interfaces import Configuration
 from tuning.study.mutations import longest
@@ -25,7 +28,10 @@ from tuning.study.trial import TrialShape
 # The metric's name towards searchers and schedulers; the user's metric may have any name.
 SCORE = "score"
 
+TRIAL_ROWS = 1000  # which take as long as what a trial does whatever its customer's rows are
+
 PILOT, CONTROL, FOLLOWER = "pilot", "control", "follower"
+PACKED, SPREAD = "packed", "spread"
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,8 @@ class Study:
         resources: what a worker takes of the cluster for it.
         group: with `transfer`, whether others learn from it (`PILOT`), it from others (`FOLLOWER`), or neither, though
             it could (`CONTROL`); else empty.
+        placement: `PACKED`, a Tune trial works through a shard of studies in process; `SPREAD`, each of its trials is a
+            Tune trial.
     """
 
     id: str
@@ -54,6 +62,12 @@ class Study:
     n_trials: int
     resources: Resources
     group: str = ""
+    placement: str = PACKED
+
+    @property
+    def budget(self) -> Budget:
+        """What it may take; work is counted in rows that a trial goes through."""
+        return Budget(self.n_trials, TRIAL_ROWS + self.customer.about_rows)
 
 
 #: Many studies; none of them is an object until it is asked for.
@@ -75,6 +89,22 @@ def customers_of(studies: Studies) -> Customers:
     return column
 
 
+def works(studies: Studies) -> np.ndarray:
+    """(n,) what each of them takes, in the unit of `Study.budget`."""
+    each = TRIAL_ROWS + about_rows(customers_of(studies))
+    return np.asarray((studies.numbers("n_trials") + ENDING) * each)
+
+
+def work_of(studies: Studies) -> float:
+    """What all of them take together."""
+    return float(works(studies).sum())
+
+
+def placed(studies: Studies, placement: str) -> np.ndarray:
+    """(n,) which studies have this placement."""
+    return studies.shared("placement").test(lambda each: each == placement)
+
+
 @dataclass(frozen=True)
 class Training:
     """How one study's trials train.
@@ -84,12 +114,14 @@ class Training:
     frozen: the parameters that cannot change while this configuration's model grows; None where a trial cannot go on
         from another one's state at all.
     length: the parameter that says how many steps a trial has, if one does.
+    exact: whether a trial goes on from a state of its own as if it had never stopped, to the last digit.
     """
 
     start: Callable[[Configuration, int, object], Iterable[Step]]
     shape: Callable[[Configuration], TrialShape]
     frozen: Callable[[Configuration], Collection[str] | None] = lambda _: ()
     length: Callable[[Configuration], str | None] = lambda _: None
+    exact: Callable[[Configuration], bool] = lambda _: True
 
     def race_steps(self, config: Configuration, space: SearchSpace) -> int:
         """The steps of the longest trial that this configuration's race can have."""

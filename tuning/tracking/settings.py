@@ -180,11 +180,16 @@ def absolute(place: str) -> str:
 
 def masked(message: str, tracking_uri: str) -> str:
     """An error's text without the secrets of the tracking URI and of MLflow's environment, on at most three lines."""
+    lines = [line.strip() for line in without_secrets(message, tracking_uri).splitlines() if line.strip()]
+    return "\n".join(lines[:3])[:2000]
+
+
+def without_secrets(message: str, tracking_uri: str) -> str:
+    """A text without the secrets of the tracking URI and of MLflow's environment."""
     message = message.replace(tracking_uri, mask(tracking_uri))
     for secret in sorted(_secrets(tracking_uri), key=len, reverse=True):
         message = message.replace(secret, "***")
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    return "\n".join(lines[:3])[:2000]
+    return message
 
 
 def _secrets(tracking_uri: str) -> set[str]:

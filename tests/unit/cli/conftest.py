@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import FAST, tuning
-from make_customers import make_customer
+
+from tuning.cli.demo_customers import make_customer
 
 
 @pytest.fixture(scope="session")

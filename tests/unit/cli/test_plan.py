@@ -76,7 +76,7 @@ def test_a_wrong_definition_is_refused_with_the_way_out(
 ) -> None:
     (tmp_path / "d.yaml").write_text(text.replace("customers", str(customers)))
     for command in ("validate", "plan", "run"):
-        answer = tuning(command, tmp_path / "d.yaml", *(("--quiet",) if command == "run" else ()))
+        answer = tuning(command, tmp_path / "d.yaml", *(("--progress=none",) if command == "run" else ()))
         assert (answer.exit_code, message in answer.stderr) == (code, True), answer.stderr
         assert not answer.stdout
 

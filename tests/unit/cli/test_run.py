@@ -56,7 +56,7 @@ def test_a_run_that_is_there_is_resumed_by_the_command_that_is_said(definition: 
     answer = tuning("run", definition, "--run-dir", finished, *FAST)
     assert answer.exit_code == 1
     assert f"already holds a run. Resume it with tuning resume {finished}, or choose" in answer.stderr
-    again = tuning("resume", finished, "--in-process", "--quiet", "--output", "json")
+    again = tuning("resume", finished, "--in-process", "--progress=none", "--output", "json")
     assert again.exit_code == 3
     assert json.loads(again.stdout.splitlines()[-1])["succeeded"] == 2
 
@@ -67,7 +67,7 @@ def test_an_objective_may_be_in_a_file_beside_the_definition(tmp_path: Path) -> 
     (tmp_path / "d.yaml").write_text(
         f"objective: mine.py:loss\n{space}\nmetric: loss\nmode: min\ntrials: 3\nmlflow: off\n"
     )
-    answer = tuning("run", tmp_path / "d.yaml", "--run-dir", tmp_path / "run", "--in-process", "--quiet")
+    answer = tuning("run", tmp_path / "d.yaml", "--run-dir", tmp_path / "run", "--in-process", "--progress=none")
     assert answer.exit_code == 0, answer.output
     (tmp_path / "mine.py").unlink()
     assert tuning("leaderboard", tmp_path / "run").exit_code == 0
@@ -94,7 +94,7 @@ def test_a_model_that_exits_in_its_last_fit_ends_its_study_only(customers: Path,
     (tmp_path / "d.yaml").write_text(
         f"data: {customers}\ntarget: churned\nmodels: [mine.py:Ends]\nsave_models: false\nmlflow: off\n"
     )
-    answer = tuning("run", tmp_path / "d.yaml", "--run-dir", tmp_path / "run", "--quiet", "--in-process")
+    answer = tuning("run", tmp_path / "d.yaml", "--run-dir", tmp_path / "run", "--progress=none", "--in-process")
     assert answer.exit_code == 4, answer.output
     rows = json.loads(tuning("leaderboard", tmp_path / "run", "--output", "json").stdout.splitlines()[-1])
     assert "SystemExit" in json.dumps(rows)
@@ -117,6 +117,8 @@ def test_where_results_go_is_asked_before_hours_of_work(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "d.yaml").write_text(definition.read_text())
-    answer = tuning(command[0], definition, *command[1:], "--run-dir", tmp_path / "run", "--quiet", "--in-process")
+    answer = tuning(
+        command[0], definition, *command[1:], "--run-dir", tmp_path / "run", "--progress=none", "--in-process"
+    )
     assert (answer.exit_code, message in answer.stderr) == (2, True), answer.stderr
     assert not (tmp_path / "run").exists()

@@ -351,6 +351,28 @@ def test_keys_are_pushed_down_into_parquet_and_only_hint(tmp_path: Path) -> None
     assert push_down(dataset.schema, ["ratio"], [("0.5",)]) is None
 
 
+def test_a_backslash_in_a_key_reads_no_more_than_that_key() -> None:
+    """One that may stand for a byte in the file is looked for in all rows."""
+    schema = pa.schema([("who", pa.string())])
+    wanted = push_down(schema, ["who"], [("C:\\north",)])
+    assert wanted is not None
+    rows = pa.table({"who": ["C:\\north", "south"]})
+    assert ds.dataset(rows).to_table(filter=wanted).column("who").to_pylist() == ["C:\\north"]
+    assert push_down(schema, ["who"], [("C:\\north",), ("caf\\xe9",)]) is None
+
+
+def test_views_of_text_are_text(tmp_path: Path) -> None:
+    """The newest of Arrow's types for it, as a key and as a feature."""
+    shops, words = pa.array(["a", "b"] * 20), pa.array(["u", "v", "w", "x"] * 10)
+    table = pa.table({"shop": shops.cast(pa.string_view()), "word": words.cast(pa.string_view()), "y": range(40)})
+    pq.write_table(table, tmp_path / "t.parquet")
+    made = define({"data": str(tmp_path / "t.parquet"), "by": "shop", "target": "y", "task": "regression"})
+    customers = find_customers(made)
+    loader = Loader(made, list(customers))
+    frames = {customer.id: loader.read(customer) for customer in customers}
+    assert {name: sorted(set(frame["word"])) for name, frame in frames.items()} == {"a": ["u", "w"], "b": ["v", "x"]}
+
+
 def test_a_customer_that_was_not_announced_is_read_alone_and_not_kept(tmp_path: Path) -> None:
     """A spread worker bounds what it keeps itself."""
     pd.DataFrame({"shop": ["a", "b"] * 20, "x": range(40), "y": range(40)}).to_parquet(tmp_path / "t.parquet")

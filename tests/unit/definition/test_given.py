@@ -23,6 +23,13 @@ def test_a_mapping_of_keys_is_a_definition() -> None:
     assert TuneRunner({**KEYS, "trials": 3}, trials=4).definition.trials == 4
 
 
+def test_loggers_are_one_or_several_and_each_counts_once() -> None:
+    assert TuneRunner(KEYS, loggers="csv").definition.loggers == ("csv",)
+    assert TuneRunner(KEYS, loggers=["json", "csv", "json"]).definition.loggers == ("json", "csv")
+    with pytest.raises(DefinitionError, match=r"loggers\.0: must be 'tensorboard', 'csv' or 'json' \(got \[\]\)"):
+        TuneRunner(KEYS, loggers=[[]])
+
+
 @pytest.mark.parametrize("given", [FRAME, 3, ["a.csv"]], ids=lambda given: type(given).__name__)
 def test_what_is_no_definition_is_refused_with_the_way_out(given: object) -> None:
     said = rf"a {type(given).__name__} is not a definition\. Give its keys by name, such as data=frame"
@@ -54,3 +61,11 @@ def test_a_runner_and_a_plan_say_what_they_are() -> None:
     assert shown.startswith("TuneRunner(data=<DataFrame of 20 rows>, target='y'")
     assert "secret" not in shown
     assert repr(TuneRunner(**KEYS, search_space="ridge").plan()).startswith("plan        search\ncustomers   1\n")
+
+
+def test_help_says_what_every_key_is_for() -> None:
+    said = inspect.getdoc(TuneRunner)
+    assert said is not None
+    for name, field in Definition.model_fields.items():
+        assert f"{name}: {' '.join(str(field.description).split())}" in said
+    assert "trials=20" in str(inspect.signature(TuneRunner))

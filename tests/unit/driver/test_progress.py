@@ -1,16 +1,25 @@
-"""The progress line: how many trials there will be, and how long they will take."""
+"""The progress: how much there will be, what has come of it so far, and how long it will take."""
 
 from __future__ import annotations
 
+import json
+import logging
+import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
-from builders import definition, write_customers
+from builders import definition, tuner_of, write_customers
 
 from tuning import TuneRunner
-from tuning.driver import runner
-from tuning.driver.progress import Pace, Progress, Report
+from tuning.driver import display, session
+from tuning.driver.display import Display
+from tuning.driver.progress import Counter, Pace, Report
+from tuning.errors import DefinitionError
+from tuning.records.parts import ENDING
+from tuning.study.study import TRIAL_ROWS
 from tuning.timing import Timing
 
 
@@ -23,68 +32,176 @@ class Clock:
 
 def test_the_first_estimate_waits_until_there_is_a_pace() -> None:
     clock = Clock()
-    bar = Progress(n_trials=1010, n_studies=101, shown=False, clock=clock)
+    counter = Counter(n_trials=1010, n_studies=101, work=1010, clock=clock)
     clock.now = 40.0  # Ray and the workers have started
     for worker in range(10):  # whose first reports come all at once
-        bar({"part": f"first-{worker}", "trials": 1})
-    assert bar.left == ""
+        counter({"part": f"first-{worker}", "trials": 1, "work": 1})
+    assert counter.now.seconds_left is None
     clock.now = 44.0
-    bar({"part": "a", "trials": 50})
-    assert bar.left == ""
+    counter({"part": "a", "trials": 50, "work": 50})
+    assert counter.now.seconds_left is None
     clock.now = 50.0
-    bar({"part": "b", "trials": 41})
-    assert bar.left == ", 2 min left"
-    bar({"part": "c", "trials": 909})
-    assert bar.left == ""
+    counter({"part": "b", "trials": 41, "work": 41})
+    assert counter.now.seconds_left == pytest.approx(133.0, abs=0.1)
+    assert "2 min left" in str(counter.now)
+    counter({"part": "c", "studies": 101, "work": 909})
+    assert counter.now.seconds_left is None
 
 
-def test_trials_of_customers_who_can_have_none_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("order", ["largest first", "smallest first", "as they come"])
+def test_at_half_time_the_estimate_is_right_although_customers_differ_in_size(order: str) -> None:
+    """A customer takes as long as its rows say, the largest a thousand times as long as the smallest."""
+    rng = np.random.default_rng(1)
+    rows = np.exp(rng.uniform(np.log(50), np.log(50_000), 200))
+    rows = rows if order == "as they come" else np.sort(rows)[:: -1 if order == "largest first" else 1]
+    trials, clock = 20, Clock()
+    unit = TRIAL_ROWS + rows
+    seconds = 1e-4 * unit * rng.lognormal(sigma=0.5, size=(trials + ENDING, len(rows)))  # of each trial, and the end
+    counter = Counter(trials * len(rows), len(rows), float((trials + ENDING) * unit.sum()), clock=clock)
+    total, said = seconds.sum(), None
+    for customer, each in enumerate(unit):
+        for trial in range(trials):
+            clock.now += seconds[trial, customer]
+            counter({"part": f"{customer}-{trial}", "trials": 1, "work": each})
+            if said is None and clock.now >= total / 2:
+                said = counter.now.seconds_left
+        clock.now += seconds[trials:, customer].sum()
+        counter({"part": f"{customer}", "studies": 1, "work": ENDING * each})
+    assert said == pytest.approx(total / 2, rel=0.2)
+    assert counter.now.share == pytest.approx(1.0)
+
+
+def test_the_line_says_what_has_come_of_the_run_so_far() -> None:
+    clock = Clock()
+    counter = Counter(n_trials=40, n_studies=4, work=44.0, clock=clock, doing="starting Ray")
+    assert str(counter.now) == "0/4 customers, 0/40 trials, starting Ray"
+    counter({"part": "a", "trials": 10, "work": 10, "failed": 2, "best": 0.5})
+    clock.now = 10.0
+    counter({"part": "b", "trials": 10, "work": 10, "failed": 0, "best": 0.7})
+    counter({"part": "c", "studies": 2, "work": 2, "unspent": 5, "no_model": 1, "gains": [0.25]})
+    counter({"part": "d", "studies": 1, "work": 1, "unspent": 0, "no_model": 0, "gains": [0.75]})
+    counter({"part": "d", "studies": 1, "work": 1, "unspent": 0, "no_model": 0, "gains": [0.75]})  # told twice
+    assert str(counter.now) == (
+        "3/4 customers, 20/35 trials, 16 s left, median gain +0.5, 1 without a model, 2 trials failed, 1 trials/s"
+    )
+
+
+def test_a_run_of_one_study_says_its_best_score() -> None:
+    counter = Counter(n_trials=9, n_studies=1, noun="study", smaller=True)
+    counter({"part": "a", "trials": 4, "best": 0.25})
+    counter({"part": "b", "trials": 4, "best": 0.5})
+    assert str(counter.now) == "8/9 trials, best 0.25"
+
+
+def test_the_median_of_a_million_gains_is_not_computed_for_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    counter, medians = Counter(n_trials=3_000_000, n_studies=1_000_000), [0]
+    median = np.median
+    monkeypatch.setattr(np, "median", lambda values: medians.append(len(values)) or median(values))
+    for part in range(6000):
+        counter({"part": str(part), "studies": 166, "gains": [part / 6000] * 166})
+        assert counter.now.median_gain == pytest.approx(part / 12000, abs=0.02)
+    assert len(medians) < 700
+    assert sum(medians) < 120_000_000  # a second's work
+
+
+def run_watched(monkeypatch: pytest.MonkeyPatch, search: TuneRunner, run: Path) -> list[tuple[int, int]]:
+    """How many trials were done, of how many, after each report of a run in this process."""
     seen: list[tuple[int, int]] = []
 
-    class Watched(Progress):
+    class Watched(Counter):
         def __call__(self, result: Report) -> None:
             super().__call__(result)
             seen.append((self.done_trials, self.n_trials))
 
-    monkeypatch.setattr(runner, "Progress", Watched)
+    monkeypatch.setattr(session, "Counter", Watched)
+    search.run(str(run), progress=False, in_process=True)
+    return seen
+
+
+def test_trials_of_customers_who_can_have_none_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_customers(tmp_path / "data", 3)
     for name in ("c0001", "c0002"):
         pd.read_csv(tmp_path / "data" / f"{name}.csv").head(2).to_csv(tmp_path / "data" / f"{name}.csv", index=False)
     asked = TuneRunner(**definition(tmp_path / "data"))
-    asked.run(str(tmp_path / "run"), progress=False, in_process=True)
     assert asked.plan().n_trials == 12
-    assert seen[-1] == (4, 4)
+    assert run_watched(monkeypatch, asked, tmp_path / "run")[-1] == (4, 4)
 
 
 def test_a_resumed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bars: list[Progress] = []
+    made: list[Counter] = []
 
-    class Kept(Progress):
-        def __enter__(self) -> Progress:
-            bars.append(self)
-            assert self.done_trials == (4 if len(bars) == 2 else 0)
-            return super().__enter__()
+    class Kept(Counter):
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            made.append(self)
+            assert self.done_trials == (4 if len(made) == 2 else 0)
 
-    monkeypatch.setattr(runner, "Progress", Kept)
+    monkeypatch.setattr(session, "Counter", Kept)
     write_customers(tmp_path / "data", 1)
     TuneRunner(**definition(tmp_path / "data")).run(str(tmp_path / "run"), progress=False, in_process=True)
     TuneRunner.resume(str(tmp_path / "run"), progress=False, in_process=True, trials=6)
-    assert [(bar.done_trials, bar.n_trials) for bar in bars] == [(4, 4), (6, 6)]
+    assert [(counter.done_trials, counter.n_trials) for counter in made] == [(4, 4), (6, 6)]
+    assert [counter.now.share for counter in made] == pytest.approx([1.0, 1.0])
+
+
+def test_where_nobody_watches_there_is_a_line_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = Clock()
+    counter = Counter(n_trials=10, n_studies=2, clock=clock)
+    way = display._Written(display.UNWATCHED_S, lambda progress: f"{progress.seconds:g} {progress}")
+    counter.doing = "starting Ray"
+    for clock.now in range(65):
+        counter.doing = "" if clock.now > 5 else counter.doing
+        way.draw(counter.now, last=False)
+    way.draw(counter.now, last=True)
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[0] == "0 0/2 customers, 0/10 trials, starting Ray"
+    assert [line.split()[0] for line in shown] == ["0", "30", "60", "64"]
+
+
+def test_jsonl_is_an_object_per_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    search = tuner_of(lambda config: config["x"] ** 2, trials=5)
+    search.run(str(tmp_path / "run"), progress="jsonl", in_process=True)
+    said = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    last: dict[str, Any] = said[-1]
+    assert (last["done_trials"], last["trials"], last["done_studies"], last["share"]) == (5, 5, 1, 1.0)
+    assert last["best"] >= 0
+
+
+def test_a_style_that_there_is_not_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError, match="progress: 'loud' is not one of line, jsonl, none"):
+        tuner_of(lambda config: 1.0).run(str(tmp_path / "run"), progress="loud")
+    assert not (tmp_path / "run").exists()
+
+
+def test_in_a_terminal_a_line_stays_one_and_a_warning_has_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    counter = Counter(n_trials=3, n_studies=1)
+    with Display(counter):
+        logging.getLogger("tuning.driver.runner").warning("a worker was killed")
+        counter({"part": "a", "trials": 3, "studies": 1})
+    shown = capsys.readouterr().err
+    assert "a worker was killed" in [line.strip() for line in shown.splitlines()]
+    assert "3/3 trials" in shown.rstrip("\n").splitlines()[-1]
+    assert shown.count("\n") == 2
 
 
 def test_the_rest_is_judged_by_the_pace_so_far() -> None:
     clock = Clock()
-    bar = Progress(n_trials=100, n_studies=1, shown=False, done_trials=20, clock=clock)
-    pace = Pace(bar, Timing(first_trial_s=3.0))
+    counter = Counter(n_trials=100, n_studies=1, done_trials=20, clock=clock)
+    pace = Pace(counter, Timing(first_trial_s=3.0))
     clock.now = 2.9
-    bar({"part": "a", "trials": 1})
+    counter({"part": "a", "trials": 1})
     assert not pace.slower_than(8.0)  # it has waited for libraries
     clock.now = 3.9
-    bar({"part": "b", "trials": 8})
+    counter({"part": "b", "trials": 8})
     assert pace.slower_than(8.0)  # 71 more, 8 per second
     assert not pace.slower_than(9.0)
     clock.now = 4.9
-    bar({"part": "c", "trials": 63})
+    counter({"part": "c", "trials": 63})
     assert not pace.slower_than(8.0)
     clock.now = 13.0  # nothing has come since
     assert pace.slower_than(8.0)
@@ -92,13 +209,13 @@ def test_the_rest_is_judged_by_the_pace_so_far() -> None:
 
 def test_a_first_trial_that_takes_long_is_a_slow_one() -> None:
     clock = Clock()
-    bar = Progress(n_trials=100, n_studies=1, shown=False, clock=clock)
-    pace = Pace(bar, Timing(first_trial_s=3.0))
+    counter = Counter(n_trials=100, n_studies=1, clock=clock)
+    pace = Pace(counter, Timing(first_trial_s=3.0))
     clock.now = 2.9
     assert not pace.slower_than(8.0)
     clock.now = 3.1
     assert pace.slower_than(8.0)
-    bar({"part": "a", "trials": 1})
+    counter({"part": "a", "trials": 1})
     assert not pace.slower_than(8.0)
     clock.now = 4.2  # more than a second for the next
     assert pace.slower_than(8.0)

@@ -120,6 +120,13 @@ def test_where_less_is_better_an_ensemble_has_less(tmp_path: Path) -> None:
     assert 0 < study.ensemble_score < study.cv_score
 
 
+def test_of_models_that_are_not_saved_nobody_is_told_a_size(tmp_path: Path) -> None:
+    result = search(tmp_path, save_models=False)
+    said = " ".join(sentences(result, result.summary()))
+    assert "1 model is an ensemble of several trials." in said
+    assert "MB in all" not in said
+
+
 def test_every_file_of_an_ensemble_is_checked(tmp_path: Path) -> None:
     result = search(tmp_path / "run")
     (study,) = result.study_records

@@ -337,7 +337,12 @@ def test_a_users_metric_may_be_better_when_smaller(own_metrics: None) -> None:
             DefinitionError,
             "'f1' does not fit regression: it is for binary.",
         ),
-        ({"metric": "r2"}, DefinitionError, "'r2' does not fit binary: it is for regression."),
+        (
+            {"metric": "r2"},
+            DefinitionError,
+            "'r2' does not fit binary: it is for regression. The default for binary is 'roc_auc'. "
+            "If binary is a wrong guess, set task: regression.",
+        ),
         (
             {"metric": "f1_samples"},
             DefinitionError,

@@ -92,6 +92,23 @@ def test_one_standard_error_takes_the_strongest_penalty_of_a_family_without_step
     assert "one_standard_error" not in told[1]
 
 
+@pytest.mark.parametrize(
+    ("others", "said"), [(1, "the only other trial did not finish"), (2, "none of the other 2 trials finished")]
+)
+def test_a_note_says_that_the_baseline_was_kept_because_no_other_trial_finished(
+    others: int, said: str, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame({"x": np.arange(30.0), "y": np.arange(30.0)})
+    runner = TuneRunner(
+        data=frame, target="y", models=[{"name": "near", "estimator": KNeighborsRegressor(), "search_space": {
+            "n_neighbors": {"type": "int", "low": 1, "high": 1000, "default": 1}}}],
+        warm_start=[{"config": {"n_neighbors": 900 + extra}} for extra in range(others)], trials=1 + others,
+        mlflow=False,
+    )  # fmt: skip
+    (study,) = runner.run(str(tmp_path / "run"), progress=False, in_process=True).study_records
+    assert f"the baseline was kept: {said}" in study.notes
+
+
 @pytest.mark.parametrize("split", [{}, {"type": "time", "column": "day"}], ids=["random", "time"])
 def test_the_saved_model_knows_the_hold_out_rows_and_the_scored_one_did_not(
     split: dict[str, str], tmp_path: Path

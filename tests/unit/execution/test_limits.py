@@ -19,8 +19,9 @@ from tuning import RunResult, TuneRunner
 from tuning.definition.options import Limits
 from tuning.execution.limits import TimeLimits, TrialTimeoutError, study_limit, within
 from tuning.execution.lost_nodes import worker_died
-from tuning.execution.packed import Nodes, work_shard
-from tuning.execution.spread.adapters import REPORT
+from tuning.execution.nodes import Nodes
+from tuning.execution.packed import work_shard
+from tuning.execution.spread.reports import REPORT
 from tuning.execution.spread.trainable import run_trial
 from tuning.runs.begin import begin
 from tuning.steps import Step

@@ -14,7 +14,6 @@ from spread_workers import SPACE, STEPS, Workers, decisions, study, together
 
 from tuning import RunResult
 from tuning.definition.definition import define
-from tuning.errors import PlanError
 from tuning.execution.spread.journal import read_journal
 from tuning.execution.spread.running import SpreadRun
 from tuning.execution.spread.spread_study import SpreadStudy
@@ -245,11 +244,8 @@ def test_a_step_told_twice_is_no_news(tmp_path: Path) -> None:
     assert [len(record.steps) for record in live.records] == [1]
 
 
-def test_the_plan_refuses_to_spread_what_pauses_and_says_where_it_runs() -> None:
+def test_the_plan_says_where_trials_run() -> None:
     fields = {"objective": lambda x: x, "search_space": SPACE, "metric": "loss", "mode": "min", "steps": 9}
-    definition = define({**fields, "scheduler": "hyperband", "algorithm": "random", "placement": "spread"})
-    with pytest.raises(PlanError, match="placement: packed"):
-        make_plan(definition)
     assert make_plan(define({**fields, "placement": "spread"})).placement == "spread"
     assert make_plan(define({**fields, "slots": 4})).placement == "spread"  # one study, four slots
     assert make_plan(define({**fields, "slots": 1})).placement == "packed"

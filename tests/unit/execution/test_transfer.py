@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +16,16 @@ from mlflow_records import study as study_record
 from mlflow_records import trial
 
 from tuning import RunResult, TuneRunner
+from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError, StorageError
 from tuning.execution import transfer
-from tuning.execution.shard_queue import shards_in_turn
-from tuning.execution.transfer import draw_lesson, find_lesson
+from tuning.execution.run_queue import RunQueue
+from tuning.execution.told import shard_told
+from tuning.execution.transfer import AgreementStopper, Lesson, draw_lesson, find_lesson
 from tuning.planning import transfer as groups
 from tuning.planning.plan import Plan
-from tuning.records.schema import TrialRecord, canonical
+from tuning.records.schema import FINISHED, TrialRecord, canonical
 from tuning.runs.transfer_gain import transfer_gain
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import CONTROL, FOLLOWER, PILOT
@@ -42,7 +45,7 @@ def frames(count: int, rows: int = 24) -> dict[str, Any]:
 
 
 def runner(count: int = 40, **fields: Any) -> TuneRunner:
-    given: dict[str, Any] = {"models": ["ridge", "knn"], "trials": 6, "split": {"folds": 2}, "save_models": False}
+    given: dict[str, Any] = {"models": ["ridge", "knn"], "trials": 8, "split": {"folds": 2}, "save_models": False}
     given |= {"task": "regression", "mlflow": False, "transfer": "on", "algorithm": "random"}
     return TuneRunner(**{**given, "data": frames(count), "target": "y", **fields})
 
@@ -62,8 +65,8 @@ def test_pilots_and_controls_are_spread_over_sizes_and_the_same_every_time() -> 
     assert [members(again, group) for group in (PILOT, CONTROL, FOLLOWER)] == [pilots, controls, followers]
     assert members(runner(100, seed=1).plan(), PILOT) != pilots
     (note,) = [note for note in plan.notes if note.startswith("transfer: ")]
-    assert note.startswith("transfer: 20 customers are searched first; 50 others try what these have found. 30 are")
-    assert {study.n_trials for study in plan.studies} == {6}
+    assert note.startswith("transfer: 20 customers are searched first; 50 others try what these have found")
+    assert {study.n_trials for study in plan.studies} == {8}
 
 
 def test_small_fleets_learn_nothing_or_are_not_measured_and_the_plan_says_so() -> None:
@@ -74,6 +77,9 @@ def test_small_fleets_learn_nothing_or_are_not_measured_and_the_plan_says_so() -
     assert (len(members(middle, PILOT)), len(members(middle, CONTROL)), len(members(middle, FOLLOWER))) == (10, 0, 30)
     assert any("What it gained is not measured: that takes 60 customers" in note for note in middle.notes)
     assert {study.group for study in runner(40, transfer="off").plan().studies} == {""}
+    short = runner(40, trials=6).plan()
+    assert {study.group for study in short.studies} == {""}
+    assert "transfer: no effect, since the portfolio leaves fewer than 4 of 6 trials." in short.notes
     with pytest.raises(PlanError, match="needs placement: packed"):
         runner(40, placement="spread").plan()
 
@@ -90,23 +96,21 @@ def test_who_asks_for_something_else_is_searched_as_asked(tmp_path: Path) -> Non
     assert last < first
 
 
-def test_shards_that_learn_wait_for_those_that_teach(tmp_path: Path) -> None:
+def test_shards_that_learn_wait_for_those_that_teach() -> None:
     """Two pilots' shards, one of nobody's, two of followers; three slots."""
-    from ray import tune
-    from ray.tune.experiment import Experiment
+    queue = RunQueue(3, 3, [shard_told(shard, Resources()) for shard in range(5)], first=2, held=2)
 
-    search = shards_in_turn(3, first=2, held=2)
-    tune.register_trainable("shards", lambda config: None)
-    search.add_configurations(
-        Experiment("x", "shards", config={"shard": tune.grid_search([0, 1, 2, 3, 4])}, storage_path=str(tmp_path))
-    )
-    given = [search.next_trial() for _ in range(3)]
-    assert [each.config["shard"] for each in given] == [0, 1, 2]
-    search.on_trial_complete(given[2].trial_id)
-    search.on_trial_complete(given[0].trial_id)
-    assert search.next_trial() is None  # a slot is free, and one pilot has not ended
-    search.on_trial_complete(given[1].trial_id)
-    assert [search.next_trial().config["shard"] for _ in range(2)] == [3, 4]
+    def given() -> list[str]:
+        return [name for name, _ in iter(queue.next, None)]
+
+    assert given() == ["shard_00000", "shard_00001", "shard_00002"]
+    queue.end("shard_00002")
+    queue.end("shard_00000")
+    assert given() == []  # two slots are free, and one pilot has not ended
+    assert not queue.closed
+    queue.end("shard_00001")
+    assert given() == ["shard_00003", "shard_00004"]
+    assert queue.closed
 
 
 def records_of(spec: RunSpec, losses: Mapping[int, Mapping[int, float]]) -> list[TrialRecord]:
@@ -121,24 +125,27 @@ def records_of(spec: RunSpec, losses: Mapping[int, Mapping[int, float]]) -> list
 
 
 def test_a_lesson_is_the_best_that_each_search_has_found_and_one_odd_pilot_has_one_say() -> None:
-    """First what beat by most what all have tried; half of what the portfolio leaves is for the own search."""
+    """First what beat by most what all have tried; a quarter of what the portfolio leaves is for the lesson."""
     plan = runner().plan()
-    spec = runner(trials=6 + len(points_to_try(plan.spec.space, Start(plan.spec.portfolio)))).plan().spec
+    spec = runner(trials=12 + len(points_to_try(plan.spec.space, Start(plan.spec.portfolio)))).plan().spec
     usual = {0: 3.0, 1: 4.0, 2: 5.0, 3: 6.0, 4: 7.0}
     own = {1: {11: 2.9, 12: 8.0}, 2: {13: 1.0}, 3: {14: 9.0}, 4: {15: 2.0, 16: 2.5}}
     strange = {0: 1e300, 1: 1e300, 2: float("nan"), 3: 1.0, 17: -1e300, 18: -1e299}
     by_customer = {number: usual | own.get(number, {}) for number in range(10)}
 
-    def taught(losses: Mapping[int, Mapping[int, float]]) -> list[int]:
+    def taught(losses: Mapping[int, Mapping[int, float]]) -> tuple[list[int], list[int]]:
         records = records_of(spec, losses)
         number_of = {canonical(record.config): int(record.trial) for record in records}
         lesson = draw_lesson(spec, records)
         assert draw_lesson(spec, records[::-1]) == lesson
-        return [number_of[canonical(config)] for config in lesson.portfolio]
+        found, best = ([number_of[canonical(config)] for config in each] for each in (lesson.portfolio, lesson.best))
+        return found, best
 
-    assert taught(by_customer) == [13, 15, 11]
-    assert [number for number in taught({**by_customer, 0: strange}) if number != 17] == [13, 15]
-    assert draw_lesson(spec, []).portfolio == ()
+    assert taught(by_customer) == ([13, 15, 11], [0, 1])
+    found, best = taught({**by_customer, 0: strange})
+    assert [number for number in found if number != 17] == [13, 15]
+    assert best == [0, 1]
+    assert draw_lesson(spec, []) == Lesson((), (), 0)
 
 
 @pytest.fixture
@@ -162,12 +169,23 @@ def test_a_run_learns_once_is_resumed_with_the_same_and_says_what_it_gained(tmp_
     spec = runner(14).plan().spec
     assert len(followers) == 7
     assert lesson["portfolio"]
+    advised = {canonical(config) for config in (*lesson["portfolio"], *lesson["best"])}
+    ends = dict[str, int]()
     for record in followers:
-        begun = [each.config for each in whole.trial_records if each.study == record.study]
+        trials = [each for each in whole.trial_records if each.study == record.study]
         shipped = points_to_try(spec.space, Start(spec.portfolio))
-        assert begun[: len(shipped) + len(lesson["portfolio"])] == [*shipped, *lesson["portfolio"]]
+        begun = [*shipped, *lesson["portfolio"]]
+        assert [each.config for each in trials[: len(begun)]] == begun
+        best = max(trials[:6], key=lambda each: -math.inf if each.state != FINISHED else each.score or 0.0)
+        ends[record.study] = 6 if canonical(best.config) in advised else 8
+        assert (
+            f"the best trial, {best.trial}, is one that other customers advise; 6 of 8 trials were run"
+            in (record.notes or "")
+        ) == (ends[record.study] == 6)
+    assert {record.study: record.trials for record in followers} == ends
+    assert {*ends.values()} == {6, 8}
     by_group = {record.group: record.trials for record in whole.study_records if record.group != FOLLOWER}
-    assert by_group == {PILOT: 6, CONTROL: 6}
+    assert by_group == {PILOT: 8, CONTROL: 8}
     assert whole.transfer_gain is not None
     assert whole.transfer_gain.controls == 3
     assert whole.summary()["transfer"]["followers"] == 7
@@ -227,10 +245,36 @@ def test_more_trials_on_a_resume_keep_the_lesson_and_what_was_tried(tmp_path: Pa
     first = runner(14).run(tmp_path / "run", **QUICK)
     lesson = (tmp_path / "run" / transfer.FILE).read_bytes()
     more = runner(14, trials=9).run(tmp_path / "run", resume=True, **QUICK)
-    assert {record.trials for record in more.study_records} == {9}
+    before = {record.study: record.trials for record in first.study_records}
+    # Who agreed with the others has ended for good, as after any other stopping rule.
+    assert {record.study: record.trials for record in more.study_records} == {
+        name: 9 if trials == 8 else 6 for name, trials in before.items()
+    }
     assert (tmp_path / "run" / transfer.FILE).read_bytes() == lesson
-    begun = tried(more).query("trial < 6").reset_index(drop=True)
+    begun = tried(more).query("trial < 8").reset_index(drop=True)
     pd.testing.assert_frame_equal(begun[["study", "trial", "score"]], tried(first)[["study", "trial", "score"]])
+
+
+@pytest.mark.parametrize(
+    ("scores", "ended"),
+    [
+        ([0.1, 0.9, 0.2, 0.3, 0.4], 4),  # 1 is advised: after the least number of trials that is enough
+        ([0.9, 0.1, 0.2, 0.3, 0.4], None),  # 0 is not
+        ([0.1, 0.2, 0.3, 0.9, 0.4], None),  # its own search has found something better
+        ([0.1, 0.9, None, 0.3, 0.9], 4),  # a failure is not the best; who is as good later is no better
+        ([None] * 5, None),
+    ],
+)
+def test_a_study_ends_early_only_if_the_best_it_has_is_what_others_advise(
+    scores: list[float | None], ended: int | None
+) -> None:
+    for sign in (1.0, -1.0):
+        rule = AgreementStopper({1, 2}, 4, sign)
+        ends = []
+        for number, score in enumerate(scores):
+            rule.on_trial_end(f"{number:05d}", score is not None, None if score is None else sign * score)
+            ends.append(bool(rule.study_reason()))
+        assert ends == [ended is not None and number + 1 >= ended for number in range(len(scores))]
 
 
 def test_the_gain_of_those_who_learned_is_compared_with_those_who_did_not() -> None:

@@ -12,13 +12,14 @@ import pandas as pd
 import pytest
 
 from tuning.definition.definition import define
-from tuning.errors import DefinitionError, PlanError
+from tuning.errors import DefinitionError, PlanError, RunError
 from tuning.models import xgboost_ray_adapter
 from tuning.models.base import Matrix
 from tuning.models.families.xgboost import FAMILY as XGBOOST
 from tuning.models.families.xgboost_ray import FAMILY
-from tuning.models.gang import Gang
-from tuning.models.shards import shards_of
+from tuning.models.gang import RESTARTS, Gang
+from tuning.models.gang_training import Work
+from tuning.models.shards import Place, read_shards, shards_of
 from tuning.planning.plan import Plan, make_plan
 from tuning.preprocessing.task import REGRESSION, Task
 
@@ -56,6 +57,15 @@ def test_an_entry_says_what_a_trial_takes() -> None:
     }
 
 
+def test_xgboost_with_actors_is_trained_by_them_and_without_by_one_process() -> None:
+    found = plan(models=[{**ENTRY, "estimator": "xgboost"}])
+    assert found.placement == "spread"
+    assert found.gang == Gang(actors=3, cpus_per_actor=2)
+    assert plan(models=["xgboost"]).gang is None
+    known = {"model": "xgboost", "max_depth": 5}  # of a portfolio, or somebody's, who knew of no actors
+    assert found.studies[0].space.complete(known)["actors"] == 3
+
+
 def test_its_search_space_is_that_of_xgboost() -> None:
     def parameters(name: str) -> list[str]:
         return [each.name for each in plan(models=[name]).studies[0].space.parameters]
@@ -69,8 +79,14 @@ def test_its_search_space_is_that_of_xgboost() -> None:
     ("fields", "message"),
     [
         ({"placement": "packed"}, r"each trial of 'xgboost_ray', which needs placement: spread; change `placement`"),
-        ({"scheduler": "hyperband"}, r"the scheduler hyperband cannot pause trials; take asha, or `xgboost`"),
-        ({"transfer": True, "data": MANY}, r"transfer: some customers wait for others, which needs placement: packed"),
+        (
+            {"scheduler": "hyperband"},
+            r"the scheduler hyperband cannot pause trials; take asha, or models without actors",
+        ),
+        (
+            {"transfer": True, "data": MANY, "trials": 8},
+            r"transfer: some customers wait for others, which needs placement: packed",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_way_out(fields: dict[str, Any], message: str) -> None:
@@ -85,7 +101,10 @@ def test_what_cannot_be_is_refused_with_a_way_out(fields: dict[str, Any], messag
         ({**ENTRY, "cpus_per_actor": True}, "entry 1, cpus_per_actor: True is not a number"),
         ({**ENTRY, "gpus_per_actor": 2}, "entry 1, gpus_per_actor: 2 is not between 0 and 1"),
         ({**ENTRY, "recovery": "hot"}, "entry 1, recovery: 'hot' is not one of warm, cold, elastic"),
-        ({"estimator": "ridge", "actors": 2}, "'actors' are for models that several processes train: xgboost_ray"),
+        (
+            {"estimator": "ridge", "actors": 2},
+            "'actors' are for models that several processes train: xgboost, xgboost_ray",
+        ),
     ],
 )
 def test_a_wrong_value_is_named(entry: dict[str, Any], message: str) -> None:
@@ -112,16 +131,23 @@ def test_without_ray_one_process_trains_what_xgboost_would() -> None:
 
 def test_shards_hold_each_row_once_and_are_written_once(tmp_path: Path) -> None:
     X = np.arange(21.0).reshape(7, 3)
-    rows = Matrix(X, X[:, 0] * 2, np.ones(7))
-    files = shards_of(rows, 2, str(tmp_path))
-    frames = [pd.read_parquet(file) for file in files]
+    rows, place = Matrix(X, X[:, 0] * 2, np.ones(7)), Place(None, str(tmp_path), "shards/one", 1.0)  # type: ignore[arg-type]  # no Ray here
+    names = shards_of(rows, 2, place)
+    frames = [pd.read_parquet(tmp_path / name) for name in names]
     assert [list(frame["f0"]) for frame in frames] == [[0, 6, 12, 18], [3, 9, 15]]
     assert list(frames[0].columns) == ["f0", "f1", "f2", "y", "weight"]
-    before = [Path(file).stat().st_mtime_ns for file in files]
-    assert shards_of(Matrix(X.copy(), X[:, 0] * 2, np.ones(7)), 2, str(tmp_path)) == files
-    assert [Path(file).stat().st_mtime_ns for file in files] == before
-    assert shards_of(Matrix(X, X[:, 0] * 3, np.ones(7)), 2, str(tmp_path)) != files  # other labels
-    assert len(list(tmp_path.iterdir())) == 2  # nothing half-written
+    assert read_shards(names, place.uri).to_pandas().equals(pd.concat(frames, ignore_index=True))
+    before = [(tmp_path / name).stat().st_mtime_ns for name in names]
+    assert shards_of(Matrix(X.copy(), X[:, 0] * 2, np.ones(7)), 2, place) == names
+    assert [(tmp_path / name).stat().st_mtime_ns for name in names] == before
+    assert shards_of(Matrix(X, X[:, 0] * 3, np.ones(7)), 2, place) != names  # other labels
+    assert len(list(tmp_path.rglob("*.parquet"))) == 4
+
+
+def test_numbers_beyond_float32_become_its_largest(tmp_path: Path) -> None:
+    place = Place(None, str(tmp_path), "shards/one", 1.0)  # type: ignore[arg-type]  # no Ray here
+    table = read_shards(shards_of(Matrix(np.array([[1e300], [-1e300]]), np.zeros(2)), 1, place), place.uri)
+    assert np.isfinite(table.column("f0").to_numpy()).all()
 
 
 def test_another_version_is_refused_and_says_which_works(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,6 +164,23 @@ def test_what_is_replaced_in_xgboost_ray_is_what_the_adapter_was_written_for() -
     found = {name: hashlib.sha256(inspect.getsource(getattr(main, name)).encode()).hexdigest()[:16] for name in SOURCES}
     assert found == SOURCES
     assert elastic._create_actor is main._create_actor
+
+
+def test_xgboost_ray_gives_up_after_three_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the real library an actor is killed once, in tests/ray/test_gangs.py."""
+    tries: list[int] = []
+
+    def lose(training: xgboost_ray_adapter.Training) -> None:
+        tries.append(training.number)
+        raise RuntimeError("a Ray actor died")
+
+    monkeypatch.setattr(xgboost_ray_adapter.Training, "_train", lose)
+    work = Work(shards=(), weighted=False, types=(), params={}, rounds=10, every=10)
+    place = Place(None, "nowhere", "shards", 1.0)  # type: ignore[arg-type]  # no Ray here
+    training = xgboost_ray_adapter.Training(work, Gang(recovery="cold"), place)
+    with pytest.raises(RunError, match="XGBoost-Ray could not train: RuntimeError: a Ray actor died"):
+        next(training)
+    assert len(tries) == RESTARTS + 1
 
 
 def test_xgboosts_tracker_takes_what_the_adapter_gives() -> None:

@@ -64,7 +64,7 @@ def test_a_sampler_that_hears_of_full_trials_only_is_named_with_the_scheduler_th
 @pytest.mark.parametrize("scheduler", ["hyperband", "bohb", "pbt", "pb2"])
 def test_slots_that_a_study_under_a_scheduler_that_pauses_cannot_use_are_counted(scheduler: str) -> None:
     fields: dict[str, Any] = {"scheduler": scheduler, "algorithm": "bohb" if scheduler == "bohb" else "random"}
-    said = notes(slots=8, **fields)
+    said = notes(slots=8, placement="packed", **fields)
     assert f"1 of 8 slots is used: a study under {scheduler} runs its trials in turns in one process." in said
     assert "slots is used" not in notes(slots=1, **fields)
     assert "slots is used" not in notes(slots=8, **{**fields, "scheduler": "asha"})

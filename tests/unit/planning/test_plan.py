@@ -43,17 +43,6 @@ def test_few_studies_are_spread_where_their_trials_have_many_rows(rows: int, pla
     assert runner.plan().placement == placement
 
 
-@pytest.mark.parametrize(("placement", "chosen"), [("auto", "packed"), ("spread", "spread")])
-def test_resources_of_single_customers_need_packed_studies(placement: str, chosen: str, tmp_path: Path) -> None:
-    (tmp_path / "big.csv").write_text("x,y\n" + "".join(f"{row},{row / 2}\n" for row in range(200_000)))
-    data = {"big": {"path": str(tmp_path / "big.csv"), "resources": {"cpus": 0.5}}}
-    fields = {"target": "y", "task": "regression", "search_space": "ridge", "slots": 4, "mlflow": False}
-    plan = TuneRunner(data=data, placement=placement, **fields).plan()
-    assert plan.placement == chosen
-    said = "resources of single customers: no effect, since spread trials all take the definition's."
-    assert (said in plan.notes) == (chosen == "spread")
-
-
 def test_it_says_that_mlflow_gets_less_of_very_many_studies_and_what_changes_that() -> None:
     table = pd.DataFrame({"customer": range(50_001), "x": 1.0})
     fields = {

@@ -163,7 +163,10 @@ def misnamed(config: dict[str, float], model: object) -> float:
     ("objective", "message"),
     [
         (alone, "objective: alone takes no argument; it is given the configuration."),
-        (misnamed, "objective: misnamed wants 'model', which a trial does not have; it is given config, data, seed"),
+        (
+            misnamed,
+            "objective: misnamed wants 'model', which a trial does not have; it is given config, data, files, seed",
+        ),
     ],
 )
 def test_an_objective_that_cannot_be_called_is_refused(objective: Any, message: str) -> None:

@@ -32,4 +32,4 @@ def test_a_customer_is_not_refused_for_standing_far_down_in_a_table(
     pd.concat(rows).to_csv(tmp_path / "t.csv", index=False)
     plan = make_plan(define({"data": str(tmp_path / "t.csv"), "by": "shop", "target": "y", "task": "regression"}))
     customers = [study.customer for study in plan.studies]
-    assert check_customers(plan, customers) == {"few": "1 rows with a target, fewer than min_rows: 4."}
+    assert check_customers(plan, customers) == {"few": "1 row with a target, fewer than min_rows: 4."}

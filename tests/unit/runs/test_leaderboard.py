@@ -17,7 +17,7 @@ from tuning.cli.output import lines
 from tuning.records.schema import Config, StudyRecord, encode
 from tuning.records.tables import decode_table
 from tuning.runs.leaderboard import LEADERBOARD, Leaderboard, Standings, Unfinished
-from tuning.tracking.summary.plots import leaderboard_plots
+from tuning.tracking.summary.summary import leaderboard_plots
 
 LEFT = Unfinished("not finished yet", {"c9": 2})
 
@@ -117,7 +117,7 @@ def test_the_csv_is_what_pandas_writes() -> None:
     text = b"".join(found.csv).decode()
     assert text == found.frame().to_csv(index=False)
     assert text.startswith(",".join(LEADERBOARD) + "\n")
-    assert '"quote "" and\nline",ok,,ridge,mae,max,,,-inf,,,1e-07,' in text
+    assert '"quote "" and\nline",ok,,ridge,mae,max,,,,-inf,,,1e-07,' in text
     assert "ensemble of 2 (a, b)" in text
 
 

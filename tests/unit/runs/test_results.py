@@ -14,6 +14,7 @@ from tuning import RunResult, TuneRunner
 from tuning.cli.output import show_finished, table
 from tuning.cli.program import main
 from tuning.errors import UnknownCustomerError
+from tuning.runs.customer_result import sparkline
 
 
 def rows(seed: int, calm: bool = False) -> pd.DataFrame:
@@ -70,6 +71,51 @@ def test_parameters_are_exact_and_say_how_many_rounds(run: RunResult) -> None:
         assert run.best_config(record.customer) == run.model(record.customer).best_config == exact
         del exact["model"]
         assert shown[record.customer]["params"] == json.loads(board["params"][record.customer]) == exact
+
+
+def test_a_customer_shows_its_trials_curves_winner_and_notes(run: RunResult) -> None:
+    found = run.customer("zone-2")
+    assert list(found.trials()["trial"]) == [0, 1]
+    winner = found.winner
+    assert winner is not None
+    assert found.study is not None
+    assert (winner.trial, winner.score) == (found.study.trial, found.study.cv_score)
+    curve = found.curves().query("trial == @winner.trial")
+    assert list(curve["score"]) == [step.score for step in winner.steps]
+    assert found.params == run.best_config("zone-2")
+    assert any(note.startswith("left out: name") for note in found.notes)
+    shown = found._repr_html_()
+    assert f"{found.study.cv_score:.4g} ± {found.study.cv_error:.2g}" in shown
+    assert f"<td>{winner.trial} (won)</td>" in shown
+    assert "n_estimators" in shown
+    assert "left out: name" in shown
+    assert "result.model(&#x27;zone-2&#x27;).predict(new_rows)" in shown
+
+
+def test_a_customer_without_a_model_says_why(run: RunResult) -> None:
+    found = run.customer("zone-1")
+    assert (found.winner, found.params, found.trial_records) == (None, None, ())
+    assert repr(found) == f"CustomerResult('zone-1': {found.reason}; 0 trials)"
+    assert "2 rows" in found.reason
+    assert "predict" not in found._repr_html_()
+    with pytest.raises(UnknownCustomerError, match="Did you mean 'zone-10'"):
+        run.customer("zone10")
+
+
+def test_a_result_shows_what_matters_and_what_to_type_next(run: RunResult) -> None:
+    shown = run._repr_html_()
+    board = run.leaderboard().set_index("customer")
+    assert "roc_auc (larger is better)" in shown
+    for name in ("zone-2", "zone-3"):
+        assert f"{board['cv_score'][name]:.4g} ± {board['cv_error'][name]:.2g}" in shown
+    assert "2 rows with a target" in shown  # the reason of the one without a model
+    assert "result.customer(&#x27;zone-2&#x27;)" in shown
+
+
+def test_a_curve_rises_where_scores_get_better() -> None:
+    assert sparkline([0.1, 0.2, 0.9]) == "▁▂█"
+    assert sparkline([3.0, 2.0, 1.0], falling=True) == "▁▅█"
+    assert sparkline([float("nan"), 1.0]) == ""
 
 
 def test_notes_say_what_was_left_out_and_why_a_score_is_missing(run: RunResult) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from tuning.errors import RunError
+from tuning.errors import CustomerError, RunError
 from tuning.storage.run_directory import RunDirectory
-from tuning.user_code import copy_into, load_function, name_inside
+from tuning.user_code import apply_prepare, copy_into, load_function, name_inside
 
 MAIN = """
 import json, helper_beside, nowhere_else as other
@@ -59,3 +60,9 @@ def test_a_change_of_a_module_beside_a_file_is_a_change_of_the_file(changed: str
     before = name_inside(f"{folder}/mine.py:loss")
     (folder / f"{changed}.py").write_text(BESIDE[changed] + "\n# changed")
     assert (name_inside(f"{folder}/mine.py:loss") != before) == differs
+
+
+def test_a_prepare_that_misses_a_column_in_a_file_with_another_separator_is_told_of_it() -> None:
+    rows = pd.DataFrame({"area;radius": ["1;2", "3;4"]})
+    with pytest.raises(CustomerError, match=r"prepare failed: KeyError: 'area'.* set `csv: \{sep: ';'\}`"):
+        apply_prepare(lambda frame: frame.assign(twice=2 * frame["area"]), rows)

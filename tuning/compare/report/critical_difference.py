@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tuning.compare.analysis.statistics import cliques
-from tuning.compare.report.figure import Plot
+from tuning.reporting.figure import Plot
 
 ROW = 0.3
 BAR = 0.16

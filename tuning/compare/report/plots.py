@@ -1,7 +1,4 @@
-"""The plots of a comparison, as matplotlib figures that a notebook shows.
-
-Colours are Okabe and Ito's, which colour-blind readers can tell apart; markers and order repeat them.
-"""
+"""The plots of a comparison, as matplotlib figures that a notebook shows; markers and order repeat the colours."""
 
 from __future__ import annotations
 
@@ -14,15 +11,14 @@ from matplotlib.ticker import PercentFormatter
 from tuning.compare.analysis.anytime import Anytime
 from tuning.compare.analysis.result import ComparisonResult
 from tuning.compare.report.critical_difference import draw as draw_critical_difference
-from tuning.compare.report.figure import Plot
 from tuning.compare.report.tables import summary
+from tuning.reporting.figure import COLOURS, new_figure
 from tuning.wording import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8000")
 MARKERS = "os^Dv<>P*X"
 SHOWN_TASKS = 40
 # Of a name in a plot, in points.
@@ -38,7 +34,7 @@ class Plots:
     def regret(self, axis: str | None = None) -> Figure:
         """Mean normalised regret over the budget, with 95 % bootstrap bands over tasks; less is better."""
         result = self._result(axis)
-        figure, axes = _figure()
+        figure, axes = new_figure()
         self._curves(axes, result, result.clipped, result.mean_regret)
         exact = self._random_search(result)
         if exact is not None:
@@ -53,7 +49,7 @@ class Plots:
     def rank(self, axis: str | None = None) -> Figure:
         """Mean rank over the budget, with 95 % bootstrap bands over tasks; 1 is best."""
         result = self._result(axis)
-        figure, axes = _figure()
+        figure, axes = new_figure()
         self._curves(axes, result, result.ranks, result.mean_rank)
         axes.set_ylabel("mean rank")
         axes.invert_yaxis()
@@ -69,7 +65,7 @@ class Plots:
         """The difference in mean regret of every method to the reference, with its 95 % interval and the margin."""
         comparison = self._comparison
         pairs = comparison.comparisons[::-1]
-        figure, axes = _figure(height=1.1 + 0.4 * len(pairs))
+        figure, axes = new_figure(height=1.1 + 0.4 * len(pairs))
         margin = comparison.pairs.margin
         axes.axvspan(-margin, margin, color="#000000", alpha=0.06, linewidth=0)
         axes.axvline(0, color="#888888", linewidth=1)
@@ -92,7 +88,7 @@ class Plots:
         spread = table.max(axis=1) - table.min(axis=1)
         shown = table.loc[spread.sort_values(ascending=False, kind="stable").index[:SHOWN_TASKS]]
         shown = shown.loc[shown.mean(axis=1).sort_values(kind="stable").index]
-        figure, axes = _figure(height=1.4 + 0.24 * len(shown))
+        figure, axes = new_figure(height=1.4 + 0.24 * len(shown))
         image = axes.imshow(shown.to_numpy(), aspect="auto", cmap="viridis_r", vmin=0)
         axes.set_xticks(range(shown.shape[1]), list(shown.columns), rotation=20, ha="right")
         axes.set_yticks(range(len(shown)), [shorten(name, 28) for name in shown.index], fontsize=8)
@@ -106,7 +102,7 @@ class Plots:
         """Mean regret at the end of the budget against cost relative to the reference; lower left is best."""
         comparison = self._comparison
         final = comparison.final
-        figure, axes = _figure()
+        figure, axes = new_figure()
         costs = summary(comparison)["cost"].to_dict()
         low, high = final.band(final.clipped[:, :, -1:])
         points = []
@@ -159,13 +155,6 @@ class Plots:
 
     def _marker(self, name: str) -> str:
         return MARKERS[self._comparison.methods.index(name) % len(MARKERS)]
-
-
-def _figure(width: float = 7.0, height: float = 4.2) -> tuple[Figure, Axes]:
-    figure = Plot(figsize=(width, height), layout="constrained")
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
 
 
 def _label_apart(figure: Figure, axes: Axes, points: list[tuple[str, float, float]]) -> None:

@@ -41,7 +41,7 @@ def tabulate(
     limit: int = 10_000,
     run_dir: str | None = None,
     resume: bool = False,
-    progress: bool = True,
+    progress: bool | str = True,
     in_process: bool = False,
 ) -> Tabulated:
     """Run the grid of a definition's search space on every customer, every trial to its end.

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.execution.context import WorkerContext
 from tuning.execution.limits import MemoryLimit, TimeLimits
@@ -66,10 +65,9 @@ class Conclusions:
     """The studies that are being concluded.
 
     Attributes:
-        uri, term, spec, timing: of the run, as of `spread_trainable`.
+        uri, term, spec, timing: of the run, as of `run_trial`.
         limit: how many are concluded at a time.
         attempts: how many workers a study may end.
-        resources: of a trial's own process; of these, each takes the GPUs.
         gangs: whether there are models that several processes train.
         written: told a study's record.
         crashed: told a study that has ended its workers.
@@ -81,7 +79,6 @@ class Conclusions:
     timing: Timing
     limit: int
     attempts: int
-    resources: Resources
     gangs: bool
     written: Callable[[Study, StudyRecord], None]
     crashed: Callable[[Ended], None]
@@ -139,16 +136,22 @@ class Conclusions:
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
         task = ray.remote(_conclude)
-        # No CPUs, else it would wait for all trials that Tune has queued.
-        options = {"num_cpus": 0, "num_gpus": self.resources.gpus, "max_retries": self.attempts - 1}
         while self._waiting and len(self._running) < self.limit:
             ended = self._waiting.popleft()
+            needs = ended.study.resources
+            # No CPUs, else it would wait for all trials that Tune has queued; and no memory.
+            options = {
+                "num_cpus": 0,
+                "num_gpus": needs.gpus,
+                "resources": dict(needs.custom),
+                "max_retries": self.attempts - 1,
+            }
             gang = largest_gang([ended.study.space]) if self.gangs else None
             told = (self.uri, self.term, self.spec, self.timing, ended, gang)
             if gang is None:
                 self._running[task.options(**options).remote(*told)] = ended
                 continue
-            group = ray.util.placement_group([self.resources.to_bundle(), *gang.bundles])
+            group = ray.util.placement_group([needs.to_bundle(), *gang.bundles])
             placed = PlacementGroupSchedulingStrategy(group, 0)
             reference = task.options(**options, scheduling_strategy=placed).remote(*told)
             self._running[reference], self._groups[reference] = ended, group

@@ -17,6 +17,11 @@ from tuning.storage.run_directory import RunDirectory
 DRIVER = 99_999  # stands where a part's name has its shard: these are written by the driver
 
 
+def written_by_driver(names: Iterable[str]) -> list[str]:
+    """Names of the parts that hold spread studies and their trials."""
+    return [name for name in names if f"-s{DRIVER:05d}-" in name]
+
+
 def write_journal(directory: RunDirectory, term: Term, events: list[Event]) -> str:
     """Write some events as one part; its name."""
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Running the spread studies of a run: from its plan to a `tune.Tuner`, and each study's record when it ends."""
+"""Running the spread studies of a run: from its plan to what the Tuner asks, and each study's record when it ends."""
 
 from __future__ import annotations
 
@@ -12,28 +12,24 @@ from typing import Any
 
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import StorageError
-from tuning.execution.callback_keys import Key, register, registered
 from tuning.execution.context import WorkerContext, stopping_rules
 from tuning.execution.crash_log import FINAL_FITS
 from tuning.execution.quarantine import quarantine
-from tuning.execution.spread.adapters import checkpoints_callback, scheduler_over, search_over, time_limits_callback
 from tuning.execution.spread.conclusions import Conclusions, Ended
-from tuning.execution.spread.journal import DRIVER, read_journal
+from tuning.execution.spread.journal import DRIVER, read_journal, written_by_driver
 from tuning.execution.spread.predictions import folder_of
 from tuning.execution.spread.spread_study import DEATHS, Event, SpreadStudy, failure_of
+from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.execution.spread.state import FILE
 from tuning.execution.spread.studies import Studies
-from tuning.execution.spread.trainable import (
-    shards_folder,
-    spread_trainable,
-    trial_config,
-    trial_reports,
-    trial_resources,
-)
+from tuning.execution.spread.trainable import shards_folder, train_folder, trial_reports
+from tuning.execution.told import Told, trial_told
+from tuning.models.registry import gang_of
 from tuning.planning.plan import Plan
 from tuning.records.ownership import Term
 from tuning.records.parts import PartWriter, accepted, read_studies, read_trials
 from tuning.records.schema import StudyRecord, TrialRecord
+from tuning.runs.trial_logs import TrialLogs
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
 from tuning.study.warm_start import start_of
@@ -62,21 +58,20 @@ class SpreadRun:
     timing: Timing = USUAL
 
     @contextlib.contextmanager
-    def tuner(self, attempt: int, callbacks: Sequence[Any] = (), stop: Any = None) -> Iterator[Any]:
-        """The Tuner over all trials of all unfinished studies; a study's record is written when it ends."""
-        from tuning.execution.tune_callbacks import handed_over
-
-        studies = self._studies()
-        with registered(studies) as key:
-            try:
-                with handed_over([*_callbacks(key, stop), *callbacks]):
-                    yield self._tuner(key, attempt, stop)
-            finally:
-                studies.close()
-                if studies.done:
-                    self._sweep()
-            if studies.broken:  # Tune was only asked to stop, it knows of no error
-                raise StorageError(studies.broken.removeprefix("StorageError: "))
+    def opened(self) -> Iterator[Studies | None]:
+        """The unfinished studies for a Tuner; a study's record is written when it ends. None where there are none."""
+        if not self.plan.spread:
+            yield None
+            return
+        studies = self.open()
+        try:
+            yield studies
+        finally:
+            studies.close()
+            if studies.done:
+                self._sweep()
+        if studies.broken:  # Tune was only asked to stop, it knows of no error
+            raise StorageError(studies.broken.removeprefix("StorageError: "))
 
     def _sweep(self) -> None:
         """Delete what drivers that died have left of trials' states; nobody goes on from them any more."""
@@ -84,23 +79,19 @@ class SpreadRun:
         for folder in {name.rpartition("/")[0] for name in states}:
             self.directory.remove_folder(folder)
 
-    def lasting_tuner(self) -> Any:
-        """The same for a caller who fits it at some time; its studies stay in memory until this process ends."""
-        key = register(self._studies())
-        return self._tuner(key, 0, callbacks=_callbacks(key))
-
     def work(self, stopped: Callable[[], bool]) -> None:
         """Run the trials in this process, one after the other; a Tuner can go on from the journal at any moment.
 
         stopped: asked between two steps.
         """
-        studies = self._studies()
+        studies = self.open()
         try:
             while not stopped() and (found := studies.next()) is not None:
                 trial_id, study, trial = found
-                config = trial_config(study, trial)
-                with closing(trial_reports(self.directory.uri, self.term, self.in_memory, config, self.timing)) as told:
-                    for report, _ in told:
+                told = self.tell(study, trial)
+                reports = trial_reports(self.directory.uri, self.term, self.in_memory, told, self.timing)
+                with closing(reports):
+                    for report, _ in reports:
                         if studies.result(trial_id, json.loads(json.dumps(report))):
                             break
                         if stopped():
@@ -111,59 +102,46 @@ class SpreadRun:
         if studies.broken:
             raise StorageError(studies.broken.removeprefix("StorageError: "))
 
-    def _studies(self) -> Studies:
-        plan = self.plan
+    def tell(self, study: SpreadStudy, trial: SpreadTrial) -> Told:
+        """What the worker of a trial is told."""
+        of_models = self.plan.spec.definition.objective is None
+        gang = gang_of(trial.config) if of_models else self.plan.workers
+        return trial_told(study.study, trial, trial.checkpoint, gang)
+
+    def open(self) -> Studies:
+        """The unfinished studies, those in flight made; to be closed."""
         studies = Studies(
             self.directory,
             self.term,
             self.studies(),
-            plan.n_trials,
+            int(self.plan.spread.numbers("n_trials").sum()),
             self.report,
             self._conclude,
             interval=self.timing.parts_s,
             conclusions=self._conclusions,
+            recorded=TrialLogs(self.directory, self.plan.spec.definition.loggers).write,
         )
         studies.open()
         studies.flush()  # records that had to be made again
         return studies
 
-    def _tuner(self, key: Key[Studies], attempt: int, stop: Any = None, callbacks: Sequence[Any] = ()) -> Any:
-        from ray import tune
-
-        name = f"spread_{self.run.replace('-', '_')}"
-        term, definition = replace(self.term, accepts=()), self.plan.spec.definition
-        single, driver = self.plan.gang is None, definition.resources
-        return tune.Tuner(
-            tune.with_resources(
-                spread_trainable(self.directory.uri, term, name, self.in_memory, self.timing),
-                driver.to_ray() if single else lambda told: trial_resources(driver, told),
-            ),
-            tune_config=tune.TuneConfig(search_alg=search_over(key), scheduler=scheduler_over(key), reuse_actors=True),
-            run_config=tune.RunConfig(
-                name=f"{self.term.folder}-spread-{attempt}",
-                storage_path=self.directory.locate("tune"),
-                callbacks=list(callbacks) or None,
-                stop=stop,
-                failure_config=tune.FailureConfig(max_failures=definition.limits.crashes_before_quarantine - 1),
-                verbose=0,
-            ),
-        )
-
     def studies(self) -> Iterator[SpreadStudy]:
         """The unfinished studies, each made when it is taken, where their journals say they were."""
-        names = accepted(self.directory, self.term)
+        names = written_by_driver(accepted(self.directory, self.term))
         # The plan holds what is left. An earlier owner's record of such a study is out of date: more trials are wanted
         # now, or a part of its trials is damaged.
-        own = list(self.directory.list(self.term.records))
+        own = written_by_driver(self.directory.list(self.term.records))
         ended = {record.study for record in read_studies(self.directory, own, _ignore)}
         trials: dict[str, dict[int, TrialRecord]] = {}
         for record in read_trials(self.directory, names, _ignore):
             trials.setdefault(record.study, {})[record.trial] = record
         journal = read_journal(self.directory, self.term, _ignore)
-        for study in self.plan.studies:
+        for study in self.plan.spread:
             if study.id in ended:
                 continue
             events, records = journal.pop(study.id, ()), trials.pop(study.id, {})
+            if self.plan.workers is not None and not events:
+                self.directory.remove_folder(train_folder(study.id))  # of what it was before its data has changed
             try:
                 live = self._study(study)
             except Exception as error:
@@ -218,8 +196,7 @@ class SpreadRun:
             self.timing,
             limit=self.plan.slots,
             attempts=definition.limits.crashes_before_quarantine,
-            resources=definition.resources,
-            gangs=self.plan.gang is not None,
+            gangs=self.plan.workers is None and self.plan.gang is not None,
             written=self._write,
             crashed=lambda ended: self._quarantine(ended.study, ended.records, FINAL_FITS),
         )
@@ -233,16 +210,21 @@ class SpreadRun:
         return WorkerContext.open(self.directory, self.run, self.plan.spec)
 
     def _write(self, study: Study, record: StudyRecord) -> None:
-        writer = PartWriter(self.directory, self.term, DRIVER, self.report, budgets={study.id: study.n_trials})
+        writer = PartWriter(self.directory, self.term, DRIVER, self.report, budgets={study.id: study.budget})
         writer.add([record])
         writer.flush()
         for folder in (folder_of(study.id), shards_folder(study.id)):
             self.directory.remove_folder(folder)
+        if self.plan.workers is not None:
+            self._keep_checkpoints(study, record.trial)
 
-
-def _callbacks(studies: Key[Studies], stop: Any = None) -> list[Any]:
-    stopped = (lambda: False) if stop is None else stop.stop_all
-    return [checkpoints_callback(studies, stopped), time_limits_callback(studies)]
+    def _keep_checkpoints(self, study: Study, winner: int | None) -> None:
+        """Delete what trainings have saved, but for the winner's."""
+        folder = train_folder(study.id)
+        trials = {name.removeprefix(f"{folder}/").partition("/")[0] for name in self.directory.list(folder)}
+        for trial in trials:
+            if trial.partition("-")[0] != str(winner):
+                self.directory.remove_folder(f"{folder}/{trial}")
 
 
 def _unheard(event: Event) -> None:

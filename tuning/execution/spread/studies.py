@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +18,8 @@ from tuning.execution.spread.journal import DRIVER, write_journal
 from tuning.execution.spread.spread_study import Event, SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.records.ownership import Term
-from tuning.records.parts import PartWriter
+from tuning.records.parts import Budget, PartWriter
+from tuning.records.schema import TrialRecord
 from tuning.storage.run_directory import RunDirectory
 
 logger = logging.getLogger(__name__)
@@ -32,8 +33,8 @@ class Studies:
     """studies: in the order in which they start; each is taken, and so made, when there is room for it. total: trials
     that all of them may have. at_once: how many may have trials at the same time.
 
-    on_end: told each study that has ended, once. conclusions: where it has those recorded that take a while. Nothing
-    here raises towards Tune, where any exception would end the whole experiment.
+    on_end: told each study that has ended, once. conclusions: where it has those recorded that take a while. recorded:
+    as of `PartWriter`. Nothing here raises towards Tune, where any exception would end the whole experiment.
     """
 
     directory: RunDirectory
@@ -45,6 +46,7 @@ class Studies:
     at_once: int = AT_ONCE
     conclusions: Conclusions | None = None
     interval: float = 0.0
+    recorded: Callable[[Sequence[TrialRecord]], None] = lambda _: None
     #: Why the records could not be written; the search stops then, since nothing more would be kept.
     broken: str = ""
     _flying: list[SpreadStudy] = field(default_factory=list)
@@ -58,7 +60,16 @@ class Studies:
 
     def __post_init__(self) -> None:
         # Both are flushed here together, the journal first.
-        self._writer = PartWriter(self.directory, self.term, DRIVER, self.report, interval=float("inf"))
+        self._budgets: dict[str, Budget] = {}
+        self._writer = PartWriter(
+            self.directory,
+            self.term,
+            DRIVER,
+            self.report,
+            interval=float("inf"),
+            budgets=self._budgets,
+            recorded=self.recorded,
+        )
         self._coming: Iterator[SpreadStudy] | None = iter(self.studies)
         self.studies = ()  # else whoever holds this holds all of them
 
@@ -84,6 +95,7 @@ class Studies:
                 self._coming = None
                 return
             study.journal = self._events.append
+            self._budgets[study.study.id] = study.study.budget
             self._writer.trials.extend(study.remade)
             self._flying.append(study)
             self._look(study)
@@ -195,6 +207,7 @@ class Studies:
             self._break(error)
             return
         self._flying.remove(study)
+        self._budgets.pop(study.study.id, None)
 
     def turn(self) -> None:
         """Tune's loop has made a turn."""

@@ -1,4 +1,4 @@
-"""The Tune trainable of a spread trial: the same training code, each step a report.
+"""What the worker of a spread trial does: it runs the same training code, each step a report.
 
 A worker keeps the customers it has loaded: their other trials on a reused actor do not load them again. A state is
 saved through Tune about every `Timing.checkpoint_s` seconds, so that a killed trial goes on from there.
@@ -6,69 +6,46 @@ saved through Tune about every `Timing.checkpoint_s` seconds, so that a killed t
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Generator, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.study_data import StudyData
 from tuning.execution.context import WorkerContext
 from tuning.execution.limits import MemoryLimit, within
 from tuning.execution.spread.predictions import with_predictions, write_predictions
 from tuning.execution.spread.reports import REPORT, Reported, step_reports, until_failure
-from tuning.execution.spread.spread_study import SpreadStudy
-from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.execution.spread.state import read_state, write_state
-from tuning.execution.study_run import unblock_sigterm
+from tuning.execution.told import Told
+from tuning.models.compute import trains_with
 from tuning.models.gang import Gang
 from tuning.models.registry import gang_of
 from tuning.models.shards import Place, gangs_work_in
 from tuning.records.ownership import Term
-from tuning.runs.plan_file import read_plan
+from tuning.runs.plan_file import read_spread
 from tuning.seeds import trial_seed
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
 from tuning.timing import Timing
+from tuning.trainers.trainer import workers_of
+from tuning.trainers.training import Home
 
-if TYPE_CHECKING:
-    from ray.tune import PlacementGroupFactory
-
-Told = dict[str, Any]  # which trial a worker is to run, see `trial_config`
 KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as large
 
 
-def spread_trainable(uri: str, term: Term, name: str, spec: RunSpec | None, timing: Timing) -> Any:
-    """The trainable of one trial; its name carries the run.
-
-    spec: where it holds a function, which cannot be written down; else the one in the plan file.
-    """
-
-    def trainable(config: Told) -> None:
-        unblock_sigterm()
-        run_trial(uri, term, spec, config, timing)
-
-    trainable.__name__ = name
-    return trainable
-
-
-def trial_config(study: SpreadStudy, trial: SpreadTrial) -> Told:
-    """What the worker of a trial is told."""
-    return {
-        "study": study.study.id,
-        "trial": trial.number,
-        "config": dict(trial.config),
-        "checkpoint": trial.checkpoint,
-    }
-
-
 def run_trial(uri: str, term: Term, spec: RunSpec | None, config: Told, timing: Timing) -> None:
-    """One trial, every step reported; an exception of the user's code is reported too, and not tried again."""
+    """One trial in a worker of Tune's, every step reported.
+
+    An exception of the user's code is reported too, and not tried again. spec: where it holds a function, which cannot
+    be written down; else the one in the plan file.
+    """
     from ray import tune
 
     # Tune ends a stopped trial by a SystemExit from `tune.report`.
@@ -107,9 +84,10 @@ def _reports(
     limits, study = context.spec.definition.limits, studies[config["study"]]
     memory = nullcontext() if limits.memory_gb is None else MemoryLimit(limits.memory_gb, slots=1)
     gang = gang_of(config["config"]) if context.objective is None else None
-    with memory, gangs_work_in(place_here(context.directory, study, gang)):
+    place = gangs_work_in(place_here(context.directory, study, gang))
+    with memory, place, trains_with(study.resources.compute):
         data = context.data(study.customer)
-        training = context.training(study, data)
+        training = context.training(study, data, _home(context, study, config))
         training = replace(training, start=within(training.start, limits.trial_seconds, grace))
         seed, state = trial_seed(study.seed, config["trial"]), _restored(context.directory, config, checkpoint)
         reports = step_reports(training, config["config"], seed, study.space, state, timing.checkpoint_s)
@@ -128,7 +106,7 @@ def place_here(directory: RunDirectory, study: Study, gang: Gang | None) -> Plac
 
     if not ray.is_initialized() or (group := get_current_placement_group()) is None:
         return None
-    return Place(group, directory.path(shards_folder(study.id)))
+    return Place(group, directory.uri, shards_folder(study.id), directory.timing.actor_start_s)
 
 
 def shards_folder(study: str) -> str:
@@ -136,12 +114,18 @@ def shards_folder(study: str) -> str:
     return f"shards/{slug(study)}"
 
 
-def trial_resources(driver: Resources, told: Told) -> PlacementGroupFactory:
-    """The placement group of a trial: a bundle for its own process, and one for each actor of its gang."""
-    from ray import tune
+def train_folder(study: str) -> str:
+    """Where the trainings of a study's trials keep their checkpoints. study: its id."""
+    return f"train/{slug(study)}"
 
-    gang = gang_of(told["config"])
-    return tune.PlacementGroupFactory([driver.to_bundle(), *(gang.bundles if gang else [])])
+
+def _home(context: WorkerContext, study: Study, told: Told) -> Home | None:
+    workers = workers_of(context.objective)
+    if workers is None:
+        return None
+    # Of a journal whose end is lost, a trial of this number may come again with another configuration.
+    digest = hashlib.blake2b(json.dumps(told["config"], sort_keys=True).encode(), digest_size=4).hexdigest()
+    return Home(context.directory.locate(train_folder(study.id)), f"{told['trial']}-{digest}", workers)
 
 
 def _restored(directory: RunDirectory, config: Told, checkpoint: str | None) -> dict[str, Any] | None:
@@ -155,13 +139,18 @@ Opened = tuple[WorkerContext, Mapping[str, Study]]
 _OPEN: dict[tuple[str, str], Opened] = {}
 
 
+def let_go() -> None:
+    """Keep nothing of spread studies and their customers any more: this process turns to something else."""
+    _OPEN.clear()
+
+
 def opened(uri: str, term: Term, spec: RunSpec | None, timing: Timing) -> Opened:
     """The context and the studies of a run, opened once by this process and kept for its next trials."""
     key = (uri, term.folder)
     if key not in _OPEN:
-        _OPEN.clear()
+        let_go()
         directory = RunDirectory(uri, timing)
-        plan = read_plan(directory, term, spec)
+        plan = read_spread(directory, term, spec)
         context = WorkerContext.open(directory, plan.run, plan.spec, kept_bytes=KEPT_BYTES)
         _OPEN[key] = context, {study.id: study for study in plan.studies}
     return _OPEN[key]

@@ -30,6 +30,7 @@ from tuning.models.base import (
     full_proba,
     raw_prediction,
 )
+from tuning.models.compute import threads
 from tuning.models.estimators import check_names, constant, float32, single_class
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 
@@ -89,6 +90,9 @@ class CatBoostFamily(SteppedFamily):
             if done > begun:
                 yield _prediction(model, raw, task), partial(_longer, story, params, done - begun)
 
+    def exact(self, config: Configuration) -> bool:
+        return False  # a state is how it was trained, and what is drawn depends on where that was interrupted
+
     def fitted(self, state: Story | int, train: Matrix, task: Task, seed: int) -> Model:
         return _boosted(train, state) if isinstance(state, tuple) else _constant(train, task)
 
@@ -97,7 +101,7 @@ class CatBoostFamily(SteppedFamily):
 
         if not isinstance(model, CatBoost):
             return super().predict(model, rows, task)
-        raw = model.predict(_pool(rows), prediction_type="RawFormulaVal", thread_count=1)
+        raw = model.predict(_pool(rows), prediction_type="RawFormulaVal", thread_count=threads())
         return _prediction(model, raw, task)
 
     def save(self, model: Model) -> tuple[str, bytes]:
@@ -129,7 +133,7 @@ class CatBoostFamily(SteppedFamily):
             "allow_const_label": True,
             **{name: value for name, value in config.items() if name != CatBoostFamily.length},
             "random_seed": seed % 2**31,
-            "thread_count": 1,
+            "thread_count": threads(),
             "allow_writing_files": False,
             "logging_level": "Silent",
         }
@@ -172,7 +176,9 @@ def _leaves(model: CatBoost, rows: Pool, first: int, last: int) -> np.ndarray:
     """(n,) or (n, classes) what these rounds add to the raw predictions; with the first round, where they begin."""
     counts = np.asarray(model.get_tree_leaf_counts(), dtype=np.int64)
     begins = np.concatenate([[0], np.cumsum(counts)])
-    places = begins[first:last] + model.calc_leaf_indexes(rows, ntree_start=first, ntree_end=last, thread_count=1)
+    places = begins[first:last] + model.calc_leaf_indexes(
+        rows, ntree_start=first, ntree_end=last, thread_count=threads()
+    )
     values = np.asarray(model.get_leaf_values()).reshape(begins[-1], -1)
     added = values[places].sum(axis=1) + (0.0 if first else model.get_scale_and_bias()[1])
     return added[:, 0] if added.shape[1] == 1 else added
@@ -215,7 +221,7 @@ def _pool(rows: Matrix) -> Pool:
             num_feature_data=np.ascontiguousarray(X[:, :width]) if width else None,
             cat_feature_data=names if rows.categorical else None,
         )
-        rows.cache["catboost"] = Pool(features, rows.y, weight=rows.weight, thread_count=1)
+        rows.cache["catboost"] = Pool(features, rows.y, weight=rows.weight, thread_count=threads())
     return rows.cache["catboost"]
 
 

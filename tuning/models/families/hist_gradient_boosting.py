@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from tuning.models.base import Configuration, Grown, Matrix, Model, SteppedFamily, full_decision, full_proba
-from tuning.models.estimators import constant, lean, one_thread, rows_of_a_leaf, single_class, sklearn_seed
+from tuning.models.compute import limited_threads, threads
+from tuning.models.estimators import constant, lean, rows_of_a_leaf, single_class, sklearn_seed
 from tuning.preprocessing.task import Prediction, Task
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class HistGradientBoostingFamily(SteppedFamily):
         return constant(train) if single_class(train, task) else copy.copy(state[0]).set_params(warm_start=False)
 
     def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
-        with one_thread():
+        with limited_threads():
             return super().predict(model, rows, task)
 
     @staticmethod
@@ -149,7 +150,7 @@ def _growing(estimator: type[BaseHistGradientBoosting]) -> type[BaseHistGradient
                 raw = np.zeros(shape, dtype=self._baseline_prediction.dtype, order="F") + self._baseline_prediction
             else:
                 raw = raw.copy(order="F")
-            self._predict_iterations(rows.cache[self._key()], self._predictors[done:], raw, True, 1)
+            self._predict_iterations(rows.cache[self._key()], self._predictors[done:], raw, True, threads())
             return raw
 
     return Growing

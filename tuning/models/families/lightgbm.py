@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from tuning.models.base import Configuration, Grown, Matrix, SteppedFamily, raw_prediction
+from tuning.models.compute import threads
 from tuning.models.estimators import check_names, rows_of_a_leaf
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 
@@ -72,7 +73,11 @@ class LightGBMFamily(SteppedFamily):
             trees = booster.current_iteration()  # fewer than rounds when nothing could be split any more
             if trees > counted:
                 raw = raw + booster.predict(
-                    valid.X, start_iteration=counted, num_iteration=trees - counted, raw_score=True, num_threads=1
+                    valid.X,
+                    start_iteration=counted,
+                    num_iteration=trees - counted,
+                    raw_score=True,
+                    num_threads=threads(),
                 )
                 counted = trees
             yield raw_prediction(raw, task), partial(_frozen, story, raw, counted)
@@ -81,7 +86,7 @@ class LightGBMFamily(SteppedFamily):
         return _boosted(train, state[0])
 
     def predict(self, model: Booster, rows: Matrix, task: Task) -> Prediction:
-        return raw_prediction(model.predict(rows.X, raw_score=True, num_threads=1), task)
+        return raw_prediction(model.predict(rows.X, raw_score=True, num_threads=threads()), task)
 
     def save(self, model: Booster) -> tuple[str, bytes]:
         return self.file, model.model_to_string().encode()
@@ -96,7 +101,7 @@ class LightGBMFamily(SteppedFamily):
         check_names("lightgbm", config, _known())
         params = {
             "objective": OBJECTIVES[task.kind],
-            "num_threads": 1,
+            "num_threads": threads(),
             "verbosity": -1,
             "deterministic": True,
             "force_row_wise": True,  # the choice would be made by timing both
@@ -153,7 +158,7 @@ def _dataset(rows: Matrix, params: Configuration) -> Dataset:
             label=rows.y,
             weight=rows.weight,
             categorical_feature=list(rows.categorical),
-            params={"feature_pre_filter": False, "num_threads": 1, "verbosity": -1, **binning},
+            params={"feature_pre_filter": False, "num_threads": threads(), "verbosity": -1, **binning},
             free_raw_data=False,
         ).construct()
     return rows.cache[key]

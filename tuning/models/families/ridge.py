@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tuning.models.base import Configuration, Estimator, Matrix, Model
-from tuning.models.estimators import LinearFamily, one_thread
+from tuning.models.compute import limited_threads
+from tuning.models.estimators import LinearFamily
 from tuning.preprocessing.task import REGRESSION, Task
 
 SURE = 1e-6  # from this penalty on, scaled rows always have the solution that Cholesky's method finds
@@ -29,7 +30,7 @@ class RidgeFamily(LinearFamily):
             return super().fit(config, train, task, seed, steps)
         model: Model = self.build(config, train, task, seed)
         X, _, centre, mean = _centred(train)
-        with one_thread():
+        with limited_threads():
             model.coef_ = _by_cholesky(train, alpha)
             if model.coef_ is None:
                 model.coef_ = _by_ridge_regression(train, alpha)

@@ -1,4 +1,4 @@
-"""XGBoost on one node; a step is ten boosting rounds, a full trial 200 (n_estimators sets another length).
+"""XGBoost; a step is ten boosting rounds, a full trial 200 (n_estimators sets another length).
 
 Uses the Booster API on arrays with one QuantileDMatrix per fold, built once and shared by all trials:
 rebuilding it costs up to a third of training (dmlc/xgboost#6283). Text columns are native categories.
@@ -11,18 +11,27 @@ is 64 up to 2,000 training rows: a third of the time and equally good there (doc
 `max_cat_to_onehot`: where a text has more than 20 values, one is split from the others, not a set of them: sets fit the
 noise of values that stand in few rows. `min_child_weight` is at most a fifth of what all training rows weigh, or few
 rows, and rows with small weights, cannot be split at all.
+
+A configuration that also holds `actors` (`tuning.models.gang`) is trained by several processes, where this one has a
+place for them (`tuning.models.shards`); else, as while a plan is made or without Ray, by this process alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tuning.models.base import Configuration, Grown, Matrix, State, SteppedFamily
+from tuning.models.boosters import feature_types, load_booster, prediction_of
+from tuning.models.compute import on_gpu, threads
 from tuning.models.estimators import check_names, float32
+from tuning.models.gang import Gang, without_gang
+from tuning.models.gang_training import Training, Work, grown_folds
+from tuning.models.shards import Place, place_of_gangs, shards_of
+from tuning.models.xgboost_actors import Actors
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 
 if TYPE_CHECKING:
@@ -49,11 +58,17 @@ class XGBoostFamily(SteppedFamily):
     step_length = 10
     total_steps = 20
     frozen = frozenset({"booster"})
+    gangs = True
     simpler = (("max_depth", "smaller"), ("min_child_weight", "larger"), ("reg_lambda", "larger"))
 
     def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Booster:
         import xgboost
 
+        if (place := self._place(config)) is not None:
+            length = {**config, self.length: self.units(config, steps)}
+            with closing(self.train(place, length, [train], task, seed, [None])) as training:
+                ((model,),) = deque(training, maxlen=1)
+            return load_booster(model)
         params = self._params(config, train, task, seed)
         return xgboost.train(params, _training(train, params["max_bin"]), num_boost_round=self.units(config, steps))
 
@@ -84,36 +99,96 @@ class XGBoostFamily(SteppedFamily):
                 partial(booster.save_raw, "ubj"),
             )
 
+    def exact(self, config: Configuration) -> bool:
+        # What draws columns and rows goes through all rounds, and is not in a model.
+        return all(value == 1 for name, value in config.items() if name.startswith(("colsample_", "subsample")))
+
+    def grow_folds(
+        self,
+        config: Configuration,
+        folds: Sequence[tuple[Matrix, Matrix]],
+        task: Task,
+        seed: int,
+        states: Sequence[State],
+    ) -> Iterator[tuple[Grown, ...]]:
+        if (place := self._place(config)) is None:
+            return super().grow_folds(config, folds, task, seed, states)
+        training = self.train(place, config, [rows for rows, _ in folds], task, seed, states)
+        return grown_folds(training, folds, task, states, config)
+
+    def _place(self, config: Configuration) -> Place | None:
+        return None if self.gang(config) is None else place_of_gangs()
+
+    def train(
+        self,
+        place: Place,
+        config: Configuration,
+        rows: Sequence[Matrix],
+        task: Task,
+        seed: int,
+        states: Sequence[State],
+    ) -> Training:
+        """Let the gang of a configuration train a model on each of several rows. states: to go on from, or None."""
+        gang = Gang.of(config)
+        works = [
+            self._work(config, each, task, seed, shards_of(each, gang.actors, place), state)
+            for each, state in zip(rows, states, strict=True)
+        ]
+        return self.start(works, gang, place)
+
+    def start(self, works: Sequence[Work], gang: Gang, place: Place) -> Training:
+        """Let a gang train the models of a trial."""
+        return Actors(works, gang, place)
+
+    def _work(
+        self, config: Configuration, rows: Matrix, task: Task, seed: int, shards: Sequence[str], state: State = None
+    ) -> Work:
+        """What a gang is to train on rows. shards: their files. state: to go on from."""
+        params = {name: value for name, value in self._params(config, rows, task, seed).items() if name != "nthread"}
+        device = "cuda" if Gang.of(config).gpus_per_actor else "cpu"
+        return Work(
+            shards=shards,
+            weighted=rows.weight is not None,
+            types=feature_types(rows),
+            params={**params, "device": device},
+            rounds=self.units(config),
+            every=self.step_length,
+            model=bytes(state) if state else None,
+        )
+
     def fitted(self, state: State, train: Matrix, task: Task, seed: int) -> Booster:
         import xgboost
 
-        return xgboost.Booster({"nthread": 1}, model_file=state)
+        return xgboost.Booster({"nthread": threads()}, model_file=state)
 
     def predict(self, model: Booster, rows: Matrix, task: Task) -> Prediction:
         import xgboost
 
-        matrix = xgboost.DMatrix(float32(rows), feature_types=feature_types(rows), enable_categorical=True, nthread=1)
+        matrix = xgboost.DMatrix(
+            float32(rows), feature_types=feature_types(rows), enable_categorical=True, nthread=threads()
+        )
         return prediction_of(model.predict(matrix), task)
 
     def save(self, model: Booster) -> tuple[str, bytes]:
         return self.file, bytes(model.save_raw("ubj"))
 
     def load(self, name: str, content: bytes) -> Booster:
-        import xgboost
-
-        return xgboost.Booster({"nthread": 1}, model_file=bytearray(content))
+        return load_booster(content)
 
     @staticmethod
     def _params(config: Configuration, train: Matrix, task: Task, seed: int) -> Configuration:
+        config = without_gang(config)
         check_names("xgboost", config, _known())
         params = {
             "objective": OBJECTIVES[task.kind],
             "tree_method": "hist",
             "max_bin": SMALL_BINS if len(train.X) <= SMALL_ROWS else BINS,
-            "nthread": 1,
+            "nthread": threads(),
             "verbosity": 0,
             "seed_per_iteration": True,
         }
+        if on_gpu():
+            params["device"] = "cuda"
         if task.kind == MULTICLASS:
             params["num_class"] = len(task.classes)
         if _has_many_categories(train):
@@ -148,14 +223,6 @@ def _has_many_categories(rows: Matrix) -> bool:
     return rows.cache["many categories"]
 
 
-def feature_types(rows: Matrix) -> list[str]:
-    """XGBoost's type of each column: a number or a category."""
-    types = ["q"] * rows.X.shape[1]
-    for column in rows.categorical:
-        types[column] = "c"
-    return types
-
-
 def _training(rows: Matrix, bins: int) -> QuantileDMatrix:
     import xgboost
 
@@ -167,7 +234,7 @@ def _training(rows: Matrix, bins: int) -> QuantileDMatrix:
             max_bin=bins,
             feature_types=feature_types(rows),
             enable_categorical=True,
-            nthread=1,
+            nthread=threads(),
         )
     return rows.cache["xgboost", bins]
 
@@ -182,22 +249,9 @@ def _validation(rows: Matrix, train: Matrix, bins: int) -> QuantileDMatrix:
             max_bin=bins,
             feature_types=feature_types(rows),
             enable_categorical=True,
-            nthread=1,
+            nthread=threads(),
         )
     return rows.cache["xgboost", bins]
-
-
-def prediction_of(raw: np.ndarray, task: Task) -> Prediction:
-    """What a Booster's prediction means."""
-    if task.kind == REGRESSION:
-        return Prediction(values=raw.astype(np.float64))
-    if task.kind == BINARY:
-        raw = raw.astype(np.float64)
-        proba = np.column_stack([1.0 - raw, raw])
-    else:
-        proba = raw.astype(np.float64).reshape(-1, len(task.classes))
-        proba /= proba.sum(axis=1, keepdims=True)
-    return Prediction(values=proba.argmax(axis=1), proba=proba)
 
 
 FAMILY = XGBoostFamily()

@@ -18,8 +18,7 @@ from tuning.tracking.identity import Search
 from tuning.tracking.models import ModelLogger, NoModelsError, has_model
 from tuning.tracking.selection import Selection, Waiting
 from tuning.tracking.stores.store import RejectedError, Store
-from tuning.tracking.summary import plots
-from tuning.tracking.summary.summary import SUMMARY_FILE, write_summary
+from tuning.tracking.summary.summary import SUMMARY_FILE, warm_up_plots, write_summary
 from tuning.tracking.tracked_runs import (
     BEST_TAG,
     RUNNING,
@@ -152,7 +151,7 @@ class Copier:
                 chosen, studies = self._best(complete)
             self._ship(store, chosen, studies, parents_of=trials)
             if any(study.test_score is not None for study in studies):
-                plots.warm_up()
+                warm_up_plots()
             parts = {*self._batch, *self._waiting.forget(complete)}
             self._batch.clear()
             self.progress.counted.clear()

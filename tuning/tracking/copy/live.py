@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -19,7 +20,7 @@ from tuning.records.ownership import Term
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.parts import parts_of
-from tuning.tracking.settings import CopyStatus, TrackingSettings, masked
+from tuning.tracking.settings import CopyStatus, TrackingSettings, masked, without_secrets
 from tuning.user_code import import_environment
 
 HANDED = "TUNING_MLFLOW_COPY"  # a variable, because a command line is seen by everybody on the machine
@@ -94,7 +95,10 @@ class LiveCopy:
             try:
                 with tempfile.TemporaryFile("w+") as complaints:
                     code = self._live(complaints)
-                    tail = _tail(complaints)
+                    said = without_secrets(_text(complaints), self.settings.tracking_uri)
+                    if said:
+                        logging.getLogger("mlflow").warning("%s", said)  # for the run's log.txt
+                    tail = said.rpartition("\n")[2]
             except OSError as error:  # no process, no memory, no temporary file
                 code, tail = -1, str(error)
             with self._lock:
@@ -158,7 +162,6 @@ def handed_settings() -> TrackingSettings | None:
     return None if text is None else TrackingSettings.from_json(text)
 
 
-def _tail(complaints: IO[str]) -> str:
+def _text(complaints: IO[str]) -> str:
     complaints.seek(0)
-    lines = [line.strip() for line in complaints.read().splitlines() if line.strip()]
-    return lines[-1] if lines else ""
+    return "\n".join(line.strip() for line in complaints.read().splitlines() if line.strip())

@@ -10,7 +10,7 @@ from typing import Protocol
 from tuning.errors import StorageError
 from tuning.records.lease import Heartbeat, last_heartbeat
 from tuning.records.ownership import Term
-from tuning.records.parts import STUDIES, TRIALS, accepted, kind_of
+from tuning.records.parts import STUDIES, TRIALS, accepted, kind_of, written
 from tuning.storage.run_directory import RunDirectory
 from tuning.timing import USUAL
 from tuning.tracking.summary.summary import SUMMARY_FILE
@@ -114,8 +114,12 @@ class FollowedRun:
 
 
 def parts_of(directory: RunDirectory, term: Term, *, summary: bool) -> list[str]:
-    """Names of the parts that MLflow gets; summary: with the one that sums up the run, when it is there."""
+    """Names of the parts that MLflow gets, in the order in which they were written.
+
+    summary: with the one that sums up the run, when it is there.
+    """
     names = [part for part in accepted(directory, term) if kind_of(part) in (TRIALS, STUDIES)]
+    names.sort(key=written)  # trials just before their studies: else all of these would wait in memory for those
     if summary and directory.exists(SUMMARY_FILE):
         names.append(SUMMARY_FILE)
     return names

@@ -6,18 +6,26 @@ The summary lies in the run directory first, like the records, so that `tuning m
 from __future__ import annotations
 
 import contextlib
+import importlib
+import io
 import json
+import os
 import tempfile
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
 
 from tuning.records.schema import FINISHED
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking import mlflow_limits
 from tuning.tracking.identity import Search
 from tuning.tracking.stores.store import Store
-from tuning.tracking.summary.plots import leaderboard_plots
 from tuning.tracking.tracked_runs import (
     KIND_TAG,
     NAME_TAG,
@@ -85,6 +93,48 @@ def write_summary(store: Store, directory: RunDirectory, search: Search) -> None
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         store.log_artifacts(run.key, Path(folder))
+
+
+@cache
+def warm_up_plots() -> None:
+    """Begin to import what drawing needs, in a thread of the lowest priority; later calls do nothing.
+
+    Its third of a core-second is spent beside the search, because a run waits for the plots at its end.
+    """
+    threading.Thread(target=_import_plots, name="import-plots", daemon=True).start()
+
+
+def _import_plots() -> None:
+    with contextlib.suppress(OSError):  # not every system has priorities of threads
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+    for name in ("matplotlib.backends.backend_svg", "tuning.runs.plots"):
+        importlib.import_module(name)
+
+
+def leaderboard_plots(board: bytes) -> dict[str, bytes]:
+    """name → SVG: the gain of every customer, and tuned against baseline scores; {} when nothing was scored.
+
+    board: the leaderboard as CSV.
+    """
+    rows = pyarrow.csv.read_csv(
+        io.BytesIO(board),
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=_DRAWN, include_columns=list(_DRAWN), include_missing_columns=True
+        ),
+    )
+    if not pc.any(pc.and_(rows["test_score"].is_valid(), rows["baseline_test_score"].is_valid())).as_py():
+        return {}
+    from tuning.runs import plots
+
+    metric = next(iter(rows["metric"].unique().drop_null().to_pylist()), "score")
+    drawn = {"plots/baseline-and-tuned.svg": plots.svg(lambda ax: plots.baseline_and_tuned(rows, metric, ax))}
+    if rows["gain"].null_count < len(rows):
+        drawn["plots/gain.svg"] = plots.svg(lambda ax: plots.gains(rows, metric, ax))
+    return drawn
+
+
+_DRAWN = {"metric": pa.string(), **dict.fromkeys(("test_score", "baseline_test_score", "gain"), pa.float64())}
 
 
 def _run_of(summary: Summary, search: Search) -> TrackedRun:

@@ -1,4 +1,4 @@
-"""Make 24 customers: related but different, with the trouble that real ones bring.
+"""The demo's customers: related but different, with the trouble that real ones bring.
 
 Each file holds a month of one customer's accounts: did the account churn? The customers share the way churn comes
 about but differ in how much each cause matters, in size and in noise. Missing values and text columns are
@@ -7,7 +7,6 @@ everywhere; one file cannot be read, one customer never lost anybody (a single c
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +46,7 @@ def make_customer(rng: np.random.Generator, rows: int) -> pd.DataFrame:
 
 
 def write_customers(folder: Path, customers: int = 24, seed: int = 7) -> None:
-    """Write the customers as CSV files; the last three are the troubled ones."""
+    """Write the customers as CSV files; the last three are the troubled ones. customers: 4 or more."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(seed)
     for number in range(1, customers - 2):
@@ -56,14 +55,3 @@ def write_customers(folder: Path, customers: int = 24, seed: int = 7) -> None:
     (folder / "customer-broken.csv").write_bytes(b"plan,region\n\xff\xfe\x00broken\x9d\n" * 5)
     make_customer(rng, 150).assign(churned="no").to_csv(folder / "customer-loyal.csv", index=False)
     make_customer(rng, 3).to_csv(folder / "customer-tiny.csv", index=False)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="where the files are written")
-    parser.add_argument("customers", type=int, nargs="?", default=24, help="how many, 4 or more (default: 24)")
-    given = parser.parse_args()
-    if given.customers < 4:
-        parser.error(f"customers: {given.customers} is too few; three of them are troubled, so give 4 or more")
-    write_customers(given.folder, given.customers)
-    print(f"{given.customers} customers in {given.folder}")

@@ -1,23 +1,22 @@
-"""Tune's interfaces over many studies: one `SearchAlgorithm`, one `TrialScheduler`, one `Callback`.
+"""Tune's interfaces over all of a run: one `SearchAlgorithm`, one `TrialScheduler`, and callbacks.
 
-Tune pickles all three when a Tuner is made (and never needs the copy: the records are the truth), so they hold a key
-and look the studies up. `SearchAlgorithm` and not `Searcher`, because Tune wraps a searcher in a generator with one
+Tune pickles all of them when a Tuner is made (and never needs the copy: the records are the truth), so they hold a key
+and look the run's queue up. `SearchAlgorithm` and not `Searcher`, because Tune wraps a searcher in a generator with one
 sample count and one id scheme for all.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tuning.execution.callback_keys import Key, lookup
 from tuning.execution.lost_nodes import error_text
+from tuning.execution.run_queue import RunQueue
 from tuning.execution.spread.reports import REPORT
-from tuning.execution.spread.spread_study import DEATHS
 from tuning.execution.spread.studies import Studies
-from tuning.execution.spread.trainable import trial_config
+from tuning.execution.told import is_shard
 
 if TYPE_CHECKING:
     from ray import tune
@@ -25,13 +24,15 @@ if TYPE_CHECKING:
     from ray.tune.schedulers import TrialScheduler
     from ray.tune.search.search_algorithm import SearchAlgorithm
 
+ALWAYS = -1  # a worker is replaced: what that costs a study, the next one decides
 
-def search_over(studies: Key[Studies]) -> SearchAlgorithm:
-    """A `SearchAlgorithm` that asks each study's own searcher."""
+
+def search_over(queue: Key[RunQueue]) -> SearchAlgorithm:
+    """A `SearchAlgorithm` that gives out shards, and asks each spread study's own searcher."""
     from ray.tune.experiment.config_parser import _create_trial_from_spec, _make_parser
     from ray.tune.search.search_algorithm import SearchAlgorithm
 
-    class StudiesSearch(SearchAlgorithm):
+    class RunSearch(SearchAlgorithm):
         metric = None  # else Tune demands it in every result
 
         def __init__(self) -> None:
@@ -40,7 +41,7 @@ def search_over(studies: Key[Studies]) -> SearchAlgorithm:
 
         @property
         def total_samples(self) -> int:
-            return lookup(studies).total
+            return lookup(queue).total
 
         def set_search_properties(self, metric: object, mode: object, config: object, **spec: object) -> bool:
             return True
@@ -49,49 +50,60 @@ def search_over(studies: Key[Studies]) -> SearchAlgorithm:
             self._spec = dict(experiments[0].spec if isinstance(experiments, list) else experiments.spec)
 
         def next_trial(self) -> Trial | None:
-            found = None if self._stopped else lookup(studies).next()
+            found = None if self._stopped else lookup(queue).next()
             if found is None:
                 return None
-            trial_id, study, trial = found
-            config = trial_config(study, trial)
-            return _create_trial_from_spec(
-                {**self._spec, "config": config},
+            trial_id, told = found
+            trial = _create_trial_from_spec(
+                {**self._spec, "config": told},
                 _make_parser(),
                 evaluated_params={},
                 experiment_tag=trial_id,
                 trial_id=trial_id,
             )
+            trial.max_failures = ALWAYS if is_shard(told) else lookup(queue).restarts
+            return trial
 
         def on_trial_result(self, trial_id: str, result: object) -> None:
             pass  # the scheduler's side takes results in, it hears of them first
 
         def on_trial_complete(self, trial_id: str, result: object = None, error: bool = False) -> None:
-            lookup(studies).end(trial_id, f"its worker died: {DEATHS}" if error else None)
+            lookup(queue).end(trial_id, died=error)
 
         def is_finished(self) -> bool:
-            return self._stopped or lookup(studies).closed
+            return self._stopped or lookup(queue).closed
 
         def set_finished(self) -> None:
-            self._stopped = True  # the run is to end; trials under way go on from the journal later
+            self._stopped = True  # the run is to end; what is under way goes on from the records later
 
         def has_checkpoint(self, dirpath: str) -> bool:
             return False
 
         def save_to_dir(self, dirpath: str, **kwargs: object) -> None:
-            pass  # the journal is what is kept
+            pass  # the records are what is kept
 
         def restore_from_dir(self, dirpath: str) -> None:
             pass
 
-    return StudiesSearch()
+    return RunSearch()
 
 
-def scheduler_over(studies: Key[Studies]) -> TrialScheduler:
-    """A `TrialScheduler` that asks each study's own scheduler; Tune starts pending trials by itself."""
+def scheduler_over(queue: Key[RunQueue]) -> TrialScheduler:
+    """A `TrialScheduler` that asks each spread study's own scheduler.
+
+    Tune starts what waits by itself, and gives a worker that is through with its shard to the first one that waits.
+    That is often the one for which it is just starting a process, after a crash: it then ends that process, seconds of
+    work, and starts one for another shard. Here such a worker takes the shard that has waited for the shortest time.
+    """
+    from ray.tune.experiment import Trial
     from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
-    class StudiesScheduler(FIFOScheduler):
+    class RunScheduler(FIFOScheduler):
         _supports_buffered_results = False
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._waiting: list[str] = []
 
         def set_search_properties(self, metric: object, mode: object, **spec: object) -> bool:
             return True
@@ -99,21 +111,38 @@ def scheduler_over(studies: Key[Studies]) -> TrialScheduler:
         def on_trial_result(self, tune_controller: object, trial: Trial, result: Mapping[str, Any]) -> str:
             if REPORT not in result:
                 return str(TrialScheduler.CONTINUE)
-            stop = lookup(studies).result(trial.trial_id, json.loads(result[REPORT]))
+            stop = lookup(queue).report(trial.trial_id, result[REPORT])
             return str(TrialScheduler.STOP if stop else TrialScheduler.CONTINUE)
 
         def on_trial_error(self, tune_controller: object, trial: Trial) -> None:
-            lookup(studies).died(trial.trial_id, error_text(trial))
+            if (studies := _studies_of(queue, trial)) is not None:
+                studies.died(trial.trial_id, error_text(trial))
 
-        def choose_trial_to_run(self, tune_controller: object) -> Trial | None:
-            return None
+        def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
+            trials = tune_controller.get_trials()
+            pending = {each.trial_id: each for each in trials if each.status == Trial.PENDING and is_shard(each.config)}
+            known = dict.fromkeys(name for name in self._waiting if name in pending)
+            self._waiting = [*known, *(name for name in pending if name not in known)]
+            return pending[self._waiting[-1]] if self._waiting else None
 
-    return StudiesScheduler()
+    return RunScheduler()
 
 
-def checkpoints_callback(studies: Key[Studies], stopped: Callable[[], bool]) -> tune.Callback:
-    """A `Callback` that tells studies of checkpoints, of trials that start again, of each turn and of the end of Tune's
-    loop. stopped: whether the run is to stop.
+def spread_callbacks(queue: Key[RunQueue], stopped: Callable[[], bool] = lambda: False) -> list[tune.Callback]:
+    """The callbacks for spread studies, where a run has any. stopped: whether the run is to stop."""
+    if lookup(queue).studies is None:
+        return []
+    return [checkpoints_callback(queue, stopped), time_limits_callback(queue)]
+
+
+def _studies_of(queue: Key[RunQueue], trial: Trial) -> Studies | None:
+    """The studies one of which a Tune trial belongs to; None of a shard."""
+    return None if is_shard(trial.config) else lookup(queue).studies
+
+
+def checkpoints_callback(queue: Key[RunQueue], stopped: Callable[[], bool]) -> tune.Callback:
+    """A `Callback` that tells spread studies of checkpoints, of trials that start again, of each turn and of the end of
+    Tune's loop. stopped: whether the run is to stop.
     """
     from ray import tune
 
@@ -121,22 +150,26 @@ def checkpoints_callback(studies: Key[Studies], stopped: Callable[[], bool]) -> 
         def on_checkpoint(
             self, iteration: int, trials: object, trial: Trial, checkpoint: tune.Checkpoint, **info: object
         ) -> None:
-            lookup(studies).saved(trial.trial_id, str(checkpoint.path))
+            if (studies := _studies_of(queue, trial)) is not None:
+                studies.saved(trial.trial_id, str(checkpoint.path))
 
         def on_trial_recover(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
-            lookup(studies).lost(trial.trial_id)
+            if (studies := _studies_of(queue, trial)) is not None:
+                studies.lost(trial.trial_id)
 
         def on_step_end(self, iteration: int, trials: object, **info: object) -> None:
-            lookup(studies).turn()
+            if (studies := lookup(queue).studies) is not None:
+                studies.turn()
 
         def on_experiment_end(self, trials: object, **info: object) -> None:
-            lookup(studies).finish(stopped)
+            if (studies := lookup(queue).studies) is not None:
+                studies.finish(stopped)
 
     return Checkpoints()
 
 
-def time_limits_callback(studies: Key[Studies]) -> tune.Callback:
-    """A `Callback` that kills the workers of trials that hang; their studies go on without them."""
+def time_limits_callback(queue: Key[RunQueue]) -> tune.Callback:
+    """A `Callback` that kills the workers of spread trials that hang; their studies go on without them."""
     import ray
     from ray import tune
 
@@ -145,8 +178,9 @@ def time_limits_callback(studies: Key[Studies]) -> tune.Callback:
             self._working: dict[str, tuple[Trial, float, float]] = {}  # since when, and when something was reported
 
         def on_trial_start(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
-            now = time.monotonic()
-            self._working[trial.trial_id] = trial, now, now
+            if not is_shard(trial.config):  # it looks after itself
+                now = time.monotonic()
+                self._working[trial.trial_id] = trial, now, now
 
         def on_trial_result(self, iteration: int, trials: object, trial: Trial, result: object, **info: object) -> None:
             if trial.trial_id in self._working:
@@ -160,7 +194,8 @@ def time_limits_callback(studies: Key[Studies]) -> tune.Callback:
         def on_step_end(self, iteration: int, trials: object, **info: object) -> None:
             now = time.monotonic()
             for trial_id, (trial, since, heard) in list(self._working.items()):
-                if lookup(studies).overdue(trial_id, now - since, now - heard):
+                studies = _studies_of(queue, trial)
+                if studies is not None and studies.overdue(trial_id, now - since, now - heard):
                     del self._working[trial_id]
                     trial.max_failures = 0  # else Tune starts it again
                     ray.kill(trial.temporary_state.ray_actor)

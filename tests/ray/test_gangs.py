@@ -1,0 +1,213 @@
+"""Trials that several processes train: what comes of them is what one process would make, and nothing of them stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from s3_server import Bucket
+
+from benchmarks.lost_actor import run
+from tuning import RunResult, TuneRunner
+from tuning.errors import PlanError
+from tuning.models.gang import RESTARTS, Gang
+from tuning.timing import USUAL, Timing
+
+
+def frame(rows: int = 400) -> pd.DataFrame:
+    """Numbers of few values: with more of them than bins, several processes find other candidates for splits."""
+    rng = np.random.default_rng(0)
+    x = np.round(rng.normal(size=(rows, 3)) * 4) / 4
+    colour = rng.choice(["red", "green", "blue"], rows)
+    y = 2 * x[:, 0] + x[:, 1] * x[:, 2] + (colour == "red") * 2 + rng.normal(scale=0.2, size=rows)
+    return pd.DataFrame(x, columns=["a", "b", "c"]).assign(colour=colour, y=np.where(y > 0.6, "yes", "no"))
+
+
+def search(
+    run: Path | str,
+    model: dict[str, Any],
+    *,
+    in_process: bool = False,
+    timing: Timing = USUAL,
+    **fields: Any,
+) -> RunResult:
+    given: dict[str, Any] = {
+        "data": {"one": frame()},
+        "target": "y",
+        "metric": "neg_log_loss",
+        "split": {"folds": 2},
+        "models": [{**model, "search_space": {"n_estimators": {"type": "constant", "value": 20}, "max_depth": DEPTHS}}],
+        "algorithm": "grid",
+        "scheduler": "fifo",
+        "ensemble": "none",
+        "portfolio": "none",
+        "trials": 1,
+        "slots": 2,
+        "resources": {"cpus": 0.5},
+        "mlflow": False,
+    }
+    runner = TuneRunner(**{**given, **fields})
+    runner.timing = timing
+    return runner.run(run, progress=False, in_process=in_process)
+
+
+DEPTHS = {"type": "choice", "values": [3]}
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("model", "where"), [("xgboost", "s3"), ("xgboost_ray", "local")])
+def test_several_processes_make_what_one_makes_and_leave_nothing(
+    gang_cluster: None, bucket: Bucket, tmp_path: Path, model: str, where: str
+) -> None:
+    run = str(tmp_path / "gang") if where == "local" else bucket.uri("runs/gang", credentials=True)
+    found = search(run, {"estimator": model, "actors": 2, "cpus_per_actor": 0.5})
+    alone = search(tmp_path / "alone", {"estimator": "xgboost"}, in_process=True)
+    (trial,), (expected,) = found.trial_records, alone.trial_records
+    assert trial.state == expected.state == "finished", trial.reason
+    assert trial.config["actors"] == 2
+    assert [step.score for step in trial.steps] == pytest.approx([step.score for step in expected.steps], rel=1e-6)
+    board, other = (each.leaderboard().iloc[0] for each in (found, alone))
+    assert board["test_score"] == pytest.approx(other["test_score"], rel=1e-6)
+    assert board["model"] == model
+    rows = frame()
+    said, wanted = (each.model("one").predict_proba(rows) for each in (found, alone))
+    np.testing.assert_allclose(said, wanted, rtol=1e-5)
+    assert list(found.directory.list("shards")) == []
+
+
+def test_xgboost_ray_is_refused_where_its_actors_cannot_read(gang_cluster: None, bucket: Bucket) -> None:
+    with pytest.raises(PlanError, match=r"must be in a folder that all nodes share; give one, or take `xgboost`"):
+        search(bucket.uri("runs/gang", credentials=True), {"estimator": "xgboost_ray", "cpus_per_actor": 0.5})
+
+
+def test_actors_that_never_have_room_side_by_side_are_refused(gang_cluster: None, tmp_path: Path) -> None:
+    with pytest.raises(
+        PlanError, match=r"a trial takes 0.5 CPU and 4 actors of 1 CPU; there is no room for all of them"
+    ):
+        search(tmp_path / "run", {"estimator": "xgboost_ray", "actors": 4})
+
+
+# A metric is computed in the trial's own process. So here that is what ends it, or its actors.
+METRIC = """
+import os, signal
+from pathlib import Path
+import numpy as np
+from benchmarks.lost_actor import siblings
+
+CALLS = []
+FOLDER = Path({folder!r})
+
+def loss(y, said):
+    CALLS.append(1)
+    {what}
+    return float(np.mean(y != said))
+
+def once(name):
+    try:
+        open(FOLDER / name, "x").close()
+    except FileExistsError:
+        return False
+    return True
+
+def note_shards():
+    for file in FOLDER.rglob("shards/*/*/*.parquet"):
+        with open(FOLDER / "written", "a") as lines:
+            print(file, file.stat().st_mtime_ns, file=lines)
+
+def end_actor(model, times, how):
+    found = siblings(model)
+    if len(CALLS) % 2 == 0 and len(found) >= 2 and any(once(f"ended-{{number}}") for number in range(times)):
+        os.kill(found[-1], how)
+"""
+
+
+def metric_that(what: str, folder: Path) -> str:
+    (folder / "mine.py").write_text(METRIC.format(what=what, folder=str(folder)))
+    return f"{folder}/mine.py:loss"
+
+
+def of_depths(model: str, rounds: int = 60) -> dict[str, Any]:
+    """Fields of a search of two trials."""
+    space = {"n_estimators": {"type": "constant", "value": rounds}, "max_depth": {"type": "choice", "values": [2, 3]}}
+    entry = {"estimator": model, "actors": 2, "cpus_per_actor": 0.5, "search_space": space}
+    return {"models": [entry], "trials": 2, "mode": "min"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("model", ["xgboost", "xgboost_ray"])
+def test_trials_are_stopped_go_on_after_their_process_is_killed_and_leave_nothing(
+    gang_cluster: None, tmp_path: Path, model: str
+) -> None:
+    rates = {"type": "choice", "values": [0.3, 0.2, 1e-7, 1e-8]}
+    space = {"n_estimators": {"type": "constant", "value": 80}, "learning_rate": rates}
+    kill = "note_shards(); len(CALLS) == 7 and once('died') and os.kill(os.getpid(), signal.SIGKILL)"
+    found = search(
+        tmp_path / "run",
+        {},
+        models=[{"estimator": model, "actors": 2, "cpus_per_actor": 0.5, "search_space": space}],
+        metric=metric_that(kill, tmp_path),
+        mode="min",
+        scheduler={"name": "asha", "grace_period": 1, "reduction_factor": 2},
+        trials=4,
+        timing=Timing(checkpoint_s=0.0),
+    )
+    records = found.trial_records
+    print([(record.state, record.attempt, len(record.steps), record.reason) for record in records])
+    assert (tmp_path / "died").exists()
+    assert {record.state for record in records} == {"finished", "stopped"}
+    assert sorted(record.attempt for record in records) == [1, 1, 1, 2]
+    again = next(record for record in records if record.attempt == 2)
+    assert [step.step for step in again.steps] == list(range(1, len(again.steps) + 1))
+    written = set((tmp_path / "written").read_text().splitlines())
+    assert len(written) == len({line.split()[0] for line in written}) >= 2 * 2  # each file once, by whichever trial
+
+
+@pytest.mark.timeout(400)
+def test_a_trial_whose_actors_die_again_and_again_fails_and_its_study_goes_on(
+    gang_cluster: None, tmp_path: Path
+) -> None:
+    metric = metric_that(f"end_actor('xgboost', {RESTARTS + 1}, signal.SIGKILL)", tmp_path)
+    found = search(tmp_path / "run", {}, **of_depths("xgboost"), metric=metric)
+    first, second = found.trial_records
+    assert first.state == "failed"
+    assert f"actors were lost {RESTARTS + 1} times, the last time after" in first.reason
+    assert second.state == "finished", second.reason
+    assert found.study_records[0].status == "ok"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(("model", "rounds"), [("xgboost", 60), ("xgboost_ray", 2000)])
+def test_an_actor_that_hangs_costs_its_trial_and_nothing_else(
+    gang_cluster: None, tmp_path: Path, model: str, rounds: int
+) -> None:
+    """XGBoost-Ray tells steps about once a second, and has trained many by then."""
+    metric = metric_that(f"end_actor({model!r}, 1, signal.SIGSTOP)", tmp_path)
+    limits = {"trial_seconds": 60}
+    found = search(tmp_path / "run", {}, **of_depths(model, rounds), metric=metric, limits=limits)
+    first, second = found.trial_records
+    assert first.state == "failed"
+    assert first.reason == "it took longer than limits.trial_seconds: 60, and it reported no step that could end it"
+    assert second.state == "finished", second.reason
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("recovery", ["warm", "cold", "elastic"])
+@pytest.mark.parametrize("model", ["xgboost", "xgboost_ray"])
+def test_a_killed_actor_costs_some_rounds_and_no_result(gang_cluster: None, model: str, recovery: str) -> None:
+    """warm: one actor more than the two there were; cold: two more; elastic: on with one, and with two again."""
+    gang = Gang.of({"actors": 2, "cpus_per_actor": 0.5, "recovery": recovery})
+    rounds = 3_000 if (model, recovery) == ("xgboost", "elastic") else 600  # till the lost one is back
+    found = run(model, gang, rows=20_000, rounds=rounds, kill_after=2)
+    print(model, recovery, found)
+    assert found.steps == tuple(range(10, rounds + 1, 10))  # none is told twice, none is missing
+    assert found.made == (4 if recovery == "cold" else 3)
+    assert len(found.starts) == (3 if recovery == "elastic" else 2)
+    assert all(0 < begun < rounds for begun in found.starts[1:])  # not from the beginning
+    # As if nothing had happened, unless rows were missed for a while.
+    assert found.distance < (0.5 if (model, recovery) == ("xgboost_ray", "elastic") else 1e-5)

@@ -1,0 +1,116 @@
+"""A giant and many small customers in one run: one Tuner, and the records of either placement alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from builders import SPACE
+from chaos import command, duplicates, hazard, hazards, truth, wait_for, write_hazards
+
+from tuning import RunResult, TuneRunner
+from tuning.records.parts import JOURNAL, TRIALS, of_kind
+
+
+def rows(count: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.normal(size=(count, 3)), columns=["a", "b", "c"])
+    return frame.assign(y=frame["a"] - 2 * frame["b"] + rng.normal(scale=0.3, size=count))
+
+
+def packed(result: RunResult, spread: set[str]) -> dict[str, Any]:
+    """What came of the packed customers, every digit of it."""
+    found = truth(result)
+    return {what: [row for row in found[what] if row["customer"].strip("'") not in spread] for what in found}
+
+
+def trials(result: RunResult, customer: str) -> list[Any]:
+    """What trials of a customer came to. Where they overlap, they are suggested and told in another order."""
+    found = [record for record in result.trial_records if record.customer == customer]
+    return [(r.trial, r.config, r.state, r.score, [step.score for step in r.steps]) for r in found]
+
+
+def test_a_giant_and_small_customers_are_searched_in_one_tuner_as_they_are_alone(
+    ray_cluster: None, tmp_path: Path
+) -> None:
+    data = {**{f"c{number:02d}": rows(60, number) for number in range(20)}, "giant": rows(60_000, 99)}
+    runner = TuneRunner(
+        data=data, target="y", task="regression", models=["ridge"], algorithm="random", scheduler="fifo", trials=4,
+        slots=2, mlflow=False,
+    )  # fmt: skip
+    plan = runner.plan()
+    assert [study.id for study in plan.spread] == ["giant"]
+    mixed = runner.run(tmp_path / "mixed", progress=False)
+    alone = runner.run(tmp_path / "packed", progress=False, in_process=True)
+    assert len([path for path in (tmp_path / "mixed" / "tune").iterdir() if path.is_dir()]) == 1
+    assert packed(mixed, {"giant"}) == packed(alone, {"giant"})
+    assert trials(mixed, "giant") == trials(alone, "giant")
+    ends = [next(study for study in each.study_records if study.customer == "giant") for each in (mixed, alone)]
+    assert ends[0].test_score == ends[1].test_score
+    assert (ends[0].trial, ends[0].ensemble) == (ends[1].trial, ends[1].ensemble)
+    first = min(record.started for record in mixed.trial_records if record.customer == "giant")
+    assert first <= min(record.started for record in mixed.trial_records)  # it does not wait for others
+    assert mixed.unfinished == 0
+    np.testing.assert_array_equal(
+        mixed.model("giant").predict(data["giant"]), alone.model("giant").predict(data["giant"])
+    )
+
+
+def test_what_crashes_is_put_aside_in_either_placement_and_costs_the_others_nothing(
+    ray_cluster: None, tmp_path: Path
+) -> None:
+    write_hazards(tmp_path / "data", 6, {1: "exit", 2: "exit"})
+    (tmp_path / "manifest.yaml").write_text("c0000: {placement: spread}\nc0002: {placement: spread}\n")
+    fields: dict[str, Any] = {"objective": hazard, "algorithm": "random", "manifest": str(tmp_path / "manifest.yaml")}
+    runner = hazards(tmp_path / "data", **fields)
+    assert [study.id for study in runner.plan().spread] == ["c0000", "c0002"]
+    result = runner.run(tmp_path / "run", progress=False)
+    board = result.leaderboard().set_index("customer")
+    ill = {"c0001", "c0002"}
+    assert dict(board["status"]) == {name: "quarantined" if name in ill else "ok" for name in board.index}
+    assert all("has ended its worker 2 times" in board["reason"][name] for name in ill)
+    others = ["c0000", "c0003", "c0004", "c0005"]
+    well = hazards(tmp_path / "data", objective=hazard, algorithm="random", customers=others)
+    healthy = well.run(tmp_path / "healthy", progress=False, in_process=True)
+    assert packed(result, {*ill, "c0000"}) == packed(healthy, {"c0000"})
+    assert trials(result, "c0000") == trials(healthy, "c0000")
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(700)
+def test_a_driver_that_is_killed_loses_nothing_of_either(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for number in range(6):
+        (tmp_path / "data" / f"c{number}.csv").write_text("a\n1\n")
+    (tmp_path / "manifest.yaml").write_text("c0: {placement: spread}\n")
+    definition = {
+        "name": "mixed", "data": str(tmp_path / "data" / "*.csv"), "manifest": str(tmp_path / "manifest.yaml"),
+        "objective": "chaos:paced", "metric": "loss", "mode": "min", "search_space": SPACE, "algorithm": "random",
+        "scheduler": "fifo", "trials": 12, "seed": 5, "slots": 3, "mlflow": False, "placement": "packed",
+    }  # fmt: skip
+    (tmp_path / "definition.yaml").write_text(yaml.safe_dump(definition))
+    driver = command(tmp_path, "run", "definition.yaml", "--run-dir", "run", CHAOS_PAUSE="0.2")
+
+    def both_have_begun() -> bool:
+        names = [path.name for path in (tmp_path / "run").glob("records/*/*.parquet")]
+        assert driver.poll() is None, (tmp_path / "err").read_text()
+        return bool(of_kind(names, JOURNAL)) and any("-s99999-" not in name for name in of_kind(names, TRIALS))
+
+    wait_for(both_have_begun, 300, "records of both")
+    os.kill(driver.pid, signal.SIGKILL)
+    driver.wait()
+    before = {record.key: record.started for record in RunResult(tmp_path / "run").trial_records}
+    again = command(tmp_path, "resume", "run")
+    assert again.wait(300) == 0, (tmp_path / "err").read_text()
+    result = RunResult(tmp_path / "run")
+    assert before.items() <= {record.key: record.started for record in result.trial_records}.items()
+    assert duplicates(result) == []
+    whole = TuneRunner(**definition).run(tmp_path / "whole", progress=False, in_process=True)
+    assert packed(result, {"c0"}) == packed(whole, {"c0"})
+    assert trials(result, "c0") == trials(whole, "c0")

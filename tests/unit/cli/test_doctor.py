@@ -1,0 +1,67 @@
+"""`tuning doctor` finds what stops a run, and says what to do about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from commands import tuning
+
+from tuning.cli import doctor
+from tuning.cli.doctor import Finding
+
+
+@pytest.fixture(autouse=True)
+def without_ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def no_ray() -> Iterator[Finding]:
+        yield Finding("ray", "ok", "not started here")
+
+    monkeypatch.setattr(doctor, "_ray", no_ray)
+    monkeypatch.chdir(tmp_path)
+
+
+def found(*options: str) -> dict[str, dict[str, str]]:
+    answer = tuning("doctor", "--output", "json", *options)
+    return {finding["name"]: finding for finding in json.loads(answer.stdout)}
+
+
+def test_a_sound_machine_is_said_to_be_one_and_nothing_is_left(tmp_path: Path) -> None:
+    findings = found()
+    assert [name for name, finding in findings.items() if finding["state"] == "wrong"] == []
+    assert findings["storage"]["said"].startswith("runs can be written and read")
+    assert findings["mlflow"]["said"].startswith("a run's own database can be used")
+    assert "ray 2." in findings["versions"]["said"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_local_folder_called_like_a_package_is_named(tmp_path: Path) -> None:
+    (tmp_path / "schedulers.py").write_text("")
+    answer = tuning("doctor")
+    assert answer.exit_code == 1
+    (line,) = [line for line in answer.stdout.splitlines() if line.startswith("wrong")]
+    assert "schedulers.py in the current folder has the name of a package" in line
+
+
+def test_a_storage_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    storage = found("--storage", "file/runs")["storage"]
+    assert storage["state"] == "wrong"
+    assert "could not be" in storage["said"]
+
+
+def test_a_server_that_does_not_answer_stops_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://user:secret@127.0.0.1:9")
+    mlflow = found()["mlflow"]
+    assert mlflow["state"] == "wrong"
+    assert "secret" not in str(mlflow)
+    assert "tuning mlflow sync" in mlflow["advice"]
+
+
+def test_little_memory_and_threads_that_compete_are_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuning.execution.limits.free_memory", lambda: int(1e8))
+    monkeypatch.setenv("OMP_NUM_THREADS", "8")
+    findings = found()
+    assert "set `slots: 1`" in findings["machine"]["advice"]
+    assert "Unset it" in findings["threads"]["advice"]

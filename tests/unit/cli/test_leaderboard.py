@@ -1,0 +1,58 @@
+"""The leaderboard in a terminal: as long and as wide as its window."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pandas as pd
+import pytest
+from builders import tuner_of
+
+from tuning import RunResult
+from tuning.cli.output import show_leaderboard
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    frame = pd.DataFrame({"shop": [f"s{number:02d}" for number in range(30)]})
+    run = tmp_path_factory.mktemp("leaderboard") / "run"
+    return tuner_of(lambda config: 1.0, data=frame, by="shop", trials=1).run(str(run), progress=False, in_process=True)
+
+
+def printed(
+    result: RunResult, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, window: tuple[int, int]
+) -> list[str]:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: window != (0, 0))
+    monkeypatch.setattr("shutil.get_terminal_size", lambda fallback: os.terminal_size(window))
+    show_leaderboard(result, "table")
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_window_shows_the_first_and_the_last_rows_and_how_many_are_between(
+    result: RunResult, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = printed(result, capsys, monkeypatch, (100, 14))
+    assert len(shown) < 14
+    assert [line.split()[0] for line in shown[2:]] == [
+        "s00",
+        "s01",
+        "s02",
+        "s03",
+        "s04",
+        "s05",
+        "…",
+        "s27",
+        "s28",
+        "s29",
+    ]
+    assert shown[8] == f"… and 21 more between: tuning leaderboard {result.directory.shown} | less -S"
+    assert max(map(len, shown[:8])) <= 100
+
+
+@pytest.mark.parametrize("window", [(100, 40), (0, 0)], ids=["a high window", "no terminal"])
+def test_where_all_rows_have_room_all_are_shown(
+    result: RunResult, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, window: tuple[int, int]
+) -> None:
+    shown = printed(result, capsys, monkeypatch, window)
+    assert [line.split()[0] for line in shown[2:]] == [f"s{number:02d}" for number in range(30)]

@@ -1,0 +1,89 @@
+"""A run in the background of a program: looked at while it goes on, waited for, cancelled."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from builders import tuner_of
+
+from tuning.errors import PlanError, RunError
+from tuning.timing import Timing
+
+
+class Held:
+    """An objective that stops before its third trial until a test lets it go on."""
+
+    def __init__(self) -> None:
+        self.trials, self.reached, self.go_on = 0, threading.Event(), threading.Event()
+
+    def __call__(self, config: dict[str, float]) -> float:
+        self.trials += 1
+        if self.trials == 3:
+            self.reached.set()
+            assert self.go_on.wait(60)
+        return config["x"] ** 2
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Held:
+    return Held()
+
+
+def start(held: Held, run: Path, **fields: object) -> object:
+    search = tuner_of(held, trials=4, **fields)
+    search.timing = Timing(parts_s=0.0)  # every trial is written at once
+    return search.run(str(run), progress=False, in_process=True, background=True)
+
+
+def test_it_is_looked_at_while_it_goes_on_and_waited_for(held: Held, tmp_path: Path) -> None:
+    handle = start(held, tmp_path / "run")
+    assert held.reached.wait(60)
+    assert handle.running
+    assert (handle.progress.done_trials, handle.progress.trials) == (2, 4)
+    assert list(handle.leaderboard()["trials"]) == [2]
+    assert handle.wait(0.0).unfinished == 1
+    assert "2/4 trials, best" in repr(handle)
+    assert "not finished yet" in handle._repr_html_()
+    held.go_on.set()
+    result = handle.wait()
+    assert (result.unfinished, len(result.trial_records), handle.running) == (0, 4, False)
+
+
+def test_one_that_is_cancelled_is_unfinished_and_can_be_resumed(held: Held, tmp_path: Path) -> None:
+    handle = start(held, tmp_path / "run")
+    assert held.reached.wait(60)
+    handle.cancel()
+    assert "stopping" in repr(handle)
+    held.go_on.set()
+    assert handle.wait().unfinished == 1
+    result = tuner_of(held, trials=4).run(str(tmp_path / "run"), progress=False, in_process=True, resume=True)
+    assert (result.unfinished, held.trials) == (0, 4)  # each ran once
+
+
+def test_a_process_works_on_one_run_at_a_time(held: Held, tmp_path: Path) -> None:
+    handle = start(held, tmp_path / "run")
+    assert held.reached.wait(60)
+    for background in (True, False):
+        with pytest.raises(RunError, match=r"run goes on in the background .* wait\(\), or end it with cancel\(\)"):
+            tuner_of(held).run(str(tmp_path / "other"), progress=False, background=background)
+    assert not (tmp_path / "other").exists()
+    held.go_on.set()
+    handle.wait()
+
+
+def test_what_is_wrong_is_raised_where_it_is_started_and_what_goes_wrong_where_it_is_waited_for(
+    held: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(PlanError):
+        tuner_of(held, scheduler="pbt").run(str(tmp_path / "refused"), background=True)
+
+    def fails(*_: object) -> None:
+        raise RunError("the workers keep crashing")
+
+    monkeypatch.setattr("tuning.driver.session.RunSession._work", fails)
+    handle = start(held, tmp_path / "run")
+    with pytest.raises(RunError, match="keep crashing"):
+        handle.wait()
+    assert "failed: the workers keep crashing" in repr(handle)

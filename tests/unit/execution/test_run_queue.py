@@ -1,0 +1,109 @@
+"""What Tune runs next: spread trials first, shards on the slots that they leave; and who gets a worker that is free."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from spread_workers import study, together
+
+from tuning.definition.options import Resources
+from tuning.execution.adapters import scheduler_over
+from tuning.execution.callback_keys import Key
+from tuning.execution.run_queue import RunQueue
+from tuning.execution.told import is_shard, shard_told, trial_told
+from tuning.models.gang import Gang
+
+ONE = Resources()
+
+
+def shards(count: int, needs: Resources = ONE) -> list[dict[str, Any]]:
+    return [shard_told(number, needs) for number in range(count)]
+
+
+def kinds(queue: RunQueue) -> str:
+    """What Tune is given until there is nothing now: "t" for a trial, "s" for a shard."""
+    return "".join("s" if is_shard(told) else "t" for _, told in iter(queue.next, None))
+
+
+def giants(folder: Path, n_trials: int = 6, **fields: Any) -> RunQueue:
+    """A spread study of so many trials beside twenty shards, on four slots."""
+    studies = together(folder, [study("giant", "random", n_trials=n_trials)])
+    return RunQueue(**{"slots": 4, "cpus": 4, "shards": shards(20), "studies": studies, "at_once": 4, **fields})
+
+
+def test_trials_come_first_and_shards_fill_what_they_leave(tmp_path: Path) -> None:
+    queue = giants(tmp_path)
+    first = [queue.next() for _ in range(4)]
+    assert all(found is not None and not is_shard(found[1]) for found in first)
+    assert queue.next() is None  # all slots are taken
+    for found in first[:3]:
+        assert found is not None
+        queue.end(found[0])
+    assert kinds(queue) == "tts"  # the last two trials, and one slot is left
+    assert not queue.closed
+    queue.end("shard_00000")
+    assert kinds(queue) == "s"
+
+
+def test_as_many_trials_at_once_as_have_room_and_shards_beside_them(tmp_path: Path) -> None:
+    assert kinds(giants(tmp_path, at_once=1)) == "tsss"
+
+
+def test_no_shard_begins_on_cpus_that_a_trial_with_a_gang_is_to_have(tmp_path: Path) -> None:
+    gang = Gang(actors=2)
+
+    def tell(live: Any, trial: Any) -> dict[str, Any]:
+        return trial_told(live.study, trial, gang=gang)
+
+    queue = giants(tmp_path, at_once=1, tell=tell)
+    assert kinds(queue) == "ts"  # three CPUs and one
+    queue.end("shard_00000")
+    assert kinds(queue) == "s"
+    (trial,) = [name for name, told in queue._flying.items() if not is_shard(told)]
+    queue.end(trial)
+    assert kinds(queue) == "t"  # and not the three shards for which there are CPUs now
+
+
+def test_alone_shards_count_as_slots_whatever_they_take() -> None:
+    """A cluster may have more CPUs than there are slots."""
+    assert kinds(RunQueue(4, 4, shards(20, Resources(cpus=4)))) == "ssss"
+
+
+def test_records_that_cannot_be_written_end_all(tmp_path: Path) -> None:
+    queue = giants(tmp_path)
+    assert queue.studies is not None
+    queue.studies.broken = "the disk is full"
+    assert queue.next() is None
+    assert queue.closed
+
+
+def test_a_worker_that_dies_ends_the_study_of_its_trial_and_nothing_of_a_shard(tmp_path: Path) -> None:
+    queue = giants(tmp_path, at_once=1)
+    found = queue.next()
+    assert found is not None
+    assert kinds(queue) == "sss"
+    queue.end("shard_00001", died=True)
+    assert queue.studies is not None
+    assert not queue.studies.closed
+    queue.end(found[0], died=True)
+    assert queue.studies.closed
+    assert kinds(queue) == "ss"
+
+
+def test_a_worker_that_is_free_takes_the_shard_that_waits_for_the_shortest_time() -> None:
+    """For those that wait longer a process is being started."""
+    trials = [SimpleNamespace(trial_id=str(n), status="PENDING", config=told) for n, told in enumerate(shards(5))]
+    spread = SimpleNamespace(trial_id="spread", status="PENDING", config={"study": "giant"})
+    controller: Any = SimpleNamespace(get_trials=lambda: [spread, *trials[:3]])
+    scheduler = scheduler_over(Key("nobody"))
+    trials[0].status = trials[1].status = "RUNNING"
+    assert scheduler.choose_trial_to_run(controller) is trials[2]
+    trials[0].status = "PENDING"  # its worker died; one is started for the shard that waited already
+    assert scheduler.choose_trial_to_run(controller) is trials[0]
+    trials[1].status = "TERMINATED"
+    assert scheduler.choose_trial_to_run(controller) is trials[0]
+    trials[2].status = "RUNNING"
+    trials[0].status = "TERMINATED"
+    assert scheduler.choose_trial_to_run(controller) is None

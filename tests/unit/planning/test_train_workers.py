@@ -1,0 +1,159 @@
+"""Objectives that make trainers of Ray Train: what a plan says of their workers, and what cannot be."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ray.train import ScalingConfig
+from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+
+from search_spaces import Float, SearchSpace
+from tuning.definition.definition import define
+from tuning.errors import DefinitionError, PlanError, StudyError
+from tuning.evaluation.objective import resolve_objective, steps_of
+from tuning.planning.plan import Plan, make_plan
+from tuning.trainers import controller
+from tuning.trainers.trainer import TrainWorkers, workers_of
+from tuning.trainers.training import Home
+
+THREE = ScalingConfig(num_workers=3, resources_per_worker={"CPU": 2}, placement_strategy="SPREAD")
+# Of the source of what a trial's controller extends, and of what calls that. With another version of Ray, look at what
+# has changed before this test and `versions.py` are.
+SOURCES = {
+    "DataParallelTrainer.fit": "5d2b8d40bfcb2069",
+    "DataParallelTrainer._initialize_and_run_controller": "ea57ec4498323973",
+    "TrainController._start_worker_group": "4cd5f350d092addc",
+    "TrainController._poll_workers": "eb70de21750ed855",
+    "TrainController.run": "356ad0bf004973a0",
+    "TrainController.abort": "811b5b0144f81e43",
+    "WorkerGroup._create_placement_group": "40ff9d2169ceee7b",
+    "WorkerGroup._create_workers": "394f20be2cc314e0",
+    "FixedScalingPolicy._maybe_send_resource_request": "85bf1fac33a62ff9",
+    "PlacementGroupCleanerCallback.after_controller_start": "5d2ddb74b870779e",
+}
+
+
+def loop(config: dict[str, Any]) -> None:
+    """What workers would run."""
+
+
+def trainer(config: dict[str, Any], scaling_config: ScalingConfig = THREE) -> DataParallelTrainer:
+    return DataParallelTrainer(loop, train_loop_config=config, scaling_config=scaling_config)
+
+
+def plan(objective: Any = trainer, *, in_process: bool = False, **fields: Any) -> Plan:
+    given = {
+        "objective": objective,
+        "search_space": SearchSpace([Float("eta", 0.01, 1.0)]),
+        "metric": "loss",
+        "mode": "min",
+        "steps": 5,
+        "slots": 8,
+        "mlflow": False,
+    }
+    return make_plan(define({**given, **fields}), in_process=in_process)
+
+
+def test_a_plan_says_how_many_trials_have_room_with_their_workers() -> None:
+    found = plan()
+    assert found.placement == "spread"
+    assert found.workers == TrainWorkers(3, {"CPU": 2.0}, "SPREAD")
+    assert found.at_once == 1
+    assert "a trial takes 7 CPUs, 1 of its own and 2 for each of 3 workers: 1 at once on 8 slots." in found.notes
+    assert plan(slots=21).at_once == 3
+    assert plan(slots=16, resources={"cpus": 2}).at_once == 2
+    assert any(note.endswith("workers: more than the 6 slots have.") for note in plan(slots=6).notes)
+
+
+def test_a_trainer_itself_is_an_objective_whose_configuration_is_added(tmp_path: Path) -> None:
+    made = DataParallelTrainer(loop, train_loop_config={"rows": 9, "eta": 0.5}, scaling_config=THREE)
+    assert plan(made).workers == TrainWorkers(3, {"CPU": 2.0}, "SPREAD")
+    found: Any = resolve_objective(define({**GIVEN, "objective": made}).objective or "")
+    one, two = found({"eta": 0.1}), found({"eta": 0.2})
+    assert [each.train_loop_config for each in (one, two)] == [{"rows": 9, "eta": 0.1}, {"rows": 9, "eta": 0.2}]
+    assert made.train_loop_config == {"rows": 9, "eta": 0.5}
+
+    (tmp_path / "mine.py").write_text(FILE)
+    assert plan(f"{tmp_path}/mine.py:ready").workers == TrainWorkers(2, {"CPU": 1.0})
+
+
+GIVEN = {"search_space": SearchSpace([Float("eta", 0.01, 1.0)]), "metric": "loss", "mode": "min", "mlflow": False}
+FILE = """
+from ray.train import ScalingConfig
+from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+
+def loop(config):
+    pass
+
+ready = DataParallelTrainer(loop, scaling_config=ScalingConfig(num_workers=2))
+"""
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"placement": "packed"}, r"several processes train each trial, which needs placement: spread; change"),
+        ({"scheduler": "hyperband"}, r"the scheduler hyperband cannot pause trials; take asha"),
+        ({"in_process": True}, r"trainers of Ray Train, and these need Ray; run it without --in-process"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_way_out(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        plan(**fields)
+
+
+@pytest.mark.parametrize(
+    ("scaling", "message"),
+    [
+        (ScalingConfig(num_workers=(1, 4)), r"num_workers=\(1, 4\).* Give one number of 1 or more"),
+        (ScalingConfig(num_workers=0), r"num_workers=0.* Give one number of 1 or more"),
+        (ScalingConfig(num_workers=2, label_selector={"zone": "a"}), r"label_selector=….* leave it out, or"),
+    ],
+)
+def test_workers_that_no_placement_group_can_hold_are_refused(scaling: ScalingConfig, message: str) -> None:
+    def asks(config: dict[str, Any], scaling_config: ScalingConfig = scaling) -> DataParallelTrainer:
+        return trainer(config, scaling_config)
+
+    with pytest.raises(DefinitionError, match=message):
+        plan(asks)
+
+
+TWO = ScalingConfig(num_workers=2)
+
+
+def surprising(config: dict[str, Any]) -> DataParallelTrainer:
+    return trainer(config)
+
+
+def greedy(config: dict[str, Any], scaling_config: ScalingConfig = TWO) -> Any:
+    return trainer(config, ScalingConfig(num_workers=2, use_gpu=True))
+
+
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        (surprising, r"nobody knows before what its workers take. Let its parameter say so: `def trainer\(config, sca"),
+        (greedy, r"with 2 workers of 1 GPU, and its trials have room for 2 workers of 1 CPU. Hand the param"),
+    ],
+)
+def test_a_trainer_that_the_plan_does_not_know_ends_its_study_with_a_reason(
+    objective: Callable[..., object], message: str
+) -> None:
+    workers = workers_of(objective)
+    home = workers and Home("nowhere", "0", workers)
+    with pytest.raises(StudyError, match=message):
+        list(steps_of(objective, {"eta": 0.1}, "loss", 0, steps=5, home=home))
+
+
+def test_what_is_extended_of_ray_train_is_as_it_was() -> None:
+    found = {}
+    for name in SOURCES:
+        kind, _, method = name.partition(".")
+        owner = DataParallelTrainer if kind == "DataParallelTrainer" else getattr(controller, kind)
+        found[name] = hashlib.sha256(inspect.getsource(getattr(owner, method)).encode()).hexdigest()[:16]
+    assert found == SOURCES

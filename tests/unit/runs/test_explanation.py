@@ -1,0 +1,143 @@
+"""Why a winner says what it says, and scikit-learn's own tools on a customer's model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from builders import tuner_of, valley
+from click.testing import CliRunner
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.inspection import partial_dependence, permutation_importance
+from sklearn.metrics import r2_score
+
+from tuning import RunResult, TuneRunner
+from tuning.cli.program import main
+from tuning.errors import CustomerError, NoModelError, RunError
+from tuning.runs.explanation import Winners
+from tuning.runs.plots import column_importance
+from tuning.runs.plots import partial_dependence as draw_curve
+
+PREPARE = "def prepare(frame):\n    return frame.assign(twice=2 * frame['x']).drop(columns='x')\n"
+
+
+def rows(seed: int, count: int = 80) -> pd.DataFrame:
+    """`y` is 5 x, and 3 more in Oslo; `noise` says nothing."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"x": rng.normal(size=count), "noise": rng.normal(size=count)})
+    frame["city"] = rng.choice(["oslo", "rome"], count)
+    frame["y"] = 5 * frame["x"] + 3 * (frame["city"] == "oslo") + rng.normal(scale=0.3, size=count)
+    return frame
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    folder = tmp_path_factory.mktemp("explained")
+    for seed, name in enumerate(["a", "b", "c"]):
+        rows(seed).to_csv(folder / f"{name}.csv", index=False)
+    rows(9).assign(y=1.0).to_csv(folder / "none.csv", index=False)
+    models = ["ridge", "knn", "extra_trees"]
+    runner = TuneRunner(
+        data=str(folder / "*.csv"), target="y", metric="r2", models=models, trials=5, mlflow=False, report=False
+    )
+    return runner.run(folder / "run", in_process=True, progress=False)
+
+
+def test_the_columns_that_decide_are_found(result: RunResult) -> None:
+    table = result.customer("a").importance()
+    assert table["column"].tolist()[:2] == ["x", "city"]
+    assert table.set_index("column")["matters"].to_dict() == {"x": True, "city": True, "noise": False}
+    assert column_importance(table).get_yticklabels()[-1].get_text() == "x"
+
+
+def test_what_is_explained_is_the_model_that_was_scored(result: RunResult) -> None:
+    customer = result.customer("b")
+    assert customer.study is not None
+    winner = Winners(result.directory, result.term, ["b"]).of(customer.study, customer.trial_records)
+    assert winner.metric.score(winner.y, winner.model.prediction(winner.rows)) == customer.study.test_score
+
+
+def test_the_prediction_follows_a_column(result: RunResult) -> None:
+    curve = result.customer("a").partial_dependence("x")
+    assert curve["value"].is_monotonic_increasing
+    rise = curve["prediction"].iloc[-1] - curve["prediction"].iloc[0]
+    assert rise == pytest.approx(5 * (curve["value"].iloc[-1] - curve["value"].iloc[0]), rel=0.3)
+    cities = result.customer("a").partial_dependence("city").set_index("value")["prediction"]
+    assert cities["oslo"] - cities["rome"] == pytest.approx(3, rel=0.5)
+    assert draw_curve(curve, "x").get_xlabel() == "x"
+    with pytest.raises(RunError, match="'z' is no column of the model; it has 'x'"):
+        result.customer("a").partial_dependence("z")
+
+
+def test_it_is_counted_for_how_many_customers_a_column_matters(result: RunResult) -> None:
+    table = result.importance().set_index("column")
+    assert table["matters_for"].to_dict() == {"x": 3, "city": 3, "noise": 0}
+    assert table["customers"].tolist() == [3, 3, 3]
+    assert result.importance(most=1)["customers"].tolist() == [1, 1, 1]
+
+
+def test_the_command_tells_the_same(result: RunResult) -> None:
+    run = result.directory.shown
+    told = CliRunner().invoke(main, ["explain", run, "--customer", "a", "--output", "csv"]).stdout
+    assert told.splitlines()[1].startswith("x,")
+    assert CliRunner().invoke(main, ["explain", run]).stdout.splitlines()[1].split()[:3] == ["x", "3", "3"]
+    curve = CliRunner().invoke(main, ["explain", run, "--customer", "a", "--column", "city"]).stdout
+    assert [line.split()[0] for line in curve.splitlines()] == ["value", "oslo", "rome"]
+
+
+def test_there_is_a_reason_where_nothing_can_be_explained(result: RunResult, tmp_path: Path) -> None:
+    with pytest.raises(NoModelError, match="customer 'none' has no model to explain: the target 'y' is constant"):
+        result.customer("none").importance()
+    tuned = tuner_of(valley, trials=2).run(tmp_path / "run", in_process=True, progress=False)
+    with pytest.raises(NoModelError, match="an objective was tuned"):
+        tuned.customer().importance()
+
+
+def test_rows_that_have_changed_since_are_not_explained(tmp_path: Path) -> None:
+    rows(0).to_csv(tmp_path / "a.csv", index=False)
+    rows(1).to_csv(tmp_path / "b.csv", index=False)
+    runner = TuneRunner(
+        data=str(tmp_path / "*.csv"), target="y", models=["ridge"], trials=2, mlflow=False, report=False
+    )
+    result = runner.run(tmp_path / "run", in_process=True, progress=False)
+    rows(2, 90).to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(CustomerError, match="the data has changed"):
+        result.customer("a").importance()
+    table = result.importance()
+    assert table["customers"].tolist() == [1, 1, 1]
+    assert list(table.attrs["left_out"]) == ["a"]
+
+
+def test_columns_are_those_that_prepare_makes(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(PREPARE)
+    rows(0).to_csv(tmp_path / "a.csv", index=False)
+    fields = {"data": str(tmp_path / "a.csv"), "target": "y", "models": ["ridge"], "trials": 2, "mlflow": False}
+    runner = TuneRunner(**fields, prepare=f"{tmp_path / 'mine.py'}:prepare", report=False)
+    result = runner.run(tmp_path / "run", in_process=True, progress=False)
+    assert result.customer().importance()["column"].tolist() == ["twice", "city", "noise"]
+
+
+def test_scikit_learns_tools_take_a_customers_model(result: RunResult) -> None:
+    model, new = result.model("a"), rows(5)
+    assert is_regressor(model)
+    assert clone(model) is model is model.fit(new, new["y"])
+    assert model.score(new, new["y"]) == r2_score(new["y"], model.predict(new))
+    X = new.drop(columns="y")
+    found = permutation_importance(model, X, new["y"], random_state=0)
+    assert X.columns[found.importances_mean.argmax()] == "x"
+    assert partial_dependence(model, X, ["x"])["average"].shape[1] > 10
+
+
+def test_a_classifier_has_its_classes(tmp_path: Path) -> None:
+    frame = rows(0).assign(y=lambda frame: np.where(frame["y"] > 0, "yes", "no"))
+    runner = TuneRunner(data=frame, target="y", models=["logistic"], trials=2, mlflow=False, report=False)
+    result = runner.run(tmp_path / "run", in_process=True, progress=False)
+    model = result.model()
+    assert is_classifier(model)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.score(frame, frame["y"]) == (model.predict(frame) == frame["y"]).mean() > 0.9
+    curve = partial_dependence(model, frame.drop(columns="y"), ["x"], response_method="predict_proba")
+    assert curve["average"][0][-1] > curve["average"][0][0]  # of "yes"
+    assert result.customer().partial_dependence("x")["prediction"].between(0, 1).all()

@@ -1,0 +1,83 @@
+"""A recorded study as one of Optuna's: the same trials, whatever algorithm searched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import optuna
+import pytest
+from builders import grows, tuner_of
+from optuna.trial import TrialState
+
+from search_spaces import Choice, Float, Int, SearchSpace
+from tuning.errors import RunError
+from tuning.runs.optuna_study import optuna_study
+from tuning.runs.plots import learning_curves, optimisation_history, parallel_coordinates, parameter_importance
+from tuning.runs.results import RunResult
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    runner = tuner_of(grows, steps=4, algorithm="random", scheduler={"name": "asha", "grace_period": 1})
+    return runner.run(tmp_path_factory.mktemp("study") / "run", in_process=True, progress=False)
+
+
+def test_every_trial_is_there_with_its_scores_and_how_it_ended(result: RunResult) -> None:
+    study = result.to_optuna()
+    records = result.trial_records
+    ends = {"finished": TrialState.COMPLETE, "stopped": TrialState.PRUNED, "failed": TrialState.FAIL}
+    assert [trial.state for trial in study.trials] == [ends[record.state] for record in records]
+    assert {TrialState.COMPLETE, TrialState.PRUNED} <= {trial.state for trial in study.trials}
+    assert [trial.params for trial in study.trials] == [record.config for record in records]
+    assert [list(trial.intermediate_values.values()) for trial in study.trials] == [
+        [step.score for step in record.steps] for record in records
+    ]
+    assert study.best_value == min(record.score for record in records if record.state == "finished")
+    assert study.best_params == result.best_config()
+
+
+def test_what_a_storage_has_of_a_study_is_not_added_again(result: RunResult) -> None:
+    storage = optuna.storages.InMemoryStorage()
+    for _ in range(2):
+        assert len(result.to_optuna(storage=storage).trials) == len(result.trial_records)
+
+
+def test_values_that_optuna_mixes_up_or_does_not_expect_are_kept(result: RunResult) -> None:
+    space = SearchSpace([Choice("odd", [1, "1", [1, 2]], default=1), Int("n", 1, 4), Float("x", 1, 8, log=True)])
+    tried = [{"odd": 1, "n": 4, "x": 1.0}, {"odd": "1", "n": 9, "x": 0.5}, {"odd": [1, 2], "n": 1, "x": 2.0}]
+    first = result.trial_records[0]
+    records = [replace(first, trial=number, config=config) for number, config in enumerate(tried)]
+    study = optuna_study(records, space, "max")
+    assert [trial.params["odd"] for trial in study.trials] == ["1", '"1"', "[1, 2]"]
+    assert [trial.params["n"] for trial in study.trials] == [4, 9, 1]  # 9 was explored, or known from before
+    assert [trial.params["x"] for trial in study.trials] == [1.0, 0.5, 2.0]
+
+
+def test_optunas_own_pictures_show_it(result: RunResult) -> None:
+    from matplotlib import pyplot
+
+    before = dict(pyplot.rcParams)
+    study = result.to_optuna()
+    assert optimisation_history(study).get_ylabel() == "loss"
+    assert {text.get_text() for text in parameter_importance(study).get_yticklabels()} == {"x", "y"}
+    assert parallel_coordinates(study).figure.axes
+    assert dict(pyplot.rcParams) == before  # pictures drawn later look as before
+    pyplot.close("all")
+
+
+def test_learning_curves_show_where_trials_were_stopped(result: RunResult) -> None:
+    from matplotlib import pyplot
+
+    axes = learning_curves(result.trial_records)
+    stopped = sum(record.state == "stopped" for record in result.trial_records)
+    assert sum(line.get_marker() == "x" and len(line.get_xdata()) == 1 for line in axes.get_lines()) == stopped > 0
+    said = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert f"{stopped} were stopped" in said
+    assert any(text.startswith("the best: trial ") for text in said)
+    pyplot.close("all")
+
+
+def test_trials_that_share_no_parameters_are_not_compared(result: RunResult) -> None:
+    study = optuna.create_study()
+    with pytest.raises(RunError, match="more trials"):
+        parameter_importance(study)

@@ -1,0 +1,113 @@
+"""The pictures of all customers say what the figures say, and which hyperparameters matter is found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from matplotlib import pyplot
+
+from tuning.runs import plots
+from tuning.runs.parameter_effects import ParameterEffect, parameter_effects
+
+TWO = json.dumps([{"family": "ridge", "trial": 1}, {"family": "xgboost", "trial": 2}], separators=(",", ":"))
+CUSTOMERS = pa.table(
+    {
+        "gain": pa.array([0.2, -0.1, 0.3, None]),
+        "test_score": pa.array([0.7, 0.6, 0.9, None]),
+        "baseline_test_score": pa.array([0.5, 0.7, 0.6, None]),
+        "rows": pa.array([100, 20, 5000, 3]),
+        "family": pa.array(["ridge", "ridge", "mlp", None]),
+        "ensemble": pa.array([None, TWO, None, None], pa.string()),
+        "status": pa.array(["ok", "ok", "ok", "no_model"]),
+        "seconds": pa.array([1.0, 2.0, 90.0, 0.1]),
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    pyplot.close("all")
+
+
+def test_gains_are_bars_with_the_largest_first() -> None:
+    axes = plots.gains(CUSTOMERS, "r2")
+    assert axes.get_title() == "Tuning helped 2 of 3 customers"
+    assert [bar.get_height() for bar in axes.patches] == [0.3, 0.2, -0.1]
+
+
+def test_a_million_gains_are_as_many_bars_as_there_are_pixels() -> None:
+    axes = plots.gains(pa.table({"gain": np.linspace(-1, 1, 100_000)}), "r2")
+    assert len(axes.patches) == plots.MOST_BARS
+    assert axes.get_title() == "Tuning helped 50,000 of 100,000 customers"
+
+
+def test_customers_without_a_score_are_no_dots() -> None:
+    assert plots.baseline_and_tuned(CUSTOMERS, "r2").collections[0].get_offsets().shape == (3, 2)
+    axes = plots.score_and_size(CUSTOMERS, "r2")
+    assert axes.collections[0].get_offsets().tolist() == [[100, 0.7], [20, 0.6], [5000, 0.9]]
+    assert axes.get_xscale() == "log"
+
+
+def test_families_that_win_are_counted_and_so_are_members_of_ensembles() -> None:
+    axes = plots.winning_families(CUSTOMERS)
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    wins, helps = ([bar.get_width() for bar in bars] for bars in axes.containers)
+    assert dict(zip(names, wins, strict=True)) == {"ridge": 2, "mlp": 1, "xgboost": 0}
+    assert dict(zip(names, helps, strict=True)) == {"ridge": 0, "mlp": 0, "xgboost": 1}
+
+
+def test_time_is_shown_of_customers_with_and_without_a_model() -> None:
+    axes = plots.time_and_failures(CUSTOMERS)
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["3 with a model", "1 without a model"]
+
+
+def test_a_picture_is_drawn_into_given_axes_and_is_the_same_bytes_each_time() -> None:
+    drawn = [plots.svg(lambda ax: plots.gains(CUSTOMERS, "r2", ax)) for _ in range(2)]
+    assert drawn[0] == drawn[1]
+    assert not pyplot.get_fignums()  # a figure of nobody's
+
+
+def trials(studies: int, each: int) -> pa.Table:
+    """Trials whose score is that of `alpha`, on a scale of each study's own; `beta` and `kind` say nothing."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for study in range(studies):
+        offset, scale = rng.normal(scale=100), rng.uniform(1, 1000)
+        for trial in range(each):
+            alpha = rng.uniform()
+            config = {"model": "ridge", "alpha": alpha, "beta": rng.uniform(), "kind": str(rng.choice(["a", "b"]))}
+            rows.append(
+                {
+                    "study": f"s{study}",
+                    "trial": trial,
+                    "family": "ridge",
+                    "state": "finished",
+                    "score": offset - scale * abs(alpha - 0.5),
+                    "config": json.dumps(config),
+                }
+            )
+    return pa.Table.from_pylist(rows)
+
+
+def test_the_parameter_that_decides_is_found_whatever_scale_each_customer_has() -> None:
+    first, *others = parameter_effects(trials(20, 8), "max")
+    assert (first.name, first.trials, first.studies) == ("ridge alpha", 160, 20)
+    assert first.share > 0.7
+    assert {effect.parameter for effect in others} == {"beta", "kind"}
+    assert max(effect.share for effect in others) < 0.05
+    axes = plots.parameters_across_customers([first, *others])
+    assert axes.get_yticklabels()[-1].get_text() == "ridge alpha"
+
+
+def test_too_few_trials_tell_nothing_of_parameters() -> None:
+    assert parameter_effects(trials(2, 5), "max") == []
+    assert parameter_effects(trials(60, 1), "max") == []  # alone in its study, a trial is neither better nor worse
+
+
+def test_a_parameters_name_is_its_own_where_an_objective_is_tuned() -> None:
+    assert ParameterEffect("", "x", 0.5, 9, 3).name == "x"

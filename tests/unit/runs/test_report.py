@@ -1,0 +1,214 @@
+"""The report of a run: one page that answers at first sight, needs no network, and stays bounded."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from builders import definition, write_customers
+from click.testing import CliRunner
+from paths import ROOT
+
+from search_spaces.yaml_text import dump_yaml
+from tuning import RunResult, TuneRunner
+from tuning.cli.program import main
+from tuning.runs.report import failures, page
+from tuning.runs.report.lead import gained
+
+EVIL = "</script><script>alert('x')</script> & \"Co\""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(0)
+    frames = []
+    for name in ["a", "b", "c", "d", EVIL, "tiny", "loyal"]:
+        rows = 2 if name == "tiny" else 40
+        frame = pd.DataFrame(rng.normal(size=(rows, 3)), columns=["x", "z", "w"]).assign(shop=name, empty=np.nan)
+        frame["y"] = 1.0 if name == "loyal" else 2 * frame["x"] + rng.normal(size=rows)
+        frames.append(frame)
+    runner = TuneRunner(
+        data=pd.concat(frames), by="shop", target="y", search_space="ridge", scheduler="fifo", trials=10, mlflow=False
+    )
+    folder = tmp_path_factory.mktemp("report") / "run"
+    runner.run(folder, in_process=True, progress=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def html(run: Path) -> str:
+    return (run / "report.html").read_text(encoding="utf-8")
+
+
+class Seen(HTMLParser):
+    """What somebody sees, and the data of the table."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.text, self.scripts, self.links, self.pictures = "", [""], list[str](), list[str]()
+        self._inside: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._inside.append(tag)
+        found = dict(attrs)
+        self.links += [value or "" for name, value in attrs if name in ("src", "href", "action")]
+        if tag == "img":
+            self.pictures.append(found["alt"] or "")
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._inside:
+            while self._inside.pop() != tag:
+                pass
+
+    def handle_data(self, data: str) -> None:
+        if self._inside[-1:] == ["script"]:
+            self.scripts[-1] += data
+        elif self._inside[-1:] != ["style"]:
+            self.text += data + " "
+
+    @property
+    def table(self) -> dict[str, list[object]]:
+        """Title → values of each column of the customers."""
+        columns = json.loads(self.scripts[1])["columns"]
+        return {
+            each["title"]: [each["texts"][code] for code in each["codes"]] if "codes" in each else each["values"]
+            for each in columns
+        }
+
+
+def test_a_run_leaves_a_report_that_says_what_the_records_say(run: Path, html: str) -> None:
+    result, seen = RunResult(run), Seen(html)
+    assert "5 of 7 customers have a model" in seen.text
+    board = result.leaderboard()
+    assert seen.table["customer"] == board["customer"].tolist()
+    for title, column in {"hold-out": "test_score", "gain": "gain", "seconds": "seconds"}.items():
+        shown = [np.nan if value is None else value for value in seen.table[title]]
+        assert shown == pytest.approx(board[column].tolist(), rel=1e-3, abs=1e-9, nan_ok=True)
+    parameters = dict(zip(seen.table["customer"], seen.table["parameters"], strict=True))
+    assert parameters["a"] == board.set_index("customer")["params"]["a"]
+
+
+def test_failures_come_with_what_to_do(html: str) -> None:
+    text = Seen(html).text
+    assert "2 rows with a target, fewer than min_rows: 4." in text
+    assert failures.ADVICE["fewer than min_rows"] in text
+    assert "is constant" in text
+    assert failures.ADVICE["there is nothing to predict"] in text
+
+
+def test_what_was_guessed_and_left_out_is_said(html: str) -> None:
+    text = Seen(html).text
+    assert "The task is regression (guessed from the target)" in text
+    assert re.search(r"left out: .*empty", text)
+
+
+def test_pictures_show_the_customers_and_are_described(html: str) -> None:
+    pictures = " ".join(Seen(html).pictures)
+    for shown in ("Gain over the baseline", "number of rows", "each model family", "hyperparameter", "Seconds per"):
+        assert shown in pictures
+
+
+def test_nothing_is_loaded_and_no_text_becomes_a_script(html: str) -> None:
+    seen = Seen(html)
+    assert all(link.startswith("data:image/svg+xml;base64,") for link in seen.links)
+    assert "default-src 'none'" in html
+    assert len(seen.scripts[1:]) == 2  # the table's rows and its code
+    assert EVIL in seen.table["customer"]
+
+
+def test_the_command_writes_it_again_and_says_where(run: Path) -> None:
+    (run / "report.html").unlink()
+    answer = CliRunner().invoke(main, ["report", str(run)])
+    assert answer.exit_code == 0, answer.output
+    assert answer.stdout.strip() == str(run / "report.html")
+    assert (run / "report.html").is_file()
+
+
+def test_the_last_line_of_a_run_says_where_its_report_is(tmp_path: Path) -> None:
+    write_customers(tmp_path / "data", 1)
+    written = {**definition(tmp_path / "data", trials=1), "report": True}
+    (tmp_path / "all.yaml").write_text(dump_yaml(written))
+    command = ["run", str(tmp_path / "all.yaml"), "--run-dir", str(tmp_path / "run"), "--in-process"]
+    answer = CliRunner().invoke(main, command)
+    assert answer.exit_code == 0, answer.output
+    assert answer.stderr.splitlines()[-1].split() == ["report", str(tmp_path / "run" / "report.html")]
+
+
+def test_a_report_of_many_customers_has_the_first_and_says_so(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MOST_CUSTOMERS", 3)
+    monkeypatch.setattr(page, "MOST_DRAWN", 4)
+    seen = Seen(page.page(RunResult(run)))
+    assert len(seen.table["customer"]) == 3
+    assert "The first 3 of 7 customers" in seen.text
+    assert "The pictures are of a part of the 7 customers" in seen.text
+
+
+def test_a_report_of_a_run_that_has_not_ended_says_so(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "cut")
+    for part in (tmp_path / "cut" / "records").rglob("studies-*"):
+        part.unlink()
+    seen = Seen(page.page(RunResult(tmp_path / "cut")))
+    assert "The run has not ended, 7 studies left" in seen.text
+    assert failures.ADVICE["not finished"] in seen.text
+    assert f"tuning resume {tmp_path / 'cut'}" in seen.text
+
+
+def test_of_one_customer_it_shows_the_search(tmp_path: Path) -> None:
+    result = TuneRunner(
+        objective=lambda config: (config["x"] - 1) ** 2,
+        search_space={"x": {"type": "float", "low": -2, "high": 2}},
+        metric="loss",
+        mode="min",
+        trials=4,
+        mlflow=False,
+    ).run(tmp_path / "run", in_process=True, progress=False)
+    seen = Seen((tmp_path / "run" / "report.html").read_text(encoding="utf-8"))
+    best = result.leaderboard()["cv_score"][0]
+    assert f"The best of 4 trials scores {best:.4g} (loss, smaller is better), with x=" in seen.text
+    assert seen.pictures == ["Score of each trial step by step"]
+
+
+def test_told_otherwise_a_run_leaves_none(tmp_path: Path) -> None:
+    TuneRunner(
+        objective=lambda config: config["x"],
+        search_space={"x": {"type": "float", "low": -2, "high": 2}},
+        trials=1,
+        mlflow=False,
+        report=False,
+    ).run(tmp_path / "run", in_process=True, progress=False)
+    assert not (tmp_path / "run" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("gains", "said"),
+    [
+        ([0.1] * 20 + [-0.1] * 2, "20 better than the model tried first, 2 worse, typically by 0.1"),
+        ([0.1] * 6 + [-0.1] * 4, "6 better than the model tried first, 4 worse, which is no more than chance"),
+    ],
+)
+def test_a_gain_is_claimed_only_where_chance_would_not_make_it(gains: list[float], said: str) -> None:
+    assert said in gained(np.array(gains))
+
+
+def test_advice_is_about_messages_that_there_are() -> None:
+    source = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "tuning").rglob("*.py"))
+    source = re.sub(r'"\n\s*f?"', "", source)  # messages over two lines
+    for part in failures.ADVICE:
+        assert source.count(part) > 1, part
+
+
+def test_messages_that_differ_in_names_and_numbers_are_one_group() -> None:
+    pairs = [(f"c{n}", f"the file 'c{n}.csv' has {n} rows") for n in range(5)] + [("z", "other")]
+    first, last = failures.grouped(pairs)
+    assert (first.count, first.examples, last.count) == (5, ["c0", "c1", "c2"], 1)
+    assert replace(last).advice == failures.OTHERWISE

@@ -1,0 +1,54 @@
+"""`tuning explain`: which columns a customer's model looks at, or those of many customers."""
+
+from __future__ import annotations
+
+import json
+
+import click
+import pandas as pd
+
+from tuning.cli.output import aligned
+from tuning.cli.program import Command
+from tuning.cli.run_argument import run_argument
+from tuning.cli.shared_options import output_option
+from tuning.runs.results import RunResult
+
+
+@click.command(cls=Command)
+@run_argument
+@click.option("--customer", metavar="ID", help="Explain this customer's winner (default: count over customers).")
+@click.option("--column", metavar="COLUMN", help="With --customer: how the prediction changes with this column.")
+@click.option(
+    "--most",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="Without --customer: how many customers are looked at, from all over.",
+)
+@output_option
+def explain(run_dir: str, customer: str | None, column: str | None, most: int, output: str) -> None:
+    """Tell which columns matter in the run in folder RUN: for a customer, or for how many customers.
+
+    A column matters as much as the winner's score on the hold-out rows falls when the column's values are shuffled. The
+    winner is fitted again for that, on the rows of the search.
+    """
+    result = RunResult(run_dir)
+    if column is not None:
+        _show(result.customer(customer).partial_dependence(column), output)
+    elif customer is not None or len(result.board()) == 1:
+        _show(result.customer(customer).importance(), output)
+    else:
+        table = result.importance(most)
+        _show(table, output)
+        for name, reason in table.attrs["left_out"].items():
+            click.echo(f"not explained: customer {name!r}: {reason}", err=True)
+
+
+def _show(table: pd.DataFrame, output: str) -> None:
+    if output == "json":
+        click.echo(json.dumps(table.to_dict("records"), ensure_ascii=False, default=str))
+    elif output == "csv":
+        click.echo(table.to_csv(index=False), nl=False)
+    else:
+        click.echo("\n".join(aligned(list(table.columns), table.to_numpy(dtype=object).tolist())))

@@ -1,0 +1,29 @@
+"""`tuning report`: a run as one page."""
+
+from __future__ import annotations
+
+import click
+
+from tuning.cli.program import Command
+from tuning.cli.run_argument import run_argument
+from tuning.errors import PlanError
+from tuning.runs.plan_file import frozen_definition
+from tuning.runs.results import RunResult
+
+
+@click.command(cls=Command)
+@run_argument
+def report(run_dir: str) -> None:
+    """Write the report of the run in folder RUN: one HTML file that opens without a network, `report.html` there.
+
+    It is written at the end of every run, too, unless the definition says `report: false`. Prints where it is.
+    """
+    from tuning.runs.report.page import write_report
+
+    result = RunResult(run_dir)
+    if frozen_definition(result.directory).compare is not None:
+        raise PlanError(
+            f"{result.directory.shown} compares algorithms, and has a report of its own: "
+            f"tuning compare --from-run {result.directory.shown}"
+        )
+    click.echo(write_report(result))

@@ -1,0 +1,54 @@
+"""`tuning show`: everything about one customer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import click
+
+from tuning.cli.output import aligned
+from tuning.cli.program import Command
+from tuning.cli.run_argument import newest
+from tuning.runs.customer_result import CustomerResult
+from tuning.runs.results import RunResult
+
+
+@click.command(cls=Command)
+@click.argument("names", metavar="[RUN] [CUSTOMER]", nargs=-1)
+@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def show(names: tuple[str, ...], output: str) -> None:
+    """Tell everything about CUSTOMER in the run in folder RUN: its model, scores, notes, and every trial.
+
+    A single name is a customer of the newest run in `runs`. Without a name it is that run's only customer.
+    """
+    if len(names) > 2:
+        raise click.UsageError(f"RUN and CUSTOMER are two names, and these are {len(names)}: {' '.join(names)}.")
+    run_dir, customer = (newest(), *names, None)[:2] if len(names) < 2 else names
+    result = RunResult(str(run_dir)).customer(customer)
+    if output == "json":
+        told = {
+            "customer": result.customer,
+            "study": None if result.study is None else asdict(result.study),
+            "params": result.params,
+            "reason": result.reason,
+            "trials": [asdict(record) for record in result.trial_records],
+        }
+        click.echo(json.dumps(told, ensure_ascii=False, default=str))
+        return
+    click.echo("\n".join(_lines(result)))
+
+
+def _lines(result: CustomerResult) -> Iterator[str]:
+    yield repr(result)
+    yield from ("", *aligned(("", ""), result.facts())) if result.facts() else ()
+    yield from ("", *aligned(*result.best_trials()))
+    for title, texts in (("notes", result.notes), ("tracebacks", _tracebacks(result))):
+        yield from ("", f"{title}:", *texts) if texts else ()
+
+
+def _tracebacks(result: CustomerResult) -> list[str]:
+    """Those that the records keep, each once."""
+    errors = [record.error for record in (*result.trial_records, result.study) if record is not None and record.error]
+    return list(dict.fromkeys(errors))

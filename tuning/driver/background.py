@@ -1,0 +1,110 @@
+"""A run that goes on beside the program that has started it, such as a notebook."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tuning.driver.progress import Counter, Progress
+from tuning.driver.signals import Signals
+from tuning.errors import RunError, RunInterrupted
+from tuning.reporting.cells import paragraph
+from tuning.runs.results import RunResult
+from tuning.storage.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class RunHandle:
+    """A run that goes on in the background; `TuneRunner.run(background=True)` makes it.
+
+    A program that ends takes the run with it, which can then be resumed. directory: the run's. counter: what its
+    workers report. signals: what asks it to stop. work: does all of it, and gives its result.
+    """
+
+    def __init__(
+        self, directory: RunDirectory, counter: Counter, signals: Signals, work: Callable[[], RunResult]
+    ) -> None:
+        self.directory = directory
+        self._counter, self._signals, self._work = counter, signals, work
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="tuning-run", daemon=True)
+
+    def start(self) -> RunHandle:
+        """Begin to work."""
+        _current[:] = [self]
+        self._thread.start()
+        return self
+
+    @property
+    def running(self) -> bool:
+        """Whether it still goes on."""
+        return self._thread.is_alive()
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is."""
+        return self._counter.now
+
+    @property
+    def result(self) -> RunResult:
+        """What is recorded so far."""
+        found = RunResult(self.directory)
+        if self.running:
+            found.pending = "not finished yet"
+        return found
+
+    def leaderboard(self, sort: str = "customer") -> pd.DataFrame:
+        """`RunResult.leaderboard` of what is recorded so far."""
+        return self.result.leaderboard(sort)
+
+    def cancel(self) -> None:
+        """Have it finish writing and stop, as Ctrl-C does; a second call ends its workers at once.
+
+        What is recorded is kept, and the run can be resumed.
+        """
+        self._signals.ask()
+
+    def wait(self, timeout: float | None = None) -> RunResult:
+        """What came of it, when it has ended or after `timeout` seconds: a result says itself what is unfinished.
+
+        What ended the run before its time is raised here, but not that somebody has cancelled it. Ctrl-C ends the
+        waiting, and not the run.
+        """
+        self._thread.join(timeout)
+        if self._error is not None:
+            raise self._error
+        return self.result
+
+    def __repr__(self) -> str:
+        if self.running:
+            state = "stopping, " if self._signals.received else ""
+        else:
+            state = "ended, " if self._error is None else f"failed: {self._error}; "
+        return f"RunHandle({self.directory.shown!r}: {state}{self.progress})"
+
+    def _repr_html_(self) -> str:
+        return f"{paragraph(repr(self))}{self.result.html_table()}"
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except RunInterrupted:  # somebody has cancelled it
+            pass
+        except BaseException as error:
+            self._error = error
+
+
+_current: list[RunHandle] = []  # the latest of this process
+
+
+def check_free() -> None:
+    """`RunError` while a run of this process goes on in the background: both would share its Ray, and its log."""
+    for handle in _current:
+        if handle.running and threading.current_thread() is not handle._thread:
+            raise RunError(
+                f"the run in {handle.directory.shown} goes on in the background of this process, which works on one "
+                "run at a time. Wait for it with its handle's wait(), or end it with cancel()."
+            )

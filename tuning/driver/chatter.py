@@ -1,0 +1,174 @@
+"""What libraries say while a run goes on: it goes into the run's `log.txt`, not into a terminal or a notebook."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from tuning.errors import StorageError
+from tuning.storage.names import mask_in
+from tuning.storage.run_directory import RunDirectory
+
+FILE = "log.txt"
+WARNINGS, STDOUT = "python.warnings", "ray.stdout"  # loggers of what Python warns of, and of what Tune prints
+#: Loggers of libraries whose words nobody asked for.
+THEIRS = ("ray", "optuna", "mlflow", "alembic", "hyperopt", WARNINGS)
+OURS = "tuning"  # is in the file too, and is seen as before
+
+
+@contextlib.contextmanager
+def log_file(directory: RunDirectory) -> Iterator[None]:
+    """Within it, what libraries log, print and warn in this process goes to the end of the run's `log.txt`.
+
+    Our own warnings go there too, and are seen as before. Where the file cannot be written, the words are lost.
+    """
+    with contextlib.ExitStack() as stack:
+        handler = stack.enter_context(_handler(directory))
+        handler.setFormatter(_Masked("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        for name in THEIRS:
+            stack.enter_context(_only_to(handler, name))
+        stack.enter_context(_warnings_logged())
+        stack.enter_context(_seen())
+        stack.enter_context(_added(handler, logging.getLogger(OURS)))
+        yield
+
+
+class _Masked(logging.Formatter):
+    """Without the secrets of URIs."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return mask_in(super().format(record))
+
+
+class _Quiet(logging.FileHandler):
+    """A disk that is full, or a folder that is gone, costs words of libraries and no more."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, encoding="utf-8", delay=True, errors="backslashreplace")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError):  # from opening it
+            super().emit(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's name
+        pass
+
+
+@contextlib.contextmanager
+def _handler(directory: RunDirectory) -> Iterator[logging.Handler]:
+    """One that appends to the file, which is made with the first word; on object storage it is written at the end."""
+    if directory.local:
+        with contextlib.closing(_Quiet(directory.locate(FILE))) as handler:
+            yield handler
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, FILE)
+        with contextlib.closing(_Quiet(str(path))) as handler:
+            yield handler
+        with contextlib.suppress(StorageError, OSError):
+            if path.is_file():
+                before = directory.read(FILE) if directory.exists(FILE) else b""
+                directory.write(FILE, before + path.read_bytes())
+
+
+class _Aside(list[logging.Handler]):
+    """A logger's handlers, to which none is added: a library that is loaded meanwhile brings one of its own."""
+
+    def __init__(self, handler: logging.Handler) -> None:
+        super().__init__([handler])
+        self.added: list[logging.Handler] = []
+
+    def append(self, handler: logging.Handler) -> None:
+        self.added.append(handler)
+
+    def clear(self) -> None:  # `ray.init` does so
+        self.added.clear()
+
+
+@contextlib.contextmanager
+def _only_to(handler: logging.Handler, name: str) -> Iterator[None]:
+    """Within it, a logger and those below it write to one handler."""
+    logger = logging.getLogger(name)
+    aside = _Aside(handler)
+    before, propagate, logger.handlers, logger.propagate = logger.handlers, logger.propagate, aside, False
+    try:
+        yield
+    finally:
+        logger.handlers = [*before, *aside.added]
+        logger.propagate = propagate and not aside.added  # as libraries do that bring their own
+
+
+@contextlib.contextmanager
+def _added(handler: logging.Handler, logger: logging.Logger) -> Iterator[None]:
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+@contextlib.contextmanager
+def _seen() -> Iterator[None]:
+    """Within it, warnings are printed that Python prints where no handler is set up: one is, from here on."""
+    root, last = logging.getLogger(), logging.lastResort
+    if root.handlers or last is None:
+        yield
+        return
+    with _added(last, root):
+        yield
+
+
+@contextlib.contextmanager
+def _warnings_logged() -> Iterator[None]:
+    """Within it, Python's warnings of this thread are logged."""
+    before, thread = warnings.showwarning, threading.get_ident()
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if threading.get_ident() != thread or file is not None:
+            before(message, category, filename, lineno, file, line)
+            return
+        logging.getLogger(WARNINGS).warning(warnings.formatwarning(message, category, filename, lineno, line).rstrip())
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
+
+
+class _OfThread:
+    """Stands for stdout: what one thread prints is logged, what others print goes on."""
+
+    def __init__(self, stdout: TextIO) -> None:
+        self._stdout, self._thread = stdout, threading.get_ident()
+
+    def write(self, text: str) -> int:
+        if threading.get_ident() != self._thread:
+            return self._stdout.write(text)
+        if text.strip():
+            logging.getLogger(STDOUT).warning(text.rstrip())
+        return len(text)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stdout, name)
+
+
+@contextlib.contextmanager
+def stdout_logged() -> Iterator[None]:
+    """Within it, what this thread prints is logged: stdout is for our data."""
+    with contextlib.redirect_stdout(_OfThread(sys.stdout)):  # type: ignore[type-var]  # to who prints it is one
+        yield

@@ -1,0 +1,156 @@
+"""How a run's progress is shown: a line that moves, a line now and then, or JSON for programs.
+
+A thread of its own draws, so that who counts never waits for a terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
+
+from tuning.driver.progress import Counter, Progress
+from tuning.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+#: What `--progress` takes.
+Style: TypeAlias = Literal["line", "jsonl", "none"]
+STYLES: tuple[str, ...] = get_args(Style)
+
+LOOK_S = 0.5  # between two looks at how far the run is
+UNWATCHED_S, JSON_S = 30.0, 1.0  # between two lines
+BAR = "{percentage:3.0f}%|{bar}| {elapsed} {desc}"
+STEPS = 1000  # of the bar, whatever the run's work is counted in
+
+_drawing = threading.Lock()
+# No fork while a line is drawn: in the new process nobody would ever give back the locks that this takes.
+os.register_at_fork(before=_drawing.acquire, after_in_parent=_drawing.release, after_in_child=_drawing.release)
+
+
+def style_of(progress: bool | str) -> str:
+    """The style for what a caller has given; True is "line". `DefinitionError` for one that there is not."""
+    if isinstance(progress, bool):
+        return "line" if progress else "none"
+    if progress not in STYLES:
+        raise DefinitionError(f"progress: {progress!r} is not one of {', '.join(STYLES)}; nor is it True or False.")
+    return progress
+
+
+def somebody_watches() -> bool:
+    """Whether the line is seen while it moves: in a terminal or in a notebook."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+class _Shows(Protocol):
+    """A way to show progress."""
+
+    def draw(self, progress: Progress, last: bool) -> None:
+        """Show it where it is time to. last: the run's work has ended."""
+
+    def close(self) -> None:
+        """Nothing more will come."""
+
+
+class Display:
+    """A context manager: while it is open, progress is shown on stderr in a style of `STYLES`."""
+
+    def __init__(self, counter: Counter, style: str = "line") -> None:
+        self._counter, self._style = counter, style
+        self._way: _Shows | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._draw_on, name="progress", daemon=True)
+        self._stack = contextlib.ExitStack()
+
+    def tell(self, notes: Iterable[str]) -> None:
+        """Show what should be read before the first result, a line each."""
+        for note in notes:
+            if self._style == "jsonl":
+                _write(json.dumps({"note": note}, ensure_ascii=False))
+            elif self._style == "line":
+                _write(f"note: {note}")
+
+    def __enter__(self) -> Display:
+        if self._style == "none":
+            return self
+        if self._style == "jsonl":
+            self._way = _Written(JSON_S, lambda progress: json.dumps(progress.to_dict(), ensure_ascii=False))
+        elif somebody_watches():
+            from tqdm.contrib.logging import logging_redirect_tqdm
+
+            self._way = _Line()
+            self._stack.enter_context(logging_redirect_tqdm())  # a warning gets a line of its own, not the bar's
+        else:
+            self._way = _Written(UNWATCHED_S, lambda progress: f"{_clock(progress.seconds)} {progress}")
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._over.set()
+        if self._way is None:
+            return
+        self._thread.join()
+        with contextlib.suppress(OSError, ValueError):
+            self._way.draw(self._counter.now, last=True)
+            self._way.close()
+        self._stack.close()
+
+    def _draw_on(self) -> None:
+        assert self._way is not None
+        while not self._over.wait(LOOK_S):
+            # A terminal or a pipe that is gone ends the line, not the run.
+            with contextlib.suppress(OSError, ValueError), _drawing:
+                self._way.draw(self._counter.now, last=False)
+
+
+class _Line:
+    """A line that moves, in a terminal or a notebook."""
+
+    def __init__(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # without ipywidgets a notebook has the line in text
+            from tqdm.auto import tqdm
+
+        class Bar(tqdm):
+            monitor_interval = 0  # a further thread, which would draw what this one does
+
+        self._bar: tqdm = Bar(total=STEPS, bar_format=BAR, dynamic_ncols=True, mininterval=0)
+
+    def draw(self, progress: Progress, last: bool) -> None:
+        self._bar.n = STEPS if last and progress.done_studies >= progress.studies else int(STEPS * progress.share)
+        self._bar.set_description_str(str(progress))  # which draws
+
+    def close(self) -> None:
+        self._bar.close()
+
+
+class _Written:
+    """A line of text every so many seconds, and when something else takes its time."""
+
+    def __init__(self, pause: float, text: Callable[[Progress], str]) -> None:
+        self._pause, self._text = pause, text
+        self._at, self._doing = 0.0, ""
+
+    def draw(self, progress: Progress, last: bool) -> None:
+        if last or progress.seconds - self._at >= self._pause or progress.doing not in ("", self._doing):
+            self._at, self._doing = progress.seconds, progress.doing
+            _write(self._text(progress))
+
+    def close(self) -> None:
+        pass
+
+
+def _write(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"

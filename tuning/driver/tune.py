@@ -1,0 +1,57 @@
+"""`tune(X, y)`: one data set, for those who come from `fit(X, y)`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from tuning.driver.runner import TuneRunner
+from tuning.errors import DataError
+from tuning.preprocessing.columns import array_frame
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from tuning.runs.results import RunResult
+
+TARGET = "target"
+
+
+def tune(
+    X: pd.DataFrame | ArrayLike,
+    y: pd.Series | ArrayLike,
+    *,
+    run_dir: str | Path | None = None,
+    progress: bool | str = True,
+    in_process: bool = False,
+    **fields: object,
+) -> RunResult:
+    """Search the best model of one data set; `tune(X, y).model()` predicts.
+
+    X: (n, columns) a DataFrame, or an array whose columns are then called x0, x1, …; its model takes arrays, too,
+    unless it leaves a column out. y: (n,) what is to be predicted.
+    run_dir, progress, in_process: as of `TuneRunner.run`. fields: keys of the definition, such as `trials=40`.
+    `DataError` where X and y do not go together.
+
+    >>> from tuning import tune                                       # doctest: +SKIP
+    >>> model = tune(X, y, metric="roc_auc", trials=40).model()
+    >>> model.predict(new_rows)
+    """
+    rows = X.reset_index(drop=True) if isinstance(X, pd.DataFrame) else _named(np.asarray(X))
+    values = np.asarray(y) if not isinstance(y, pd.Series) else y.array
+    if np.ndim(values) != 1 or len(values) != len(rows):
+        raise DataError(f"y has the shape {np.shape(values)}, and X has {len(rows)} rows: y is one value per row of X.")
+    name = str(y.name) if isinstance(y, pd.Series) and y.name is not None else TARGET
+    if name in rows.columns:
+        raise DataError(f"X has a column {name!r}, as y is called: leave it out of X, or give y another name.")
+    runner = TuneRunner({"name": "tune", **fields, "data": rows.assign(**{name: values}), "target": name})
+    return runner.run(run_dir, progress=progress, in_process=in_process)
+
+
+def _named(values: np.ndarray) -> pd.DataFrame:
+    if values.ndim != 2:
+        raise DataError(f"X has the shape {values.shape}: rows and columns are expected.")
+    return array_frame(values)

@@ -1,0 +1,103 @@
+"""What Tune runs next: trials of spread studies first, shards on the slots that these leave.
+
+A spread study is what a run would wait for last, so its trials never wait for more than the shards that are under way:
+no shard begins on CPUs that they are to have. Shards that learn from others begin once those have ended.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tuning.execution.spread.spread_study import DEATHS, SpreadStudy
+from tuning.execution.spread.spread_trial import SpreadTrial
+from tuning.execution.spread.studies import Studies
+from tuning.execution.told import SHARD, Told, cpus, is_shard, trial_told
+
+
+def _of_one_process(study: SpreadStudy, trial: SpreadTrial) -> Told:
+    return trial_told(study.study, trial, trial.checkpoint)
+
+
+@dataclass
+class RunQueue:
+    """A run as Tune sees it: Tune trials, each a shard or a trial of a spread study.
+
+    Attributes:
+        slots: Tune trials at once.
+        cpus: what they may take together while trials of spread studies are among them.
+        shards: what the workers of shards are told, in the order in which they begin.
+        studies: the spread ones; None where all are packed.
+        tell: what the worker of a trial of theirs is told.
+        at_once: trials of spread studies at once.
+        restarts: how often a worker of such a trial is replaced.
+        first: how many shards must have ended before the last ones begin.
+        held: how many those are.
+    """
+
+    slots: int
+    cpus: float
+    shards: Sequence[Told] = ()
+    studies: Studies | None = None
+    tell: Callable[[SpreadStudy, SpreadTrial], Told] = _of_one_process
+    at_once: int = 1
+    restarts: int = 0
+    first: int = 0
+    held: int = 0
+    _given: int = 0
+    _flying: dict[str, Told] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """Tune trials that there may be."""
+        return len(self.shards) + (0 if self.studies is None else self.studies.total)
+
+    @property
+    def closed(self) -> bool:
+        """No Tune trial will be added."""
+        return self._broken or (self._given == len(self.shards) and (self.studies is None or self.studies.closed))
+
+    @property
+    def _broken(self) -> bool:
+        return self.studies is not None and bool(self.studies.broken)
+
+    def next(self) -> tuple[str, Told] | None:
+        """(id, what its worker is told) of the next Tune trial; None when there is none now."""
+        found = self._trial() or self._shard()
+        if found is not None:
+            self._flying[found[0]] = found[1]
+        return found
+
+    def _trial(self) -> tuple[str, Told] | None:
+        trials = sum(not is_shard(told) for told in self._flying.values())
+        if self.studies is None or trials >= self.at_once or (found := self.studies.next()) is None:
+            return None
+        name, study, trial = found
+        return name, self.tell(study, trial)
+
+    def _shard(self) -> tuple[str, Told] | None:
+        if self._broken or self._given == len(self.shards) or len(self._flying) >= self.slots:
+            return None
+        if self._given >= len(self.shards) - self.held and self._teaching:
+            return None
+        told, flying = self.shards[self._given], self._flying.values()
+        if not all(map(is_shard, flying)) and sum(map(cpus, [told, *flying])) > self.cpus:
+            return None
+        self._given += 1
+        return f"shard_{told[SHARD]:05d}", told
+
+    @property
+    def _teaching(self) -> bool:
+        """Whether one of the first shards has not ended."""
+        first = {told[SHARD] for told in self.shards[: self.first]}
+        return any(told.get(SHARD) in first for told in self._flying.values())
+
+    def report(self, name: str, report: str) -> bool:
+        """A step of a spread study's trial, as JSON; True when the trial is to stop. name: its id."""
+        return self.studies is not None and self.studies.result(name, json.loads(report))
+
+    def end(self, name: str, *, died: bool = False) -> None:
+        """A Tune trial has ended. died: so have all of its workers."""
+        if not is_shard(self._flying.pop(name)) and self.studies is not None:
+            self.studies.end(name, f"its worker died: {DEATHS}" if died else None)

@@ -1,0 +1,31 @@
+"""The Tune trainable of a run: it works through a shard of packed studies, or trains one trial of a spread study."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tuning.definition.run_spec import RunSpec
+from tuning.execution.packed import run_shard
+from tuning.execution.spread.trainable import let_go, run_trial
+from tuning.execution.study_run import unblock_sigterm
+from tuning.execution.told import SHARD, Told, is_shard
+from tuning.records.ownership import Term
+from tuning.timing import Timing
+
+
+def run_trainable(uri: str, term: Term, name: str, spec: RunSpec | None, timing: Timing) -> Any:
+    """The Tune trainable; its name carries the run, because Ray keeps trainables by name within a job.
+
+    spec: where it holds a function, which cannot be written down; else the one in the plan file.
+    """
+
+    def trainable(told: Told) -> None:
+        unblock_sigterm()
+        if is_shard(told):
+            let_go()
+            run_shard(uri, term, told[SHARD], spec, timing)
+        else:
+            run_trial(uri, term, spec, told, timing)
+
+    trainable.__name__ = name
+    return trainable

@@ -1,0 +1,42 @@
+"""XGBoost's Boosters as a trial's own process and the actors of a gang have them: rows, files and predictions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tuning.models.base import Matrix
+from tuning.models.compute import threads
+from tuning.preprocessing.task import BINARY, REGRESSION, Prediction, Task
+
+if TYPE_CHECKING:
+    from xgboost import Booster
+
+
+def feature_types(rows: Matrix) -> list[str]:
+    """XGBoost's type of each column: a number or a category."""
+    types = ["q"] * rows.X.shape[1]
+    for column in rows.categorical:
+        types[column] = "c"
+    return types
+
+
+def load_booster(content: bytes) -> Booster:
+    """The Booster in a file's content."""
+    import xgboost
+
+    return xgboost.Booster({"nthread": threads()}, model_file=bytearray(content))
+
+
+def prediction_of(raw: np.ndarray, task: Task) -> Prediction:
+    """What a Booster's prediction means."""
+    if task.kind == REGRESSION:
+        return Prediction(values=raw.astype(np.float64))
+    if task.kind == BINARY:
+        raw = raw.astype(np.float64)
+        proba = np.column_stack([1.0 - raw, raw])
+    else:
+        proba = raw.astype(np.float64).reshape(-1, len(task.classes))
+        proba /= proba.sum(axis=1, keepdims=True)
+    return Prediction(values=proba.argmax(axis=1), proba=proba)

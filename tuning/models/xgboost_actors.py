@@ -1,0 +1,305 @@
+"""XGBoost's own collective on plain Ray actors, one process per actor for all folds of a trial.
+
+The trial's process drives: it starts the actors and XGBoost's tracker, and asks for one step after the other. An actor
+reads its shards, and gives back the models after a step. XGBoost recovers nothing within a round, so when an actor is
+lost all that are there read their rows again and go on from the models of the last step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from tuning.errors import RunError
+from tuning.models.gang import RESTARTS, Gang
+from tuning.models.gang_training import Work, no_start
+from tuning.models.shards import LABEL, WEIGHT, Place, read_shards
+from tuning.wording import raised
+
+if TYPE_CHECKING:
+    from ray import ObjectRef
+    from ray.actor import ActorHandle
+    from xgboost import Booster, QuantileDMatrix
+    from xgboost.tracker import RabitTracker
+
+T = TypeVar("T")
+LOOK_S = 1.0  # between two looks whether an actor that has not started has been lost
+LEAVE_S = 5.0  # for which the others have to notice that one is lost; then they lose the tracker, too
+# For which Ray has to notice: it gives up a machine after 30 seconds without a word.
+SETTLE_S = 60.0
+
+
+class GangActor:
+    """One of the processes that train; a Ray actor."""
+
+    def __init__(self, uri: str, threads: int) -> None:
+        self.uri, self.threads = uri, threads
+        self.models: list[tuple[Booster, QuantileDMatrix, Work]] = []
+
+    def ready(self) -> None:
+        """Answered when the process is there, with XGBoost."""
+        import xgboost  # noqa: F401  # what takes longest
+
+    def begin(self, tracker: Mapping[str, str | int], rank: int, works: Sequence[Work]) -> None:
+        """Read the shards of each model that are this actor's, as `works` says, and join the others."""
+        from xgboost import collective
+
+        self._leave()
+        collective.init(**tracker, dmlc_task_id=f"{rank:06d}")
+        with self._leaving():
+            self.models += [(*_opened(work, self.uri, self.threads), work) for work in works]
+
+    def advance(self) -> list[bytes]:
+        """Train one step of all models; what they are now, from the first actor."""
+        from xgboost import collective
+
+        with self._leaving():
+            for booster, rows, work in self.models:
+                done = booster.num_boosted_rounds()
+                for number in range(done, min(done + work.every, work.rounds)):
+                    booster.update(rows, number)
+        return [bytes(booster.save_raw("ubj")) for booster, _, _ in self.models] if collective.get_rank() == 0 else []
+
+    @contextlib.contextmanager
+    def _leaving(self) -> Iterator[None]:
+        """An error is one for all: who waits for this one would else go on waiting."""
+        try:
+            yield
+        except BaseException:
+            self._leave()
+            raise
+
+    def _leave(self) -> None:
+        from xgboost import collective
+
+        self.models.clear()
+        with contextlib.suppress(Exception):  # of the others some may have died
+            collective.finalize()
+
+
+def _opened(work: Work, uri: str, threads: int) -> tuple[Booster, QuantileDMatrix]:
+    """A model and its rows; the candidates for splits are found by all actors together."""
+    import xgboost
+
+    table = read_shards(work.shards, uri)
+    features = [name for name in table.column_names if name not in (LABEL, WEIGHT)]
+    rows = xgboost.QuantileDMatrix(
+        np.column_stack([table.column(name).to_numpy() for name in features]),
+        label=table.column(LABEL).to_numpy(),
+        weight=table.column(WEIGHT).to_numpy() if work.weighted else None,
+        max_bin=work.params["max_bin"],
+        feature_types=list(work.types),
+        enable_categorical=True,
+        nthread=threads,
+    )
+    model = bytearray(work.model) if work.model else None
+    return xgboost.Booster({**work.params, "nthread": threads}, [rows], model_file=model), rows
+
+
+class _LostError(Exception):
+    """Actors have died, or do not answer: `numbers`."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self.numbers = numbers
+
+
+@dataclass(eq=False)
+class Actors:
+    """A gang of such actors, from when it is made; see `tuning.models.gang_training.Training`.
+
+    Attributes:
+        works: the models, of equally many rounds and steps.
+        gang, place: which actors, and where: the first of them in the second bundle of the placement group.
+        begun: when training has begun, again after each lost actor (`time.monotonic`), and after how many rounds.
+        made: how many actors have been started.
+
+    Raises:
+        RunError: actors are lost more than `RESTARTS` times or do not start, or XGBoost refuses.
+    """
+
+    works: Sequence[Work]
+    gang: Gang
+    place: Place
+    begun: list[tuple[float, int]] = field(default_factory=list)
+    made: int = 0
+    _there: dict[int, ActorHandle] = field(default_factory=dict)  # by the number of its bundle
+    _coming: dict[int, tuple[ActorHandle, ObjectRef[None], float]] = field(default_factory=dict)  # since when
+    _step: dict[int, ObjectRef[list[bytes]]] = field(default_factory=dict)  # of the step that is trained now
+    _tracker: RabitTracker | None = None
+    _models: tuple[bytes | None, ...] = ()  # after the last step
+    _losses: int = 0
+
+    def __post_init__(self) -> None:
+        self._models = tuple(work.model for work in self.works)
+        self._done = _rounds_of(self._models[0])
+        self._hire()
+
+    def __iter__(self) -> Actors:
+        return self
+
+    def __next__(self) -> tuple[bytes, ...]:
+        work = self.works[0]
+        if self._done >= work.rounds:
+            raise StopIteration
+        while True:
+            try:
+                if not self._step:
+                    self._gather()
+                    self._begin()
+                answers: dict[int, list[bytes]] = self._answers(self._step)
+                models = next(found for found in answers.values() if found)
+                break
+            except _LostError as lost:
+                self._recover(lost.numbers)
+        self._models, self._done = tuple(models), min(self._done + work.every, work.rounds)
+        self._step = {}
+        if self._done < work.rounds and not self._started():  # else all begin again, with those who have come
+            self._advance()
+        return tuple(models)
+
+    def close(self) -> None:
+        """End all actors, whatever they are doing."""
+        import ray
+
+        for actor in [*self._there.values(), *(actor for actor, _, _ in self._coming.values())]:
+            ray.kill(actor)
+        self._there, self._coming, self._step = {}, {}, {}
+        self._end_tracker()
+
+    def _hire(self) -> None:
+        """Start those that are missing."""
+        import ray
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        for number in range(self.gang.actors):
+            if number in self._there or number in self._coming:
+                continue
+            options = {
+                "num_cpus": self.gang.cpus_per_actor,
+                "num_gpus": self.gang.gpus_per_actor,
+                "scheduling_strategy": PlacementGroupSchedulingStrategy(
+                    self.place.group, number + 1, placement_group_capture_child_tasks=False
+                ),
+            }
+            actor = ray.remote(GangActor).options(**options).remote(self.place.uri, self.gang.threads)
+            self._coming[number] = actor, actor.ready.remote(), time.monotonic()
+            self.made += 1
+
+    def _gather(self) -> None:
+        """Wait for those that are starting; after a loss not for the lost ones with `elastic`, if others are there."""
+        import ray
+        from ray.exceptions import RayActorError
+
+        while self._coming:
+            enough = self.gang.recovery == "elastic" and self._losses > 0 and bool(self._there)
+            for number in self._started(0.0 if enough else LOOK_S):
+                actor, ready, _ = self._coming.pop(number)
+                try:
+                    ray.get(ready)
+                except RayActorError:
+                    raise _LostError([number]) from None
+                self._there[number] = actor
+            if enough:
+                return
+            if any(time.monotonic() - since > self.place.patience_s for _, _, since in self._coming.values()):
+                raise no_start(len(self._coming), self.gang, self.place)
+
+    def _started(self, seconds: float = 0.0) -> list[int]:
+        """Those that are ready to train, or have died before. seconds: to wait for one."""
+        import ray
+
+        starting = {ready: number for number, (_, ready, _) in self._coming.items()}
+        done, _ = ray.wait(list(starting), timeout=seconds) if starting else ([], [])
+        return [starting[ready] for ready in done]
+
+    def _begin(self) -> None:
+        """Divide the shards among those that are there, and train the first step."""
+        from ray.util import get_node_ip_address
+        from xgboost.tracker import RabitTracker
+
+        before = self._tracker  # which actors tell that they leave it
+        self._tracker = RabitTracker(n_workers=len(self._there), host_ip=get_node_ip_address(), sortby="task")
+        self._tracker.start()
+        where, count = self._tracker.worker_args(), len(self._there)
+        begun = {}
+        for rank, (number, actor) in enumerate(sorted(self._there.items())):
+            works = [
+                replace(work, shards=work.shards[rank::count], model=model)
+                for work, model in zip(self.works, self._models, strict=True)
+            ]
+            begun[number] = actor.begin.remote(where, rank, works)
+        try:
+            self._answers(begun)
+        finally:
+            _end(before)
+        self.begun.append((time.monotonic(), self._done))
+        self._advance()
+
+    def _advance(self) -> None:
+        self._step = {number: actor.advance.remote() for number, actor in self._there.items()}
+
+    def _answers(self, asked: Mapping[int, ObjectRef[T]]) -> dict[int, T]:
+        """What all say. `_LostError`: some have died, or do not answer although others have failed."""
+        import ray
+        from ray.exceptions import RayError, RayTaskError
+
+        waiting = {answer: number for number, answer in asked.items()}
+        said, lost, refused, until = dict[int, T](), list[int](), list[RayTaskError](), math.inf
+        while waiting:
+            patience = None if until == math.inf else max(0.0, until - time.monotonic())
+            done, _ = ray.wait(list(waiting), timeout=patience)
+            if not done and self._tracker is None:
+                break
+            if not done:
+                self._end_tracker()
+                until = time.monotonic() + SETTLE_S
+                continue
+            number = waiting.pop(done[0])
+            try:
+                said[number] = ray.get(done[0])
+                continue
+            except RayTaskError as error:
+                refused.append(error)
+            except RayError:
+                lost.append(number)
+            until = min(until, time.monotonic() + LEAVE_S)
+        if lost or waiting:
+            raise _LostError([*lost, *waiting.values()])
+        if refused:
+            raise RunError(f"XGBoost could not train: {raised(refused[0].cause)}") from None
+        return said
+
+    def _recover(self, lost: Sequence[int]) -> None:
+        """Start lost actors again, as `recovery` says."""
+        import ray
+
+        self._losses += 1
+        self._step = {}
+        for number in [*self._there] if self.gang.recovery == "cold" else lost:
+            if (actor := self._there.pop(number, None)) is not None:
+                ray.kill(actor)
+        if self._losses > RESTARTS:
+            raise RunError(f"actors were lost {self._losses} times, the last time after {self._done} rounds.")
+        self._hire()
+
+    def _end_tracker(self) -> None:
+        _end(self._tracker)
+        self._tracker = None
+
+
+def _end(tracker: RabitTracker | None) -> None:
+    if tracker is not None:
+        with contextlib.suppress(Exception):  # actors have gone without a word
+            tracker.free()
+
+
+def _rounds_of(model: bytes | None) -> int:
+    import xgboost
+
+    return int(xgboost.Booster(model_file=bytearray(model)).num_boosted_rounds()) if model else 0

@@ -1,0 +1,138 @@
+"""Where each study runs: packed into a shard with others, or spread, each of its trials a Tune trial of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tuning.columnar import Column, Shared
+from tuning.data.customers import about_rows
+from tuning.definition.run_spec import RunSpec
+from tuning.errors import PlanError
+from tuning.planning.gangs import check_gangs, with_gang
+from tuning.planning.room import memory
+from tuning.study.study import PACKED, SPREAD, Studies, customers_of, works
+from tuning.trainers.trainer import TrainWorkers
+from tuning.wording import name_list
+
+LONG_ROWS = 25_000  # from here on even a linear model takes about half a second per trial
+TRIAL_BYTES = 15.0  # of memory that a trial takes for each byte of its rows' file: 9 to 14 where it was measured
+SHARE_OF_MEMORY = 0.8  # of a machine, for trials
+
+
+@dataclass(frozen=True)
+class Placements:
+    """Where some studies run.
+
+    Attributes:
+        spread: (n,) which of them are spread; the others are packed.
+        late: (n,) which of these nobody asked for: packed, they would be the last to end.
+        large: (n,) the same: packed, their trials would take more memory than a slot has.
+        shares: (n,) of the run's work, about.
+        bytes: (n,) of memory per trial, about.
+    """
+
+    spread: np.ndarray
+    late: np.ndarray
+    large: np.ndarray
+    shares: np.ndarray
+    bytes: np.ndarray
+
+    @property
+    def column(self) -> Column:
+        """As the studies hold it."""
+        return Shared(self.spread.astype(np.int32), [PACKED, SPREAD])
+
+    def notes(self, studies: Studies, slots: int) -> Iterator[str]:
+        """Why those are spread that nobody asked for."""
+        if self.late.any():
+            theirs = _range(f"{share:.0%}" for share in _ends(self.shares[self.late]))
+            yield (
+                f"spread over the slots: {_names(studies, self.late)}, with about {theirs} of the run's work (trials "
+                f"times rows), where one of {slots} slots has {1 / slots:.0%}."
+            )
+        if self.large.any():
+            theirs = _range(_gigabytes(needs) for needs in _ends(self.bytes[self.large]))
+            yield (
+                f"spread over the slots: {_names(studies, self.large)}, with about {theirs} of memory per trial, where "
+                f"one of {slots} slots has {_gigabytes(slot_bytes(slots))}."
+            )
+
+
+def placements(spec: RunSpec, studies: Studies, slots: int, workers: TrainWorkers | None = None) -> Placements:
+    """Where the studies of a run are to run; `PlanError` where that cannot be.
+
+    What the manifest says of a customer counts before what the definition says. With `auto` a study is spread where one
+    slot would take longer for it than all slots for everything, or has not the memory; unless its scheduler pauses
+    trials, something is compared, or customers wait for others (`transfer`). One whose trials several processes train
+    is spread in any case. workers: of the trainers that an objective makes.
+
+    Rows are all that is known of a trial before it runs; a model's own factor is the same for most studies of a run.
+    """
+    definition = spec.definition
+    usual = None if definition.placement == "auto" else definition.placement
+    own = customers_of(studies).shared("options").map(lambda options: options and options.placement)
+    said = own.map(lambda placement: placement or usual)
+    pauses = studies.shared("scheduler").test(lambda spec: bool(spec.pauses))
+    spread, packed = said.test(lambda each: each == SPREAD), said.test(lambda each: each == PACKED)
+    _check_own(studies, pauses & own.test(lambda each: each == SPREAD))
+    spread &= ~pauses  # whose trials helpers train
+    several = with_gang(definition, studies, workers)
+    check_gangs(studies.take(several & packed), studies.take(several & pauses), workers)
+    amounts, needs = works(studies), TRIAL_BYTES * customers_of(studies).numbers("size")
+    free = ~(spread | packed | several | pauses) & (definition.compare is None and not spec.transfer)
+    shares = amounts / max(1.0, float(amounts.sum()))
+    late = free & tail(shares, slots) & _long(spec, studies)
+    large = free & ~late & (needs > slot_bytes(slots))
+    found = Placements(spread | several | late | large, late, large, shares, needs)
+    if (found.spread & studies.shared("group").test(bool)).any():
+        raise PlanError("transfer: some customers wait for others, which needs placement: packed; change one of them.")
+    return found
+
+
+def tail(shares: np.ndarray, slots: int) -> np.ndarray:
+    """(n,) which studies would be the run's tail: one slot takes longer for it than all slots for everything.
+
+    shares: (n,) of the run's work.
+    """
+    return shares * slots > 1 + 1e-9
+
+
+def slot_bytes(slots: int) -> float:
+    """What a slot has of this machine's memory."""
+    return SHARE_OF_MEMORY * memory() / slots
+
+
+def _long(spec: RunSpec, studies: Studies) -> np.ndarray:
+    """(n,) whose trials are worth a Tune trial each: they are long, or of unknown length, as an objective's are."""
+    if spec.definition.objective is not None:
+        return np.ones(len(studies), dtype=bool)
+    return np.asarray(about_rows(customers_of(studies)) > LONG_ROWS)
+
+
+def _check_own(studies: Studies, wrong: np.ndarray) -> None:
+    """`PlanError` where a manifest wants a study to be spread whose scheduler pauses trials."""
+    if wrong.any():
+        study = studies[int(np.argmax(wrong))]
+        raise PlanError(
+            f"customer {study.customer.id!r}: placement: spread: the scheduler {study.scheduler.name} pauses trials, "
+            "so one process decides; take asha, or leave the customer's placement out."
+        )
+
+
+def _names(studies: Studies, chosen: np.ndarray) -> str:
+    return name_list(studies.take(chosen).texts("id").to_pylist())
+
+
+def _ends(amounts: np.ndarray) -> tuple[float, float]:
+    return float(amounts.min()), float(amounts.max())
+
+
+def _range(ends: Iterable[str]) -> str:
+    return " to ".join(dict.fromkeys(ends))
+
+
+def _gigabytes(amount: float) -> str:
+    return f"{amount / 1e9:.2g} GB"

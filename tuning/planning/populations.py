@@ -1,0 +1,66 @@
+"""Which studies under schedulers that pause trials get helpers, and how many.
+
+Such a study decides in one process. Where there are fewer studies than slots, helpers on the others train its trials
+ahead of the decisions; its records are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from schedulers import SchedulerSpec
+from tuning.definition.run_spec import RunSpec
+from tuning.evaluation.objective import Objective, takes_state
+from tuning.planning.placement import TRIAL_BYTES, slot_bytes
+from tuning.study.study import Studies, customers_of
+from tuning.wording import name_list
+
+STATELESS = ", because the objective has no parameter `state` (docs/objectives.md), with which helpers could go on"
+
+
+def helpers_of(
+    spec: RunSpec,
+    schedulers: Sequence[SchedulerSpec],
+    studies: Studies,
+    objective: Objective | None,
+    shards: int,
+    slots: int,
+) -> int:
+    """How many helpers each study gets, 2 at least; 0 where its own process trains its trials.
+
+    schedulers: of the studies. shards: workers that go through them. As many as fit beside each other: each takes the
+    CPUs of a study, and memory for its rows. None where the definition says `packed`, nor for an objective whose
+    training cannot be taken over from a helper that has died.
+    """
+    definition = spec.definition
+    if definition.placement == "packed" or not studies or not all(each.pauses for each in schedulers):
+        return 0
+    if spec.transfer or (definition.compare is not None and definition.placement == "auto"):
+        return 0
+    if objective is not None and not takes_state(objective):
+        return 0
+    cpus = max(study.resources.cpus for study in studies.first_of_each("resources"))
+    room = int(slots / (shards * max(cpus, 1)))
+    largest = TRIAL_BYTES * float(customers_of(studies).numbers("size").max(initial=0))
+    if largest:
+        room = min(room, int(slots * slot_bytes(slots) / (shards * largest)) - 1)  # one for the study's own process
+    found = min(room, int(studies.numbers("n_trials").max(initial=0)))
+    return found if found > 1 else 0
+
+
+def helper_notes(
+    schedulers: Sequence[SchedulerSpec], helpers: int, studies: int, slots: int, objective: Objective | None
+) -> Iterator[str]:
+    """What becomes of the slots that studies under schedulers that pause do not use themselves."""
+    names = list(dict.fromkeys(each.name for each in schedulers if each.pauses))
+    if helpers:
+        yield (
+            f"{name_list(names)} pauses trials: each study decides in one process, and {helpers} helpers train its "
+            "trials ahead of its decisions. What it finds is the same for any number of them."
+        )
+    elif names and studies < slots:
+        stateless = objective is not None and not takes_state(objective)
+        yield (
+            f"{studies} of {slots} slots {'is' if studies == 1 else 'are'} used: a study under {' or '.join(names)} "
+            f"runs its trials in turns in one process{STATELESS if stateless else ''}. scheduler: asha uses all slots."
+        )

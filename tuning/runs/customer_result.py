@@ -1,0 +1,203 @@
+"""One customer of a run: what won there, every trial, and what there is to know beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from tuning.errors import NoModelError
+from tuning.evaluation.study_data import MODEL
+from tuning.records.ownership import begun_term
+from tuning.records.schema import FAILED, STOPPED, Config, StudyRecord, TrialRecord
+from tuning.reporting.cells import listed, paragraph, table
+from tuning.runs.leaderboard import model_name
+from tuning.storage.run_directory import RunDirectory
+from tuning.wording import amount, figure, params_text, score_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from optuna import Study
+
+    from tuning.runs.explanation import Winner
+    from tuning.runs.optuna_study import Storage
+
+OBJECTIVE = "objective"  # the task of a study that tunes a function
+SHOWN_TRIALS = 10  # in a notebook
+BARS = "▁▂▃▄▅▆▇█"
+MOST_BARS = 20  # of a trial's steps
+
+
+@dataclass(frozen=True, repr=False)
+class CustomerResult:
+    """What came of one customer; `RunResult.customer` makes it.
+
+    Attributes:
+        directory: of the run.
+        customer: its id.
+        study: the record of the study that stands for it, the best one of several; None before one has ended.
+        trial_records: all of its trials, of all of its studies.
+        params: the winning configuration, as of `RunResult.best_config`; None without a winner.
+        reason: why there is none; else empty.
+    """
+
+    directory: RunDirectory
+    customer: str
+    study: StudyRecord | None
+    trial_records: tuple[TrialRecord, ...]
+    params: Config | None
+    reason: str
+
+    @property
+    def _of_objective(self) -> bool:
+        return self.study is not None and self.study.task == OBJECTIVE
+
+    @property
+    def winner(self) -> TrialRecord | None:
+        """The trial that won; None without one, or where a constant is the model."""
+        study = self.study
+        if study is None or study.trial is None:
+            return None
+        return next((each for each in self.trial_records if each.key == (study.study, study.trial)), None)
+
+    @property
+    def notes(self) -> list[str]:
+        """What was left out, is missing or is to be known of the model, a sentence each."""
+        return self.study.notes.split("; ") if self.study is not None and self.study.notes else []
+
+    def trials(self) -> pd.DataFrame:
+        """One row per trial, with the configuration in columns named `config.…`."""
+        return trials_frame(self.trial_records)
+
+    def curves(self) -> pd.DataFrame:
+        """One row per step of a trial: `study`, `trial`, `family`, `step` (from 1), `score`, `seconds` of the trial so
+        far."""
+        import pandas as pd
+
+        rows = [
+            (each.study, each.trial, each.family, step.step, step.score, step.seconds)
+            for each in self.trial_records
+            for step in each.steps
+        ]
+        return pd.DataFrame(rows, columns=["study", "trial", "family", "step", "score", "seconds"])
+
+    def to_optuna(self, storage: Storage = None) -> Study:
+        """The study as one of Optuna's; storage: as of `RunResult.to_optuna`."""
+        from tuning.runs.optuna_study import optuna_study
+        from tuning.runs.plan_file import read_plan
+
+        plan = read_plan(self.directory, begun_term(self.directory))
+        studies = (each for each in chain(plan.studies, plan.ended) if each.customer.id == self.customer)
+        study = next(each for each in studies if self.study is None or each.id == self.study.study)
+        trials = [record for record in self.trial_records if record.study == study.id]
+        return optuna_study(trials, study.space, plan.spec.mode, storage)
+
+    def importance(self) -> pd.DataFrame:
+        """Which columns the winner's score on the hold-out rows hangs on: a row per column, the most important first.
+
+        Columns `column`, `importance` in the metric's unit, `std`, `matters`. The winner is fitted again for it.
+        Errors: as of `Winners.of`.
+        """
+        return self._winner.importance()
+
+    def partial_dependence(self, column: str) -> pd.DataFrame:
+        """How the mean prediction for the hold-out rows changes with one column: rows of `value` and `prediction`."""
+        return self._winner.partial_dependence(column)
+
+    @cached_property
+    def _winner(self) -> Winner:
+        from tuning.runs.explanation import Winners
+
+        if self.study is None:
+            raise NoModelError(f"customer {self.customer!r} has no model to explain: {self.reason}")
+        return Winners(self.directory, begun_term(self.directory), [self.customer]).of(self.study, self.trial_records)
+
+    def __repr__(self) -> str:
+        return f"CustomerResult({self.customer!r}: {self._said})"
+
+    @property
+    def _said(self) -> str:
+        trials, study = amount(len(self.trial_records), "trial"), self.study
+        if study is None or self.params is None:
+            return f"{self.reason}; {trials}"
+        score = f"{study.metric} {score_text(study.cv_score, study.cv_error)}"
+        won = score if self._of_objective else f"{model_name(study.family, study.ensemble)}, {score}"
+        return f"{won}{'' if study.gain is None else f', gain {study.gain:+.4g}'}; {trials}"
+
+    def _repr_html_(self) -> str:
+        study = self.study
+        facts = [paragraph(repr(self)), table(("", "value"), self.facts())]
+        facts += [table(*self.best_trials(SHOWN_TRIALS)), listed("Notes", self.notes)]
+        steps = [".trials()", ".curves()"]
+        if study is not None and study.model_path is not None:
+            steps.append(".importance()")
+            steps.append(f"result.model({self.customer!r}).predict(new_rows)")
+        return "".join([*facts, listed("Next", steps)])
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Name and value of the winner's scores and parameters; [] without one."""
+        study = self.study
+        if study is None or self.params is None:
+            return []
+        scores = {
+            "hold-out score": study.test_score,
+            f"baseline ({study.baseline})" if study.baseline else "baseline": study.baseline_test_score,
+            "a constant's": study.constant_test_score,
+        }
+        shown = [(name, figure(score)) for name, score in scores.items() if score is not None]
+        return shown + [(name, figure(value)) for name, value in self.params.items()]
+
+    def best_trials(self, most: int | None = None) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+        """The columns and the rows of a table of the best trials, the winner first. most: rows; None is all."""
+        sign = -1.0 if any(each.mode == "max" for each in self.trial_records) else 1.0
+        winner = self.winner
+
+        def order(each: TrialRecord) -> tuple[bool, bool, float, int]:
+            none = each.score is None or each.state == FAILED
+            return (each is not winner, none, sign * (each.score or 0.0), each.trial)
+
+        rows = [
+            (
+                f"{each.trial}{' (won)' if each is winner else ''}",
+                "" if self._of_objective else each.family,
+                each.state if each.state != STOPPED else f"{STOPPED} after {len(each.steps)}",
+                figure(each.score),
+                sparkline([step.score for step in each.steps], falling=sign > 0),
+                params_text(_without_model(each.config) if not self._of_objective else each.config),
+                each.reason,
+            )
+            for each in sorted(self.trial_records, key=order)[:most]
+        ]
+        return ("trial", "model", "state", "score", "curve", "parameters", "reason"), rows
+
+
+def _without_model(config: Config) -> Config:
+    return {name: value for name, value in config.items() if name != MODEL}
+
+
+def trials_frame(records: Iterable[TrialRecord]) -> pd.DataFrame:
+    """One row per trial, with the configuration in columns named `config.…` and the number of its steps."""
+    import pandas as pd
+
+    rows = []
+    for record in records:
+        row = asdict(record)
+        row["steps"] = len(record.steps)
+        config = row.pop("config")
+        rows.append({**row, **{f"config.{name}": value for name, value in config.items()}})
+    return pd.DataFrame(rows)
+
+
+def sparkline(scores: list[float], *, falling: bool = False) -> str:
+    """The course of a trial's scores in a word of bars, its last steps; a higher bar is better.
+
+    falling: a smaller score is better.
+    """
+    values = [-score if falling else score for score in scores[-MOST_BARS:] if score == score and abs(score) < 1e300]
+    if len(values) < 2:
+        return ""
+    low, high = min(values), max(values)
+    scale = (len(BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(BARS[round((value - low) * scale)] for value in values)

@@ -1,0 +1,222 @@
+"""Why a customer's winner says what it says: which columns its score hangs on, and how each of them moves it.
+
+The winner is fitted once more on the rows of the search, as for its test score, and asked about the hold-out rows: the
+saved model may have learned from those. scikit-learn does the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from tuning.data.customers import Customer
+from tuning.data.loading import Loader
+from tuning.data.prepared import CustomerData, OwnCode
+from tuning.errors import CustomerError, NoModelError, RunError, TuningError
+from tuning.evaluation.metrics import Metric
+from tuning.evaluation.refit import Refits
+from tuning.evaluation.study_data import StudyData
+from tuning.models.customer_model import CustomerModel
+from tuning.preprocessing.kinds import NUMBER
+from tuning.preprocessing.roles import read_target
+from tuning.records.ownership import Term
+from tuning.records.schema import StudyRecord, TrialRecord
+from tuning.runs.plan_file import RecordedPlan, read_plan
+from tuning.seeds import derive
+from tuning.storage.run_directory import RunDirectory
+from tuning.wording import name_list, raised
+
+REPEATS = 10  # times that a column is shuffled
+CLEAR = 2.0  # standard deviations over the repeats that an importance is above 0, as in scikit-learn's user guide
+POINTS = 20  # of a curve
+MOST_TEXTS = 30  # of a column whose values are shown one by one
+
+
+@dataclass(frozen=True)
+class Winner:
+    """A customer's winner that has not seen the hold-out rows, with these.
+
+    Attributes:
+        model: fitted on the rows of the search; takes rows after `prepare`.
+        rows: the hold-out rows, after `prepare`.
+        y: (n,) what they should be answered: numbers, or codes of classes.
+        weight: (n,) of the rows; None where all count alike.
+        metric: of the run.
+        sign: 1 where a larger score is better, else -1.
+        seed: of the shuffling.
+    """
+
+    model: CustomerModel
+    rows: pd.DataFrame
+    y: np.ndarray
+    weight: np.ndarray | None
+    metric: Metric
+    sign: float
+    seed: int
+
+    def importance(self, repeats: int = REPEATS) -> pd.DataFrame:
+        """One row per column of the data, the most important first.
+
+        `importance`: how much the score on the hold-out rows falls when the column's values are shuffled among them, in
+        the metric's own unit; `std`: over the repeats; `matters`: whether it is clearly above 0. Columns that say the
+        same share their importance, since the model still has the other one.
+
+        Source: permutation importance (Breiman, Random Forests, 2001), `sklearn.inspection.permutation_importance`.
+        """
+        from sklearn.inspection import permutation_importance
+
+        names = [column.name for column in self.model.columns]
+        found = permutation_importance(
+            self.model, self.rows[names], self.y, scoring=self._scored, n_repeats=repeats, random_state=self.seed
+        )
+        table = pd.DataFrame({"column": names, "importance": found.importances_mean, "std": found.importances_std})
+        table["matters"] = table["importance"] > CLEAR * table["std"].clip(lower=1e-12)
+        return table.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
+
+    def _scored(self, model: CustomerModel, rows: pd.DataFrame, y: np.ndarray) -> float:
+        return self.sign * self.metric.score(y, model.prediction(rows), self.weight)
+
+    def partial_dependence(self, column: str, points: int = POINTS) -> pd.DataFrame:
+        """How the mean prediction for the hold-out rows changes with one column: rows of `value` and `prediction`.
+
+        Of a number at so many points between its 5 % and 95 % quantiles, of a text at each of its values. For two
+        classes it is the probability of the positive one, for more a column per class.
+
+        Source: partial dependence (Friedman, Greedy Function Approximation, 2001),
+        `sklearn.inspection.partial_dependence`.
+        """
+        from sklearn.inspection import partial_dependence
+
+        kinds = {each.name: each.kind for each in self.model.columns}
+        if column not in kinds:
+            raise RunError(f"{column!r} is no column of the model; it has {name_list(kinds)}.")
+        rows = self.rows[self.rows[column].notna()].reset_index(drop=True)
+        values = rows[column]
+        texts = kinds[column] != NUMBER or not pd.api.types.is_numeric_dtype(values) or values.dtype == bool
+        if texts and values.nunique() > MOST_TEXTS:
+            raise RunError(
+                f"{column!r} has {values.nunique()} different values, and only up to {MOST_TEXTS} can be shown one by "
+                "one; ask for another column."
+            )
+        if values.nunique() < 2:
+            raise RunError(f"{column!r} is the same in all hold-out rows, so nothing changes with it.")
+        if not texts:
+            rows = rows.assign(**{column: values.astype(float)})
+        found = partial_dependence(
+            self.model, rows, [column], categorical_features=[column] if texts else None, grid_resolution=points
+        )
+        classes = self.model.task.classes if len(self.model.task.classes) > 2 else ["prediction"]
+        curves = {str(name): curve for name, curve in zip(classes, found["average"], strict=True)}
+        return pd.DataFrame({"value": found["grid_values"][0], **curves})
+
+
+@dataclass(frozen=True)
+class Winners:
+    """Makes the winners of a run's customers again. customers: ids of those that will be asked for."""
+
+    directory: RunDirectory
+    term: Term
+    customers: Sequence[str]
+
+    @cached_property
+    def _plan(self) -> RecordedPlan:
+        return read_plan(self.directory, self.term)
+
+    @cached_property
+    def _sources(self) -> Mapping[str, Customer]:
+        wanted = set(self.customers)
+        planned = (study.customer for studies in (self._plan.studies, self._plan.ended) for study in studies)
+        return {customer.id: customer for customer in planned if customer.id in wanted}
+
+    @cached_property
+    def _data(self) -> CustomerData:
+        definition = self._plan.spec.definition
+        code = OwnCode(definition, self.directory).loaded()
+        return CustomerData(self._plan.spec, code, Loader(definition, self._sources.values()).read)
+
+    def of(self, study: StudyRecord, trials: Iterable[TrialRecord]) -> Winner:
+        """The winner of a study. trials: of the customer.
+
+        `NoModelError` without one, and where the model is a constant; `CustomerError` where the rows cannot be read, or
+        have changed since the run.
+        """
+        spec, customer = self._plan.spec, study.customer
+        if spec.task is None:
+            raise NoModelError("an objective was tuned, so there is no model to explain: to_optuna() shows the search.")
+        if study.trial is None:
+            reason = study.reason or "it is a constant, which looks at no column"
+            raise NoModelError(f"customer {customer!r} has no model to explain: {reason}")
+        source = self._sources[customer]
+        data = self._data.prepared(source)
+        if not len(data.split.test):
+            raise RunError("no rows were held out (split.test: 0), and on its own rows any model seems to need all.")
+        own = {trial.trial: trial for trial in trials if trial.study == study.study}
+        weights = _weights(study)
+        missing = sorted(weights.keys() - own.keys())
+        if missing:
+            raise RunError(f"the records of the trials {name_list(missing)} of customer {customer!r} are missing.")
+        refits = Refits(data)
+        members = [replace(refits.of(own[number])[0], weight=weight) for number, weight in weights.items()]
+        return Winner(
+            model=CustomerModel(customer, data.task, tuple(members)),
+            rows=self._rows(source, data).iloc[data.split.test].reset_index(drop=True),
+            y=data.y[data.split.test],
+            weight=None if data.weight is None else data.weight[data.split.test],
+            metric=self._data.metric(data),
+            sign=1.0 if spec.mode == "max" else -1.0,
+            seed=derive(spec.definition.seed, "importance", customer) % 2**32,
+        )
+
+    def _rows(self, source: Customer, data: StudyData) -> pd.DataFrame:
+        """The rows with a target, in the order of `data`."""
+        definition, spec = self._plan.spec.definition, self._plan.spec
+        frame = self._data.frame(source)
+        known = pd.notna(read_target(frame[definition.target], str(spec.task))[0].to_numpy())
+        rows = frame[known]
+        if len(rows) != len(data.y):
+            raise CustomerError(f"prepare gave {len(rows)} rows this time, and {len(data.y)} before.")
+        return rows
+
+
+def _weights(study: StudyRecord) -> dict[int, float]:
+    """Trial → weight of the members of a study's model."""
+    if study.ensemble is None:
+        return {int(study.trial or 0): 1.0}
+    return {member["trial"]: member["weight"] for member in json.loads(study.ensemble)}
+
+
+def across(
+    directory: RunDirectory, term: Term, studies: Sequence[StudyRecord], trials: Sequence[TrialRecord]
+) -> pd.DataFrame:
+    """Which columns matter for how many customers: one row per column, the one that matters most often first.
+
+    `matters_for`: customers for whom it clearly does (`Winner.importance`); `customers`: that have it; `share`: the
+    median of its part in the sum of a customer's importances, which has no unit. The table's `attrs["left_out"]`: the
+    customers that could not be asked, with the reason. studies: of the customers, one each. trials: of them.
+    """
+    winners = Winners(directory, term, [study.customer for study in studies])
+    rows: list[tuple[str, str, bool, float]] = []
+    left_out: dict[str, str] = {}
+    for study in studies:
+        try:
+            table = winners.of(study, trials).importance()
+        except TuningError as error:
+            left_out[study.customer] = str(error)
+            continue
+        except Exception as error:  # of the user's own model, or a metric that is not defined on shuffled rows
+            left_out[study.customer] = raised(error)
+            continue
+        positive = table["importance"].clip(lower=0.0)
+        shares = positive / max(positive.sum(), np.finfo(float).tiny)
+        rows += [(study.customer, *row) for row in zip(table["column"], table["matters"], shares, strict=True)]
+    found = pd.DataFrame(rows, columns=["customer", "column", "matters", "share"])
+    grouped = found.groupby("column", sort=False)
+    columns = {"matters_for": grouped["matters"].sum(), "customers": grouped.size(), "share": grouped["share"].median()}
+    table = pd.DataFrame(columns).sort_values(["matters_for", "share"], ascending=False, kind="stable").reset_index()
+    table.attrs["left_out"] = left_out
+    return table

@@ -1,0 +1,78 @@
+"""Which runs there are in a folder, the newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow.fs
+
+from tuning.errors import RunError, StorageError, TuningError
+from tuning.records.lease import last_heartbeat
+from tuning.records.ownership import TERMS, TERMS_OF_0_1
+from tuning.runs.results import RunResult
+from tuning.storage.backend import open_filesystem
+from tuning.storage.names import mask
+
+FINISHED, RUNNING, UNFINISHED, DAMAGED = "finished", "running", "unfinished", "damaged"
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """A run directory.
+
+    Attributes:
+        path: as a command takes it.
+        worked: when somebody began to work on it last, in local time.
+    """
+
+    path: str
+    worked: datetime
+
+    def told(self) -> dict[str, object]:
+        """What came of it: `state`, `customers`, how many `succeeded`, `trials`, `seconds`; else only a `reason`."""
+        try:
+            result = RunResult(self.path)
+            counts = result.summary()
+            term = result.term
+            ended = last_heartbeat(result.directory, term).released or term.owner.gone
+            state = FINISHED if not result.unfinished else UNFINISHED if ended else RUNNING
+        except TuningError as error:
+            return {"state": DAMAGED, "reason": str(error)}
+        names = ("customers", "succeeded", "trials")
+        return {"state": state, **{name: counts[name] for name in names}, "seconds": counts["wall_seconds"]}
+
+
+def runs_in(storage: str) -> list[ListedRun]:
+    """The runs in a folder or under a URI, the one that was worked on last first; [] where there is no such folder."""
+    filesystem, root = open_filesystem(storage)
+    try:
+        folders = filesystem.get_file_info(pyarrow.fs.FileSelector(root, allow_not_found=True))
+        found = [
+            ListedRun(f"{storage.rstrip('/')}/{folder.base_name}", worked)
+            for folder in folders
+            if folder.type == pyarrow.fs.FileType.Directory
+            for worked in _worked(filesystem, folder.path)
+        ]
+    except OSError as error:
+        raise StorageError(f"{mask(storage)} could not be listed: {error}.") from error
+    return sorted(found, key=lambda run: (run.worked, run.path), reverse=True)
+
+
+def newest_run(storage: str) -> ListedRun:
+    """The first of them; `RunError` where there is none."""
+    found = runs_in(storage)
+    if not found:
+        raise RunError(f"there is no run in {mask(storage)!r}: name the folder of one, or start one with tuning run.")
+    return found[0]
+
+
+def _worked(filesystem: pyarrow.fs.FileSystem, folder: str) -> Iterator[datetime]:
+    """When the newest term of a run was claimed; nothing where the folder is no run."""
+    for name in (TERMS, TERMS_OF_0_1):
+        files = filesystem.get_file_info(pyarrow.fs.FileSelector(f"{folder}/{name}", allow_not_found=True))
+        times = [file.mtime for file in files if file.base_name.endswith(".json")]
+        if times:
+            yield max(times).astimezone()
+            return

@@ -1,0 +1,105 @@
+"""Which hyperparameters matter across customers: what share of how well a trial did among its customer's others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tuning.evaluation.study_data import MODEL
+from tuning.records.schema import FINISHED, Config
+
+#: The columns of trial records that effects are found in.
+NEEDED = ("study", "trial", "family", "state", "score", "config")
+MOST_TRIALS = 10_000  # of a run, from all of its customers
+LEAST_TRIALS = 40  # of a family, in all customers together
+LEVELS = 8  # into which numbers are divided, each with as many trials
+
+
+@dataclass(frozen=True)
+class ParameterEffect:
+    """What one hyperparameter of a model family explains.
+
+    Attributes:
+        family: of models; empty for an objective.
+        parameter: its name.
+        share: of the variance of trials' ranks, from 0 to 1, that its value alone explains; corrected for chance.
+        trials: that tell it.
+        studies: they are from.
+    """
+
+    family: str
+    parameter: str
+    share: float
+    trials: int
+    studies: int
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.family} {self.parameter}".strip()
+
+
+def parameter_effects(trials: pa.Table, mode: str) -> list[ParameterEffect]:
+    """The hyperparameters, the one that explains most first. trials: with the columns `NEEDED`. mode: "min" or "max".
+
+    Scores of different customers cannot be compared, so a trial is ranked among the finished ones of its study and
+    family. All ranks of a family are then explained by one parameter at a time: the correlation ratio ω² over the
+    values of a choice, or over eight bins of a number (Hays, Statistics for Psychologists, 1963). That is the main
+    effect of functional ANOVA (Hutter et al., 2014), over all customers together.
+    """
+    finished = trials.filter(pc.and_(pc.equal(trials["state"], FINISHED), pc.is_finite(trials["score"])))
+    by_family: dict[str, list[tuple[str, float, Config]]] = {}
+    columns = (finished[name].to_pylist() for name in ("family", "study", "score", "config"))
+    for family, study, score, config in zip(*columns, strict=True):
+        by_family.setdefault(family or "", []).append((study, score, json.loads(config)))
+    found = [effect for family, rows in by_family.items() for effect in _of_family(family, rows, mode)]
+    return sorted(found, key=lambda effect: (-effect.share, effect.family, effect.parameter))
+
+
+def _of_family(family: str, rows: list[tuple[str, float, Config]], mode: str) -> Iterable[ParameterEffect]:
+    groups: dict[str, list[int]] = {}
+    for place, (study, _, _) in enumerate(rows):
+        groups.setdefault(study, []).append(place)
+    ranks = np.full(len(rows), np.nan)
+    scores = np.array([score for _, score, _ in rows]) * (1.0 if mode == "max" else -1.0)
+    for places in groups.values():
+        if len(places) > 1:  # one alone was neither better nor worse
+            order = np.unique(scores[places], return_inverse=True)[1]
+            ranks[places] = order / max(1, order.max())
+    told = np.flatnonzero(np.isfinite(ranks))
+    if len(told) < LEAST_TRIALS:
+        return
+    names = dict.fromkeys(name for place in told for name in rows[place][2] if not (family and name == MODEL))
+    for name in names:
+        having = [place for place in told if name in rows[place][2]]
+        levels = _levels([rows[place][2][name] for place in having])
+        if len(having) >= LEAST_TRIALS and len(set(levels.tolist())) > 1:
+            studies = len({rows[place][0] for place in having})
+            yield ParameterEffect(family, name, _explained(ranks[having], levels), len(having), studies)
+
+
+def _levels(values: Sequence[object]) -> np.ndarray:
+    """(n,) which of the levels each value is on."""
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    if not numbers:
+        return np.unique([json.dumps(value, sort_keys=True) for value in values], return_inverse=True)[1]
+    distinct, order = np.unique(np.array(values, dtype=float), return_inverse=True)
+    if len(distinct) <= LEVELS:
+        return order
+    edges = np.quantile(np.array(values, dtype=float), np.arange(1, LEVELS) / LEVELS)
+    return np.searchsorted(np.unique(edges), np.array(values, dtype=float), side="right")
+
+
+def _explained(ranks: np.ndarray, levels: np.ndarray) -> float:
+    """ω²: the share of variance between levels, less what chance would put there."""
+    _, codes = np.unique(levels, return_inverse=True)
+    counts, sums = np.bincount(codes), np.bincount(codes, weights=ranks)
+    between = float((counts * (sums / counts - ranks.mean()) ** 2).sum())
+    total = float(((ranks - ranks.mean()) ** 2).sum())
+    within = (total - between) / max(1, len(ranks) - len(counts))
+    return max(0.0, (between - (len(counts) - 1) * within) / (total + within)) if total + within > 0 else 0.0

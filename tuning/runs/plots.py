@@ -1,0 +1,313 @@
+"""The pictures of a run, one function each: of one study, and of all customers.
+
+Each draws into `ax`, by default into a new figure of pyplot, which a notebook shows, and returns the Axes. Importing
+this file loads matplotlib, so it is imported where something is drawn.
+
+A table of customers is one row each, with columns named as in the records of studies and in the leaderboard; what is
+missing there is left out of a picture.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, TrialRecord
+from tuning.reporting.figure import COLOURS, new_figure
+from tuning.runs.optuna_study import METRIC, of_one_kind
+from tuning.wording import shorten
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from optuna import Study
+
+    from tuning.runs.parameter_effects import ParameterEffect  # with pandas, which drawing does without
+
+BLUE, RED, GREEN, ORANGE, GREY = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[4], "#9aa3ad"
+MOST_BARS = 700  # one for each pixel, about; more customers are drawn as quantiles
+MOST_DOTS = 2000  # each of them is a line of the file
+MOST_NAMES = 12  # of families and parameters
+
+
+# --- one study ------------------------------------------------------------------------------------
+
+
+def optimisation_history(study: Study) -> Axes:
+    """Score of each trial and the best so far: Optuna's picture of a study of `to_optuna`."""
+    return _by_optuna("plot_optimization_history", study)
+
+
+def parallel_coordinates(study: Study) -> Axes:
+    """The parameters of the completed trials beside each other, coloured by score: Optuna's picture.
+
+    In a space of several model families, of the one that was tried most; `RunError` where no two trials compare.
+    """
+    return _by_optuna("plot_parallel_coordinate", of_one_kind(study))
+
+
+def parameter_importance(study: Study) -> Axes:
+    """How much each parameter decides the score: Optuna's picture, with its default evaluator (PED-ANOVA).
+
+    Of the same trials as `parallel_coordinates`.
+    """
+    return _by_optuna("plot_param_importances", of_one_kind(study))
+
+
+def _by_optuna(name: str, study: Study) -> Axes:
+    import matplotlib as mpl
+    import optuna.visualization.matplotlib as pictures
+    from optuna.exceptions import ExperimentalWarning
+
+    with mpl.rc_context(), warnings.catch_warnings():  # Optuna sets a style for all pictures to come
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        axes: Axes = getattr(pictures, name)(study, target_name=study.user_attrs.get(METRIC) or "score")
+    return axes
+
+
+def learning_curves(trials: Sequence[TrialRecord], ax: Axes | None = None) -> Axes:
+    """The score of each trial step by step, with the decisions of the scheduler and the stopping rules.
+
+    A cross is where a trial was stopped. The best of those that went their whole way stands out.
+    """
+    axes = ax or _new()
+    best = _best(trials)
+    for trial in trials:
+        steps, scores = [step.step for step in trial.steps], [step.score for step in trial.steps]
+        if not steps:
+            continue
+        is_best = best is not None and trial.trial == best.trial
+        colour = ORANGE if is_best else GREY if trial.state == STOPPED else RED if trial.state == FAILED else BLUE
+        axes.plot(steps, scores, color=colour, linewidth=2.4 if is_best else 0.9, zorder=3 if is_best else 2)
+        end = {STOPPED: "x", FAILED: "X"}.get(trial.state, "o")
+        axes.plot(steps[-1], scores[-1], end, color=colour, markersize=5, zorder=3)
+    states = Counter(trial.state for trial in trials)
+    kinds = [
+        (ORANGE, "o", f"the best: trial {best.trial}" if best else ""),
+        (BLUE, "o", f"{states[FINISHED]} went their whole way" if states[FINISHED] else ""),
+        (GREY, "x", f"{states[STOPPED]} were stopped" if states[STOPPED] else ""),
+        (RED, "X", f"{states[FAILED]} failed" if states[FAILED] else ""),
+    ]
+    for colour, mark, label in kinds:
+        if label:
+            axes.plot([], [], color=colour, marker=mark, label=label)
+    every = [step.score for trial in trials for step in trial.steps if step.score == step.score]
+    if every and min(every) > 0 and max(every) > 20 * min(every):  # bad trials would flatten the others
+        axes.set_yscale("log")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("step")
+    axes.set_ylabel(trials[0].metric if trials else "score")
+    axes.legend(frameon=False, fontsize=8)
+    return axes
+
+
+def _best(trials: Sequence[TrialRecord]) -> TrialRecord | None:
+    whole = [trial for trial in trials if trial.state == FINISHED and trial.score is not None]
+    if not whole:
+        return None
+    sign = 1.0 if whole[0].mode == "max" else -1.0
+    return max(whole, key=lambda trial: (sign * (trial.score or 0.0), -trial.trial))
+
+
+def column_importance(importance: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """How much the winner's score on the hold-out rows falls without each column's say.
+
+    importance: of `CustomerResult.importance`. A line is two standard deviations over the repeats.
+    """
+    axes, shown = ax or _new(), importance[:MOST_NAMES][::-1]
+    colours = [BLUE if matters else GREY for matters in shown["matters"]]
+    names = [shorten(str(name), 40) for name in shown["column"]]
+    axes.barh(names, shown["importance"], xerr=2 * shown["std"], color=colours, ecolor="#555555")
+    axes.axvline(0.0, color="black", linewidth=0.8)
+    axes.set_xlabel("how much the hold-out score falls when the column is shuffled\n(grey: not clearly)")
+    return axes
+
+
+def partial_dependence(curve: pd.DataFrame, column: str, ax: Axes | None = None) -> Axes:
+    """How the mean prediction changes with one column. curve: of `CustomerResult.partial_dependence`."""
+    axes = ax or _new()
+    for number, name in enumerate(curve.columns[1:]):
+        axes.plot(curve["value"], curve[name], color=COLOURS[number % len(COLOURS)], marker="o", ms=4, label=name)
+    if len(curve.columns) > 2:
+        axes.legend(frameon=False, fontsize=8)
+    axes.set_xlabel(column)
+    axes.set_ylabel("mean prediction")
+    return axes
+
+
+# --- all customers --------------------------------------------------------------------------------
+
+
+def gains(customers: pa.Table, metric: str, ax: Axes | None = None) -> Axes:
+    """How the gain over the baseline is distributed: a bar per customer, the largest first.
+
+    customers: with the column `gain`.
+    """
+    axes, found = ax or _new(), _numbers(customers, "gain")
+    found = np.sort(found[np.isfinite(found)])[::-1]
+    count = min(len(found), MOST_BARS)
+    shown = found[np.arange(count) * len(found) // max(1, count)]
+    width = len(found) / max(1, count)
+    places, colours = (np.arange(count) + 0.5) * width + 0.5, [BLUE if gain > 0 else RED for gain in shown]
+    axes.bar(places, shown, width=width, color=colours)
+    axes.axhline(0.0, color="black", linewidth=0.8)
+    axes.set_title(f"Tuning helped {(found > 0).sum():,} of {len(found):,} customers")
+    axes.set_xlabel("customers, the largest gain first")
+    axes.set_ylabel(f"gain over the baseline\n({metric}, hold-out)")
+    return axes
+
+
+def baseline_and_tuned(customers: pa.Table, metric: str, ax: Axes | None = None) -> Axes:
+    """The hold-out score of each customer's model against its baseline's; on the line nothing has changed.
+
+    customers: with the columns `test_score` and `baseline_test_score`.
+    """
+    axes = ax or _new()
+    tuned, baseline = _numbers(customers, "test_score"), _numbers(customers, "baseline_test_score")
+    scored = np.isfinite(tuned) & np.isfinite(baseline)
+    tuned, baseline = tuned[scored], baseline[scored]
+    if len(tuned):
+        ends = [float(pick(pick(baseline), pick(tuned))) for pick in (min, max)]
+        axes.plot(ends, ends, color="black", linewidth=0.8)
+    shown = _some(len(tuned))
+    axes.scatter(baseline[shown], tuned[shown], color=BLUE, alpha=0.7, s=18)
+    axes.set_title(f"{_dots(len(tuned[shown]), len(tuned))}; on the line nothing has changed")
+    axes.set_xlabel(f"baseline ({metric}, hold-out)")
+    axes.set_ylabel(f"tuned ({metric}, hold-out)")
+    return axes
+
+
+def score_and_size(customers: pa.Table, metric: str, ax: Axes | None = None) -> Axes:
+    """The hold-out score of each customer's model against how many rows the customer has.
+
+    customers: with the columns `test_score` and `rows`.
+    """
+    axes = ax or _new()
+    score, rows = _numbers(customers, "test_score"), _numbers(customers, "rows")
+    scored = np.isfinite(score) & (rows > 0)
+    score, rows = score[scored], rows[scored]
+    shown = _some(len(score))
+    axes.scatter(rows[shown], score[shown], color=BLUE, alpha=0.6, s=18)
+    if len(rows) and rows.max() > 20 * rows.min():
+        axes.set_xscale("log")
+    axes.set_title(f"{_dots(len(score[shown]), len(score))}: do more rows score better?")
+    axes.set_xlabel("rows of the customer")
+    axes.set_ylabel(f"hold-out score ({metric})")
+    return axes
+
+
+def winning_families(customers: pa.Table, ax: Axes | None = None) -> Axes:
+    """How many customers each model family wins, and in how many ensembles it is a member.
+
+    customers: with the columns `family` (of the winner), `ensemble` (JSON, as in the records) and `status`.
+    """
+    axes = ax or _new()
+    found = customers.filter(pc.and_(pc.equal(customers["status"], OK), customers["family"].is_valid()))
+    wins = Counter({each["values"]: each["counts"] for each in pc.value_counts(found["family"]).to_pylist()})
+    ensembles = found.filter(found["ensemble"].is_valid())
+    some = map(json.loads, ensembles["ensemble"][:MOST_DOTS].to_pylist())
+    members = Counter[str]()
+    for name in {*wins, *(member["family"] for ensemble in some for member in ensemble)}:
+        there = pc.match_substring_regex(ensembles["ensemble"], f'"family": ?{re.escape(json.dumps(name))}')
+        helps = pc.and_(there, pc.not_equal(ensembles["family"], name))
+        members[name] = pc.sum(helps, min_count=0).as_py()
+    names = [name for name, _ in (wins + members).most_common(MOST_NAMES)][::-1]
+    axes.barh(names, [wins[name] for name in names], color=BLUE, label="its trial wins")
+    if members.total():
+        left = [wins[name] for name in names]
+        axes.barh(
+            names, [members[name] for name in names], left=left, color=COLOURS[5], label="member of another's ensemble"
+        )
+        axes.legend(frameon=False, fontsize=8, loc="lower right")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_title("Which family wins, for how many customers")
+    axes.set_xlabel("customers")
+    return axes
+
+
+def parameters_across_customers(effects: Sequence[ParameterEffect], ax: Axes | None = None) -> Axes:
+    """Which hyperparameters decide, over all customers, how well a trial does among its customer's others.
+
+    effects: of `parameter_effects`, the largest first.
+    """
+    axes, shown = ax or _new(), list(effects[:MOST_NAMES])[::-1]
+    axes.barh([shorten(effect.name, 40) for effect in shown], [effect.share for effect in shown], color=BLUE)
+    axes.set_title("Which hyperparameters matter")
+    axes.set_xlabel("share of a trial's rank that the parameter alone explains")
+    return axes
+
+
+def time_and_failures(customers: pa.Table, ax: Axes | None = None) -> Axes:
+    """How long customers took, those with a model and those without.
+
+    customers: with the columns `seconds` and `status`.
+    """
+    axes = ax or _new()
+    seconds = _numbers(customers, "seconds")
+    has_model = np.array([status == OK for status in customers["status"].to_pylist()], dtype=bool)
+    known = np.isfinite(seconds) & (seconds > 0)
+    low, high = (seconds[known].min(), seconds[known].max()) if known.any() else (1.0, 1.0)
+    wide = high > 20 * low
+    bins = np.geomspace(low, high, 31) if wide else np.linspace(low, max(high, low * 1.001), 31)
+    parts = [(has_model, BLUE, "with a model"), (~has_model, RED, "without a model")]
+    axes.hist(
+        [seconds[known & chosen] for chosen, _, _ in parts],
+        bins=bins.tolist(),
+        stacked=True,
+        color=[colour for _, colour, _ in parts],
+        label=[f"{int(chosen.sum()):,} {label}" for chosen, _, label in parts],
+    )
+    if wide:
+        axes.set_xscale("log")
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_title("How long customers took")
+    axes.set_xlabel("seconds, all trials of a customer together")
+    axes.set_ylabel("customers")
+    axes.legend(frameon=False, fontsize=8)
+    return axes
+
+
+# --- what they share ------------------------------------------------------------------------------
+
+
+def svg(draw: Callable[[Axes], object]) -> bytes:
+    """What is drawn into new axes as SVG, the same bytes each time."""
+    import matplotlib as mpl
+
+    (figure, axes), content = new_figure(), io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "tuning"}):
+        draw(axes)
+        figure.savefig(content, format="svg", metadata={"Date": None})
+    return content.getvalue()
+
+
+def _new() -> Axes:
+    from matplotlib import pyplot
+
+    axes: Axes = pyplot.subplots(layout="constrained")[1]
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def _numbers(table: pa.Table, column: str) -> np.ndarray:
+    """A column with NaN where nothing is; nearly every other way from Arrow to numpy loads pandas."""
+    return np.array(table[column].to_pylist(), dtype=float)
+
+
+def _some(count: int) -> slice:
+    """So many of them as are drawn, from all over."""
+    return slice(None, None, max(1, -(-count // MOST_DOTS)))
+
+
+def _dots(shown: int, count: int) -> str:
+    return "One dot per customer" if shown == count else f"{shown:,} of {count:,} customers"

@@ -1,0 +1,1 @@
+"""The page that a run leaves behind: one HTML file that answers at first sight."""

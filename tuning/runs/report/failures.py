@@ -1,0 +1,62 @@
+"""Reasons that many customers share, counted, with what to do about each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+EXAMPLES = 3  # ids that are named of a group
+#: Part of a message → what to do, in this order; the parts are words of the messages that customers get.
+ADVICE = {
+    "fewer than min_rows": "Bring more rows; or lower min_rows, when so few are worth a model.",
+    "at least two are needed": "There is nothing to tell apart yet. Leave these customers out, or wait for more rows.",
+    "there is nothing to predict": "There is nothing to learn yet. Leave these customers out, or wait for more rows.",
+    "is not there": "Put the file back, or correct data; then resume the run.",
+    "cannot be read": "Repair the file, or set csv and encoding as it is written; then resume the run.",
+    "is empty": "Fill the file or take it away; then resume the run.",
+    "set `encoding`": "Set encoding to the one that the file is written in.",
+    "not among the columns": "Name the column as this customer's file does, by overrides of the manifest.",
+    "no usable feature": "The columns are empty, constant or ids. Bring others, or derive them with prepare.",
+    "is not defined in any": "Choose another metric or split: the folds of these customers are too small for this one.",
+    "holds infinite values": "Make the values finite, or leave their rows out with prepare.",
+    "more than limits.": "Raise the limit that is named, if the machines have the memory.",
+    "has ended its worker": "The study is set aside. The command in the reason runs it in a debugger.",
+    "the data has changed": "Resume the run: it takes the new rows.",
+    "not finished": "Resume the run.",
+    "trials finished": "The search ran, but no trial did to its end. The trials' own reasons are in the records.",
+}
+OTHERWISE = "Run one of these customers alone, with --customer and --in-process: that prints the traceback."
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_NUMBER = re.compile(r"\d[\d.,:e+-]*")
+
+
+@dataclass
+class Group:
+    """Messages that differ in names and numbers only.
+
+    Attributes:
+        message: the first of them.
+        count: how often they occur.
+        examples: the first ids that have them.
+    """
+
+    message: str
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    @property
+    def advice(self) -> str:
+        """What to do."""
+        return next((advice for part, advice in ADVICE.items() if part in self.message), OTHERWISE)
+
+
+def grouped(messages: Iterable[tuple[str, str]]) -> list[Group]:
+    """Groups of messages, the most frequent first. messages: pairs of a customer's id and a message."""
+    found: dict[str, Group] = {}
+    for customer, message in messages:
+        group = found.setdefault(_NUMBER.sub("0", _QUOTED.sub("''", message)), Group(message))
+        group.count += 1
+        if len(group.examples) < EXAMPLES and customer not in group.examples:
+            group.examples.append(customer)
+    return sorted(found.values(), key=lambda group: -group.count)

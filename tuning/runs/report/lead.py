@@ -1,0 +1,69 @@
+"""The answer in one sentence, for somebody who knows nothing of tuning."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tuning.records.schema import OK
+from tuning.runs.leaderboard import Row
+from tuning.runs.outcome import Counts
+from tuning.runs.results import RunResult
+from tuning.wording import BETTER, figure, params_text
+
+CLEAR = 2.0  # standard errors that the number of better customers is away from half
+
+
+def lead(result: RunResult, counts: Counts) -> str:
+    """How many customers have a model, how good these are on rows that they have not seen, and what tuning gained."""
+    board = result.board()
+    studies = board.standings.best_studies(["status", "cv_score", "test_score", "baseline_test_score", "gain"])
+    ok = studies.filter(pc.equal(studies["status"], OK))
+    studies_left = "1 study" if result.unfinished == 1 else f"{result.unfinished:,} studies"
+    left = f"The run has not ended, {studies_left} left: " if result.unfinished else ""
+    if not len(ok):
+        return f"{left}None of {counts['customers']:,} customers has a model; the reasons are below."
+    metric = f"{board.metric}, {BETTER[board.mode]} is better"
+    if len(board) == 1:
+        return left + _of_one(board.first(1)[0], metric)
+    told = f"{left}{result.outcome(counts)}"
+    scores = _values(ok, "test_score")
+    if not len(scores):
+        return f"{told}; the typical best score is {figure(float(np.median(_values(ok, 'cv_score'))))} ({metric})."
+    typical = f"on rows that it has never seen, the typical one scores {figure(float(np.median(scores)))} ({metric})"
+    return f"{told}; {typical}{gained(_values(ok, 'gain'))}."
+
+
+def _values(studies: pa.Table, column: str) -> np.ndarray:
+    values = np.array(studies[column].drop_null().to_pylist(), dtype=float)
+    finite: np.ndarray = values[np.isfinite(values)]
+    return finite
+
+
+def gained(gains: np.ndarray) -> str:
+    """By a sign test: whether more customers are better off than chance would have it."""
+    better, worse = int((gains > 0).sum()), int((gains < 0).sum())
+    if not better + worse:
+        return ""
+    counts = f"{better:,} better than the model tried first, {worse:,} worse"
+    off = (better - worse) / math.sqrt(better + worse)
+    if abs(off) <= CLEAR:
+        return f"; tuning made {counts}, which is no more than chance"
+    by = f"typically by {figure(abs(float(np.median(gains))))}" if np.median(gains) else "most of them by nothing"
+    return f"; tuning made {counts}, {by}"
+
+
+def _of_one(row: Row, metric: str) -> str:
+    if row["test_score"] is None:
+        values = params_text(row["params"]) if isinstance(row["params"], dict) else ""
+        return f"The best of {row['trials']} trials scores {figure(row['cv_score'])} ({metric}), with {values}."
+    said = (
+        f"The model of {row['customer']} ({row['model']}) scores {figure(row['test_score'])} on rows that it has never "
+        f"seen ({metric})"
+    )
+    if row["baseline_test_score"] is None:
+        return f"{said}."
+    return f"{said}; the model tried first, {row['baseline']}, scores {figure(row['baseline_test_score'])}."

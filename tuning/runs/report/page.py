@@ -1,0 +1,245 @@
+"""A run as one HTML page: the answer, pictures of all customers, a table of them, failures, and what was guessed.
+
+A page is bounded whatever the run's size: it shows the first customers and some of the trials, and says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import islice
+from shlex import quote
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tuning.records.schema import FAILED, OK
+from tuning.reporting.data_table import DataColumn, DataTable
+from tuning.reporting.html import Block, HtmlTable, Page, Picture, Points, Row, Section, Text
+from tuning.runs.leaderboard import SCHEMA, Leaderboard
+from tuning.runs.outcome import REPORT, sentences
+from tuning.runs.parameter_effects import MOST_TRIALS, NEEDED, parameter_effects
+from tuning.runs.plan_file import frozen_definition, read_spec
+from tuning.runs.report.failures import Group, grouped
+from tuning.runs.report.lead import lead
+from tuning.runs.results import RunResult
+from tuning.wording import amount, shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LEAST_DRAWN = 5  # customers; of fewer the table says as much as pictures
+MOST_CUSTOMERS = 50_000  # in the table
+MOST_DRAWN = 100_000  # customers that pictures are of, from all over
+MOST_NOTED = 10_000  # customers whose notes are counted
+MOST_GROUPS = 15  # of reasons and notes
+MOST_TEXT = 240  # characters of a cell
+_DRAWN = ("status", "family", "ensemble", "test_score", "baseline_test_score", "gain", "rows", "seconds")
+
+
+def write_report(result: RunResult) -> str:
+    """Write a run's page into its folder; the name to show."""
+    result.directory.write(REPORT, page(result).encode())
+    return result.directory.display(REPORT)
+
+
+def page(result: RunResult) -> str:
+    """A run's page."""
+    counts = result.summary()
+    trials = result.some_trials([*NEEDED, "customer", "reason"], MOST_TRIALS)
+    said: list[Block] = [Points(sentences(result, counts))]
+    sections = [
+        Section("Result", [*said, *_pictures(result, trials)]),
+        Section("Customers", [_customers(result.board())]),
+        *_failures(result, trials),
+        *_settled(result),
+        Section("How to go on", [Points(_next(result))]),
+    ]
+    footer = (
+        f"Run {counts['run']}, {counts['run_dir']}: {amount(counts['trials'], 'trial')} in "
+        f"{counts['wall_seconds']:,.0f} s, {counts['fit_seconds']:,.0f} CPU seconds of training. Written on "
+        f"{time.strftime('%Y-%m-%d %H:%M')} by tuning-service."
+    )
+    what = "the best model for every customer" if len(result.board()) > 1 else "the best of one search"
+    return Page(f"{counts['run']}: {what}", lead(result, counts), sections, footer).html()
+
+
+def _pictures(result: RunResult, trials: pa.Table) -> list[Block]:
+    """Of all customers; of a single one its learning curves."""
+    board = result.board()
+    if 1 < len(board) < LEAST_DRAWN:
+        return []
+    from tuning.reporting.figure import new_figure
+    from tuning.runs import plots
+
+    studies = board.standings.best_studies([*_DRAWN])
+    said: list[Block] = []
+    if len(studies) > MOST_DRAWN:
+        said.append(Text(f"The pictures are of a part of the {len(board):,} customers, taken from all over."))
+        studies = studies.take(pa.array(range(0, len(studies), -(-len(studies) // MOST_DRAWN))))
+    found: list[Picture] = []
+
+    def draw(picture: Callable[[Axes], object], alt: str, caption: str) -> None:
+        figure, axes = new_figure(5.6, 3.5)
+        picture(axes)
+        found.append(Picture(figure, alt, caption))
+
+    if len(board) == 1:
+        records = result.customer().trial_records[:MOST_TRIALS]
+        if any(record.steps for record in records):
+            draw(
+                lambda axes: plots.learning_curves(records, axes),
+                "Score of each trial step by step",
+                "Every line is a trial. A cross is where the scheduler or a stopping rule ended it.",
+            )
+        return [Row(found)] if found else []
+    metric = board.metric
+    if studies["gain"].null_count < len(studies):
+        draw(
+            lambda axes: plots.gains(studies, metric, axes),
+            "Gain over the baseline of every customer, the largest first",
+            "A bar above the line is a customer whose model tuning made better, on rows that the search never saw.",
+        )
+    if studies["test_score"].null_count < len(studies):
+        draw(
+            lambda axes: plots.score_and_size(studies, metric, axes),
+            "Hold-out score against the number of rows of each customer",
+            "Where the dots rise to the right, more rows would help small customers.",
+        )
+    if studies["family"].null_count < len(studies):
+        draw(
+            lambda axes: plots.winning_families(studies, axes),
+            "How many customers each model family wins",
+            "A family that never wins and is in no ensemble can be left out with models.",
+        )
+    if effects := parameter_effects(trials, board.mode):
+        draw(
+            lambda axes: plots.parameters_across_customers(effects, axes),
+            "Share of a trial's rank that each hyperparameter explains",
+            "What matters most is worth a closer search; what explains nothing can stay at its default. "
+            f"From {len(trials):,} trials.",
+        )
+    if len(studies):
+        draw(
+            lambda axes: plots.time_and_failures(studies, axes),
+            "Seconds per customer, with and without a model",
+            "Customers far to the right cost most; those without a model are explained below.",
+        )
+    return [*said, Row(found)] if found else []
+
+
+def _customers(board: Leaderboard) -> DataTable:
+    batches = islice(board.batches(), -(-min(len(board), MOST_CUSTOMERS) // 20_000) or 1)
+    rows = pa.concat_tables([SCHEMA.empty_table(), *batches])[:MOST_CUSTOMERS]
+
+    def texts(name: str) -> list[str | None]:
+        return [None if text is None else shorten(text, MOST_TEXT) for text in rows[name].to_pylist()]
+
+    def numbers(name: str) -> list[float | None]:
+        values: list[float | None] = rows[name].to_pylist()
+        return values
+
+    columns = [
+        DataColumn("customer", texts("customer"), narrow=True),
+        DataColumn("status", texts("status"), filtered=True, narrow=True),
+        DataColumn("model", texts("model"), filtered=True),
+        DataColumn(f"{board.metric} (cv)", numbers("cv_score"), detail=not rows["test_score"].null_count),
+        DataColumn("hold-out", numbers("test_score"), narrow=True),
+        DataColumn("baseline's", numbers("baseline_test_score")),
+        DataColumn("gain", numbers("gain"), narrow=True),
+        DataColumn("seconds", numbers("seconds")),
+        DataColumn("reason", texts("reason")),
+        DataColumn("± (cv)", numbers("cv_error"), detail=True),
+        DataColumn("trials", numbers("trials"), detail=True),
+        DataColumn("parameters", texts("params"), detail=True),
+        DataColumn("baseline", texts("baseline"), detail=True),
+        DataColumn("gain over a constant", numbers("gain_over_constant"), detail=True),
+        DataColumn("positive class", texts("positive"), detail=True),
+        DataColumn("notes", texts("notes"), detail=True),
+    ]
+    kept = [column for column in columns if any(value not in (None, "") for value in column.values)]
+    less = (
+        f"The first {MOST_CUSTOMERS:,} of {len(board):,} customers; leaderboard.csv in the run's folder has all."
+        if len(board) > MOST_CUSTOMERS
+        else ""
+    )
+    return DataTable(kept, "customers", less)
+
+
+def _failures(result: RunResult, trials: pa.Table) -> list[Section]:
+    board, blocks = result.board(), []
+    studies = board.standings.best_studies(["customer", "status", "reason"])
+    without = studies.filter(pc.not_equal(studies["status"], OK))
+    pending = len(board) - len(studies)
+    groups = grouped(zip(without["customer"].to_pylist(), without["reason"].to_pylist(), strict=True))
+    if pending:
+        groups = [Group(board.unfinished.reason, pending), *groups]
+    if groups:
+        blocks.append(_table(groups, "customers", "customers without a model"))
+    failed = trials.filter(pc.equal(trials["state"], FAILED))
+    if len(failed):
+        pairs = zip(failed["customer"].to_pylist(), failed["reason"].to_pylist(), strict=True)
+        blocks.append(_table(grouped(pairs), "trials", f"failed trials, among {len(trials):,}"))
+    return [Section("Failures, and what to do", blocks)] if blocks else []
+
+
+def _table(groups: Sequence[Group], counted: str, caption: str) -> HtmlTable:
+    shown = groups[:MOST_GROUPS]
+    rest = f"; the {len(shown)} most frequent of {len(groups)} reasons" if len(groups) > len(shown) else ""
+    frame = pd.DataFrame(
+        {
+            "reason": [shorten(group.message, MOST_TEXT) for group in shown],
+            counted: [f"{group.count:,}" for group in shown],
+            "for example": [", ".join(shorten(name, 30) for name in group.examples) for group in shown],
+            "what to do": [group.advice for group in shown],
+        }
+    )
+    return HtmlTable(frame, f"{sum(group.count for group in groups):,} {caption}{rest}", prose=True)
+
+
+def _settled(result: RunResult) -> list[Section]:
+    spec = read_spec(result.directory, result.term)
+    given = spec.definition
+    told = []
+    if spec.task is not None:
+        how = "guessed from the target" if given.task == "auto" else "given"
+        told.append(f"The task is {spec.task} ({how}); the target is {given.target!r}.")
+        how = "the default of the task" if given.metric is None else "given"
+        told.append(f"The metric is {spec.metric} ({how}); {given.split.test:.0%} of the rows were held out.")
+    if given.drop:
+        told.append(f"Left out by drop: {', '.join(map(repr, given.drop))}.")
+    notes = result.board().standings.best_studies(["customer", "notes"])[:MOST_NOTED]
+    pairs = zip(notes["customer"].to_pylist(), notes["notes"].to_pylist(), strict=True)
+    groups = grouped((customer, note) for customer, each in pairs if each for note in each.split("; "))
+    told += [shorten(note, 2 * MOST_TEXT) for note in result.notes]
+    blocks: list[Block] = [Points(told)] if told else []
+    if groups:
+        shown = groups[:MOST_GROUPS]
+        frame = pd.DataFrame(
+            {
+                "note": [shorten(group.message, MOST_TEXT) for group in shown],
+                "customers": [f"{group.count:,}" for group in shown],
+                "for example": [", ".join(shorten(name, 30) for name in group.examples) for group in shown],
+            }
+        )
+        among = f"the first {MOST_NOTED:,} customers" if len(notes) == MOST_NOTED else "all customers"
+        blocks.append(HtmlTable(frame, f"Notes that customers share, among {among}", prose=True))
+    return [Section("What was guessed, dropped and left out", blocks)] if blocks else []
+
+
+def _next(result: RunResult) -> list[str]:
+    """Commands to type, each with what it does."""
+    where, customer = quote(result.directory.shown), quote("".join(result.board().frame(1)["customer"]))
+    lines = [f"tuning resume {where}: go on with what is left"] if result.unfinished else []
+    lines += [
+        f"tuning show {where} {customer}: everything about one customer",
+        f"tuning leaderboard {where} --output csv: all customers with their exact parameters",
+    ]
+    if frozen_definition(result.directory, result.term).objective is None:
+        lines += [
+            f"tuning explain {where}: which columns matter, for how many customers",
+            f"tuning predict {where} --customer {customer} --data new.csv: use a model",
+        ]
+    return lines

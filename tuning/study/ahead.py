@@ -1,0 +1,219 @@
+"""A study under a scheduler that pauses trials, whose helpers train ahead of its decisions.
+
+The decisions are those of `tuning.study.interleaved`, one after the other in this process. What they will need next is
+mostly known before: a trial that goes on trains up to its next rung or round, whatever the others do. So helpers train
+all of these trials at once, and the study takes in their steps in its own order. What a decision makes useless is
+thrown away. The trials are the same, however many helpers there are and whichever is faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from schedulers.protocols import Scheduler
+from tuning.errors import StudyError
+from tuning.steps import Step
+from tuning.study.core import STOP
+from tuning.study.helpers import Beginning, Ended, HelperPool, Made, RemoteTraining, Want
+from tuning.study.interfaces import Configuration, Searcher
+from tuning.study.interleaved import InterleavedLoop
+from tuning.study.local_trial import LocalTrial
+
+MOST_STEPS = 1_000_000_000  # of a trial that does not say how long it is
+
+
+class AheadTrial(LocalTrial):
+    """A trial that helpers train."""
+
+    __slots__ = ("training",)
+
+    def __init__(self, number: int, trial_id: str, config: dict[str, object], family: str) -> None:
+        super().__init__(number, trial_id, config, family)
+        self.training: RemoteTraining | None = None
+
+    def hear(self, found: Made | Ended) -> Step | None:
+        """Take in a step that a helper has made; None at the end of training, as `pull`."""
+        self.seconds += found.seconds
+        self.fit_seconds += found.fit_seconds
+        if isinstance(found, Ended):
+            if found.of_study:
+                raise StudyError(found.reason)
+            if found.reason is not None:
+                self.fail(found.reason, found.error)
+            return None
+        training, self.worker = self.training, found.worker
+        assert training is not None
+        taken = training.taken
+        self.get_state = (lambda: training.state_after(taken)) if found.saves else None
+        self.steps_run += 1
+        self.steps.append(found.step)
+        self.step_seconds.append(self.seconds)
+        return found.step
+
+    def begun(self, pool: HelperPool, exact: Callable[[Configuration], bool]) -> RemoteTraining:
+        """Its training, which begins now at the latest. exact: as of `AheadLoop.helped_by`."""
+        if self.training is None:
+            inherited, self._inherited = self._inherited, None
+            beginning = Beginning(self.number, dict(self.config), inherited, exact(self.config))
+            self.training = pool.begin(beginning)
+        return self.training
+
+    def _close_generator(self) -> None:
+        training, self.training = self.training, None
+        if training is not None:
+            training.drop()
+
+
+class AheadLoop(InterleavedLoop):
+    """As `InterleavedLoop`; its training code is where the helpers are."""
+
+    trial_class = AheadTrial
+    _pool: HelperPool
+    _first: AheadTrial | None = None  # the protected trial, while others train beside it
+    _make_twin: Callable[[], Searcher] | None = None
+    _twin: Searcher | None = None
+    _twin_suggested = 0
+
+    def helped_by(
+        self, pool: HelperPool, twin: Callable[[], Searcher], exact: Callable[[Configuration], bool]
+    ) -> AheadLoop:
+        """This loop with its helpers.
+
+        twin: makes a searcher like the study's own. It is told nothing; as long as it suggests what the study's own
+        does later, its suggestions are trained before it is their turn. exact: whether training with a configuration
+        goes on from a state of its own as if it had never stopped; else it stays with its helper, and a dead one costs
+        all of it.
+        """
+        self._pool, self._make_twin, self._exact = pool, twin, exact
+        self._foreseen: dict[int, RemoteTraining] = {}
+        self._schedulers: dict[str, Scheduler] = {}  # of races that have not begun
+        return self
+
+    def close(self) -> None:
+        super().close()
+        self._forget_foreseen()
+
+    # Decisions, as `InterleavedLoop` takes them.
+
+    def _ask(self) -> LocalTrial | None:
+        trial = super()._ask()
+        if isinstance(trial, AheadTrial) and (training := self._foreseen.pop(trial.number, None)) is not None:
+            if training.beginning.config == trial.config:
+                trial.training = training
+            else:  # what comes after it has heard of results
+                training.drop()
+                self._forget_foreseen()
+        return trial
+
+    def _pull(self, trial: LocalTrial) -> Step | None:
+        assert isinstance(trial, AheadTrial)
+        return trial.hear(self._pool.take(trial.begun(self._pool, self._exact), lambda: self._plan(trial)))
+
+    def _advance(self, trial: LocalTrial) -> None:
+        assert isinstance(trial, AheadTrial)
+        alone = self.core.rules or not self.core.race(trial).scheduler.population
+        if trial.racing or alone:
+            super()._advance(trial)
+            return
+        # Nobody waits for what the protected trial comes to: a population's algorithm learns nothing, and no rule
+        # wants to hear of it. Its end is the first one all the same.
+        self._begin(trial)
+        self.core.reserve_end(trial)
+        self._first = trial
+
+    def _end(self, trial: LocalTrial) -> None:
+        self._end_first()
+        super()._end(trial)
+
+    def _end_waiting(self) -> None:
+        self._end_first()
+        super()._end_waiting()
+
+    def _end_first(self) -> None:
+        first, self._first = self._first, None
+        if first is None:
+            return
+        while (step := self._pull(first)) is not None:
+            if self.core.step(first, step) == STOP:
+                break
+        self.core.end(first)
+
+    # What is trained ahead of them.
+
+    def _plan(self, needed: AheadTrial) -> Iterator[Want]:
+        """What will be needed, what is waited for first. Its order and size are a matter of time only."""
+        trials: list[LocalTrial] = [needed] if self._first in (None, needed) else [self._first, needed]
+        for race in self.core.races.values():
+            trials += [trial for trial in race.trials if trial is not needed and not self.core.complete(trial)]
+        ahead = ((trial, self._steps_ahead(trial)) for trial in trials)
+        wants = [self._want(trial, max(1, steps)) for trial, steps in ahead if steps > 0 or trial is needed]
+        yield from wants
+        idle = self._pool.size - sum(not want.met for want in wants)
+        yield from self._look_ahead(idle)
+
+    def _want(self, trial: LocalTrial, steps: int) -> Want:
+        assert isinstance(trial, AheadTrial)
+        training = trial.begun(self._pool, self._exact)
+        return Want(training, training.taken + steps, save=trial.racing)
+
+    def _steps_ahead(self, trial: LocalTrial) -> int:
+        to_end = self._to_end(trial)
+        if not trial.racing:
+            return to_end
+        done = trial.steps[-1].step if trial.steps else 0
+        return int(min(self.core.race(trial).scheduler.steps_until_pause(trial, done), to_end))
+
+    def _to_end(self, trial: LocalTrial) -> int:
+        done = trial.steps[-1].step if trial.steps else 0
+        return int(min(trial.shape.full_steps, MOST_STEPS)) - done
+
+    def _look_ahead(self, idle: int) -> Iterator[Want]:
+        """The first steps of trials that are yet to be suggested, for helpers that have nothing else to do."""
+        for number, training in list(self._foreseen.items()):
+            if not (want := self._first_steps(number, training)).met:
+                idle -= 1
+                yield want
+        while idle > 0 and len(self._foreseen) < 2 * self._pool.size and (found := self._next_foreseen()) is not None:
+            number, training = found
+            idle -= 1
+            yield self._first_steps(number, training)
+
+    def _next_foreseen(self) -> tuple[int, RemoteTraining] | None:
+        if self._twin is None and self._make_twin is not None:
+            make, self._make_twin = self._make_twin, None
+            self._twin = make()
+        while self._twin is not None and self._twin_suggested < self.core.n_trials and not self.core.closed_by:
+            number = self._twin_suggested
+            self._twin_suggested += 1
+            try:
+                config = self._twin.suggest(f"{number:05d}")
+            except Exception:  # the study's own searcher says it, when it comes to that
+                config = None
+            if not isinstance(config, dict):
+                self._twin = None
+            elif number >= self.core.suggested:
+                training = self._foreseen[number] = self._pool.begin(
+                    Beginning(number, dict(config), exact=self._exact(config))
+                )
+                return number, training
+        return None
+
+    def _first_steps(self, number: int, training: RemoteTraining) -> Want:
+        config = training.beginning.config
+        scheduler = self._scheduler(config)
+        steps = min(scheduler.steps_of_next(number - self.core.suggested), self._shape(config).full_steps, MOST_STEPS)
+        return Want(training, int(steps), save=True)
+
+    def _scheduler(self, config: Configuration) -> Scheduler:
+        family = self.core.family(config)
+        if family in self.core.races:
+            return self.core.races[family].scheduler
+        if family not in self._schedulers:
+            self._schedulers[family] = self.core.scheduler_for(config)
+        return self._schedulers[family]
+
+    def _forget_foreseen(self) -> None:
+        self._twin = self._make_twin = None
+        for training in self._foreseen.values():
+            training.drop()
+        self._foreseen.clear()

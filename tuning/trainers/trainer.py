@@ -1,0 +1,112 @@
+"""Which objective makes trainers of Ray Train, what their workers take of a cluster, and what a trial does with one.
+
+A function says it by the default of its parameter `scaling_config`, which a plan can read without calling it. A trainer
+itself stands for a function that makes one like it. Ray is not imported here: nothing is a trainer before somebody has.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeGuard
+
+from tuning.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from ray.train import ScalingConfig
+    from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+
+SCALING = "scaling_config"
+TRAINERS, CONFIGS = "ray.train.v2.api.data_parallel_trainer", "ray.train.v2.api.config"
+
+
+@dataclass(frozen=True)
+class TrainWorkers:
+    """The workers that train one trial together.
+
+    Attributes:
+        count: how many.
+        each: what one takes, as a bundle of a placement group, such as `{"CPU": 2.0, "GPU": 1.0}`.
+        strategy: how Ray is to place them, such as "PACK".
+    """
+
+    count: int
+    each: Mapping[str, float]
+    strategy: str = "PACK"
+
+    @property
+    def bundles(self) -> list[dict[str, float]]:
+        """What all of them take, one bundle each."""
+        return [dict(self.each) for _ in range(self.count)]
+
+    @property
+    def cpus(self) -> float:
+        """Of all workers."""
+        return self.count * self.each.get("CPU", 0.0)
+
+    def __str__(self) -> str:
+        return f"{self.count} workers of {', '.join(f'{amount:g} {name}' for name, amount in self.each.items())}"
+
+
+def is_trainer(value: object) -> TypeGuard[DataParallelTrainer]:
+    """Whether it is one of Ray Train's trainers, such as `XGBoostTrainer`."""
+    known = sys.modules.get(TRAINERS)
+    return known is not None and isinstance(value, known.DataParallelTrainer)
+
+
+def maker_of(trainer: DataParallelTrainer) -> Callable[..., DataParallelTrainer]:
+    """A function that makes trainers like this one; a configuration is added to its `train_loop_config`."""
+
+    def made(
+        config: Mapping[str, object], scaling_config: ScalingConfig = trainer.scaling_config
+    ) -> DataParallelTrainer:
+        found = copy.copy(trainer)
+        found.train_loop_config = {**(trainer.train_loop_config or {}), **config}
+        found.scaling_config = scaling_config
+        return found
+
+    return made
+
+
+def workers_of(objective: Callable[..., object] | None) -> TrainWorkers | None:
+    """The workers of the trainers that an objective makes; None for one that makes none, as far as it says.
+
+    Raises:
+        DefinitionError: they cannot stand in a trial's own placement group, or Ray Train is of an unknown version.
+    """
+    known = sys.modules.get(CONFIGS)
+    if objective is None or known is None:
+        return None
+    try:
+        parameter = inspect.signature(objective).parameters.get(SCALING)
+    except (TypeError, ValueError):  # it does not say
+        return None
+    if parameter is None or not isinstance(parameter.default, known.ScalingConfig):
+        return None
+    found = asked_by(parameter.default)
+    from tuning.trainers.versions import unsuitable
+
+    if why := unsuitable():
+        raise DefinitionError(f"objective: {why}")
+    return found
+
+
+def asked_by(scaling: ScalingConfig) -> TrainWorkers:
+    """The workers of a trainer; `DefinitionError` where they cannot stand in a trial's own placement group."""
+    count = scaling.num_workers
+    if not isinstance(count, int) or count < 1:
+        raise DefinitionError(
+            f"objective: ScalingConfig(num_workers={count!r}): a trial has a placement group for as many workers as it "
+            "has from its beginning to its end. Give one number of 1 or more."
+        )
+    for name in ("label_selector", "topology"):
+        if getattr(scaling, name, None):
+            raise DefinitionError(
+                f"objective: ScalingConfig({name}=…): a trial's placement group takes no such wish; leave it out, or "
+                "name a custom resource in resources_per_worker."
+            )
+    each = {name: float(amount) / count for name, amount in scaling.total_resources.items() if amount}
+    return TrainWorkers(count, each, str(scaling.placement_strategy))

@@ -1,0 +1,71 @@
+"""What a trial does with a trainer of Ray Train: it begins, reports, and ends with all that it has started."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from tuning.errors import StudyError
+from tuning.trainers.trainer import SCALING, TrainWorkers, asked_by
+
+if TYPE_CHECKING:
+    from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+
+EXAMPLE = "def trainer(config, scaling_config=ScalingConfig(num_workers=2))"
+
+Report: TypeAlias = tuple[int, Mapping[str, object]]  # a step's number, from 1, and what the first worker reported
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a trial's training keeps its checkpoints: a path or URI of a folder, and the name of one inside it.
+
+    A training that finds checkpoints there goes on from the last one. workers: what it has room for.
+    """
+
+    folder: str
+    name: str
+    workers: TrainWorkers
+
+
+def keep_ray_data_here() -> None:
+    """Let Ray Data work in the bundle of the trial itself: all CPUs outside may belong to other trials."""
+    from ray.data import DataContext
+    from ray.util.placement_group import get_current_placement_group
+    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+    if (group := get_current_placement_group()) is None:
+        return
+    here = PlacementGroupSchedulingStrategy(group, 0, placement_group_capture_child_tasks=True)
+    context = DataContext.get_current()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Ray 2.60 knows no other way
+        context.scheduling_strategy = context.scheduling_strategy_large_args = here
+
+
+def reports(trainer: DataParallelTrainer, home: Home | None) -> Generator[Report, None, None]:
+    """Train, and give each report of the workers; closing it ends all that was started.
+
+    After a lost worker, reports since the last checkpoint come again, under the same numbers.
+
+    Raises:
+        StudyError: nobody has said before what its workers take, or its workers take more than was said.
+    """
+    if home is None:
+        raise StudyError(
+            f"the objective gives back a {type(trainer).__name__}, and nobody knows before what its workers take. Let "
+            f"its parameter say so: `{EXAMPLE}`, and hand it on to the trainer."
+        )
+    asked = asked_by(trainer.scaling_config)
+    if asked.count > home.workers.count or any(
+        amount > home.workers.each.get(name, 0.0) for name, amount in asked.each.items()
+    ):
+        raise StudyError(
+            f"the objective gives back a {type(trainer).__name__} with {asked}, and its trials have room for "
+            f"{home.workers}. Hand the parameter `{SCALING}` on to the trainer."
+        )
+    from tuning.trainers.controller import trained
+
+    yield from trained(trainer, home.folder, home.name)
