@@ -22,15 +22,16 @@ points to try first included.
 ```yaml
 warm_start:
   - config: {{model: xgboost, max_depth: 3}}                 # tried right after the baseline
-  - {{config: {{model: ridge, alpha: 10}}, customer: acme}}    # for one customer only
-  - {{config: {{model: ridge, alpha: 100}}, score: 0.71}}      # known: learnt from, not tried first
+  - {{config: {{model: logistic, C: 0.1}}, customer: acme}}    # for one customer only
+  - {{config: {{model: logistic, C: 10}}, score: 0.71}}        # known: learnt from, not tried first
 ```
 
 A parameter that a configuration leaves out has its default. A score is one of the definition's metric. The column
 “learns from” says which algorithms use it. To start this week's search with last week's best:
 
 ```python
-TuneRunner(..., warm_start=RunResult("runs/week-46").warm_start(best=2)).run("runs/week-47")
+last = RunResult("runs/week-46")
+TuneRunner.from_yaml("churn.yaml", warm_start=last.warm_start(best=2)).run("runs/week-47")
 ```
 
 ## Which one to take

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from pages import PAGES as NOW
+from pages import alternatives, blocks, code_in_text, named
 from paths import ROOT
 
-from search_spaces import SpaceError, json_schema
+from search_spaces import json_schema
 from search_spaces.yaml_text import parse_yaml
+from tuning.definition.definition import Definition
 from tuning.definition.json_schema import definition_schema
 from tuning.definition.key_table import PAGE, README, key_table, option_tables, written
 
@@ -33,17 +36,16 @@ def test_an_example_is_valid(path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_the_yaml_of_a_page_is_valid(page: Path) -> None:
-    for block in re.findall(r"^```yaml\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.M | re.S):
-        for values in alternatives(block):
-            assert problems(values) == [], block
+    for text in [block.text for block in blocks(page) if block.language == "yaml"]:
+        assert [problems(values) for values in alternatives(text) if problems(values)] == [], text
 
 
-def alternatives(block: str) -> list[Any]:
-    """The values of a block; one that gives a key twice shows its lines as alternatives."""
-    try:
-        return [parse_yaml(block)]
-    except SpaceError:
-        return [parse_yaml(line) for line in block.splitlines()]
+@pytest.mark.parametrize("page", NOW, ids=named)
+def test_a_key_within_a_text_is_valid(page: Path) -> None:
+    """With its value: `placement: packed`. A parameter of a search space may be called `target`, too."""
+    whole = [code for code in code_in_text(page) if re.match(r"\w+: \S", code) and "…" not in code]
+    given = [code for code in whole if code.partition(":")[0] in Definition.model_fields.keys() - {"target"}]
+    assert [code for code in given if problems(parse_yaml(code))] == []
 
 
 def problems(values: Any) -> list[str]:

@@ -34,10 +34,3 @@ def test_a_file_that_a_page_names_exists(page: Path) -> None:
     pattern = r"`((?:tests|tuning|schedulers|search_spaces|benchmarks|examples)/[\w/.-]+)`"
     files = set(re.findall(pattern, page.read_text(encoding="utf-8")))
     assert [file for file in sorted(files) if not (ROOT / file).exists() and file != "benchmarks/out"] == []
-
-
-@pytest.mark.parametrize("page", TODAY, ids=named)
-def test_a_benchmark_that_a_page_names_can_be_run(page: Path) -> None:
-    modules = set(re.findall(r"python -m (benchmarks[\w.]*)", page.read_text(encoding="utf-8")))
-    files = {name: [ROOT / f"{name.replace('.', '/')}{end}" for end in (".py", "/__main__.py")] for name in modules}
-    assert [name for name in sorted(modules) if not any(file.exists() for file in files[name])] == []

@@ -1,0 +1,103 @@
+"""The folder in which a page's snippets run: small data under the names that pages use, and a finished run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tuning import RunResult, TuneRunner, tune
+from tuning.cli.demo_customers import make_customer, write_customers
+from tuning.definition.definition import Definition
+from tuning.definition.given import definition_of
+
+DEFINITION = "churn.yaml"
+CHURN = "data: customers/*.csv\ntarget: churned\nmetric: roc_auc\n"
+CUSTOMERS = ("acme", "beta", "customer-01", "customer-02")
+ROWS, GIANT = 90, 100_000
+QUICK = "knn"  # for either task
+RESULT = "runs/47"  # a page's `result`
+TRIALS, MORE = 4, 6  # of a study; after a resume
+DEMO_CUSTOMERS, DEMO_TRIALS = 6, 4
+
+
+def write_folder(folder: Path) -> None:
+    """What a page finds: customers by file, orders with a giant, zones, new rows."""
+    rng = np.random.default_rng(0)
+    for name in CUSTOMERS:
+        _write(make_customer(rng, ROWS), folder / "customers" / f"{name}.csv")
+    _write(make_customer(rng, 5).drop(columns="churned"), folder / "new.csv")
+    _write(make_customer(rng, ROWS), folder / "newest.csv")
+    for name in (*CUSTOMERS, "odd"):
+        _write(other_rows(rng, ROWS), folder / "orders" / f"{name}.parquet")
+    _write(other_rows(rng, GIANT), folder / "orders" / "giant.parquet")
+    for zone in ("141", "142"):
+        _write(other_rows(rng, ROWS), folder / "zones" / f"{zone}.parquet")
+
+
+def other_rows(rng: np.random.Generator, rows: int) -> pd.DataFrame:
+    """Rows with other things to predict: `returned` (yes/no), `seconds`, `sales`; `shop` has two values."""
+    frame = make_customer(rng, rows).rename(columns={"churned": "returned"})
+    more = {"seconds": rng.gamma(3.0, 200.0, rows), "sales": 3 * frame["tickets"] + rng.normal(20, 2, rows)}
+    return frame.assign(**more, shop=np.tile(["acme", "beta"], rows)[:rows])
+
+
+def _write(frame: pd.DataFrame, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path, index=False)
+
+
+# What a page may use without saying where it comes from, as its readers have it.
+NAMES = {
+    "TuneRunner": lambda: TuneRunner,
+    "RunResult": lambda: RunResult,
+    "tune": lambda: tune,
+    "runner": lambda: TuneRunner.from_yaml(DEFINITION),
+    "result": lambda: RunResult(RESULT),
+    "new_accounts": lambda: pd.read_csv("new.csv"),
+    "frame": lambda: other_rows(np.random.default_rng(0), 2 * ROWS),
+    "X": lambda: pd.read_csv("customers/acme.csv").drop(columns="churned"),
+    "y": lambda: pd.read_csv("customers/acme.csv")["churned"],
+}
+
+
+def hurry(patch: pytest.MonkeyPatch) -> None:
+    """Runs are in this process and without Ray, of few trials of a quick model where a definition names none.
+
+    What a page says of searching is the same; what it takes is not. The demo keeps its models, and has fewer customers.
+    """
+    run, resume = TuneRunner.run, TuneRunner.resume
+
+    def quick_run(self: TuneRunner, run_dir: Any = None, *, resume: bool = False, **how: Any) -> Any:
+        runner = TuneRunner(smaller(self.definition, MORE if resume else TRIALS))
+        return run(runner, run_dir, resume=resume, **{**how, "in_process": True, "progress": False})
+
+    def quick_resume(run_dir: Any, **changes: Any) -> Any:
+        if "trials" in changes:
+            changes["trials"] = min(changes["trials"], MORE)
+        return resume(run_dir, **{**changes, "in_process": True, "progress": False})
+
+    patch.setattr(TuneRunner, "run", quick_run)
+    patch.setattr(TuneRunner, "resume", staticmethod(quick_resume))
+    patch.setattr("tuning.cli.demo_customers.write_customers", lambda folder: write_customers(folder, DEMO_CUSTOMERS))
+
+
+def smaller(definition: Definition, trials: int) -> Definition:
+    if definition.name == "demo":
+        return definition_of(definition, {"trials": DEMO_TRIALS})
+    # Not copied while it goes on, which takes a process more: `tuning mlflow sync` is what pages say of it.
+    fields: dict[str, Any] = {"mlflow": {**definition.mlflow.model_dump(), "enabled": False}, "report": False}
+    if definition.algorithm.name != "grid":  # `tabulate` needs all of it
+        fields["trials"] = min(definition.trials, trials)
+    others = {entry.config.get("model", QUICK) for entry in definition.warm_start or ()} - {QUICK}
+    if definition.target and not others and not definition.model_fields_set & {"models", "search_space"}:
+        fields["search_space"] = QUICK
+    if definition.compare:
+        fields["compare"] = {**definition.compare.to_dict(), "seeds": 2}
+    return definition_of(definition, fields)
