@@ -42,6 +42,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         needed |= {marker for name, marker in FIXTURES.items() if name in getattr(item, "fixturenames", ())}
         for marker in needed:
             item.add_marker(marker)
+        if own := sorted({"chaos", "ray"} & (needed | {mark.name for mark in item.iter_markers()})):
+            item.add_marker(pytest.mark.xdist_group(own[0]))  # one process has the session's cluster, another kills
 
 
 @pytest.hookimpl(wrapper=True)
