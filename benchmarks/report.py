@@ -110,18 +110,23 @@ def plot(results: list[TierResult], path: Path) -> None:
 
     fixed = [result for result in results if result.search == FIXED]
     figure, axes = pyplot.subplots(1, len(fixed), figsize=(4.5 * len(fixed) + 1.5, 4), squeeze=False, sharey=True)
-    known = contenders()
+    known = {name: each for name, each in contenders().items() if any(name in result.runs for result in fixed)}
+    places = {name: place for place, name in enumerate(known)}
+    axes[0][0].set_yticks(list(places.values()), [each.title for each in known.values()])
+    axes[0][0].invert_yaxis()
     for axis, result in zip(axes[0], fixed, strict=True):
-        names = [name for name in known if name in result.runs]
-        seconds = [1000 * (result.figure(name, "seconds") or 0.0) for name in names]
-        colours = ["tab:blue" if name.startswith("ours") else "tab:grey" for name in names]
-        axis.barh([known[name].title for name in names], seconds, color=colours)
+        seconds = {name: 1000 * (result.figure(name, "seconds") or 0.0) for name in known if name in result.runs}
+        colours = ["tab:blue" if name.startswith("ours") else "tab:grey" for name in seconds]
+        bars = axis.barh([places[name] for name in seconds], list(seconds.values()), color=colours)
+        axis.bar_label(
+            bars,
+            [f"{value:,.3g}" if value < 1000 else f"{value:,.0f}" for value in seconds.values()],
+            padding=3,
+            fontsize=8,
+        )
         axis.axvline(1000 * result.pure["plain"] / result.cores, color="black", linestyle="--", linewidth=1)
-        for position, value in enumerate(seconds):
-            axis.text(value, position, f" {value:.3g}", va="center", fontsize=8)
         axis.set_xscale("log")
         axis.margins(x=0.2)
-        axis.invert_yaxis()
         axis.set_title(f"Tier {result.tier}: {1000 * result.pure['plain']:.1f} core-ms of fits")
         axis.set_xlabel("wall ms per trial (dashed: pure fits)")
     figure.tight_layout()
