@@ -6,13 +6,14 @@ PIP_OPTIONS := --quiet --disable-pip-version-check -c constraints.txt
 export RAY_USAGE_STATS_ENABLED = 0
 export MLFLOW_DISABLE_TELEMETRY = true
 
-.PHONY: demo test unit install lint types chaos fresh bench clean
+.PHONY: demo test unit install lint types docs chaos fresh bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo   install and search the best model for 24 generated customers"
 	@echo "make test   install and run the tests; the slow ones: make chaos, make fresh"
 	@echo "make unit   the tests of every minute: no Ray, no server, under a minute"
+	@echo "make docs   a site of docs/ in docs/_build/html"
 	@echo "make lint types chaos fresh bench clean"
 
 # hpbandster alone: of what it asks for, netifaces would have to be compiled and is never loaded; dev has the rest.
@@ -43,6 +44,10 @@ lint: install
 types: install
 	$(BIN)/mypy
 
+# A warning is an error, as in the tests.
+docs: install
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+
 chaos: install
 	$(BIN)/python -m pytest -m chaos -rP
 
@@ -58,4 +63,4 @@ bench: install
 	$(BIN)/python -m benchmarks.mlflow_cost
 
 clean:
-	rm -rf $(VENV) demo runs benchmarks/out
+	rm -rf $(VENV) demo runs benchmarks/out docs/_build

@@ -1,4 +1,4 @@
-"""How long a trial may live: one file per scheduler, each a frozen spec that builds a Ray `TrialScheduler`.
+"""How long a trial may live: one file per scheduler, each a frozen spec that builds a Ray `TrialScheduler`::
 
     spec = schedulers.parse({"name": "asha", "reduction_factor": 3})
     schedulers.check(spec, "optuna")                       # None, or the sentence of refusal

@@ -1,4 +1,4 @@
-"""Everything this program raises on purpose.
+"""Everything this program raises on purpose::
 
     TuningError
     ├── DefinitionError      the definition is wrong: change it

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 class Step:
     """One intermediate report of a trial (a fold, a block of boosting rounds, an epoch).
 
-    step: 1, 2, 3, … within the trial.
-    score: the objective, in the metric's own direction.
-    fold_scores: the score of each fold seen so far; empty where there are none.
-    metrics: further named figures to record.
-    get_state: returns what a later generator needs to continue from here; only called when it is needed
-        (PBT's exploit, a checkpoint), so that building it costs nothing otherwise.
-    seconds: what the step took, where that was measured before (a replay); by default it is measured when it comes.
+    Attributes:
+        step: 1, 2, 3, … within the trial.
+        score: the objective, in the metric's own direction.
+        fold_scores: the score of each fold seen so far; empty where there are none.
+        metrics: further named figures to record.
+        get_state: returns what a later generator needs to continue from here; only called when it is needed
+            (PBT's exploit, a checkpoint), so that building it costs nothing otherwise.
+        seconds: what the step took, where that was measured before (a replay); by default it is measured when it comes.
     """
 
     step: int

@@ -1,6 +1,6 @@
-"""The tables of a definition's keys in README.md and docs/definition.md, made from the fields' descriptions.
+"""The tables of a definition's keys in docs/definition.md, made from the fields' descriptions.
 
-python -m tuning.definition.key_table     # writes them into the pages; run it at the top of the repository
+python -m tuning.definition.key_table     # writes them into the page; run it at the top of the repository
 """
 
 from __future__ import annotations
@@ -15,37 +15,32 @@ from pydantic.fields import FieldInfo
 from tuning.definition.definition import Definition
 from tuning.definition.options import CustomerOptions, Options
 
-README, PAGE = "README.md", "docs/definition.md"
+PAGE = "docs/definition.md"
 _HEAD = "| key | default | what |\n|---|---|---|\n"
 
 
-def key_table() -> str:
-    """One Markdown row per key of a definition, with links as README.md needs them."""
-    rows = (_row(name, field, _keys(name, field)) for name, field in Definition.model_fields.items())
-    return _HEAD + "\n".join(rows)
-
-
-def option_tables() -> str:
-    """A Markdown table for each key that is a mapping itself, with links as a page of docs/ needs them."""
-    sections = []
+def key_tables() -> str:
+    """A Markdown table of all keys of a definition, and one for each key that is a mapping itself."""
+    rows = "\n".join(_row(name, field, _keys(name, field)) for name, field in Definition.model_fields.items())
+    sections = [f"## All keys\n\n{_HEAD}{rows}"]
     for name, field in Definition.model_fields.items():
         kind = _options_in(field.annotation) if name != "data" else CustomerOptions
         if kind is not None:
             rows = "\n".join(_row(option, each) for option, each in kind.model_fields.items())
             sections.append(f"## `{name}`\n\n{kind.summary()}\n\n{_HEAD}{rows}")
-    return "\n\n".join(sections).replace("](docs/", "](")
+    return "\n\n".join(sections)
 
 
-def written(text: str, table: str) -> str:
-    """A page's text with a table between its markers."""
+def written(text: str) -> str:
+    """The page's text with the tables between its markers."""
     return re.sub(
-        r"(<!-- keys -->\n).*?(<!-- /keys -->)", lambda place: f"{place[1]}{table}\n{place[2]}", text, flags=re.S
+        r"(<!-- keys -->\n).*?(<!-- /keys -->)", lambda place: f"{place[1]}{key_tables()}\n{place[2]}", text, flags=re.S
     )
 
 
 def _row(name: str, field: FieldInfo, more: str = "") -> str:
     description = " ".join((field.description or "").split()) + more
-    linked = re.sub(r"(?<!\]\()\bdocs/[a-z-]+\.md", r"[\g<0>](\g<0>)", description)
+    linked = re.sub(r"\bdocs/([a-z-]+)(\.md(?:#[a-z-]+)?)", r"[\1](\1\2)", description).replace("](ex", "](../ex")
     return f"| `{name}` | {_default(field)} | {linked.replace('|', chr(92) + '|')} |"
 
 
@@ -76,5 +71,5 @@ def _default(field: FieldInfo) -> str:
 
 
 if __name__ == "__main__":
-    for page, table in ((README, key_table()), (PAGE, option_tables())):
-        Path(page).write_text(written(Path(page).read_text(encoding="utf-8"), table), encoding="utf-8")
+    page = Path(PAGE)
+    page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")

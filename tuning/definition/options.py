@@ -48,7 +48,7 @@ EXAMPLE = "sqlite:///mlflow.db"
 class Options(BaseModel):
     """Values that never change; an unknown key is an error.
 
-    `help()`, the tables in README.md and docs/definition.md, and the JSON Schema of `tuning schema` are made from the
+    `help()`, the tables in docs/definition.md, and the JSON Schema of `tuning schema` are made from the
     descriptions of the fields.
     """
 

@@ -1,0 +1,52 @@
+"""docs/troubleshooting.md: every message is one that the program has, and every reason of the report is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+from paths import ROOT
+
+from tuning.runs.report.failures import ADVICE
+
+PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+REASONS = PAGE.split("<!-- reasons -->")[1].split("<!-- /reasons -->")[0]
+
+
+def rows(text: str) -> list[list[str]]:
+    """The tables whose first column is a message."""
+    tables = [table for table in text.split("\n\n") if "| message |" in table]
+    lines = [line for table in tables for line in table.splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def message(cell: str) -> str:
+    return cell.strip("` ") if not cell.startswith("``") else cell.strip("`").strip()
+
+
+def said(node: ast.expr) -> str:
+    """A text of the code, with … where it has a value."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else "…"
+    return "".join(map(said, node.values)) if isinstance(node, ast.JoinedStr) else "…"
+
+
+@pytest.fixture(scope="module")
+def texts() -> str:
+    """All texts of the program, a line each."""
+    files = [path for top in ("tuning", "search_spaces", "schedulers") for path in (ROOT / top).rglob("*.py")]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files if path.name != "failures.py"]
+    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant | ast.JoinedStr)]
+    return "\n".join(said(node).replace("\n", " ") for node in nodes)
+
+
+@pytest.mark.parametrize("row", rows(PAGE), ids=lambda row: message(row[0]))
+def test_a_message_is_one_of_the_program(row: list[str], texts: str) -> None:
+    assert len(row) == 3
+    parts = [re.escape(part.strip()) for part in message(row[0]).split("…") if part.strip()]
+    assert re.search(".*".join(parts), texts), row[0]
+
+
+def test_the_reasons_of_the_report_are_explained_with_its_advice() -> None:
+    assert {message(what): advice for what, _, advice in rows(REASONS)} == ADVICE
