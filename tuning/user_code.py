@@ -13,6 +13,7 @@ import hashlib
 import importlib
 import importlib.util
 import json
+import linecache
 import os
 import sys
 import tempfile
@@ -32,6 +33,8 @@ FOLDER = "code"
 MODULE = "tuning_user_code_"  # begins the name of each module that is loaded from a copy
 # Between a file and, as JSON, the modules beside it.
 BESIDE = "\n# The modules beside this file that it imports, as they were when it was copied:\n#: "
+# Beyond so many pandas warns of each further column, unless they lie together as in a copy: those of a CSV do not.
+MANY_COLUMNS = 100
 Function: TypeAlias = Callable[..., Any]
 
 
@@ -84,7 +87,7 @@ def apply_prepare(prepare: Function, frame: pd.DataFrame) -> pd.DataFrame:
     The frame itself stays as it is, also where the function changes what it gets.
     """
     try:
-        prepared = prepare(frame.copy(deep=False))
+        prepared = prepare(frame.copy(deep=len(frame.columns) > MANY_COLUMNS))
     except BaseException as error:  # sys.exit(), too
         if isinstance(error, KeyboardInterrupt):
             raise
@@ -213,8 +216,10 @@ def _loaded(name: str, source: bytes, file: str, importer: Importer | None) -> M
     if name in sys.modules:
         return sys.modules[name]
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, f"{name}.py")
+        path = os.path.join(folder, os.path.basename(file))
         Path(path).write_bytes(source)
+        lines = source.decode("utf-8").splitlines(keepends=True)
+        linecache.cache[path] = (len(source), None, lines, path)  # for tracebacks, when the file is gone
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None
         assert spec.loader is not None

@@ -9,6 +9,7 @@ import math
 import re
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 from shlex import quote
 
 _READER = {"shell": False}
@@ -142,3 +143,28 @@ def stack(error: BaseException, most: int = 20_000) -> str:
     """An exception's traceback, for records; of a very long one the beginning and the end."""
     text = encodable("".join(traceback.format_exception(error)))
     return text if len(text) <= most else f"{text[: most // 2]}\n…\n{text[-most // 2 :]}"
+
+
+_CHAINED = re.compile(r"\n(?:The above exception was|During handling of the above).*\n\n")
+_FRAME = re.compile(r'^  File "(.+?)", line \d+.*\n(?:    .*\n)*', re.MULTILINE)
+_LIBRARY = re.compile(r"[/\\](site|dist)-packages[/\\]|[/\\]lib[/\\]python3|^<(frozen|__)|\.p(yx|xi)$")
+
+
+def users_lines(text: str) -> str:
+    """A traceback of `stack` without our own and libraries' lines; as it is where nothing else is in it."""
+    parts = []
+    for part in _CHAINED.split(text):
+        frames = [frame for frame in _FRAME.finditer(part) if _is_users(frame[1])]
+        if frames:
+            end = part[next(reversed([*_FRAME.finditer(part)])).end() :]
+            parts.append("".join([*(frame[0] for frame in frames), end]))
+    return "\n".join(part.strip("\n") for part in parts) or text
+
+
+def _is_users(path: str) -> bool:
+    """Whether a file is neither one of ours, wherever we are installed, nor of a library."""
+    own = Path(path.replace("\\", "/").rpartition(f"/{_OURS.name}/")[2])
+    return not _LIBRARY.search(path) and (own.is_absolute() or not (_OURS / own).is_file())
+
+
+_OURS = Path(__file__).parent

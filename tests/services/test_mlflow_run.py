@@ -66,7 +66,7 @@ def test_the_summary_shows_the_leaderboard(done: RunResult, uri: str) -> None:
     assert "2 of 3 customers have a model" in run.data.tags["mlflow.note.content"]
     client = MlflowClient(uri)
     paths = {item.path for item in client.list_artifacts(run.info.run_id)}
-    assert paths == {"leaderboard.csv", "plan.json", "definition.yaml", "plots"}
+    assert paths == {"leaderboard.csv", "report.html", "plan.json", "definition.yaml", "plots"}
     plots = {item.path for item in client.list_artifacts(run.info.run_id, "plots")}
     assert plots == {"plots/gain.svg", "plots/baseline-and-tuned.svg"}
 

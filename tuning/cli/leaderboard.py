@@ -9,18 +9,33 @@ from tuning.cli.program import Command
 from tuning.cli.run_argument import run_argument
 from tuning.cli.shared_options import output_option
 from tuning.errors import PlanError
+from tuning.runs.leaderboard import LEADERBOARD
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
+from tuning.wording import did_you_mean
+
+#: What the table calls a column → what CSV and JSON call it.
+SHORT = {"baseline_score": "baseline_test_score", "parameters": "params"}
+SORTED_BY = (*LEADERBOARD, *SHORT)
+
+
+def _column(_: click.Context, __: click.Parameter, given: str) -> str:
+    if given not in SORTED_BY:
+        hint = did_you_mean(given, SORTED_BY)
+        raise click.BadParameter(f"{given!r} is no column.{hint} There are {', '.join(LEADERBOARD)}.")
+    return SHORT.get(given, given)
 
 
 @click.command(cls=Command)
 @run_argument
 @click.option(
     "--sort",
-    type=click.Choice(["customer", "gain", "seconds"]),
     default="customer",
     show_default=True,
-    help="By id, by the gain over the default (largest first), or by the time taken (longest first).",
+    metavar="COLUMN",
+    callback=_column,
+    shell_complete=lambda _, __, begun: [name for name in SORTED_BY if name.startswith(begun)],
+    help="Any column, such as gain, test_score, seconds or model: better scores and larger numbers first.",
 )
 @output_option
 def leaderboard(run_dir: str, sort: str, output: str) -> None:

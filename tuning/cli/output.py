@@ -87,12 +87,12 @@ def show_leaderboard(result: RunResult, output: str, sort: str = "customer", mos
         width, height = _window()
         most = most if height is None else max(2, height - AROUND)
         if most is None or len(board) <= most:
-            _write(f"{line}\n" for line in lines(board, width))
+            _write(f"{line}\n" for line in lines(board, width, sort))
             return
         last = 0 if height is None else most // 3
-        shown = list(lines(board.ends(most - last, last), width))
+        shown = list(lines(board.ends(most - last, last), width, sort))
         cut = len(shown) - last
-        how = f"tuning leaderboard {quote(result.directory.shown)}"
+        how = f"tuning leaderboard {quote(result.directory.shown)}" + f" --sort {sort}" * (sort != "customer")
         between = f"… and {len(board) - most} more{' between' * bool(last)}: {how}{' | less -S' if last else ''}"
         _write(f"{line}\n" for line in [*shown[:cut], between, *shown[cut:]])
 
@@ -106,8 +106,10 @@ def _write(texts: Iterable[str]) -> None:
 AROUND = 5  # lines of a window beside the rows: what is better, the columns, the line between, the prompt
 MOST_AT_THE_END = 1000  # customers that a run's end shows; hundreds of thousands of lines tell nobody anything
 LAST = "parameters or reason"
-LEFT = {"customer", "status", "model", "baseline", LAST}
+LEFT = {"customer", "status", "model", "baseline", "metric", "mode", "positive", "notes", "model_path", LAST}
 LAST_WIDTH, LAST_LEAST = 70, 20
+#: Columns of `LEADERBOARD` that a table calls otherwise.
+SHOWN_AS = {"baseline_test_score": "baseline_score", "params": LAST, "reason": LAST}
 #: What a narrow window does without, in this order.
 SPARED = ("trials", "baseline", "baseline_score", "status", "model")
 
@@ -117,23 +119,25 @@ def table(rows: Iterable[Row], width: int | None = None) -> str:
     return "\n".join(lines(rows, width))
 
 
-def lines(rows: Iterable[Row], width: int | None = None) -> Iterator[str]:
+def lines(rows: Iterable[Row], width: int | None = None, sort: str = "customer") -> Iterator[str]:
     """A leaderboard for a terminal: the metric, then a line per customer with its parameters, or why it has no model.
 
-    rows: gone through twice. width: characters that fit into a line; None is no limit.
+    rows: gone through twice. width: characters that fit into a line; None is no limit. sort: a column of `LEADERBOARD`
+    that is to be seen.
     """
-    names = [*_line(dict.fromkeys(LEADERBOARD))]
+    wanted = SHOWN_AS.get(sort, sort)
+    names = [*_line(dict.fromkeys(LEADERBOARD), wanted)]
     widths = {name: len(name) for name in names}
     better, positive = "", Counter[str]()
     for row in rows:
         better = better or f"{row['metric']}, {BETTER[str(row['mode'])]} is better"
         positive.update([] if row["positive"] is None else [str(row["positive"])])
-        for name, text in _line(row).items():
+        for name, text in _line(row, wanted).items():
             widths[name] = max(widths[name], len(text))
     if width is None:
         widths[LAST] = min(widths[LAST], LAST_WIDTH)
     else:
-        spared = iter(SPARED)
+        spared = (name for name in SPARED if name != wanted)
         while sum(widths[name] + 2 for name in names if name != LAST) + LAST_LEAST > width:
             if (least := next(spared, None)) is None:
                 break
@@ -141,7 +145,7 @@ def lines(rows: Iterable[Row], width: int | None = None) -> Iterator[str]:
         others = sum(widths[name] + 2 for name in names if name != LAST)
         widths[LAST] = min(widths[LAST], max(LAST_LEAST, width - others))
     yield _cut(f"{better}{_positive(positive)}", width)
-    for line in chain([{name: name for name in names}], map(_line, rows)):
+    for line in chain([{name: name for name in names}], (_line(row, wanted) for row in rows)):
         cells = (f"{shorten(line[name], widths[name]):{'<' if name in LEFT else '>'}{widths[name]}}" for name in names)
         yield _cut("  ".join(cells).rstrip(), width)
 
@@ -159,18 +163,20 @@ def _positive(found: Counter[str]) -> str:
     return f", positive class {most!r}{others}"
 
 
-def _line(row: Row) -> dict[str, str]:
-    """What a line of the table shows, by column."""
+def _line(row: Row, wanted: str) -> dict[str, str]:
+    """What a line of the table shows, by column. wanted: one that is among them."""
     params = row["params"]
-    return {
+    shown = {
         **{name: shorten(_one_line(row[name]), 30) for name in ("customer", "status", "model")},
         **{name: figure(row[name]) for name in ("cv_score", "test_score")},
         "baseline": shorten(_one_line(row["baseline"]), 30),
         "baseline_score": figure(row["baseline_test_score"]),
         "gain": figure(row["gain"]),
         "trials": _one_line(row["trials"]),
-        LAST: _one_line(params_text(params) if isinstance(params, dict) and params else row["reason"]),
     }
+    if wanted not in (*shown, LAST):
+        shown[wanted] = shorten(_one_line(figure(row[wanted])), 30)
+    return {**shown, LAST: _one_line(params_text(params) if isinstance(params, dict) and params else row["reason"])}
 
 
 def aligned(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:

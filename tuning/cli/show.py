@@ -13,6 +13,7 @@ from tuning.cli.program import Command
 from tuning.cli.run_argument import newest
 from tuning.runs.customer_result import CustomerResult
 from tuning.runs.results import RunResult
+from tuning.wording import users_lines
 
 
 @click.command(cls=Command)
@@ -25,8 +26,8 @@ def show(names: tuple[str, ...], output: str) -> None:
     """
     if len(names) > 2:
         raise click.UsageError(f"RUN and CUSTOMER are two names, and these are {len(names)}: {' '.join(names)}.")
-    run_dir, customer = (newest(), *names, None)[:2] if len(names) < 2 else names
-    result = RunResult(str(run_dir)).customer(customer)
+    run_dir, customer = names if len(names) == 2 else (None, *names, None)[:2]
+    result = RunResult(newest(run_dir)).customer(customer)
     if output == "json":
         told = {
             "customer": result.customer,
@@ -41,14 +42,15 @@ def show(names: tuple[str, ...], output: str) -> None:
 
 
 def _lines(result: CustomerResult) -> Iterator[str]:
-    yield repr(result)
-    yield from ("", *aligned(("", ""), result.facts())) if result.facts() else ()
-    yield from ("", *aligned(*result.best_trials()))
-    for title, texts in (("notes", result.notes), ("tracebacks", _tracebacks(result))):
+    yield str(result)
+    for table in (aligned(("", ""), result.facts()), aligned(*result.best_trials())):
+        lines = list(table)
+        yield from ("", *lines) if lines else ()
+    for title, texts in (("notes", result.notes), ("raised in", _tracebacks(result))):
         yield from ("", f"{title}:", *texts) if texts else ()
 
 
 def _tracebacks(result: CustomerResult) -> list[str]:
-    """Those that the records keep, each once."""
-    errors = [record.error for record in (*result.trial_records, result.study) if record is not None and record.error]
-    return list(dict.fromkeys(errors))
+    """The lines of the user's own code in those that the records keep, each once."""
+    records = (*result.trial_records, result.study)
+    return list(dict.fromkeys(users_lines(each.error) for each in records if each is not None and each.error))

@@ -12,7 +12,7 @@ import pandas as pd
 
 from search_spaces.yaml_text import dump_yaml
 from tuning.cli.first_look import Look, SeenColumn, look, see_column, tells_target
-from tuning.data.files import File, find_files
+from tuning.data.files import File, file_ids, find_files
 from tuning.data.reading import CSV_SUFFIXES, file_name, without_query
 from tuning.errors import CustomerError, DefinitionError
 from tuning.evaluation.metrics import DEFAULT_METRIC
@@ -56,7 +56,8 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str) -> st
         raise DefinitionError(f"--target: {target!r} holds lists or the like; a column of numbers or texts is needed.")
     task, why = agreed_task(targets)
     lines = [
-        f"# Made by `tuning init` from {_some_files(files)}; every guess says why. Check with: tuning plan THIS_FILE",
+        f"# Made by `tuning init` from {_some_files(files, seen)}; every guess says why.",
+        "# Check with: tuning plan THIS_FILE",
         f"name: {_scalar(slug(_name(data, target)))}",
         "",
         f"data: {_scalar(_relative(data, folder))}{_said(_of_files(files, by, seen))}",
@@ -180,8 +181,10 @@ def _said(comment: str) -> str:
     return f"  # {comment}" if comment else ""
 
 
-def _some_files(files: Sequence[File]) -> str:
-    return file_name(files[0].path) + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+def _some_files(files: Sequence[File], seen: Look) -> str:
+    """The first one that was read, and how many more there are."""
+    first = next(file for file, name in zip(files, file_ids(files), strict=True) if name in seen.tables)
+    return file_name(first.path) + (f" and {len(files) - 1} more" if len(files) > 1 else "")
 
 
 def _name(data: str, target: str) -> str:

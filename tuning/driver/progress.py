@@ -55,7 +55,7 @@ def reports_callback(listener: Key[Listener]) -> tune.Callback:
     return Reports()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Progress:
     """How far a run is.
 
@@ -94,12 +94,15 @@ class Progress:
         values = asdict(self)
         return {name: round(value, 6) if isinstance(value, float) else value for name, value in values.items()}
 
+    def __repr__(self) -> str:
+        return f"Progress({self})"
+
     def __str__(self) -> str:
         """The figures in a line, what matters most first: a narrow window cuts it."""
         several = self.studies > 1
         parts = [
             f"{self.done_studies}/{self.studies} {'studies' if self.noun == 'study' else f'{self.noun}s'}" * several,
-            f"{self.done_trials}/{self.trials} trials",
+            f"{self.done_trials}{f'/{self.trials}' * (not several)} trials",  # of several it is not known before
             "" if self.seconds_left is None else f"{duration(self.seconds_left)} left",
             "" if self.median_gain is None else f"median gain {self.median_gain:+.3g}",
             "" if self.best is None or several else f"best {figure(self.best)}",

@@ -47,7 +47,9 @@ def tune(
     name = str(y.name) if isinstance(y, pd.Series) and y.name is not None else TARGET
     if name in rows.columns:
         raise DataError(f"X has a column {name!r}, as y is called: leave it out of X, or give y another name.")
-    runner = TuneRunner({"name": "tune", **fields, "data": rows.assign(**{name: values}), "target": name})
+    called = fields.get("name", "tune")
+    data = {called: rows.assign(**{name: values})}
+    runner = TuneRunner({"name": called, **fields, "data": data, "target": name})
     return runner.run(run_dir, progress=progress, in_process=in_process)
 
 

@@ -353,10 +353,11 @@ def _reading(definition: Definition, customers: Customers) -> Iterator[str]:
             f"the table has no key columns (`by`), so all its rows are one customer, {definition.name!r} after the "
             "definition's name."
         )
-    if (coming := unpartitioned(keyed)).any():
+    coming = unpartitioned(keyed)
+    if coming.any() and len(customers) > 1:
         size = int(keyed.numbers("size")[coming].sum())
         yield f"the data ({size / 1e6:,.1f} MB) is written once into the run directory, divided by customer."
-    elif keyed:
+    elif keyed and not coming.any():
         yield "the Parquet data is read where it is, each worker its own customers' rows."
 
 

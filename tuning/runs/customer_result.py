@@ -117,6 +117,9 @@ class CustomerResult:
     def __repr__(self) -> str:
         return f"CustomerResult({self.customer!r}: {self._said})"
 
+    def __str__(self) -> str:
+        return f"customer {self.customer!r}: {self._said}"
+
     @property
     def _said(self) -> str:
         trials, study = amount(len(self.trial_records), "trial"), self.study

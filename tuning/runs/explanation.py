@@ -33,6 +33,7 @@ from tuning.wording import name_list, raised
 
 REPEATS = 10  # times that a column is shuffled
 CLEAR = 2.0  # standard deviations over the repeats that an importance is above 0, as in scikit-learn's user guide
+NOISE = 1e-12  # of the largest importance: a smaller one is 0
 POINTS = 20  # of a curve
 MOST_TEXTS = 30  # of a column whose values are shown one by one
 
@@ -74,7 +75,9 @@ class Winner:
         found = permutation_importance(
             self.model, self.rows[names], self.y, scoring=self._scored, n_repeats=repeats, random_state=self.seed
         )
-        table = pd.DataFrame({"column": names, "importance": found.importances_mean, "std": found.importances_std})
+        noise = NOISE * np.abs(found.importances).max(initial=0.0)  # of adding up what cancels out
+        means, stds = (np.where(np.abs(x) > noise, x, 0.0) for x in (found.importances_mean, found.importances_std))
+        table = pd.DataFrame({"column": names, "importance": means, "std": stds})
         table["matters"] = table["importance"] > CLEAR * table["std"].clip(lower=1e-12)
         return table.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -43,7 +43,7 @@ LEADERBOARD = tuple(_COLUMNS)
 SCHEMA = pa.schema(list(_COLUMNS.items()))
 #: One customer's row of the leaderboard, by column.
 Row: TypeAlias = dict[str, object]
-ORDERS = ("customer", "gain", "seconds")
+BETTER_FIRST = ("cv_score", "test_score", "baseline_test_score", "constant_test_score")
 BATCH = 20_000  # rows that are made at a time
 _NONE = -1  # in place of a row, where no study of a customer has ended
 
@@ -117,31 +117,24 @@ class Standings:
         place = pc.index(self.customers, customer).as_py()
         return None if place < 0 else int(self.best[place])
 
-    def order(self, sort: str) -> np.ndarray:
-        """(customers,) their positions in an order of `ORDERS`; of equal ones the one with the smaller id first."""
+    def order(self, values: np.ndarray) -> np.ndarray:
+        """(customers,) their positions by a number of each, the smallest first; of equal ones that of the smaller id.
+
+        values: in the order of customers; NaN comes last.
+        """
         texts = [pa.array(map(natural_order, names), pa.string()) for names in _batches(self.customers)]
         natural = pc.sort_indices(pa.chunked_array(texts, pa.string())).to_numpy()
-        if sort == "seconds":
-            value = -self.seconds
-        elif sort == "gain":
-            value = -self._of_best("gain").to_numpy(zero_copy_only=False)
-            value = np.where(np.isnan(value), np.inf, value)
-        else:
-            statuses = pa.array(STUDY_STATUSES)
-            value = pc.index_in(pc.fill_null(self._of_best("status"), NO_MODEL), value_set=statuses).to_numpy()
-        order: np.ndarray = natural[np.argsort(value[natural], kind="stable")]
+        order: np.ndarray = natural[np.argsort(values[natural], kind="stable")]
         return order
-
-    def _of_best(self, column: str) -> pa.ChunkedArray:
-        return self.studies[column].take(pa.array(self.best, mask=self.best == _NONE))
 
 
 @dataclass(frozen=True)
 class Leaderboard:
     """One row per customer.
 
-    standings: of all customers. metric, mode: of the run. unfinished: what is shown where no study has ended. sort: one
-    of `ORDERS`.
+    standings: of all customers. metric, mode: of the run. unfinished: what is shown where no study has ended. sort: the
+    column to sort by, of `LEADERBOARD`: better scores and larger numbers first, texts by the alphabet, nothing last. By
+    customer, those with a model come first.
     """
 
     standings: Standings
@@ -152,7 +145,14 @@ class Leaderboard:
 
     @cached_property
     def _order(self) -> np.ndarray:
-        return self.standings.order(self.sort)
+        column = _Columns(self, np.arange(len(self)))["status" if self.sort == "customer" else self.sort]
+        if self.sort == "customer":
+            return self.standings.order(pc.index_in(column, value_set=pa.array(STUDY_STATUSES)).to_numpy())
+        if not pa.types.is_string(column.type):
+            values = column.to_numpy(zero_copy_only=False).astype(np.float64)
+            return self.standings.order(values if self.sort in BETTER_FIRST and self.mode == "min" else -values)
+        ranks = pc.rank(pc.if_else(pc.equal(column, ""), None, column), tiebreaker="dense")
+        return self.standings.order(ranks.to_numpy())
 
     def __len__(self) -> int:
         return len(self.standings.customers)
@@ -169,26 +169,7 @@ class Leaderboard:
         return self.standings.studies.take(pa.array(best, mask=best == _NONE))
 
     def _rows(self, places: np.ndarray) -> pa.Table:
-        standings, found = self.standings, self._best(places)
-        none = standings.best[places] == _NONE
-        customers = standings.customers.take(pa.array(places))
-        pending = np.array(
-            [self.unfinished.trials.get(name, 0) for name in customers.filter(pa.array(none)).to_pylist()]
-        )
-        trials = standings.trials[places]
-        trials[none] = pending
-        columns: dict[str, Any] = {
-            **{name: found[name] for name in _AS_RECORDED},
-            "customer": customers,
-            "metric": pa.repeat(self.metric, len(places)),
-            "mode": pa.repeat(self.mode, len(places)),
-            "model": _models(found),
-            "trials": pa.array(trials),
-            "seconds": pa.array(np.round(standings.seconds[places], 3), mask=none),
-            "params": _params(found),
-        }
-        for name, value in {"status": NO_MODEL, "reason": self.unfinished.reason}.items():
-            columns[name] = pc.if_else(pa.array(none), value, columns[name])
+        columns = _Columns(self, places)
         return pa.table([columns[name] for name in LEADERBOARD], schema=SCHEMA)
 
     def __iter__(self) -> Iterator[Row]:
@@ -218,6 +199,52 @@ class Leaderboard:
     def csv(self) -> Csv:
         """The rows as CSV, with a line of names first; what is not there is empty."""
         return Csv(self)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of some rows of a leaderboard, each made when it is asked for.
+
+    places: of the rows' customers.
+    """
+
+    board: Leaderboard
+    places: np.ndarray
+
+    def __getitem__(self, name: str) -> pa.Array | pa.ChunkedArray:
+        column = self._of_all(name)
+        nobodys = {"status": NO_MODEL, "reason": self.board.unfinished.reason}
+        return pc.if_else(pa.array(self._none), nobodys[name], column) if name in nobodys else column
+
+    @cached_property
+    def _best(self) -> pa.Table:
+        return self.board._best(self.places)
+
+    @cached_property
+    def _none(self) -> np.ndarray:
+        """(rows,) of whom no study has ended."""
+        none: np.ndarray = self.board.standings.best[self.places] == _NONE
+        return none
+
+    def _of_all(self, name: str) -> pa.Array | pa.ChunkedArray:
+        standings, rows = self.board.standings, len(self.places)
+        made: dict[str, Callable[[], pa.Array]] = {
+            "customer": lambda: standings.customers.take(pa.array(self.places)),
+            "metric": lambda: pa.repeat(self.board.metric, rows),
+            "mode": lambda: pa.repeat(self.board.mode, rows),
+            "model": lambda: _models(self._best),
+            "trials": self._trials,
+            "seconds": lambda: pa.array(np.round(standings.seconds[self.places], 3), mask=self._none),
+            "params": lambda: _params(self._best),
+        }
+        return made[name]() if name in made else self._best[name]
+
+    def _trials(self) -> pa.Array:
+        standings = self.board.standings
+        trials = standings.trials[self.places]
+        pending = standings.customers.take(pa.array(self.places)).filter(pa.array(self._none)).to_pylist()
+        trials[self._none] = [self.board.unfinished.trials.get(name, 0) for name in pending]
+        return pa.array(trials)
 
 
 @dataclass(frozen=True)

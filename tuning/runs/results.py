@@ -21,15 +21,16 @@ from tuning.evaluation.winner import is_too_good
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import begun_term
 from tuning.records.parts import STUDIES, TRIALS, accepted, of_kind, read_studies, read_table, read_trials, tables_in
-from tuning.records.schema import FINISHED, OK, Config, StudyRecord, TrialRecord
+from tuning.records.schema import OK, Config, StudyRecord, TrialRecord
 from tuning.records.tables import KEYS, distinct, no_rows, records_of
 from tuning.reporting.cells import listed, paragraph, table
 from tuning.runs.customer_result import CustomerResult, trials_frame
-from tuning.runs.leaderboard import NEEDED, ORDERS, Leaderboard, Row, Standings, Unfinished, exact_config
+from tuning.runs.leaderboard import LEADERBOARD, NEEDED, Leaderboard, Row, Standings, Unfinished, exact_config
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan
 from tuning.runs.transfer_gain import TransferGain, transfer_gain
 from tuning.storage.run_directory import RunDirectory
-from tuning.wording import BETTER, did_you_mean, figure, params_text, resume_advice, score_text
+from tuning.study.warm_start import best_entries
+from tuning.wording import BETTER, did_you_mean, figure, name_list, params_text, resume_advice, score_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -203,20 +204,7 @@ class RunResult:
 
     def warm_start(self, best: int = 1) -> list[dict[str, Any]]:
         """The next run's `warm_start`: the `best` best configurations of every customer, to be tried first there."""
-        by_customer: dict[str, list[TrialRecord]] = {}
-        for record in self.trial_records:
-            if record.score is not None and record.state == FINISHED:
-                by_customer.setdefault(record.customer, []).append(record)
-        entries = []
-        for customer, records in sorted(by_customer.items()):
-            sign = -1 if records[0].mode == "max" else 1
-            records.sort(key=lambda record: (sign * (record.score or 0.0), record.trial))
-            configs: list[Any] = []
-            for record in records:
-                if len(configs) < best and record.config not in configs:
-                    configs.append(record.config)
-            entries += [{"config": config, "customer": customer} for config in configs]
-        return entries
+        return best_entries(self.trial_records, best)
 
     def leaderboard(self, sort: str = "customer") -> pd.DataFrame:
         """One row per customer; every customer of the plan is there exactly once.
@@ -224,19 +212,20 @@ class RunResult:
         Of several studies of a customer the one with the best cross-validation score stands for it. `params` is the
         winner's configuration (`best_config`) as JSON.
 
-        sort: "customer", those with a model first, by id, 2 before 10; "gain", the largest first; "seconds", the
-        longest first.
+        sort: a column. By "customer", those with a model come first, by id, 2 before 10. By others better scores and
+        larger numbers come first, texts in the order of the alphabet. `ValueError` names the columns.
         """
         return self.board(sort).frame()
 
     def rows(self, sort: str = "customer") -> list[Row]:
-        """The leaderboard as plain values, `params` as a mapping; `ValueError` for an unknown order."""
+        """The leaderboard as plain values, `params` as a mapping. sort: as of `leaderboard`."""
         return list(self.board(sort))
 
     def board(self, sort: str = "customer") -> Leaderboard:
-        """The leaderboard in columns, of which no row is made before it is asked for; `ValueError` as of `rows`."""
-        if sort not in ORDERS:
-            raise ValueError(f"sort: {sort!r} is not one of {', '.join(ORDERS)}.")
+        """The leaderboard in columns, of which no row is made before it is asked for. sort: as of `leaderboard`."""
+        if sort not in LEADERBOARD:
+            hint = did_you_mean(sort, LEADERBOARD)
+            raise ValueError(f"sort: {sort!r} is no column.{hint} There are {', '.join(LEADERBOARD)}.")
         if sort not in self._boards:
             standings = self._standings
             reason = self.pending if (standings.best < 0).any() else ""
@@ -384,8 +373,9 @@ class RunResult:
             customer = str(customers[0])
         row = standings.row_of(customer)
         if row is None:
-            near = did_you_mean(customer, customers.to_pylist()) if len(customers) <= MOST_GUESSES else ""
-            raise UnknownCustomerError(f"no customer {customer!r} in this run.{near}")
+            names = customers[:MOST_GUESSES].to_pylist()
+            known = did_you_mean(customer, names) or f" There are {name_list(names, 5)}."
+            raise UnknownCustomerError(f"no customer {customer!r} in this run.{known}")
         return customer, self._studies.slice(row, 1).to_pylist()[0] if row >= 0 else {}
 
 

@@ -7,12 +7,13 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from search_spaces import SearchSpace, SpaceError
 from tuning.definition.options import WarmStart
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
+from tuning.records.schema import FINISHED, TrialRecord
 from tuning.study.interfaces import Configuration
 from tuning.wording import did_you_mean
 
@@ -134,3 +135,21 @@ def check(spec: RunSpec, own: Mapping[str, SearchSpace]) -> list[str]:
         )
         return [f"{by} all {n_trials} trials with given configurations; more trials leave room for a search."]
     return []
+
+
+def best_entries(trials: Iterable[TrialRecord], best: int) -> list[dict[str, Any]]:
+    """The `warm_start` of a next run: so many of the best configurations of every customer."""
+    by_customer: dict[str, list[TrialRecord]] = {}
+    for record in trials:
+        if record.score is not None and record.state == FINISHED:
+            by_customer.setdefault(record.customer, []).append(record)
+    entries = []
+    for customer, records in sorted(by_customer.items()):
+        sign = -1 if records[0].mode == "max" else 1
+        records.sort(key=lambda record: (sign * (record.score or 0.0), record.trial))
+        configs: list[Any] = []
+        for record in records:
+            if len(configs) < best and record.config not in configs:
+                configs.append(record.config)
+        entries += [{"config": config, "customer": customer} for config in configs]
+    return entries

@@ -55,3 +55,10 @@ def test_init_says_what_it_needs(arguments: list[str], message: str, customers: 
     assert answer.exit_code == 2
     assert message in answer.stderr
     assert not answer.stdout
+
+
+def test_it_names_a_file_that_it_could_read(tmp_path: Path) -> None:
+    (tmp_path / "a-broken.csv").write_bytes(b"x,y\n\xff\xfe\x00\x9d\n")
+    (tmp_path / "b-whole.csv").write_text("x,y\n" + "1,2\n3,4\n" * 20)
+    text = tuning("init", tmp_path / "*.csv", "--target", "y").stdout
+    assert text.startswith("# Made by `tuning init` from b-whole.csv and 1 more; every guess says why.\n")

@@ -8,6 +8,7 @@ import sys
 import pandas as pd
 import pytest
 from builders import tuner_of
+from commands import tuning
 
 from tuning import RunResult
 from tuning.cli.output import show_leaderboard
@@ -21,11 +22,15 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
 
 
 def printed(
-    result: RunResult, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, window: tuple[int, int]
+    result: RunResult,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    window: tuple[int, int],
+    sort: str = "customer",
 ) -> list[str]:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: window != (0, 0))
     monkeypatch.setattr("shutil.get_terminal_size", lambda fallback: os.terminal_size(window))
-    show_leaderboard(result, "table")
+    show_leaderboard(result, "table", sort)
     return capsys.readouterr().out.splitlines()
 
 
@@ -56,3 +61,20 @@ def test_where_all_rows_have_room_all_are_shown(
 ) -> None:
     shown = printed(result, capsys, monkeypatch, window)
     assert [line.split()[0] for line in shown[2:]] == [f"s{number:02d}" for number in range(30)]
+
+
+@pytest.mark.parametrize("sort", ["seconds", "trials", "notes"])
+def test_what_it_is_sorted_by_is_seen_however_narrow_the_window_is(
+    sort: str, result: RunResult, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = printed(result, capsys, monkeypatch, (70, 14), sort)
+    assert sort in shown[1].split()
+    assert max(map(len, shown[:8])) <= 70
+    assert shown[8].endswith(f"--sort {sort} | less -S")
+
+
+def test_a_column_that_there_is_not_is_refused_with_those_that_there_are(result: RunResult) -> None:
+    answer = tuning("leaderboard", result.directory.root, "--sort", "tst_score")
+    assert answer.exit_code == 2
+    assert "'tst_score' is no column. Did you mean 'test_score'? There are customer, status, reason" in answer.stderr
+    assert tuning("leaderboard", result.directory.root, "--sort", "baseline_score").exit_code == 0

@@ -97,5 +97,36 @@ def test_one_customer_is_shown_in_full() -> None:
     told = json.loads(call("show", "runs/old", "c0001", "--output", "json").stdout)
     assert (told["customer"], told["study"]["status"], len(told["trials"])) == ("c0001", "ok", 3)
     assert json.loads(call("show", "--output", "json").stdout)["customer"] == "c0000"  # the only one of the newest run
-    assert call("show", "runs/old", "nobody").exit_code == 2
     assert call("show", "a", "b", "c").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("runs/old", "c001"), "no customer 'c001' in this run. Did you mean 'c0001'?"),
+        (("runs/old", "acme"), "no customer 'acme' in this run. There are 'c0000', 'c0001'."),
+        (("old", "c0001"), "there is no folder 'old'. Did you mean 'runs/old'?"),
+        (("runs/odl", "c0001"), "there is no folder 'runs/odl'. Did you mean 'runs/old'?"),
+        (("elsewhere", "c0001"), "there is no folder 'elsewhere'. `tuning runs` lists the runs in 'runs'."),
+    ],
+)
+def test_who_or_what_is_not_there_is_said_with_what_is(names: tuple[str, str], said: str) -> None:
+    answer = call("show", *names)
+    assert answer.exit_code in (1, 2)
+    assert said in answer.stderr
+
+
+def test_of_a_customer_whose_prepare_raised_the_users_lines_are_shown(tmp_path: Path) -> None:
+    write_customers(tmp_path / "data", 1)
+    write_customers(tmp_path / "data" / "few", 1, rows=20)
+    (tmp_path / "data" / "few" / "c0000.csv").rename(tmp_path / "data" / "few.csv")
+    text = "def prepare(frame):\n    if len(frame) == 20:\n        frame['d'] = frame['gone']\n    return frame\n"
+    (tmp_path / "mine.py").write_text(text)
+    fields = definition(tmp_path / "data", prepare=f"{tmp_path}/mine.py:prepare")
+    TuneRunner(fields).run(tmp_path / "run", in_process=True, progress=False)
+    first, empty, title, *lines = call("show", str(tmp_path / "run"), "few").stdout.splitlines()
+    assert first == "customer 'few': prepare failed: KeyError: 'gone'; 0 trials"
+    assert (empty, title) == ("", "raised in:")
+    assert "frame['d'] = frame['gone']" in lines[1]
+    assert lines[-1] == "KeyError: 'gone'"
+    assert len(lines) < 5

@@ -54,3 +54,13 @@ def test_what_does_not_go_together_is_refused(X: object, y: object, said: str) -
     with pytest.raises(DataError) as error:
         tune(X, y, **USUAL)  # type: ignore[arg-type]  # what a user may do
     assert said in str(error.value)
+
+
+def test_one_data_set_is_not_told_of_customers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    result = tune(X, X[:, 0], run_dir=tmp_path / "run", **{**USUAL, "progress": True}, name="price")
+    said = capsys.readouterr().err
+    assert "note: task 'regression' is guessed" in said
+    assert "key columns" not in said
+    assert "divided by customer" not in said
+    assert result.customer().customer == "price"

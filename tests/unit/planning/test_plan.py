@@ -61,3 +61,12 @@ def test_it_says_that_mlflow_gets_less_of_very_many_studies_and_what_changes_tha
     assert note.startswith("mlflow.record_trials: top:1, because of more than 50,000 studies")
     assert "`mlflow: {record_trials: all}` copies them all" in note
     assert said(record_trials="all") == said(record_trials="top:1") == said(enabled=False) == []
+
+
+def test_files_that_hardly_hold_rows_come_first(tmp_path: Path) -> None:
+    """They are done at once, so the time that is left is known sooner."""
+    write_customers(tmp_path, 30)
+    (tmp_path / "tiny.csv").write_text("a,b,c,y\n1,2,3,4\n")
+    plan = TuneRunner(**definition(tmp_path)).plan()
+    assert [plan.studies[position].id for position in plan.shards[0]] == ["tiny"]
+    assert sorted(position for shard in plan.shards for position in shard) == list(range(31))

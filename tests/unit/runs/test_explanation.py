@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.inspection import partial_dependence, permutation_importance
 from sklearn.metrics import r2_score
+from sklearn.utils import Bunch
 
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
@@ -57,6 +58,15 @@ def test_what_is_explained_is_the_model_that_was_scored(result: RunResult) -> No
     assert customer.study is not None
     winner = Winners(result.directory, result.term, ["b"]).of(customer.study, customer.trial_records)
     assert winner.metric.score(winner.y, winner.model.prediction(winner.rows)) == customer.study.test_score
+
+
+def test_what_cancels_out_is_nothing(result: RunResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    shuffled = np.array([[0.5, 0.7], [1e-17, -3e-17], [1e-4, 3e-4]])
+    found = Bunch(importances=shuffled, importances_mean=shuffled.mean(axis=1), importances_std=shuffled.std(axis=1))
+    monkeypatch.setattr("sklearn.inspection.permutation_importance", lambda *_, **__: found)
+    table = result.customer("a").importance()
+    assert table["importance"].tolist() == [pytest.approx(0.6), pytest.approx(2e-4), 0.0]
+    assert table["std"].iloc[-1] == 0.0
 
 
 def test_the_prediction_follows_a_column(result: RunResult) -> None:

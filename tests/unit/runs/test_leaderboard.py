@@ -80,6 +80,37 @@ def test_of_several_studies_the_best_one_stands_for_a_customer() -> None:
     assert [row["customer"] for row in board(*records, sort="seconds")] == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize(
+    ("sort", "mode", "order"),
+    [
+        ("test_score", "max", ["b", "a", "c", "d", "e"]),
+        ("test_score", "min", ["a", "b", "c", "d", "e"]),
+        ("cv_error", "min", ["a", "b", "c", "d", "e"]),  # no score: the largest first
+        ("trials", "max", ["c", "a", "b", "d", "e"]),
+        ("model", "max", ["b", "a", "c", "d", "e"]),
+        ("reason", "max", ["d", "e", "a", "b", "c"]),
+        ("status", "max", ["d", "e", "a", "b", "c"]),
+        ("params", "max", ["c", "a", "b", "d", "e"]),
+    ],
+)
+def test_it_can_be_sorted_by_every_column(sort: str, mode: str, order: list[str]) -> None:
+    records = (
+        study("a", "a", test_score=1.0, cv_error=0.5, config={"alpha": 2}),
+        study("b", "b", test_score=2.0, family="lasso", config={"alpha": 3}),
+        study("c", "c", test_score=math.nan, trials=8, config={"alpha": 1}),
+        study("d", "d", status="no_model", family=None, reason="a file", trials=0),
+    )
+    found = board(*records, planned=("e", *"abcd"), sort=sort, mode=mode)
+    assert [row["customer"] for row in found] == order
+    assert found.frame()["customer"].tolist() == order
+
+
+@pytest.mark.parametrize("sort", LEADERBOARD)
+def test_an_order_has_every_customer_once(sort: str) -> None:
+    found = board(study("a", "a"), study("b", "b", status="no_model"), planned=("c",), sort=sort)
+    assert sorted(row["customer"] for row in found) == ["a", "b", "c"]
+
+
 def test_numbers_in_ids_are_compared_as_numbers() -> None:
     ids = ["zone-10", "zone-2", "2", "10", "02", "zone", "zone-2b", "zone 1", "", "zone-2-10", "zone-2-9", "Ä1", "a\n1"]
     shown = [row["customer"] for row in board(*(study(name, name) for name in ids))]

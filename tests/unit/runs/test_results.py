@@ -56,7 +56,7 @@ def test_it_can_be_sorted_by_gain_and_by_seconds(run: RunResult) -> None:
     assert gains == [*sorted(known, reverse=True), None, None]
     seconds = [row["seconds"] for row in json.loads(leaderboard(run, "--output", "json", "--sort", "seconds"))]
     assert seconds == sorted(seconds, reverse=True)
-    with pytest.raises(ValueError, match="'luck' is not one of customer, gain, seconds"):
+    with pytest.raises(ValueError, match=r"'luck' is no column\. There are customer, status, reason, model"):
         run.leaderboard(sort="luck")
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from tuning.errors import CustomerError, RunError
+from tuning.data.reading import read_frame
+from tuning.errors import CustomerError, DefinitionError, RunError
 from tuning.storage.run_directory import RunDirectory
 from tuning.user_code import apply_prepare, copy_into, load_function, name_inside
+from tuning.wording import stack, users_lines
 
 MAIN = """
 import json, helper_beside, nowhere_else as other
@@ -66,3 +69,47 @@ def test_a_prepare_that_misses_a_column_in_a_file_with_another_separator_is_told
     rows = pd.DataFrame({"area;radius": ["1;2", "3;4"]})
     with pytest.raises(CustomerError, match=r"prepare failed: KeyError: 'area'.* set `csv: \{sep: ';'\}`"):
         apply_prepare(lambda frame: frame.assign(twice=2 * frame["area"]), rows)
+
+
+def test_a_frame_of_many_columns_as_a_csv_is_read_can_have_one_more(tmp_path: Path) -> None:
+    wide = pd.DataFrame({f"c{number}": [1.0, 2.0] for number in range(300)})
+    wide.to_csv(tmp_path / "wide.csv", index=False)
+
+    def prepare(frame: pd.DataFrame) -> pd.DataFrame:
+        frame["more"] = 2 * frame["c7"]
+        return frame
+
+    rows = read_frame(str(tmp_path / "wide.csv"), {})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # pandas' PerformanceWarning
+        assert apply_prepare(prepare, rows)["more"].tolist() == [2.0, 4.0]
+    assert "more" not in rows
+
+
+def test_of_a_traceback_the_users_own_lines_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def prepare(frame):\n    return frame['gone'] * 2\n")
+    prepare = load_function(f"{tmp_path}/mine.py:prepare")
+    with pytest.raises(CustomerError) as found:
+        apply_prepare(prepare, pd.DataFrame({"a": [1.0], "b": [2.0]}))
+    assert found.value.__cause__ is not None
+    whole = stack(found.value.__cause__)
+    assert "apply_prepare" in whole
+    assert "site-packages" in whole
+    first, second, *marks, last = users_lines(whole).splitlines()
+    assert first.endswith('mine.py", line 2, in prepare')
+    assert second.strip() == "return frame['gone'] * 2"
+    assert all(set(line) <= set(" ~^") for line in marks)
+    assert last == "KeyError: 'gone'"
+
+
+@pytest.mark.parametrize("text", ["Timeout (0:00:01)!", "killed", ""])
+def test_what_is_no_traceback_stays_as_it_is(text: str) -> None:
+    assert users_lines(text) == text
+
+
+def test_a_traceback_of_libraries_and_of_ours_alone_stays_as_it_is() -> None:
+    with pytest.raises(DefinitionError) as found:
+        load_function("json:no_such")
+    text = stack(found.value).partition("Traceback")[2]
+    ours = "".join(line for line in text.splitlines(keepends=True) if "test_user_code" not in line)
+    assert users_lines(ours) == ours

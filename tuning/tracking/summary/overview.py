@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED
 from tuning.runs.leaderboard import Leaderboard
+from tuning.runs.outcome import REPORT
 from tuning.runs.plan_file import DEFINITION, frozen_definition
 from tuning.runs.results import RunResult
 from tuning.storage.names import mask_in
@@ -49,7 +50,7 @@ def overview(
         tags={
             f"{PREFIX}{name}": str(plan[name]) for name in ("algorithm", "scheduler", "metric", "task") if name in plan
         },
-        artifacts={} if failed or comparison else {LEADERBOARD: LEADERBOARD},
+        artifacts={} if failed or comparison else _files(result),
         note=_note(result.outcome(counts), counts, board, unfinished, result.directory.shown),
     )
     contents = {
@@ -58,6 +59,11 @@ def overview(
         "plan.json": json.dumps(dict(plan), indent=1, default=str).encode(),
     }
     return summary, contents
+
+
+def _files(result: RunResult) -> dict[str, str]:
+    """Artifacts that are files of the run as they are."""
+    return {name: name for name in (LEADERBOARD, REPORT) if name == LEADERBOARD or result.directory.exists(name)}
 
 
 def _note(outcome: str, counts: Mapping[str, object], board: Leaderboard, unfinished: int, where: str) -> str:
