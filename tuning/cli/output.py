@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import sys
 from collections import Counter
@@ -71,10 +72,13 @@ def explain(result: RunResult) -> None:
         click.echo(f"customer {customer!r}: {reason}\n{error}", err=True)
 
 
-def show_leaderboard(result: RunResult, output: str, sort: str = "customer", most: int | None = None) -> None:
+def show_leaderboard(
+    result: RunResult, output: str, sort: str = "customer", most: int | None = None, *, paged: bool = False
+) -> None:
     """Print a leaderboard. A table that a terminal's window does not hold is shown by its first and last rows.
 
-    sort: as of `RunResult.leaderboard`. most: rows of a table elsewhere; None is no limit.
+    sort: as of `RunResult.leaderboard`. most: rows of a table elsewhere; None is no limit. paged: show such a table
+    page by page, where a terminal can.
     """
     board = result.board(sort)
     if output == "csv":
@@ -88,6 +92,9 @@ def show_leaderboard(result: RunResult, output: str, sort: str = "customer", mos
         most = most if height is None else max(2, height - AROUND)
         if most is None or len(board) <= most:
             _write(f"{line}\n" for line in lines(board, width, sort))
+            return
+        if paged and height is not None and _has_pager():
+            click.echo_via_pager(f"{line}\n" for line in lines(board, width, sort))
             return
         last = 0 if height is None else most // 3
         shown = list(lines(board.ends(most - last, last), width, sort))
@@ -206,6 +213,13 @@ def _window() -> tuple[int | None, int | None]:
     """Characters in a line of the terminal, and its lines; None where nobody looks, such as in a pipe."""
     size = shutil.get_terminal_size((0, 0))
     return size.columns or None, (size.lines or None) if sys.stdout.isatty() else None
+
+
+def _has_pager() -> bool:
+    """Whether somebody can turn pages: else click prints all at once."""
+    if not sys.stdin.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        return False
+    return bool(os.environ.get("PAGER") or shutil.which("less") or shutil.which("more"))
 
 
 def _where(result: RunResult, names: Iterable[str]) -> list[str]:

@@ -78,3 +78,17 @@ def test_a_column_that_there_is_not_is_refused_with_those_that_there_are(result:
     assert answer.exit_code == 2
     assert "'tst_score' is no column. Did you mean 'test_score'? There are customer, status, reason" in answer.stderr
     assert tuning("leaderboard", result.directory.root, "--sort", "baseline_score").exit_code == 0
+
+
+@pytest.mark.parametrize(("term", "rows"), [("xterm", 30), ("dumb", 9)], ids=["a terminal", "one that turns no pages"])
+def test_the_command_turns_pages(
+    term: str, rows: int, result: RunResult, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAGER", "cat")
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda fallback: os.terminal_size((100, 14)))
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    show_leaderboard(result, "table", paged=True)
+    shown = capfd.readouterr().out.splitlines()[2:]
+    assert sum(line.startswith("s") for line in shown) == rows
