@@ -17,7 +17,7 @@ import click
 
 from tuning.cli import exit_codes
 from tuning.errors import TuningError
-from tuning.wording import advice_for_the_shell
+from tuning.wording import advice_for_the_shell, did_you_mean
 
 if TYPE_CHECKING:
     from tuning.driver.signals import Signals
@@ -72,6 +72,15 @@ class LazyGroup(click.Group):
         module, _, attribute = COMMANDS[name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        hint = "" if name in COMMANDS or ctx.resilient_parsing else did_you_mean(name, COMMANDS)
+        if hint:
+            ctx.fail(f"No such command {name!r}.{hint}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -27,7 +27,8 @@ SHOWN = 40  # columns
 # End a line for YAML, and so a comment, or may not be in it.
 BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 KEY_NAMES = re.compile(
-    r"(^|_)(customer|client|account|tenant|store|shop|zone|region|site|device|product|sku|id|key)"
+    r"(^|_)(customer|client|account|tenant|user|patient|store|shop|branch|clinic|hospital|school|zone|region|area|city|"
+    r"country|site|station|device|machine|sensor|product|sku|id|key)"
     r"(_?(id|key|name|number|code))?s?$"
 )
 
@@ -188,10 +189,13 @@ def _some_files(files: Sequence[File], seen: Look) -> str:
 
 
 def _name(data: str, target: str) -> str:
-    stem = os.path.basename(without_query(data).rstrip("/"))
-    for suffix in (*CSV_SUFFIXES, ".parquet", ".pq"):
-        stem = stem.removesuffix(suffix)
-    return f"{stem}-{target}" if re.search(r"\w", stem) else target
+    """After the file, or after the folder where the file's name is a pattern alone."""
+    for name in reversed(without_query(data).rstrip("/").split("/")[-2:]):
+        for suffix in (*CSV_SUFFIXES, ".parquet", ".pq"):
+            name = name.removesuffix(suffix)
+        if re.search(r"\w", name):
+            return f"{name}-{target}"
+    return target
 
 
 def _relative(data: str, folder: str) -> str:

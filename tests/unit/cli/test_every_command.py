@@ -29,6 +29,13 @@ def test_an_option_of_one_value_is_refused_twice(arguments: tuple[str, ...]) -> 
     assert "is given 2 times. It takes one value; give it once." in answer.stderr
 
 
+def test_a_misspelt_command_is_answered_with_the_nearest() -> None:
+    answer = tuning("leaderbord")
+    assert answer.exit_code == 2
+    assert "No such command 'leaderbord'. Did you mean 'leaderboard'?" in answer.stderr
+    assert "No such command 'xyz'." in tuning("xyz").stderr
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_shells_completion_is_printed(shell: str) -> None:
     answer = tuning("completion", shell)

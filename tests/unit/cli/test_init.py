@@ -61,4 +61,5 @@ def test_it_names_a_file_that_it_could_read(tmp_path: Path) -> None:
     (tmp_path / "a-broken.csv").write_bytes(b"x,y\n\xff\xfe\x00\x9d\n")
     (tmp_path / "b-whole.csv").write_text("x,y\n" + "1,2\n3,4\n" * 20)
     text = tuning("init", tmp_path / "*.csv", "--target", "y").stdout
+    assert yaml.safe_load(text)["name"] == f"{tmp_path.name}-y"  # of the folder: the files' name is a pattern
     assert text.startswith("# Made by `tuning init` from b-whole.csv and 1 more; every guess says why.\n")
