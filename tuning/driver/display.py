@@ -44,8 +44,8 @@ def style_of(progress: bool | str) -> str:
 
 
 def somebody_watches() -> bool:
-    """Whether the line is seen while it moves: in a terminal or in a notebook."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    """Whether the line is seen while it moves: in a notebook, or in a terminal that can go back in a line."""
+    return (sys.stderr.isatty() and os.environ.get("TERM") != "dumb") or "ipykernel" in sys.modules
 
 
 class _Shows(Protocol):

@@ -190,6 +190,19 @@ def test_in_a_terminal_a_line_stays_one_and_a_warning_has_its_own(
     assert shown.count("\n") == 2
 
 
+def test_a_terminal_that_cannot_go_back_in_a_line_gets_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+    counter = Counter(n_trials=3, n_studies=1)
+    with Display(counter):
+        counter({"part": "a", "trials": 3, "studies": 1})
+    shown = capsys.readouterr().err
+    assert "\r" not in shown
+    assert shown.endswith("3/3 trials\n")
+
+
 def test_the_rest_is_judged_by_the_pace_so_far() -> None:
     clock = Clock()
     counter = Counter(n_trials=100, n_studies=1, done_trials=20, clock=clock)
