@@ -180,6 +180,7 @@ def test_in_a_terminal_a_line_stays_one_and_a_warning_has_its_own(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
     counter = Counter(n_trials=3, n_studies=1)
     with Display(counter):
         logging.getLogger("tuning.driver.runner").warning("a worker was killed")
