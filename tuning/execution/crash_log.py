@@ -174,6 +174,17 @@ def stack_left(directory: RunDirectory, name: str, site: Site, work: str, fetch:
     return stack
 
 
+def forget_helpers(directory: RunDirectory, term: Term, shard: int) -> None:
+    """Remove what helpers of a shard have noted, as far as that can be reached; all of them have ended."""
+    for name in directory.list(f"{FOLDER}/{term.folder}"):
+        if not name.startswith(_prefix(term, shard, of_helper=True)):
+            continue
+        if directory.local:
+            Path(directory.path(name)).unlink(missing_ok=True)
+        else:
+            stack_left(directory, name, Site(**json.loads(directory.read(name))), "")
+
+
 def forget(directory: RunDirectory, term: Term, pid: int) -> None:
     """Remove what a process of this machine has noted; it was ended on purpose. Only below a local run directory."""
     for name in directory.list(f"{FOLDER}/{term.folder}"):

@@ -18,7 +18,7 @@ from tuning.errors import StudyError
 from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
 from tuning.evaluation.study_data import StudyData
 from tuning.execution.context import TrialData, WorkerContext
-from tuning.execution.crash_log import ProgressMarker, Site, stack_left
+from tuning.execution.crash_log import ProgressMarker, Site, forget_helpers, stack_left
 from tuning.execution.limits import MemoryLimit, TimeLimits, within
 from tuning.execution.nodes import Nodes, ray_nodes
 from tuning.execution.study_run import (
@@ -110,7 +110,8 @@ class Helper:
             timed = limits.trial_seconds is not None or limits.study_seconds is not None
             grace = 0.0 if not timed or warm_up(context, study) else work.timing.cold_start_s
             self._guard = self._open.enter_context(TimeLimits(limits, self._marker.stack, grace))
-            patience = hang_seconds(study.customer.about_rows, of_objective=context.objective is not None)
+            self._guard.study(hang_seconds(study.customer.about_rows, of_objective=context.objective is not None))
+            self._guard.part()  # it may hang in reading, too
             data = context.data(study.customer)
         said: Said | None = None
         if isinstance(data, StudyData) and data.kept is not None:
@@ -123,7 +124,6 @@ class Helper:
             yield from start(config, trial_seed(study.seed, number), state)
 
         self._trainer = Trainer(seeded, work.timing, (lambda: None) if said is None else said.taken)
-        self._guard.study(patience)
 
     def site(self) -> tuple[str, Site]:
         """Where it is, and what it is called there; when that is known, it can be asked."""
@@ -175,8 +175,10 @@ class RayLink:
         for actor in self._actors.values():
             with suppress(Exception):
                 ray.kill(actor)
-        for helper in list(self._sites):
-            self._look_back(helper)
+        with suppress(Exception):  # what would stay are a few bytes
+            if coming := list(self._starting):  # which may have noted something, and have not said where
+                ray.wait(coming, num_returns=len(coming), timeout=REACH_S)
+            forget_helpers(RunDirectory(self.work.uri), self.work.term, self.work.shard)
 
     def _start(self, helper: int) -> None:
         import ray

@@ -1,0 +1,18 @@
+"""What workers note of where they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tuning.execution.crash_log import FOLDER, ProgressMarker, forget_helpers
+from tuning.records.ownership import Term
+from tuning.storage.run_directory import RunDirectory
+
+
+def test_what_dead_helpers_of_a_shard_have_noted_goes_and_what_others_have_stays(tmp_path: Path) -> None:
+    directory, term = RunDirectory(str(tmp_path)), Term(1, "0001-a")
+    for shard, of_helper in ((3, True), (3, True), (3, False), (4, True)):
+        ProgressMarker(directory, term, shard, of_helper=of_helper)
+    forget_helpers(directory, term, 3)
+    left = [path.name for path in (tmp_path / FOLDER / term.folder).iterdir()]
+    assert sorted(name.partition("-")[0] for name in left) == ["h00004", "h00004", "s00003", "s00003"]
