@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +32,7 @@ TUNE_SETTINGS = {
     "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",  # a worker that died is started again; what it means is in the records
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
 }
+LOOK_S = 1.0  # between two looks at the cluster's machines
 _SET: dict[str, str] = {}  # by a run of this process, not by the user
 
 
@@ -43,14 +46,13 @@ def run_queue(
     plan, needs, helpers = owned.plan, owned.plan.resources, helpers_with_room(owned.plan)
     shards = [shard for shard, need in enumerate(needs) if need not in without]
     first, held = (len({*shards} & {*plan.shards_of(group)}) for group in (PILOT, FOLLOWER))
-    cpus = max(plan.slots, _cpus())
     return RunQueue(
         plan.slots,
-        cpus,
+        _cpus_now(plan.slots),
         [shard_told(shard, needs[shard], helpers) for shard in shards],
         studies,
         spread.tell,
-        at_once=plan.spread_at_once(cpus),
+        at_once=plan.spread_at_once(max(plan.slots, _cpus())),
         restarts=plan.spec.definition.limits.crashes_before_quarantine - 1,
         first=first,
         held=held,
@@ -86,6 +88,22 @@ def build_tuner(
             verbose=0,
         ),
     )
+
+
+def _cpus_now(slots: int) -> Callable[[], float]:
+    """How many CPUs the machines have, which may come and go; as many as there are slots where nobody knows.
+
+    Ray is asked for them once a second at most.
+    """
+    known, until = 0.0, -math.inf
+
+    def now() -> float:
+        nonlocal known, until
+        if time.monotonic() > until:
+            known, until = _cpus(), time.monotonic() + LOOK_S
+        return known or slots
+
+    return now
 
 
 def _cpus() -> float:

@@ -158,8 +158,7 @@ def checkpoints_callback(queue: Key[RunQueue], stopped: Callable[[], bool]) -> t
                 studies.lost(trial.trial_id)
 
         def on_step_end(self, iteration: int, trials: object, **info: object) -> None:
-            if (studies := lookup(queue).studies) is not None:
-                studies.turn()
+            lookup(queue).turn()
 
         def on_experiment_end(self, trials: object, **info: object) -> None:
             if (studies := lookup(queue).studies) is not None:

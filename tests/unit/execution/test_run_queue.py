@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from spread_workers import study, together
 
 from tuning.definition.options import Resources
@@ -30,7 +31,7 @@ def kinds(queue: RunQueue) -> str:
 def giants(folder: Path, n_trials: int = 6, **fields: Any) -> RunQueue:
     """A spread study of so many trials beside twenty shards, on four slots."""
     studies = together(folder, [study("giant", "random", n_trials=n_trials)])
-    return RunQueue(**{"slots": 4, "cpus": 4, "shards": shards(20), "studies": studies, "at_once": 4, **fields})
+    return RunQueue(**{"slots": 4, "cpus": lambda: 4, "shards": shards(20), "studies": studies, "at_once": 4, **fields})
 
 
 def test_trials_come_first_and_shards_fill_what_they_leave(tmp_path: Path) -> None:
@@ -51,13 +52,13 @@ def test_as_many_trials_at_once_as_have_room_and_shards_beside_them(tmp_path: Pa
     assert kinds(giants(tmp_path, at_once=1)) == "tsss"
 
 
+def with_gang(live: Any, trial: Any) -> dict[str, Any]:
+    """A trial of three CPUs."""
+    return trial_told(live.study, trial, gang=Gang(actors=2))
+
+
 def test_no_shard_begins_on_cpus_that_a_trial_with_a_gang_is_to_have(tmp_path: Path) -> None:
-    gang = Gang(actors=2)
-
-    def tell(live: Any, trial: Any) -> dict[str, Any]:
-        return trial_told(live.study, trial, gang=gang)
-
-    queue = giants(tmp_path, at_once=1, tell=tell)
+    queue = giants(tmp_path, at_once=1, tell=with_gang)
     assert kinds(queue) == "ts"  # three CPUs and one
     queue.end("shard_00000")
     assert kinds(queue) == "s"
@@ -66,9 +67,55 @@ def test_no_shard_begins_on_cpus_that_a_trial_with_a_gang_is_to_have(tmp_path: P
     assert kinds(queue) == "t"  # and not the three shards for which there are CPUs now
 
 
+def test_a_trial_that_machines_have_no_room_for_any_more_holds_up_no_shard(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    left = [4.0]
+    queue = giants(tmp_path, at_once=1, tell=with_gang, cpus=lambda: left[0])
+    assert kinds(queue) == "ts"
+    left[0] = 2.0  # a machine is lost
+    assert kinds(queue) == "s"  # on both
+    queue.turn()
+    queue.turn()
+    (said,) = caplog.messages
+    assert said == "a trial of 'giant' takes 3 CPUs, and all machines together have 2 now: it waits for another one."
+    left[0] = 4.0
+    queue.end("shard_00000")
+    assert kinds(queue) == ""
+    queue.end("shard_00001")
+    assert kinds(queue) == "s"
+
+
+def fitting(*cpus: float) -> Any:
+    """Studies that are being concluded by several processes."""
+    return SimpleNamespace(busy=True, cpus=list(cpus))
+
+
+def test_a_last_fit_of_several_processes_has_the_place_of_a_trial(tmp_path: Path) -> None:
+    queue = giants(tmp_path, at_once=2)
+    assert queue.studies is not None
+    assert queue.next() is not None
+    queue.studies.conclusions = fits = fitting(2.0)
+    assert kinds(queue) == "s"  # one CPU each, and two for the fit
+    fits.cpus[:] = [9.0]  # for which there are no machines any more
+    assert kinds(queue) == "ts"
+
+
+def test_where_only_a_last_fit_is_under_way_the_next_one_begins_all_the_same(tmp_path: Path) -> None:
+    """Tune keeps the place of the last trial as long as it has nothing else to do, so the fit would wait for ever."""
+    queue = giants(tmp_path, at_once=1, shards=())
+    assert queue.studies is not None
+    queue.studies.conclusions = fitting(4.0)
+    assert kinds(queue) == "t"
+    alone = giants(tmp_path, n_trials=0)
+    assert alone.studies is not None
+    alone.studies.conclusions = fitting(4.0)
+    assert kinds(alone) == "ssss"  # none has room beside it
+
+
 def test_alone_shards_count_as_slots_whatever_they_take() -> None:
     """A cluster may have more CPUs than there are slots."""
-    assert kinds(RunQueue(4, 4, shards(20, Resources(cpus=4)))) == "ssss"
+    assert kinds(RunQueue(4, lambda: 4, shards(20, Resources(cpus=4)))) == "ssss"
 
 
 def test_records_that_cannot_be_written_end_all(tmp_path: Path) -> None:

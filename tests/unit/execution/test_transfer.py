@@ -98,7 +98,7 @@ def test_who_asks_for_something_else_is_searched_as_asked(tmp_path: Path) -> Non
 
 def test_shards_that_learn_wait_for_those_that_teach() -> None:
     """Two pilots' shards, one of nobody's, two of followers; three slots."""
-    queue = RunQueue(3, 3, [shard_told(shard, Resources()) for shard in range(5)], first=2, held=2)
+    queue = RunQueue(3, lambda: 3, [shard_told(shard, Resources()) for shard in range(5)], first=2, held=2)
 
     def given() -> list[str]:
         return [name for name, _ in iter(queue.next, None)]

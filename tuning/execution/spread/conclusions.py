@@ -91,6 +91,11 @@ class Conclusions:
         """Whether a study is not concluded yet."""
         return bool(self._waiting or self._running)
 
+    @property
+    def cpus(self) -> list[float]:
+        """What each study takes that is being concluded by several processes."""
+        return [sum(bundle.get("CPU", 0.0) for bundle in group.bundle_specs) for group in self._groups.values()]
+
     def add(self, ended: Ended) -> None:
         """Conclude a study, as soon as there is room."""
         self._waiting.append(ended)

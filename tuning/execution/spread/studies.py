@@ -84,6 +84,11 @@ class Studies:
         return not self.broken and self._coming is None and not self._flying and not self._concluding
 
     @property
+    def fits(self) -> list[float]:
+        """CPUs of each study that is being concluded by several processes."""
+        return [] if self.conclusions is None else self.conclusions.cpus
+
+    @property
     def _concluding(self) -> bool:
         return self.conclusions is not None and self.conclusions.busy
 
