@@ -94,7 +94,7 @@ def check_gang(owned: OwnedRun) -> None:
 
 def _check_room(driver: Resources, gang: Gang | TrainWorkers) -> None:
     key, who = ("models", "actors") if isinstance(gang, Gang) else ("objective", "workers")
-    machines = [dict(machine) for machine in _machines()]
+    machines = sorted((dict(machine) for machine in _machines()), key=lambda machine: machine.get("GPU", 0))
     for bundle in sorted([driver.to_bundle(), *gang.bundles], key=lambda bundle: -bundle.get("CPU", 0.0)):
         room = next((each for each in machines if all(each.get(name, 0) >= n for name, n in bundle.items())), None)
         if room is None:

@@ -17,12 +17,13 @@ from tuning.execution.crash_log import FINAL_FITS
 from tuning.execution.quarantine import quarantine
 from tuning.execution.spread.conclusions import Conclusions, Ended
 from tuning.execution.spread.journal import DRIVER, read_journal, written_by_driver
+from tuning.execution.spread.predictions import FOLDER as PREDICTIONS
 from tuning.execution.spread.predictions import folder_of
 from tuning.execution.spread.spread_study import DEATHS, Event, SpreadStudy, failure_of
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.execution.spread.state import FILE
 from tuning.execution.spread.studies import Studies
-from tuning.execution.spread.trainable import shards_folder, train_folder, trial_reports
+from tuning.execution.spread.trainable import SHARDS, shards_folder, train_folder, trial_reports
 from tuning.execution.told import Told, trial_told
 from tuning.models.registry import gang_of
 from tuning.planning.plan import Plan
@@ -74,7 +75,9 @@ class SpreadRun:
             raise StorageError(studies.broken.removeprefix("StorageError: "))
 
     def _sweep(self) -> None:
-        """Delete what drivers that died have left of trials' states; nobody goes on from them any more."""
+        """Delete what drivers that died have left of trials' states, predictions and rows: nobody needs them now."""
+        for folder in (PREDICTIONS, SHARDS):
+            self.directory.remove_folder(folder)
         states = [name for name in self.directory.list("tune") if name.endswith(f"/{FILE}")]
         for folder in {name.rpartition("/")[0] for name in states}:
             self.directory.remove_folder(folder)

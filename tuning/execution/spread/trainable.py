@@ -37,6 +37,7 @@ from tuning.timing import Timing
 from tuning.trainers.trainer import workers_of
 from tuning.trainers.training import Home
 
+SHARDS = "shards"
 KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as large
 
 
@@ -111,7 +112,7 @@ def place_here(directory: RunDirectory, study: Study, gang: Gang | None) -> Plac
 
 def shards_folder(study: str) -> str:
     """Where the rows of a study's trials are, as long as it is searched. study: its id."""
-    return f"shards/{slug(study)}"
+    return f"{SHARDS}/{slug(study)}"
 
 
 def train_folder(study: str) -> str:
