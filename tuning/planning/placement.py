@@ -30,6 +30,7 @@ class Placements:
         spread: (n,) which of them are spread; the others are packed.
         late: (n,) which of these nobody asked for: packed, they would be the last to end.
         large: (n,) the same: packed, their trials would take more memory than a slot has.
+        small: (n,) whose trials several processes train, although one would be through earlier.
         shares: (n,) of the run's work, about.
         bytes: (n,) of memory per trial, about.
     """
@@ -37,6 +38,7 @@ class Placements:
     spread: np.ndarray
     late: np.ndarray
     large: np.ndarray
+    small: np.ndarray
     shares: np.ndarray
     bytes: np.ndarray
 
@@ -58,6 +60,11 @@ class Placements:
             yield (
                 f"spread over the slots: {_names(studies, self.large)}, with about {theirs} of memory per trial, where "
                 f"one of {slots} slots has {_gigabytes(slot_bytes(slots))}."
+            )
+        if (small := int(self.small.sum())) and small < len(studies):
+            yield (
+                f"{small} of {len(studies)} studies have {LONG_ROWS:,} rows or fewer, and several processes train each "
+                "of their trials, too, which takes longer than in one. A manifest gives actors to single customers."
             )
 
 
@@ -86,7 +93,8 @@ def placements(spec: RunSpec, studies: Studies, slots: int, workers: TrainWorker
     shares = amounts / max(1.0, float(amounts.sum()))
     late = free & tail(shares, slots) & _long(spec, studies)
     large = free & ~late & (needs > slot_bytes(slots))
-    found = Placements(spread | several | late | large, late, large, shares, needs)
+    small = several & ~_long(spec, studies)
+    found = Placements(spread | several | late | large, late, large, small, shares, needs)
     if (found.spread & studies.shared("group").test(bool)).any():
         raise PlanError("transfer: some customers wait for others, which needs placement: packed; change one of them.")
     return found

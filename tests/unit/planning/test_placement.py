@@ -167,6 +167,10 @@ def test_several_processes_train_the_trials_of_one_customer_only(tmp_path: Path)
     assert spread(plan) == ["giant"]
     assert plan.at_once == 1
     assert "a trial takes 2.5 CPUs, 0.5 of its own and 1 for each of 2 actors: 1 at once on 4 slots." in plan.notes
+    said = "30 of 31 studies have 25,000 rows or fewer, and several processes train each of their trials, too"
+    assert not any(note.startswith(said) for note in plan.notes)
+    for_all = runner(data, search_space="xgboost_ray").plan()
+    assert any(note.startswith(said) for note in for_all.notes)
 
 
 def test_customers_who_learn_from_others_are_packed_and_one_with_a_placement_of_its_own_is_not_among_them(
