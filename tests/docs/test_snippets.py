@@ -102,9 +102,7 @@ def needed(page: Path) -> Any:
 @pytest.mark.parametrize("page", [needed(page) for page in PAGES if blocks(page)])
 def test_what_a_page_shows_runs(page: Path, prepared: Path, folder: Path, elsewhere: dict[str, str]) -> None:
     runner = PageRunner(prepared / "run", NOT_RUN, elsewhere)
-    for block in blocks(page):
-        if (block.page, block.text.split()[0]) not in DRAWN:
-            runner.run(block)
+    runner.run_all(block for block in blocks(page) if (block.page, block.text.split()[0]) not in DRAWN)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

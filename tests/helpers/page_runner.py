@@ -7,7 +7,7 @@ import contextlib
 import io
 import re
 import shutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from commands import tuning
 from matplotlib import pyplot
 from named_commands import options, tuning_of_make, unknown
 from page_folder import CHURN, DEFINITION, NAMES, RESULT
-from pages import Block, Command, alternatives, commands
+from pages import Block, Command, alternatives, commands, is_definition, is_other_file
 from paths import ROOT
 from shown_output import not_in_folder, not_printed
 
@@ -41,6 +41,15 @@ class PageRunner:
         self.names: dict[str, Any] = {"__name__": "page"}
         self.definition, self.path = parse_yaml(CHURN), Path(DEFINITION)
         self.printed = ""
+
+    def run_all(self, page: Iterable[Block]) -> None:
+        """Run the blocks of a page in their order; files of YAML that are no definition are there beforehand."""
+        page = list(page)
+        for block in page:
+            if block.language == "yaml" and any(is_other_file(block, each) for each in alternatives(block.text)):
+                Path(block.file).write_text(block.text)
+        for block in page:
+            self.run(block)
 
     def run(self, block: Block) -> None:
         for address, ours in self.elsewhere.items():
@@ -85,6 +94,8 @@ class PageRunner:
 
     def _yaml(self, block: Block) -> None:
         for values in alternatives(block.text):
+            if is_other_file(block, values):  # a manifest, say: it is there, and the definition that names it has run
+                continue
             if "parameters" in values:
                 runner = TuneRunner(objective=_nothing, search_space=values, metric="loss", mode="min")
                 runner.plan()
@@ -95,7 +106,7 @@ class PageRunner:
 
     def _search(self, block: Block, values: dict[str, Any]) -> Any:
         """Plan a definition, and search the last of its customers; a part of one is added to the last whole one."""
-        whole = values.keys() & {"target", "objective"}
+        whole = is_definition(values)
         path = Path(block.file or DEFINITION) if whole else Path("part.yaml")
         path.write_text(block.text if whole else yaml.safe_dump(merged(self.definition, values)))
         if whole:

@@ -126,3 +126,13 @@ def alternatives(text: str) -> list[dict[str, Any]]:
         return [parse_yaml(text)]
     except SpaceError:
         return [parse_yaml(line) for line in text.splitlines()]
+
+
+def is_definition(values: dict[str, Any]) -> bool:
+    """Whether this is a whole one, of which a page may show some keys only."""
+    return bool(values.keys() & {"target", "objective"})
+
+
+def is_other_file(block: Block, values: dict[str, Any]) -> bool:
+    """Whether a block of YAML is a file that a definition names, such as a manifest."""
+    return bool(block.file) and not is_definition(values) and "parameters" not in values
