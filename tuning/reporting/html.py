@@ -155,7 +155,7 @@ th { font-weight: 600; border-bottom: 2px solid var(--line-2); vertical-align: b
      overflow-wrap: normal; }
 tr.strong td { font-weight: 600; background: var(--strong); }
 .prose th, .prose td { text-align: left; white-space: normal; vertical-align: top; overflow-wrap: anywhere;
-                       min-width: 5rem; }
+                       min-width: 7rem; }
 .prose th { overflow-wrap: normal; }
 @media (max-width: 40rem) { .prose thead { display: none; } .prose td { display: block; border: 0; padding: .1rem 0; }
   .prose td::before { content: attr(data-title) ": "; color: var(--soft); }

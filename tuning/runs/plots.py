@@ -161,6 +161,7 @@ def gains(customers: pa.Table, metric: str, ax: Axes | None = None) -> Axes:
     places, colours = (np.arange(count) + 0.5) * width + 0.5, [BLUE if gain > 0 else RED for gain in shown]
     axes.bar(places, shown, width=width, color=colours)
     axes.axhline(0.0, color="black", linewidth=0.8)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_title(f"Tuning helped {(found > 0).sum():,} of {len(found):,} customers")
     axes.set_xlabel("customers, the largest gain first")
     axes.set_ylabel(f"gain over the baseline\n({metric}, hold-out)")
@@ -200,6 +201,8 @@ def score_and_size(customers: pa.Table, metric: str, ax: Axes | None = None) -> 
     axes.scatter(rows[shown], score[shown], color=BLUE, alpha=0.6, s=18)
     if len(rows) and rows.max() > 20 * rows.min():
         axes.set_xscale("log")
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_title(f"{_dots(len(score[shown]), len(score))}: do more rows score better?")
     axes.set_xlabel("rows of the customer")
     axes.set_ylabel(f"hold-out score ({metric})")
@@ -243,7 +246,7 @@ def parameters_across_customers(effects: Sequence[ParameterEffect], ax: Axes | N
     axes, shown = ax or _new(), list(effects[:MOST_NAMES])[::-1]
     axes.barh([shorten(effect.name, 40) for effect in shown], [effect.share for effect in shown], color=BLUE)
     axes.set_title("Which hyperparameters matter")
-    axes.set_xlabel("share of a trial's rank that the parameter alone explains")
+    axes.set_xlabel("share of a trial's rank\nthat the parameter alone explains")
     return axes
 
 
