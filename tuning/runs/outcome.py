@@ -41,6 +41,9 @@ def _against_baseline(counts: Counts) -> list[str]:
     compared, worse = counts["compared_with_baseline"], counts["worse_than_baseline"]
     if not compared:
         return []
+    if compared == 1:
+        how = "below it" if worse else "no worse than it"
+        return [f"One winner is not the baseline; it scores {how} on the hold-out rows."]
     if not worse:
         return [f"None of the {compared} winners other than the baseline scores below it on the hold-out rows."]
     return [

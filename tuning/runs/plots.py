@@ -71,6 +71,7 @@ def _by_optuna(name: str, study: Study) -> Axes:
 
     with mpl.rc_context(), warnings.catch_warnings():  # Optuna sets a style for all pictures to come
         warnings.simplefilter("ignore", ExperimentalWarning)
+        warnings.filterwarnings("ignore", "Attempting to set identical")  # where all trials have the same value
         axes: Axes = getattr(pictures, name)(study, target_name=study.user_attrs.get(METRIC) or "score")
     return axes
 
