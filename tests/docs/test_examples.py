@@ -5,17 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import made_up
 import many_models
-import numpy as np
 import pandas as pd
 import pytest
 import ray_train
 import taxi_by_zone
-import yaml
 from click.testing import CliRunner
-from forest_sweep import TARGET, sweep
+from forest_sweep import sweep
 from paths import ROOT, shared_data
-from ray.train import ScalingConfig
 
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
@@ -24,27 +22,22 @@ pytestmark = pytest.mark.timeout(300)  # each starts workers, which takes a whil
 EXAMPLES = ROOT / "examples"
 
 
-def trips(months: int = 1, zones: int = 4, rows: int = 12) -> list[pd.DataFrame]:
-    """Trips with the TLC's column names; of the last zone there are 3 only."""
-    rng = np.random.default_rng(0)
-    tables = []
-    for month in range(months):
-        zone = np.repeat(np.arange(zones), [*[rows] * (zones - 1), 3])
-        pickup = pd.Timestamp(2019, month + 1, 1) + pd.to_timedelta(rng.integers(0, 86400, len(zone)), unit="s")
-        to = rng.integers(1, 200, len(zone))
-        seconds = pd.to_timedelta(60 + 3 * to + rng.integers(0, 60, len(zone)), unit="s")
-        columns = {"PULocationID": zone, "DOLocationID": to, "tpep_pickup_datetime": pickup}
-        tables.append(pd.DataFrame({**columns, "tpep_dropoff_datetime": pickup + seconds}))
-    return tables
+@pytest.fixture
+def housing(tmp_path: Path) -> Path:
+    """California housing, every twentieth row; where it is not beside the checkout, a made-up one of its columns."""
+    real, path = shared_data(), tmp_path / "housing.csv"
+    table = made_up.housing(1000) if real is None else pd.read_csv(real / "california-housing" / "housing.csv")[::20]
+    table.to_csv(path, index=False)
+    return path
 
 
 def test_the_best_of_three_estimators_for_every_zone_and_month(ray_cluster: None, tmp_path: Path) -> None:
-    for month, table in enumerate(trips(2), start=1):
-        table.to_parquet(tmp_path / f"2019-{month}.parquet", index=False)
+    for month in (1, 2):
+        made_up.trips(month).to_parquet(tmp_path / f"2019-{month}.parquet", index=False)
     result = taxi_by_zone.search(str(tmp_path / "*.parquet"), str(tmp_path / "run"), mlflow=False)
     board = result.leaderboard().set_index("customer")
-    assert sorted(board.index) == [f"2019-{month}/{zone}" for month in (1, 2) for zone in range(4)]
-    assert list(board[board["status"] != "ok"].index) == ["2019-1/3", "2019-2/3"]
+    assert set(board.index) == {f"2019-{month}/{zone}" for month in (1, 2) for zone in (1, 67, 133, 200)}
+    assert list(board[board["status"] != "ok"].index) == ["2019-1/200", "2019-2/200"]
     assert (board[board["status"] == "ok"]["trials"] == 3).all()
     assert set(board[board["status"] == "ok"]["model"]) <= {
         "LinearRegression",
@@ -54,10 +47,7 @@ def test_the_best_of_three_estimators_for_every_zone_and_month(ray_cluster: None
 
 
 def test_the_forests_of_both_sweeps_are_the_same(ray_cluster: None, tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"rooms": rng.normal(size=80), "age": rng.normal(size=80), "ocean_proximity": "INLAND"})
-    table[TARGET] = 1000 * table["rooms"] + rng.normal(size=80)
-    table.to_csv(tmp_path / "housing.csv", index=False)
+    made_up.housing(80).to_csv(tmp_path / "housing.csv", index=False)
 
     one, _ = sweep(str(tmp_path / "housing.csv"), str(tmp_path / "one"), 1, parallel=False, most=32)
     both, _ = sweep(str(tmp_path / "housing.csv"), str(tmp_path / "both"), 2, parallel=True, most=32)
@@ -66,23 +56,30 @@ def test_the_forests_of_both_sweeps_are_the_same(ray_cluster: None, tmp_path: Pa
     pd.testing.assert_frame_equal(one, both)
 
 
-def test_several_processes_train_a_table_that_ray_data_reads(ray_cluster: None, tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"rooms": rng.normal(size=200), "age": rng.normal(size=200), "ocean_proximity": "INLAND"})
-    table[ray_train.TARGET] = 10 * table["rooms"] + rng.normal(size=200)
-    table.to_csv(tmp_path / "housing.csv", index=False)
-    small = ScalingConfig(num_workers=2, resources_per_worker={"CPU": 0.5})
+def example(name: str, housing: Path, **changes: Any) -> TuneRunner:
+    """A definition of the examples, of one trial on small data."""
+    return TuneRunner.from_yaml(EXAMPLES / name, data=str(housing), slots=2, trials=1, mlflow=False, **changes)
 
-    def small_trainer(config: dict[str, Any], files: list[str], scaling_config: ScalingConfig = small) -> Any:
-        return ray_train.trainer(config, files, scaling_config)
 
-    given = yaml.safe_load((EXAMPLES / "ray_train.yaml").read_text())
-    changed = {"data": str(tmp_path / "housing.csv"), "objective": small_trainer, "trials": 1, "slots": 2}
-    result = TuneRunner(**{**given, **changed, "mlflow": False}).run(tmp_path / "run", progress=False)
-    (record,) = result.trial_records
+def test_ray_train_trains_a_table_that_ray_data_reads(gang_cluster: None, housing: Path, tmp_path: Path) -> None:
+    (record,) = example("ray_train.yaml", housing).run(tmp_path / "run", progress=False).trial_records
     assert record.state == "finished", (record.reason, record.error)
     assert [step.step for step in record.steps] == list(range(1, ray_train.ROUNDS + 1))
     assert record.steps[-1].score < record.steps[0].score
+
+
+def test_xgboost_ray_trains_a_table_about_as_one_process_does(
+    gang_cluster: None, housing: Path, tmp_path: Path
+) -> None:
+    runner = example("xgboost_ray.yaml", housing)
+    assert "a trial takes 1.5 CPUs, 0.5 of its own and 0.5 for each of 2 actors" in " ".join(runner.plan().notes)
+    found = runner.run(tmp_path / "run", progress=False)
+    alone = example("xgboost_ray.yaml", housing, models=["xgboost"]).run(tmp_path / "alone", in_process=True)
+    (record,), (board,) = found.trial_records, found.rows()
+    assert record.state == "finished", (record.reason, record.error)
+    assert board["model"] == "xgboost_ray"
+    assert board["test_score"] == pytest.approx(alone.rows()[0]["test_score"], rel=0.1)
+    assert len(found.model().predict(pd.read_csv(housing)[:3])) == 3
 
 
 def test_a_model_for_every_pair_of_keys(ray_cluster: None, tmp_path: Path) -> None:
