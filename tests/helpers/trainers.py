@@ -13,6 +13,7 @@ from ray.train.xgboost import XGBoostTrainer
 
 WORKERS = ScalingConfig(num_workers=2, resources_per_worker={"CPU": 0.5})
 PARAMS = {"objective": "binary:logistic", "eval_metric": "logloss", "max_depth": 3, "nthread": 1}
+GROWN = {"objective": "binary", "tree_learner": "data", "num_leaves": 8, "num_threads": 1, "verbosity": -1}
 
 
 def rows() -> tuple[np.ndarray, np.ndarray]:
@@ -87,6 +88,37 @@ def alone(eta: float, rounds: int) -> list[float]:
     params = {**PARAMS, "eta": eta}
     xgboost.train(params, train, rounds, evals=[(valid, "valid")], evals_result=losses, verbose_eval=False)
     return list(losses["valid"]["logloss"])
+
+
+def grow(config: dict[str, Any]) -> None:
+    """Boost with LightGBM on this worker's part of the rows; a checkpoint every four rounds."""
+    import lightgbm
+    import ray.train
+    from ray.train.lightgbm import RayTrainReportCallback, get_network_params
+
+    rank, world = ray.train.get_context().get_world_rank(), ray.train.get_context().get_world_size()
+    X, y = rows()
+    train = lightgbm.Dataset(X[rank:600:world], y[rank:600:world])
+    checkpoint, model = ray.train.get_checkpoint(), None
+    if checkpoint is not None:
+        model = RayTrainReportCallback.get_model(checkpoint)
+    loss = {"loss": "valid-binary_logloss"}
+    lightgbm.train(
+        {**GROWN, "learning_rate": config["eta"], **get_network_params()},
+        train,
+        config["rounds"] - (model.num_trees() if model else 0),
+        valid_sets=[lightgbm.Dataset(X[600:], y[600:], reference=train)],
+        valid_names=["valid"],
+        init_model=model,
+        callbacks=[RayTrainReportCallback(metrics=loss, frequency=4, checkpoint_at_end=False)],
+    )
+
+
+def lightgbm_trainer(config: dict[str, Any], scaling_config: ScalingConfig = WORKERS) -> Any:
+    """A trainer whose workers grow the same trees together."""
+    from ray.train.lightgbm import LightGBMTrainer
+
+    return LightGBMTrainer(grow, train_loop_config=config, scaling_config=scaling_config)
 
 
 def descend(config: dict[str, Any]) -> None:

