@@ -6,7 +6,7 @@ PIP_OPTIONS := --quiet --disable-pip-version-check -c constraints.txt
 export RAY_USAGE_STATS_ENABLED = 0
 export MLFLOW_DISABLE_TELEMETRY = true
 
-.PHONY: demo test unit install lint types docs chaos fresh bench clean
+.PHONY: demo test unit install lint types docs lessons chaos fresh bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -14,6 +14,7 @@ help:
 	@echo "make test   install and run the tests; the slow ones: make chaos, make fresh"
 	@echo "make unit   the tests of every minute: no Ray, no server, under a minute"
 	@echo "make docs   a site of docs/ in docs/_build/html"
+	@echo "make lessons   run examples/*.ipynb and store what they show"
 	@echo "make lint types chaos fresh bench clean"
 
 # hpbandster alone: of what it asks for, netifaces would have to be compiled and is never loaded; dev has the rest.
@@ -47,6 +48,9 @@ types: install
 # A warning is an error, as in the tests.
 docs: install
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+
+lessons: install
+	$(BIN)/python tests/helpers/lessons.py
 
 chaos: install
 	$(BIN)/python -m pytest -m chaos -rP

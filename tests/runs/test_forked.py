@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 from builders import definition, write_customers
 from chaos import duplicates, truth
+from comparisons import fields
 
 from search_spaces import Float, SearchSpace
 from tuning import TuneRunner
+from tuning.compare import compare
 from tuning.errors import RunError, RunInterrupted
 from tuning.execution.crash_log import FOLDER
 from tuning.study.record import worker_name
@@ -73,6 +75,12 @@ def test_a_function_is_tuned_without_ray_and_resumed_with_more_trials(tmp_path: 
     assert duplicates(more) == []
     known = {record.key: record.started for record in first.trial_records}
     assert known.items() <= {record.key: record.started for record in more.trial_records}.items()
+
+
+def test_a_small_comparison_needs_no_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuning.driver.runner.USUAL", PATIENT)
+    found = compare(**fields(tmp_path), algorithms="random,optuna", seeds=1, trials=3, progress=False)
+    assert found.final.budget.tolist() == [3, 3, 3]
 
 
 @pytest.mark.parametrize("placement", ["packed", "spread"])

@@ -91,9 +91,7 @@ def comparing(
     before = {} if made.compare is None else made.compare.to_dict()
     if "algorithms" not in before and "algorithms" not in asked:
         raise DefinitionError("There are no algorithms to compare; give two or more, such as random,optuna.")
-    # Spread over workers, a search hears of several trials at once, and how many depends on the machine.
-    placement = "packed" if made.placement == "auto" else made.placement
-    return define({**keys_of(made), "placement": placement, "compare": {**before, **asked}})
+    return define({**keys_of(made), "compare": {**before, **asked}})
 
 
 def comparison_of(run_dir: str | RunDirectory | RunResult, **options: Any) -> Comparison:
