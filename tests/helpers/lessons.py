@@ -50,6 +50,8 @@ def executed(lesson: Path, folder: Path, **variables: str) -> NotebookNode:
     paths = re.compile(rf"{re.escape(str(folder))}|{temporary}/[\w.-]+")
     for cell in notebook.cells:
         cell.metadata = {"tags": cell.metadata.tags} if cell.metadata.get("tags") else {}
+        if cell.cell_type == "code":  # Tune shows an empty text, and only where a run is long enough for Ray
+            cell.outputs = [each for each in cell.outputs if each.get("data", {}).get("text/html") != ""]
         for texts, key in texts_of(cell):
             texts[key] = paths.sub("…", texts[key])
     return notebook
