@@ -35,7 +35,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--most-seconds", type=float, default=math.inf, help=help)
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         place = _place(item)
@@ -43,8 +42,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         needed |= {marker for name, marker in FIXTURES.items() if name in getattr(item, "fixturenames", ())}
         for marker in needed:
             item.add_marker(marker)
-        if own := sorted({"chaos", "ray"} & (needed | {mark.name for mark in item.iter_markers()})):
-            item.add_marker(pytest.mark.xdist_group(own[0]))  # one process has the session's cluster, another kills
 
 
 @pytest.hookimpl(wrapper=True)

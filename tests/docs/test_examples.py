@@ -61,6 +61,7 @@ def example(name: str, housing: Path, **changes: Any) -> TuneRunner:
     return TuneRunner.from_yaml(EXAMPLES / name, data=str(housing), slots=2, trials=1, mlflow=False, **changes)
 
 
+@pytest.mark.slow
 def test_ray_train_trains_a_table_that_ray_data_reads(gang_cluster: None, housing: Path, tmp_path: Path) -> None:
     (record,) = example("ray_train.yaml", housing).run(tmp_path / "run", progress=False).trial_records
     assert record.state == "finished", (record.reason, record.error)
@@ -68,6 +69,7 @@ def test_ray_train_trains_a_table_that_ray_data_reads(gang_cluster: None, housin
     assert record.steps[-1].score < record.steps[0].score
 
 
+@pytest.mark.slow
 def test_xgboost_ray_trains_a_table_about_as_one_process_does(
     gang_cluster: None, housing: Path, tmp_path: Path
 ) -> None:

@@ -86,6 +86,7 @@ def folder(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     shutil.copytree(prepared, tmp_path, ignore=shutil.ignore_patterns("run", DEFINITION), dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("COLUMNS", "250")  # what pages show is as wide as it is
     hurry(monkeypatch)
     yield tmp_path
     if mlflow := sys.modules.get("mlflow"):

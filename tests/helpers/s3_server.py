@@ -40,6 +40,8 @@ class Call:
 class S3Server:
     """Serves until `close`; meanwhile the environment names credentials for it. calls: every request so far."""
 
+    _numbers = itertools.count(1)  # of the process: what moto keeps is common to all its servers
+
     def __init__(self) -> None:
         pytest.importorskip("moto.server")
         from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
@@ -58,7 +60,6 @@ class S3Server:
         for name, value in environment.items():
             self._patch.setenv(f"AWS_{name}", value)
         self._app = DomainDispatcherApplication(create_backend_app)
-        self._numbers = itertools.count(1)
         self._writing = threading.Lock()
         self._fault: Callable[[Call], tuple[int, bool] | None] | None = None
         self.calls: list[Call] = []
