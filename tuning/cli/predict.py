@@ -17,11 +17,23 @@ from tuning.runs.results import RunResult
 from tuning.storage.names import mask
 
 
+def _writable(_: click.Context, __: click.Parameter, output: str | None) -> str | None:
+    if output is not None:
+        try:
+            check_writable(output)
+        except DataError as error:
+            raise DataError(f"--output: {error}") from None
+    return output
+
+
 @click.command(cls=Command)
 @run_argument
 @click.option("--customer", metavar="ID", help="Use this customer's model (default: each row's own customer, by key).")
 @click.option("--data", required=True, metavar="FILE", help="CSV or Parquet with the columns of the training data.")
-@click.option("--output", metavar="FILE", help="CSV or Parquet file to write (default: CSV on stdout).")
+@click.option(
+    "--output", metavar="FILE", callback=_writable, is_eager=True,
+    help="CSV or Parquet file to write (default: CSV on stdout).",
+)  # fmt: skip
 @click.option("--allow-pickle", is_flag=True, help="Also load a model saved with cloudpickle, which runs its code.")
 def predict(run_dir: str, customer: str | None, data: str, output: str | None, allow_pickle: bool) -> None:
     """Predict the rows of FILE with the models of the run in folder RUN.
@@ -29,13 +41,8 @@ def predict(run_dir: str, customer: str | None, data: str, output: str | None, a
     The answer is the rows with a column `prediction`, and one of probabilities per class where the model has them. A
     column that the rows have already keeps its values: the new one is then called `prediction_2`.
     """
-    if output is not None:
-        try:
-            check_writable(output)
-        except DataError as error:
-            raise DataError(f"--output: {error}") from None
-        if is_same_file(output, data):
-            raise DataError(f"--output: {mask(output)!r} is the file of --data; name another one.")
+    if output is not None and is_same_file(output, data):
+        raise DataError(f"--output: {mask(output)!r} is the file of --data; name another one.")
     answer = predict_file(RunResult(run_dir), data, customer, allow_pickle=allow_pickle)
     _write(answer.rows, output)
     if answer.column != PREDICTION:

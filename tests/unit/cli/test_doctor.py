@@ -20,6 +20,7 @@ def without_ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     monkeypatch.setattr(doctor, "_ray", no_ray)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)  # MLflow sets it where a program has set its own
 
 
 def found(*options: str) -> dict[str, dict[str, str]]:

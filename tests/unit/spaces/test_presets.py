@@ -321,7 +321,7 @@ def test_the_examples_on_the_page_work(capsys: pytest.CaptureFixture[str], monke
     monkeypatch.setitem(sys.modules, "my_rules", SimpleNamespace(deep_or_wide=any_config))
     page = (ROOT / "docs" / "search-spaces.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(yaml|python)\n(.*?)```", page, re.DOTALL)
-    assert [language for language, _ in blocks] == ["yaml", "yaml", "yaml", "python"]
+    assert [language for language, _ in blocks] == ["yaml", "yaml", "python", "yaml", "python"]
     for language, block in blocks:
         if language == "python":
             exec(compile(block, "docs/search-spaces.md", "exec"), {})
