@@ -72,8 +72,8 @@ assert 0 < recorded < 100
 """
 BESIDE = """
 handle = search.run("slow", resume=True, background=True)
+print("beside", handle.leaderboard()["trials"][0] >= recorded)
 while handle.progress.done_trials <= recorded:
-    print("beside", handle.leaderboard()["trials"][0] >= recorded)
     time.sleep(0.5)
 handle.cancel()
 ended = handle.wait()
