@@ -171,7 +171,7 @@ def test_a_trial_whose_actors_die_again_and_again_fails_and_its_study_goes_on(
     gang_cluster: None, tmp_path: Path
 ) -> None:
     metric = metric_that(f"end_actor('xgboost', {RESTARTS + 1}, signal.SIGKILL)", tmp_path)
-    found = search(tmp_path / "run", {}, **of_depths("xgboost"), metric=metric)
+    found = search(tmp_path / "run", {}, **of_depths("xgboost", 300), metric=metric)  # it outlasts them all
     first, second = found.trial_records
     assert first.state == "failed"
     assert f"actors were lost {RESTARTS + 1} times, the last time after" in first.reason
