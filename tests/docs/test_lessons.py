@@ -10,7 +10,9 @@ from lessons import LESSONS, code_cells, executed, read, texts_of
 from nbformat import NotebookNode
 from paths import ROOT
 
-ON_RAY: set[str] = set()  # the lessons that work on a Ray cluster: here it is the tests' own
+# The lessons that work on a Ray cluster: here it is the tests' own.
+ON_RAY = {"08_forest_sweep", "10_xgboost_ray"}
+SLOW = {"10_xgboost_ray"}  # a minute
 EXACT = "exact"  # the tag of a cell that shows the same wherever it runs, to the last digit
 PATH = re.compile(r"(?<![\w.…:/<-])/[\w.-]+/|\b[A-Z]:\\")
 CHATTER = re.compile(r"warning|traceback|\b0x[0-9a-f]{6,}", re.IGNORECASE)
@@ -25,7 +27,10 @@ def kinds(cell: NotebookNode) -> list[tuple[str, list[str]]]:
     return [(output.output_type, sorted(output.get("data", [output.get("name", "")]))) for output in cell.outputs]
 
 
-CASES = [pytest.param(each, marks=pytest.mark.ray) if each.stem in ON_RAY else each for each in LESSONS]
+CASES = [
+    pytest.param(each, marks=[pytest.mark.ray] * (each.stem in ON_RAY) + [pytest.mark.slow] * (each.stem in SLOW))
+    for each in LESSONS
+]
 
 
 @pytest.mark.timeout(300)
