@@ -25,7 +25,6 @@ from tuning.models.base import Matrix, Stage, SteppedFamily
 from tuning.models.customer_model import CustomerModel, load_model
 from tuning.models.member import Member
 from tuning.models.registry import families
-from tuning.planning.model_space import check_configurations
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 from tuning.storage.run_directory import RunDirectory
 
@@ -387,12 +386,6 @@ def test_boosting_with_sampled_rows_and_columns_does_not_depend_on_who_else_trai
     assert [second.fold_scores for _, second, _ in taking_turns] == alone
     state = next(train({**short(name), **sampled}, data, metric, 5)).get_state()
     assert scores_of(name, data, state, **sampled) == scores_of(name, data, state, **sampled)
-
-
-def test_every_preset_passes_the_check_of_written_spaces() -> None:
-    for task in (REGRESSION, BINARY, MULTICLASS):
-        for name in presets.families(task):
-            check_configurations(presets.load(name, task), {}, task)
 
 
 def test_linear_classes_with_the_same_probability_are_told_apart_as_scikit_learn_does() -> None:

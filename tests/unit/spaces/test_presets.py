@@ -13,6 +13,8 @@ from paths import ROOT
 
 from search_spaces import Choice, Float, Int, SearchSpace, SpaceError, json_schema, presets
 from search_spaces.yaml_text import parse_yaml
+from tuning.planning.model_space import check_configurations
+from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION
 
 FAMILIES = [
     "catboost", "elastic_net", "extra_trees", "hist_gradient_boosting", "knn", "lasso", "lightgbm", "linear_svm",
@@ -311,6 +313,12 @@ def test_ray_tune_spaces_that_cannot_be_searched() -> None:
         with pytest.raises(SpaceError) as caught:
             SearchSpace.from_ray_tune(param_space)
         assert message in str(caught.value)
+
+
+def test_every_preset_passes_the_check_of_written_spaces() -> None:
+    for task in (REGRESSION, BINARY, MULTICLASS):
+        for name in presets.families(task):
+            check_configurations(presets.load(name, task), {}, task)
 
 
 def test_the_examples_on_the_page_work(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
