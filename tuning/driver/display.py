@@ -45,7 +45,13 @@ def style_of(progress: bool | str) -> str:
 
 def somebody_watches() -> bool:
     """Whether the line is seen while it moves: in a notebook, or in a terminal that can go back in a line."""
-    return (sys.stderr.isatty() and os.environ.get("TERM") != "dumb") or "ipykernel" in sys.modules
+    return (sys.stderr.isatty() and os.environ.get("TERM") != "dumb") or _in_notebook()
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel runs this process; that its library was imported says nothing."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 class _Shows(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import sys
@@ -196,6 +197,7 @@ def test_a_terminal_that_cannot_go_back_in_a_line_gets_lines(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "dumb")
+    importlib.import_module("ipykernel.kernelapp")  # by whatever code: that makes no notebook
     counter = Counter(n_trials=3, n_studies=1)
     with Display(counter):
         counter({"part": "a", "trials": 3, "studies": 1})
