@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from typing import Any
 
 import pytest
 from local_helpers import LocalLink
+from two_families import SPACE, STEPS, models, objective, told
 
 import schedulers
 from schedulers import stopping
-from search_spaces import Choice, Float, Int, SearchSpace, algorithms
+from search_spaces import Float, SearchSpace, algorithms
 from tuning.data.customers import Customer
 from tuning.definition.options import Resources
 from tuning.errors import StudyError
-from tuning.records.schema import TrialRecord
 from tuning.seeds import trial_seed
 from tuning.steps import Step
 from tuning.study.helpers import HelperPool
@@ -28,8 +27,6 @@ from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study, Training
 from tuning.study.trial import TrialShape
 
-STEPS = 9
-CLOCK = {"started", "seconds", "fit_seconds", "suggest_seconds", "spent_seconds", "worker"}
 SCHEDULERS: dict[str, dict[str, Any]] = {
     "pbt": {"name": "pbt", "perturbation_interval": 2},
     "each at its own time": {"name": "pbt", "perturbation_interval": 2, "synch": False},
@@ -46,13 +43,6 @@ RULES: dict[str, dict[str, Any]] = {
     "target": {"target": 0.93},
     "all": {"trial_plateau": {"steps": 2, "min_delta": 0.05}, "study_plateau": 9, "study_time": 3600.0, "target": 1.5},
 }
-SPACE = SearchSpace(
-    [
-        Choice("model", ["stepped", "folds"], default="stepped"),
-        Float("x", 0.0, 1.0, default=0.2),
-        Int("n", 3, STEPS, default=5, when={"model": "stepped"}),
-    ]
-)
 WEIGHTS = SearchSpace([Float("x", 0.0, 1.0, default=0.2), Float("y", 0.0, 1.0, default=0.5)])
 
 
@@ -74,29 +64,6 @@ def train(config: Mapping[str, Any], seed: int, state: Any) -> Iterator[Step]:
         yield Step(step, now, (now, now / 2), {"loss": 1 - now}, get_state=lambda at=(step, weight): at)
 
 
-def models() -> Training:
-    """Two families: one that grows step by step, as long as a parameter says, and one whose steps are folds."""
-
-    def stepped(config: Mapping[str, Any]) -> bool:
-        return bool(config["model"] == "stepped")
-
-    def shape(config: Mapping[str, Any]) -> TrialShape:
-        grows = stepped(config)
-        return TrialShape(int(config["n"]) if grows else 3, best_prefix=grows, progress=grows)
-
-    return Training(
-        start=train,
-        shape=shape,
-        frozen=lambda config: {"n"} if stepped(config) else None,
-        length=lambda config: "n" if stepped(config) else None,
-    )
-
-
-def objective() -> Training:
-    """A user's own generator: its last step counts."""
-    return Training(start=train, shape=lambda _: TrialShape(STEPS, best_prefix=False, progress=True))
-
-
 def study(name: str, space: SearchSpace) -> Study:
     return Study(
         id="acme",
@@ -112,7 +79,7 @@ def study(name: str, space: SearchSpace) -> Study:
 
 def searched(
     name: str, training: Training, stop: Mapping[str, Any], link: LocalLink | None = None, space: SearchSpace = SPACE
-) -> tuple[list[dict[str, Any]], str]:
+) -> tuple[list[dict[str, str]], str]:
     """The study's records, and why it ended early."""
     loop = RecordedStudy(
         run="run",
@@ -124,14 +91,6 @@ def searched(
         helpers=None if link is None else HelperPool(link),
     )
     return [told(record) for record in loop], loop.stopped_by
-
-
-def told(record: TrialRecord) -> dict[str, Any]:
-    """All of a record that a clock has no part in, as text: a score that is not a number is not equal to itself."""
-    found = {field.name: getattr(record, field.name) for field in fields(record) if field.name not in CLOCK}
-    found["steps"] = [(step.step, step.score, dict(step.metrics)) for step in record.steps]
-    found["error"] = record.error and record.error.strip().splitlines()[-1]  # each place has its own stack
-    return {key: repr(value) for key, value in found.items()}
 
 
 def linked(training: Training, size: int, **more: Any) -> LocalLink:
@@ -146,15 +105,15 @@ def linked(training: Training, size: int, **more: Any) -> LocalLink:
 @pytest.mark.parametrize("made", [models, objective], ids=["models", "objective"])
 def test_any_number_of_helpers_finds_what_one_process_finds(made: Any, name: str, rule: str) -> None:
     space = SPACE if made is models else WEIGHTS
-    one = searched(name, made(), RULES[rule], space=space)
+    one = searched(name, made(train), RULES[rule], space=space)
     for size in (1, 2, 4):
-        link = linked(made(), size, seed=size)
-        assert searched(name, made(), RULES[rule], link, space) == one
+        link = linked(made(train), size, seed=size)
+        assert searched(name, made(train), RULES[rule], link, space) == one
         assert link.most_at_once == size, "some helper had nothing to do"
 
 
 def test_something_goes_wrong_and_something_is_copied_in_what_is_compared() -> None:
-    records = [record for name in SCHEDULERS for record in searched(name, objective(), {}, space=WEIGHTS)[0]]
+    records = [record for name in SCHEDULERS for record in searched(name, objective(train), {}, space=WEIGHTS)[0]]
     reasons = " ".join(record["reason"] for record in records)
     assert all(
         word in reasons for word in ("no such matrix", "SystemExit: 3", "non_finite_metric", "not among the best")
@@ -164,17 +123,17 @@ def test_something_goes_wrong_and_something_is_copied_in_what_is_compared() -> N
 
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_helpers_that_die_cost_steps_and_change_nothing(name: str) -> None:
-    one = searched(name, objective(), {}, space=WEIGHTS)
-    often = linked(objective(), 4, kills=range(0, 400, 5))
-    assert searched(name, objective(), {}, often, WEIGHTS) == one
-    for_good = linked(objective(), 4, kills=range(2, 9), gone=(1, 2, 3))
-    assert searched(name, objective(), {}, for_good, WEIGHTS) == one
+    one = searched(name, objective(train), {}, space=WEIGHTS)
+    often = linked(objective(train), 4, kills=range(0, 400, 5))
+    assert searched(name, objective(train), {}, often, WEIGHTS) == one
+    for_good = linked(objective(train), 4, kills=range(2, 9), gone=(1, 2, 3))
+    assert searched(name, objective(train), {}, for_good, WEIGHTS) == one
 
 
 def test_all_helpers_train_at_once_while_the_baseline_does() -> None:
     """A population's first trial is in no one's way: there is nothing to learn from it."""
-    link = linked(objective(), 8)
-    searched("pbt", objective(), {}, link, WEIGHTS)
+    link = linked(objective(train), 8)
+    searched("pbt", objective(train), {}, link, WEIGHTS)
     assert link.most_at_once == 8
 
 

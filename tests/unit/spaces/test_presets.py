@@ -9,7 +9,6 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from paths import ROOT
 
 from search_spaces import Choice, Float, Int, SearchSpace, SpaceError, json_schema, presets
 from search_spaces.yaml_text import parse_yaml
@@ -319,21 +318,3 @@ def test_every_preset_passes_the_check_of_written_spaces() -> None:
     for task in (REGRESSION, BINARY, MULTICLASS):
         for name in presets.families(task):
             check_configurations(presets.load(name, task), {}, task)
-
-
-def test_the_examples_on_the_page_work(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    import re
-    import sys
-    from types import SimpleNamespace
-
-    monkeypatch.setitem(sys.modules, "my_rules", SimpleNamespace(deep_or_wide=any_config))
-    page = (ROOT / "docs" / "search-spaces.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```(yaml|python)\n(.*?)```", page, re.DOTALL)
-    assert [language for language, _ in blocks] == ["yaml", "yaml", "python", "yaml", "python"]
-    for language, block in blocks:
-        if language == "python":
-            exec(compile(block, "docs/search-spaces.md", "exec"), {})
-        else:
-            jsonschema.validate(parse_yaml(block), json_schema())
-            assert SearchSpace.from_dict(parse_yaml(block)).parameters
-    assert "when model=ridge:" in capsys.readouterr().out
