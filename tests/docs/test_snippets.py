@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ from paths import ROOT
 from s3_server import Bucket
 from shown_output import not_printed
 
-from tuning import TuneRunner
+from tuning import RunResult, TuneRunner
 from tuning.cli.demo_customers import write_customers
+from tuning.records.schema import TrialRecord
 
 # Commands whose names and options are looked up only, by how they begin, and why.
 NOT_RUN = {
@@ -40,6 +41,16 @@ DRAWN = {
     ("docs/architecture.md", "cli"): "the packages, which test_architecture.py compares with the code",
     ("docs/architecture.md", "definition"): "a drawing",
     ("docs/concepts.md", "run"): "a drawing",
+}
+# What schedulers leave in the records of the searches that a page shows.
+DECIDED: dict[str, dict[str, Callable[[TrialRecord], bool]]] = {
+    "docs/objectives.md": {
+        "pbt": lambda trial: bool(trial.lineage) and [step.step for step in trial.steps] == list(range(1, 11)),
+    },
+    "docs/schedulers.md": {
+        "asha": lambda trial: trial.state == "stopped" and trial.reason.startswith("asha: rung"),
+        "pbt": lambda trial: bool(trial.lineage),
+    },
 }
 
 
@@ -104,6 +115,9 @@ def needed(page: Path) -> Any:
 def test_what_a_page_shows_runs(page: Path, prepared: Path, folder: Path, elsewhere: dict[str, str]) -> None:
     runner = PageRunner(prepared / "run", NOT_RUN, elsewhere)
     runner.run_all(block for block in blocks(page) if (block.page, block.text.split()[0]) not in DRAWN)
+    trials = [trial for run in (folder / "runs").glob("*") for trial in RunResult(run).trial_records]
+    for scheduler, decided in DECIDED.get(named(page), {}).items():
+        assert any(decided(trial) for trial in trials if trial.scheduler == scheduler), scheduler
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
