@@ -8,6 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from builders import definition, tuner_of, write_customers
+from chaos import environment
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
+from paths import ROOT
 
 from tuning import TuneRunner
 
@@ -31,3 +35,19 @@ def test_a_result_of_many_customers_says_that_it_shows_the_first(tmp_path: Path)
     result = runner.run(str(tmp_path / "run"), progress=False, in_process=True)
     assert "The first 20 of 23 customers; leaderboard() has all." in result._repr_html_()
     assert result._repr_html_().count("<tr") == 21
+
+
+PLAN = f"""
+from tuning import TuneRunner
+TuneRunner.from_yaml("{ROOT}/examples/ray_train.yaml", data="housing.csv", slots=2).plan()
+"""
+
+
+def test_a_cell_that_plans_trainers_shows_the_plan_alone(tmp_path: Path) -> None:
+    """The file of the objective imports Ray Train, which has a lot to say in a notebook without widgets."""
+    (tmp_path / "housing.csv").write_text("x,median_house_value\n1,2\n")
+    notebook = new_notebook(cells=[new_code_cell(PLAN)])
+    NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}).execute(env=environment())
+    (output,) = notebook.cells[0].outputs
+    assert output.output_type == "execute_result"
+    assert "1 of its own and 0.5 for each of 2 workers" in output.data["text/plain"]

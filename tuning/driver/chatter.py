@@ -29,14 +29,42 @@ def log_file(directory: RunDirectory) -> Iterator[None]:
 
     Our own warnings go there too, and are seen as before. Where the file cannot be written, the words are lost.
     """
+    with _handler(directory) as handler, _theirs_to(handler), _seen(), _added(handler, logging.getLogger(OURS)):
+        yield
+
+
+class Held(logging.Handler):
+    """What libraries have said before there was a run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._records.append(record)
+
+    def write(self, directory: RunDirectory) -> None:
+        """Write it to the end of a run's `log.txt`."""
+        with _handler(directory) as handler:
+            for record in self._records:
+                handler.handle(record)
+
+
+@contextlib.contextmanager
+def held() -> Iterator[Held]:
+    """Within it, what libraries log and warn in this process is kept: code that a plan loads may load Ray."""
+    words = Held()
+    with _theirs_to(words):
+        yield words
+
+
+@contextlib.contextmanager
+def _theirs_to(handler: logging.Handler) -> Iterator[None]:
+    """Within it, what libraries log and warn goes to one handler."""
     with contextlib.ExitStack() as stack:
-        handler = stack.enter_context(_handler(directory))
-        handler.setFormatter(_Masked("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         for name in THEIRS:
             stack.enter_context(_only_to(handler, name))
         stack.enter_context(_warnings_logged())
-        stack.enter_context(_seen())
-        stack.enter_context(_added(handler, logging.getLogger(OURS)))
         yield
 
 
@@ -52,6 +80,7 @@ class _Quiet(logging.FileHandler):
 
     def __init__(self, path: str) -> None:
         super().__init__(path, encoding="utf-8", delay=True, errors="backslashreplace")
+        self.setFormatter(_Masked("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(OSError):  # from opening it
@@ -81,8 +110,9 @@ def _handler(directory: RunDirectory) -> Iterator[logging.Handler]:
 class _Aside(list[logging.Handler]):
     """A logger's handlers, to which none is added: a library that is loaded meanwhile brings one of its own."""
 
-    def __init__(self, handler: logging.Handler) -> None:
+    def __init__(self, handler: logging.Handler, logger: logging.Logger) -> None:
         super().__init__([handler])
+        self.before, self.propagate = logger.handlers, logger.propagate
         self.added: list[logging.Handler] = []
 
     def append(self, handler: logging.Handler) -> None:
@@ -91,18 +121,31 @@ class _Aside(list[logging.Handler]):
     def clear(self) -> None:  # `ray.init` does so
         self.added.clear()
 
+    def end(self, logger: logging.Logger) -> None:
+        """Give the logger back what it had, and what was added."""
+        for handler in self.added:
+            self.before.append(handler)
+        propagate = self.propagate and not self.added  # as libraries do that bring their own
+        if logger.handlers is self:
+            logger.handlers, logger.propagate = self.before, propagate
+            return
+        later = logger.handlers  # of another thread, which has begun since
+        while isinstance(later, _Aside):
+            if later.before is self:
+                later.before, later.propagate = self.before, propagate
+            later = later.before
+
 
 @contextlib.contextmanager
 def _only_to(handler: logging.Handler, name: str) -> Iterator[None]:
     """Within it, a logger and those below it write to one handler."""
     logger = logging.getLogger(name)
-    aside = _Aside(handler)
-    before, propagate, logger.handlers, logger.propagate = logger.handlers, logger.propagate, aside, False
+    aside = _Aside(handler, logger)
+    logger.handlers, logger.propagate = aside, False
     try:
         yield
     finally:
-        logger.handlers = [*before, *aside.added]
-        logger.propagate = propagate and not aside.added  # as libraries do that bring their own
+        aside.end(logger)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from tuning.definition.definition import Definition
 from tuning.definition.given import changed, definition_of, keys_help, said, signature
 from tuning.definition.yaml_file import read_definition
 from tuning.driver.background import RunHandle, check_free
+from tuning.driver.chatter import held
 from tuning.driver.cluster import start_ray
 from tuning.driver.display import style_of
 from tuning.driver.room import make_room
@@ -59,8 +60,9 @@ class TuneRunner:
         return cls(read_definition(path, overrides))
 
     def plan(self) -> Plan:
-        """What would run; imports neither Ray nor MLflow."""
-        return make_plan(self.definition, timing=self.timing)
+        """What would run; imports neither Ray nor MLflow. What libraries say that your own code loads is not shown."""
+        with held():
+            return make_plan(self.definition, timing=self.timing)
 
     def tuner(self, run_dir: str | Path | None = None) -> Any:
         """The `tune.Tuner` that the definition maps to, over a new run directory: of shards of packed studies, and of
@@ -176,7 +178,10 @@ def _run_beside(start: Callable[[], OwnedRun], run_dir: str | Path | None, style
 def _begun(start: Callable[[], OwnedRun], signals: Signals, run_dir: str | Path | None) -> OwnedRun:
     check_free()
     try:
-        return start()
+        with held() as words:
+            owned = start()
+        words.write(owned.directory)
+        return owned
     except BaseException:
         if not signals.received:
             raise

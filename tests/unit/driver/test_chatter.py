@@ -10,7 +10,8 @@ from threading import Thread
 
 import pytest
 
-from tuning.driver.chatter import log_file, stdout_logged
+from tuning import TuneRunner
+from tuning.driver.chatter import held, log_file, stdout_logged
 from tuning.storage.run_directory import RunDirectory
 
 
@@ -57,3 +58,61 @@ def test_where_nobody_says_anything_there_is_no_log_and_a_folder_that_is_gone_co
     with log_file(RunDirectory(tmp_path / "gone")):
         logging.getLogger("ray").error("lost")
     assert capsys.readouterr().err == ""
+
+
+LOUD = """
+import logging, warnings
+logging.getLogger("ray").addHandler(logging.StreamHandler())  # as Ray does when it is loaded
+logging.getLogger("ray.train").warning("Ray's word")
+warnings.warn("a library's word", stacklevel=1)
+
+def loss(config):
+    return config["x"]
+"""
+
+
+@pytest.fixture
+def loud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TuneRunner:
+    """A runner whose objective is in a file that loads what says a lot."""
+    monkeypatch.setattr(logging.getLogger("ray"), "handlers", [])
+    (tmp_path / "mine.py").write_text(f"# {tmp_path}\n{LOUD}")  # no file that was loaded before
+    space = {"x": {"type": "float", "low": 0, "high": 1}}
+    return TuneRunner(objective=f"{tmp_path}/mine.py:loss", search_space=space, mode="min", trials=1, mlflow=False)
+
+
+def test_a_plan_shows_nothing_of_what_is_said_while_user_code_is_loaded(
+    loud: TuneRunner, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert loud.plan().n_trials == 1
+    assert capfd.readouterr() == ("", "")
+    logging.getLogger("ray").warning("later")
+    assert capfd.readouterr().err == "later\n"
+
+
+def test_a_run_that_is_not_planned_before_has_it_in_its_log(
+    loud: TuneRunner, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    loud.run(tmp_path / "run", progress=False, in_process=True)
+    assert capfd.readouterr() == ("", "")
+    log = (tmp_path / "run" / "log.txt").read_text()
+    assert "Ray's word" in log
+    assert "a library's word" in log
+
+
+def test_two_threads_that_listen_at_once_leave_the_logger_as_it_was(tmp_path: Path) -> None:
+    """A plan goes on while a run beside it begins and ends."""
+    logger = logging.getLogger("ray")
+    before, propagate, late = list(logger.handlers), logger.propagate, logging.NullHandler()
+    for first, second in ((held(), log_file(RunDirectory(tmp_path))), (log_file(RunDirectory(tmp_path)), held())):
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        logger.error("to the second")
+        second.__exit__(None, None, None)
+        assert (logger.handlers, logger.propagate) == (before, propagate)
+    assert "to the second" in (tmp_path / "log.txt").read_text()
+    with held():
+        logger.addHandler(late)
+    assert logger.handlers == [*before, late]
+    logger.removeHandler(late)
+    logger.propagate = propagate
