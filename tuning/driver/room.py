@@ -12,8 +12,10 @@ from tuning.errors import PlanError, RunError
 from tuning.evaluation.winner import StudyOutcome
 from tuning.execution.context import WorkerContext
 from tuning.execution.packed import recorded
+from tuning.execution.room import alive_machines, has_room
 from tuning.execution.spread.journal import DRIVER, written_by_driver
 from tuning.execution.study_run import Clock, study_record
+from tuning.execution.told import PACK
 from tuning.models.gang import Gang
 from tuning.planning.gangs import gangs_in
 from tuning.planning.plan import Plan
@@ -89,26 +91,22 @@ def check_gang(owned: OwnedRun) -> None:
         )
     for driver, gang in owned.plan.takes:
         if gang is not None:
-            _check_room(driver, gang)
+            _check_room(driver, gang, owned.timing.room_s)
 
 
-def _check_room(driver: Resources, gang: Gang | TrainWorkers) -> None:
+def _check_room(driver: Resources, gang: Gang | TrainWorkers, patience: float) -> None:
     key, who = ("models", "actors") if isinstance(gang, Gang) else ("objective", "workers")
-    machines = sorted((dict(machine) for machine in _machines()), key=lambda machine: machine.get("GPU", 0))
-    for bundle in sorted([driver.to_bundle(), *gang.bundles], key=lambda bundle: -bundle.get("CPU", 0.0)):
-        room = next((each for each in machines if all(each.get(name, 0) >= n for name, n in bundle.items())), None)
-        if room is None:
-            why = (
-                f"a trial takes {_said(driver.to_ray())} and {len(gang.bundles)} {who} of "
-                f"{_said({name.lower(): amount for name, amount in gang.bundles[0].items()})}; there is no room for "
-                "all of them at once"
-            )
-            if os.environ.get("RAY_ADDRESS"):
-                logger.warning("%s: %s. The run waits for a machine to join the cluster.", key, why)
-                return
-            raise PlanError(f"{key}: {why}; take fewer {who}, or more `slots`.")
-        for name, amount in bundle.items():
-            room[name] -= amount
+    strategy = PACK if isinstance(gang, Gang) else gang.strategy
+    if has_room(alive_machines(), [driver.to_bundle(), *gang.bundles], strategy):
+        return
+    why = (
+        f"a trial takes {_said(driver.to_ray())} and {len(gang.bundles)} {who} of "
+        f"{_said({name.lower(): amount for name, amount in gang.bundles[0].items()})}; there is no room for "
+        "all of them at once"
+    )
+    if not os.environ.get("RAY_ADDRESS"):
+        raise PlanError(f"{key}: {why}; take fewer {who}, or more `slots`.")
+    logger.warning("%s: %s. Trials wait up to %g s for a machine to join the cluster, then fail.", key, why, patience)
 
 
 def without_room(plan: Plan) -> dict[Resources, str]:
@@ -135,7 +133,7 @@ def without_room(plan: Plan) -> dict[Resources, str]:
 
 def lacking(needs: Iterable[Resources]) -> dict[Resources, str]:
     """Those that no machine of the cluster has, and why: Ray would wait for one without an end or a word."""
-    machines = _machines()
+    machines = alive_machines()
     found: dict[Resources, str] = {}
     for resources in needs:
         need = resources.to_ray()
@@ -150,16 +148,10 @@ def helpers_with_room(plan: Plan) -> int:
     if not plan.helpers:
         return 0
     need = max((resources.to_bundle() for resources in plan.resources), key=lambda bundle: bundle["CPU"])
-    machines = _machines()
+    machines = alive_machines()
     places = sum(int(min(machine.get(name, 0) / n for name, n in need.items() if n)) for machine in machines)
     found = min(plan.helpers, places // len(plan.shards)) if machines else plan.helpers
     return found if found > 1 else 0
-
-
-def _machines() -> list[dict[str, float]]:
-    import ray
-
-    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 
 def _has(machine: Mapping[str, float], name: str) -> float:

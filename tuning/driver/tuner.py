@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
-import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +30,6 @@ TUNE_SETTINGS = {
     "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",  # a worker that died is started again; what it means is in the records
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
 }
-LOOK_S = 1.0  # between two looks at the cluster's machines
 _SET: dict[str, str] = {}  # by a run of this process, not by the user
 
 
@@ -48,11 +45,11 @@ def run_queue(
     first, held = (len({*shards} & {*plan.shards_of(group)}) for group in (PILOT, FOLLOWER))
     return RunQueue(
         plan.slots,
-        _cpus_now(plan.slots),
+        spread.room,
         [shard_told(shard, needs[shard], helpers) for shard in shards],
         studies,
         spread.tell,
-        at_once=plan.spread_at_once(max(plan.slots, _cpus())),
+        at_once=plan.spread_at_once(max(plan.slots, spread.room.cpus)),
         restarts=plan.spec.definition.limits.crashes_before_quarantine - 1,
         first=first,
         held=held,
@@ -88,29 +85,6 @@ def build_tuner(
             verbose=0,
         ),
     )
-
-
-def _cpus_now(slots: int) -> Callable[[], float]:
-    """How many CPUs the machines have, which may come and go; as many as there are slots where nobody knows.
-
-    Ray is asked for them once a second at most.
-    """
-    known, until = 0.0, -math.inf
-
-    def now() -> float:
-        nonlocal known, until
-        if time.monotonic() > until:
-            known, until = _cpus(), time.monotonic() + LOOK_S
-        return known or slots
-
-    return now
-
-
-def _cpus() -> float:
-    """Of all machines of the cluster."""
-    import ray
-
-    return float(ray.cluster_resources().get("CPU", 0)) if ray.is_initialized() else 0.0
 
 
 def tune_settings(slots: int) -> None:

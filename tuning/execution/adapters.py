@@ -91,6 +91,8 @@ def search_over(queue: Key[RunQueue]) -> SearchAlgorithm:
 def scheduler_over(queue: Key[RunQueue]) -> TrialScheduler:
     """A `TrialScheduler` that asks each spread study's own scheduler.
 
+    Trials that wait for a machine in vain are stopped here, where Tune's loop is at hand.
+
     Tune starts what waits by itself, and gives a worker that is through with its shard to the first one that waits.
     That is often the one for which it is just starting a process, after a crash: it then ends that process, seconds of
     work, and starts one for another shard. Here such a worker takes the shard that has waited for the shortest time.
@@ -118,9 +120,16 @@ def scheduler_over(queue: Key[RunQueue]) -> TrialScheduler:
             if (studies := _studies_of(queue, trial)) is not None:
                 studies.died(trial.trial_id, error_text(trial))
 
+        def on_trial_remove(self, tune_controller: Any, trial: Trial) -> None:
+            # Else Tune would keep a worker for this trial, and its machine, from whatever trial ends next.
+            if trial in tune_controller._staged_trials:
+                tune_controller._unstage_trial_with_resources(trial)
+
         def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
-            trials = tune_controller.get_trials()
-            pending = {each.trial_id: each for each in trials if each.status == Trial.PENDING and is_shard(each.config)}
+            waiting = {each.trial_id: each for each in tune_controller.get_trials() if each.status == Trial.PENDING}
+            for name in lookup(queue).given_up(waiting.keys()):
+                tune_controller.stop_trial(waiting.pop(name))
+            pending = {name: each for name, each in waiting.items() if is_shard(each.config)}
             known = dict.fromkeys(name for name in self._waiting if name in pending)
             self._waiting = [*known, *(name for name in pending if name not in known)]
             return pending[self._waiting[-1]] if self._waiting else None

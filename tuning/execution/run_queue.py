@@ -1,23 +1,21 @@
 """What Tune runs next: trials of spread studies first, shards on the slots that these leave.
 
 A spread study is what a run would wait for last, so its trials never wait for more than the shards that are under way:
-no shard begins on CPUs that they are to have, nor on those of a last fit that several processes make. What all
-machines together have no room for holds nobody up. Shards that learn from others begin once those have ended.
+no shard begins on CPUs that they are to have, nor on those of a last fit that several processes make. What machines
+have no room for holds nobody up, and fails after a while. Shards that learn from others begin once those have ended.
 """
 
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
+from tuning.execution.room import Bundle, Room
 from tuning.execution.spread.spread_study import DEATHS, SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.execution.spread.studies import Studies
-from tuning.execution.told import SHARD, Told, cpus, is_shard, trial_told
-
-logger = logging.getLogger(__name__)
+from tuning.execution.told import SHARD, Told, cpus, is_shard, takes, trial_told
 
 
 def _of_one_process(study: SpreadStudy, trial: SpreadTrial) -> Told:
@@ -30,7 +28,7 @@ class RunQueue:
 
     Attributes:
         slots: Tune trials at once.
-        cpus: what they may take together while trials of spread studies are among them, as it is now.
+        room: what they may take together while trials of spread studies are among them.
         shards: what the workers of shards are told, in the order in which they begin.
         studies: the spread ones; None where all are packed.
         tell: what the worker of a trial of theirs is told.
@@ -41,7 +39,7 @@ class RunQueue:
     """
 
     slots: int
-    cpus: Callable[[], float]
+    room: Room
     shards: Sequence[Told] = ()
     studies: Studies | None = None
     tell: Callable[[SpreadStudy, SpreadTrial], Told] = _of_one_process
@@ -51,7 +49,8 @@ class RunQueue:
     held: int = 0
     _given: int = 0
     _flying: dict[str, Told] = field(default_factory=dict)
-    _homeless: set[str] = field(default_factory=set)  # of those, trials that no machines have room for
+    _homeless: set[str] = field(default_factory=set)  # of those, trials that the machines have no room for
+    _looked: Sequence[Bundle] | None = None  # at these machines, the last time
 
     @property
     def total(self) -> int:
@@ -76,23 +75,32 @@ class RunQueue:
 
     def turn(self) -> None:
         """Tune's loop has made a turn."""
-        if self.studies is None:
-            return
-        self.studies.turn()
-        for name, told in self._flying.items():
-            if name not in self._homeless and cpus(told) > self.cpus():
-                self._homeless.add(name)
-                logger.warning(
-                    "a trial of %r takes %g CPUs, and all machines together have %g now: it waits for another one.",
-                    told.get("study", name),
-                    cpus(told),
-                    self.cpus(),
-                )
+        if self.studies is not None:
+            self.studies.turn()
+
+    def given_up(self, waiting: Collection[str]) -> list[str]:
+        """The trials for which there was no machine for too long: they have failed, and Tune is to stop them.
+
+        waiting: ids of the Tune trials that have no place yet.
+        """
+        if self.studies is None or (machines := self.room.machines()) is self._looked:
+            return []
+        self._looked = machines
+        trials = {name: told for name, told in self._flying.items() if not is_shard(told)}
+        self._homeless = {name for name, told in trials.items() if not self.room.has(takes(told))}
+        found = []
+        for name, told in trials.items():
+            if name not in self._homeless or name not in waiting:
+                continue
+            if why := self.room.given_up(takes(told), f"a trial of {told['study']!r}"):
+                self.studies.fail(name, why)
+                found.append(name)
+        return found
 
     def _trial(self) -> tuple[str, Told] | None:
         # With nothing under way Tune would keep the last trial's place, and ask for ten minutes before it does
         # anything else. So a last fit waits for a place then, and no trial for it.
-        fits = len(self._with_room(self._fits)) if self._flying else 0
+        fits = len(self._fits) if self._flying else 0
         trials = fits + sum(not is_shard(told) for told in self._flying.values())
         if self.studies is None or trials >= self.at_once or (found := self.studies.next()) is None:
             return None
@@ -113,20 +121,18 @@ class RunQueue:
     def _beside(self, needs: float) -> bool:
         """Whether a shard has room beside trials of spread studies, and beside last fits where it ever has."""
         trials = not all(map(is_shard, self._flying.values()))
-        fits = self._with_room(self._fits)
-        fits = fits if needs + sum(fits) <= self.cpus() else []
+        most = self.room.cpus
+        fits = sum(self._fits)
+        fits = fits if needs + fits <= most else 0.0
         if not trials and not fits:
             return True
-        return needs + sum(fits) + sum(self._with_room(map(cpus, self._flying.values()))) <= self.cpus()
+        taken = (cpus(told) for name, told in self._flying.items() if name not in self._homeless)
+        return needs + fits + sum(each for each in taken if each <= most) <= most
 
     @property
     def _fits(self) -> list[float]:
         """CPUs of last fits that several processes make, or will."""
         return [] if self.studies is None else self.studies.fits
-
-    def _with_room(self, needs: Iterable[float]) -> list[float]:
-        """Those for which machines have room as they are now; what has none waits for others, and nobody for that."""
-        return [each for each in needs if each <= self.cpus()]
 
     @property
     def _teaching(self) -> bool:

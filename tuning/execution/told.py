@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tuning.definition.options import Resources
+from tuning.execution.room import Takes
 from tuning.models.gang import Gang
 from tuning.trainers.trainer import TrainWorkers
 
@@ -57,6 +58,11 @@ def is_shard(told: Mapping[str, Any]) -> bool:
 def cpus(told: Told) -> float:
     """What a Tune trial takes, its actors included."""
     return sum(float(bundle.get("CPU", 0.0)) for bundle in told["bundles"])
+
+
+def takes(told: Mapping[str, Any]) -> Takes:
+    """The same as bundles of a placement group, and its strategy."""
+    return told["bundles"], told["strategy"]
 
 
 def placement_group(told: Told) -> PlacementGroupFactory:

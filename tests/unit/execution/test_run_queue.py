@@ -11,7 +11,8 @@ from spread_workers import study, together
 
 from tuning.definition.options import Resources
 from tuning.execution.adapters import scheduler_over
-from tuning.execution.callback_keys import Key
+from tuning.execution.callback_keys import registered
+from tuning.execution.room import Room, has_room
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.told import is_shard, shard_told, trial_told
 from tuning.models.gang import Gang
@@ -23,6 +24,11 @@ def shards(count: int, needs: Resources = ONE) -> list[dict[str, Any]]:
     return [shard_told(number, needs) for number in range(count)]
 
 
+def machines(*cpus: float, patience: float = 900.0) -> Room:
+    """Of so many CPUs each."""
+    return Room(lambda: [{"CPU": each} for each in cpus], patience)
+
+
 def kinds(queue: RunQueue) -> str:
     """What Tune is given until there is nothing now: "t" for a trial, "s" for a shard."""
     return "".join("s" if is_shard(told) else "t" for _, told in iter(queue.next, None))
@@ -31,7 +37,9 @@ def kinds(queue: RunQueue) -> str:
 def giants(folder: Path, n_trials: int = 6, **fields: Any) -> RunQueue:
     """A spread study of so many trials beside twenty shards, on four slots."""
     studies = together(folder, [study("giant", "random", n_trials=n_trials)])
-    return RunQueue(**{"slots": 4, "cpus": lambda: 4, "shards": shards(20), "studies": studies, "at_once": 4, **fields})
+    return RunQueue(
+        **{"slots": 4, "room": machines(4), "shards": shards(20), "studies": studies, "at_once": 4, **fields}
+    )
 
 
 def test_trials_come_first_and_shards_fill_what_they_leave(tmp_path: Path) -> None:
@@ -67,23 +75,94 @@ def test_no_shard_begins_on_cpus_that_a_trial_with_a_gang_is_to_have(tmp_path: P
     assert kinds(queue) == "t"  # and not the three shards for which there are CPUs now
 
 
+def growing(left: list[float], patience: float) -> Room:
+    return Room(lambda: [{"CPU": each} for each in left], patience)
+
+
+def waiting(queue: RunQueue) -> list[str]:
+    """The trials that Tune has no place for: all of them."""
+    return [name for name, told in queue._flying.items() if not is_shard(told)]
+
+
 def test_a_trial_that_machines_have_no_room_for_any_more_holds_up_no_shard(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     left = [4.0]
-    queue = giants(tmp_path, at_once=1, tell=with_gang, cpus=lambda: left[0])
+    queue = giants(tmp_path, at_once=1, tell=with_gang, room=growing(left, 900.0))
     assert kinds(queue) == "ts"
-    left[0] = 2.0  # a machine is lost
-    assert kinds(queue) == "s"  # on both
-    queue.turn()
-    queue.turn()
+    left[:] = [0.5, 0.5, 1.0, 1.0]  # a machine is lost; for three bundles of one CPU each there is no room on these
+    assert queue.given_up([]) == []
+    assert not caplog.messages  # it trains; Tune says when it does not
+    assert kinds(queue) == "ss"
+    assert queue.given_up(waiting(queue)) == queue.given_up(waiting(queue)) == []
     (said,) = caplog.messages
-    assert said == "a trial of 'giant' takes 3 CPUs, and all machines together have 2 now: it waits for another one."
-    left[0] = 4.0
+    assert said == (
+        "a trial of 'giant' takes 3 times 1 CPU, for which the machines that are there have no room: it waits up to "
+        "900 s for another one."
+    )
+    left[:] = [4.0]
+    assert queue.given_up(waiting(queue)) == []
     queue.end("shard_00000")
-    assert kinds(queue) == ""
     queue.end("shard_00001")
+    assert kinds(queue) == ""
+    queue.end("shard_00002")
     assert kinds(queue) == "s"
+
+
+def test_a_trial_for_which_no_machine_comes_fails_with_a_reason_and_those_after_it_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = [4.0]
+    now = [0.0]
+    monkeypatch.setattr("tuning.execution.room.time", SimpleNamespace(monotonic=lambda: now[0]))
+    queue = giants(tmp_path, at_once=1, tell=with_gang, room=growing(left, 900.0))
+    queue.next()
+    (first,) = waiting(queue)
+    left[:] = [1.0, 1.0]
+    assert queue.given_up([first]) == []
+    now[0] = 900.0
+    assert queue.given_up([]) == []  # it has its place, whatever has become of that
+    assert queue.given_up([first]) == [first]
+    queue.end(first)
+    assert queue.studies is not None
+    (study,) = queue.studies._flying
+    (record,) = study.records
+    assert (record.state, record.reason) == (
+        "failed",
+        "it takes 3 times 1 CPU, for which the machines that are there have no room, and none has joined them within "
+        "900 s; add one, then resume the run with more `trials`",
+    )
+    queue.next()
+    (second,) = waiting(queue)
+    assert queue.given_up([second]) == [second]  # at once
+    queue.end(second)
+    queue.next()
+    left[:] = [4.0]  # a machine has come
+    assert queue.given_up(waiting(queue)) == []
+    left[:] = [1.0]
+    assert queue.given_up(waiting(queue)) == []  # time begins anew
+    assert not queue.closed
+
+
+@pytest.mark.parametrize(
+    ("cpus", "bundles", "strategy", "room"),
+    [
+        ([4, 5], [3, 2, 2, 2], "PACK", True),  # the largest on the smaller machine would leave no room for the others
+        ([4, 4], [3, 2, 2, 2], "PACK", False),
+        ([8], [1, *[1] * 7], "PACK", True),
+        ([8], [1, *[1] * 8], "SPREAD", False),
+        ([2, 2, 2], [0.5, 1, 1], "STRICT_SPREAD", True),
+        ([4, 2], [0.5, 1, 1], "STRICT_SPREAD", False),
+        ([4, 4], [2, 2, 2], "STRICT_PACK", False),
+        ([0, 6], [2, 2, 2], "STRICT_PACK", True),
+        ([], [1], "PACK", False),
+    ],
+)
+def test_room_is_for_bundles_and_not_for_their_sum(
+    cpus: list[float], bundles: list[float], strategy: str, room: bool
+) -> None:
+    there = [{"CPU": float(each), "memory": 1e9} for each in cpus]
+    assert has_room(there, [{}, *({"CPU": float(each)} for each in bundles)], strategy) is room
 
 
 def fitting(*cpus: float) -> Any:
@@ -97,7 +176,7 @@ def test_a_last_fit_of_several_processes_has_the_place_of_a_trial(tmp_path: Path
     assert queue.next() is not None
     queue.studies.conclusions = fits = fitting(2.0)
     assert kinds(queue) == "s"  # one CPU each, and two for the fit
-    fits.cpus[:] = [9.0]  # for which there are no machines any more
+    fits.cpus.clear()  # there are no machines for it any more
     assert kinds(queue) == "ts"
 
 
@@ -115,7 +194,7 @@ def test_where_only_a_last_fit_is_under_way_the_next_one_begins_all_the_same(tmp
 
 def test_alone_shards_count_as_slots_whatever_they_take() -> None:
     """A cluster may have more CPUs than there are slots."""
-    assert kinds(RunQueue(4, lambda: 4, shards(20, Resources(cpus=4)))) == "ssss"
+    assert kinds(RunQueue(4, machines(4), shards(20, Resources(cpus=4)))) == "ssss"
 
 
 def test_records_that_cannot_be_written_end_all(tmp_path: Path) -> None:
@@ -144,13 +223,14 @@ def test_a_worker_that_is_free_takes_the_shard_that_waits_for_the_shortest_time(
     trials = [SimpleNamespace(trial_id=str(n), status="PENDING", config=told) for n, told in enumerate(shards(5))]
     spread = SimpleNamespace(trial_id="spread", status="PENDING", config={"study": "giant"})
     controller: Any = SimpleNamespace(get_trials=lambda: [spread, *trials[:3]])
-    scheduler = scheduler_over(Key("nobody"))
-    trials[0].status = trials[1].status = "RUNNING"
-    assert scheduler.choose_trial_to_run(controller) is trials[2]
-    trials[0].status = "PENDING"  # its worker died; one is started for the shard that waited already
-    assert scheduler.choose_trial_to_run(controller) is trials[0]
-    trials[1].status = "TERMINATED"
-    assert scheduler.choose_trial_to_run(controller) is trials[0]
-    trials[2].status = "RUNNING"
-    trials[0].status = "TERMINATED"
-    assert scheduler.choose_trial_to_run(controller) is None
+    with registered(RunQueue(4, machines(4))) as key:
+        scheduler = scheduler_over(key)
+        trials[0].status = trials[1].status = "RUNNING"
+        assert scheduler.choose_trial_to_run(controller) is trials[2]
+        trials[0].status = "PENDING"  # its worker died; one is started for the shard that waited already
+        assert scheduler.choose_trial_to_run(controller) is trials[0]
+        trials[1].status = "TERMINATED"
+        assert scheduler.choose_trial_to_run(controller) is trials[0]
+        trials[2].status = "RUNNING"
+        trials[0].status = "TERMINATED"
+        assert scheduler.choose_trial_to_run(controller) is None

@@ -20,6 +20,7 @@ from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError, StorageError
 from tuning.execution import transfer
+from tuning.execution.room import Room
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.told import shard_told
 from tuning.execution.transfer import AgreementStopper, Lesson, draw_lesson, find_lesson
@@ -98,7 +99,8 @@ def test_who_asks_for_something_else_is_searched_as_asked(tmp_path: Path) -> Non
 
 def test_shards_that_learn_wait_for_those_that_teach() -> None:
     """Two pilots' shards, one of nobody's, two of followers; three slots."""
-    queue = RunQueue(3, lambda: 3, [shard_told(shard, Resources()) for shard in range(5)], first=2, held=2)
+    room = Room(lambda: [{"CPU": 3.0}])
+    queue = RunQueue(3, room, [shard_told(shard, Resources()) for shard in range(5)], first=2, held=2)
 
     def given() -> list[str]:
         return [name for name, _ in iter(queue.next, None)]

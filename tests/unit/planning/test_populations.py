@@ -77,6 +77,6 @@ def test_an_objective_that_cannot_go_on_from_a_state_is_said_to_be_why() -> None
 def test_a_smaller_cluster_has_fewer_helpers_and_nobody_waits(
     machines: list[int], helpers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "_machines", lambda: [{"CPU": float(cpus)} for cpus in machines])
+    monkeypatch.setattr(room, "alive_machines", lambda: [{"CPU": float(cpus)} for cpus in machines])
     assert room.helpers_with_room(plan()) == helpers
     assert room.helpers_with_room(plan(placement="packed")) == 0

@@ -10,21 +10,24 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.execution.context import WorkerContext
 from tuning.execution.limits import MemoryLimit, TimeLimits
+from tuning.execution.room import Room, Takes
 from tuning.execution.spread.predictions import read_predictions
 from tuning.execution.spread.trainable import opened, place_here
 from tuning.execution.study_run import Hooks, conclude_study, ignore_warnings, own_settings, unblock_sigterm
+from tuning.execution.told import PACK
 from tuning.models.gang import Gang
 from tuning.models.shards import gangs_work_in
 from tuning.planning.gangs import largest_gang
 from tuning.records.ownership import Term
-from tuning.records.schema import StudyRecord, TrialRecord
+from tuning.records.schema import FINISHED, StudyRecord, TrialRecord
 from tuning.study.study import Study
 from tuning.timing import Timing, hang_seconds
 
@@ -43,6 +46,11 @@ class Ended:
     records: Sequence[TrialRecord]
     ended_by: str = ""
     failure: str | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether a model is to be fitted."""
+        return self.failure is None and any(trial.state == FINISHED for trial in self.records)
 
     def conclude(self, context: WorkerContext, watch: Hooks | None = None) -> StudyRecord:
         """Its record; its model is written."""
@@ -69,6 +77,7 @@ class Conclusions:
         limit: how many are concluded at a time.
         attempts: how many workers a study may end.
         gangs: whether there are models that several processes train.
+        room: of the machines.
         written: told a study's record.
         crashed: told a study that has ended its workers.
     """
@@ -80,10 +89,12 @@ class Conclusions:
     limit: int
     attempts: int
     gangs: bool
+    room: Room
     written: Callable[[Study, StudyRecord], None]
     crashed: Callable[[Ended], None]
     _waiting: deque[Ended] = field(default_factory=deque)
     _running: dict[ObjectRef[StudyRecord], Ended] = field(default_factory=dict)
+    _takes: dict[ObjectRef[StudyRecord], Takes] = field(default_factory=dict)
     _groups: dict[ObjectRef[StudyRecord], PlacementGroup] = field(default_factory=dict)  # of those with a gang
 
     @property
@@ -93,8 +104,9 @@ class Conclusions:
 
     @property
     def cpus(self) -> list[float]:
-        """What each study takes that is being concluded by several processes."""
-        return [sum(bundle.get("CPU", 0.0) for bundle in group.bundle_specs) for group in self._groups.values()]
+        """What each study takes that is being concluded by several processes, and for which machines have room."""
+        found = [self._takes[reference] for reference in self._groups]
+        return [sum(bundle.get("CPU", 0.0) for bundle in takes[0]) for takes in found if self.room.has(takes)]
 
     def add(self, ended: Ended) -> None:
         """Conclude a study, as soon as there is room."""
@@ -122,7 +134,30 @@ class Conclusions:
                 logger.warning("study %s is concluded later: %s", ended.study.id, error)
             else:
                 self.written(ended.study, record)
+        self._give_up()
         self._start()
+
+    def _give_up(self) -> None:
+        """End what waits for a machine for too long; the study's record has that as its reason."""
+        import ray
+
+        for reference, ended in list(self._running.items()):
+            takes = self._takes[reference]
+            if self.room.has(takes) or self._begun(reference):
+                continue
+            if why := self.room.given_up(takes, f"the last fit of {ended.study.id!r}"):
+                ray.cancel(reference, force=True)
+                del self._running[reference]
+                self._leave(reference)
+                self._waiting.append(replace(ended, failure=f"its last fit: {why}"))
+
+    def _begun(self, reference: ObjectRef[StudyRecord]) -> bool:
+        """Whether a study's process has its place; some of its actors' may be lost. Else only Ray's task is there."""
+        import ray
+
+        if (group := self._groups.get(reference)) is None:
+            return False  # one process works on one machine, and there is none
+        return bool(ray.util.placement_group_table(group)["bundles_to_node_id"].get(0))
 
     def close(self) -> None:
         """Leave what is not concluded yet; a resumed run does it."""
@@ -143,7 +178,7 @@ class Conclusions:
         task = ray.remote(_conclude)
         while self._waiting and len(self._running) < self.limit:
             ended = self._waiting.popleft()
-            needs = ended.study.resources
+            needs = ended.study.resources if ended.fits else Resources()
             # No CPUs, else it would wait for all trials that Tune has queued; and no memory.
             options = {
                 "num_cpus": 0,
@@ -151,19 +186,23 @@ class Conclusions:
                 "resources": dict(needs.custom),
                 "max_retries": self.attempts - 1,
             }
-            gang = largest_gang([ended.study.space]) if self.gangs else None
+            gang = largest_gang([ended.study.space]) if self.gangs and ended.fits else None
             told = (self.uri, self.term, self.spec, self.timing, ended, gang)
             if gang is None:
-                self._running[task.options(**options).remote(*told)] = ended
-                continue
-            group = ray.util.placement_group([needs.to_bundle(), *gang.bundles])
-            placed = PlacementGroupSchedulingStrategy(group, 0)
-            reference = task.options(**options, scheduling_strategy=placed).remote(*told)
-            self._running[reference], self._groups[reference] = ended, group
+                reference = task.options(**options).remote(*told)
+                bundles = [{"GPU": needs.gpus, **needs.custom}]
+            else:
+                bundles = [needs.to_bundle(), *gang.bundles]
+                group = ray.util.placement_group(bundles, PACK)
+                placed = PlacementGroupSchedulingStrategy(group, 0)
+                reference = task.options(**options, scheduling_strategy=placed).remote(*told)
+                self._groups[reference] = group
+            self._running[reference], self._takes[reference] = ended, (bundles, PACK)
 
     def _leave(self, reference: ObjectRef[StudyRecord]) -> None:
         import ray
 
+        del self._takes[reference]
         if (group := self._groups.pop(reference, None)) is not None:
             ray.util.remove_placement_group(group)
 

@@ -15,6 +15,7 @@ from tuning.errors import StorageError
 from tuning.execution.context import WorkerContext, stopping_rules
 from tuning.execution.crash_log import FINAL_FITS
 from tuning.execution.quarantine import quarantine
+from tuning.execution.room import Room, machines_now
 from tuning.execution.spread.conclusions import Conclusions, Ended
 from tuning.execution.spread.journal import DRIVER, read_journal, written_by_driver
 from tuning.execution.spread.predictions import FOLDER as PREDICTIONS
@@ -190,6 +191,11 @@ class SpreadRun:
             self._conclusions.add(ended)
 
     @cached_property
+    def room(self) -> Room:
+        """What the machines of the cluster have room for."""
+        return Room(machines_now(), self.timing.room_s)
+
+    @cached_property
     def _conclusions(self) -> Conclusions:
         definition = self.plan.spec.definition
         return Conclusions(
@@ -200,6 +206,7 @@ class SpreadRun:
             limit=self.plan.slots,
             attempts=definition.limits.crashes_before_quarantine,
             gangs=self.plan.workers is None and self.plan.gang is not None,
+            room=self.room,
             written=self._write,
             crashed=lambda ended: self._quarantine(ended.study, ended.records, FINAL_FITS),
         )

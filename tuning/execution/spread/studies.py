@@ -85,7 +85,7 @@ class Studies:
 
     @property
     def fits(self) -> list[float]:
-        """CPUs of each study that is being concluded by several processes."""
+        """CPUs of each study that is being concluded by several processes, and for which machines have room."""
         return [] if self.conclusions is None else self.conclusions.cpus
 
     @property
@@ -178,6 +178,12 @@ class Studies:
         study, number = self._trials[trial_id]
         if number in study.live:
             study.live[number].death = error
+
+    def fail(self, trial_id: str, why: str) -> None:
+        """A trial has failed without a worker; its end is to come."""
+        study, number = self._trials[trial_id]
+        if number in study.live:
+            study.live[number].fail(why)
 
     def end(self, trial_id: str, lost: str | None = None) -> None:
         """A trial has ended."""

@@ -21,6 +21,7 @@ ADVICE = {
     "is not defined in any": "Choose another metric or split: the folds of these customers are too small for this one.",
     "holds infinite values": "Make the values finite, or leave their rows out with prepare.",
     "more than limits.": "Raise the limit that is named, if the machines have the memory.",
+    "none has joined them within": "Add a machine that is large enough, then resume the run with more trials.",
     "has ended its worker": "The study is set aside. The command in the reason runs it in a debugger.",
     "the data has changed": "Resume the run: it takes the new rows.",
     "not finished": "Resume the run.",

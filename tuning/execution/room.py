@@ -1,0 +1,125 @@
+"""Whether the machines of the cluster have room for what a trial takes, and for how long they have had none.
+
+Ray waits for a machine without an end or a word. It may come: a cluster grows, and a node that was lost is replaced.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+logger = logging.getLogger(__name__)
+
+ALONE = "a place alone on its machine"
+LOOK_S = 1.0  # between two looks at the cluster's machines
+
+Bundle = Mapping[str, float]
+Takes = tuple[Sequence[Bundle], str]  # bundles of a placement group, and its strategy
+
+
+@dataclass
+class Room:
+    """What the machines have room for when nothing else runs, as they are now.
+
+    machines: what each has in all. patience: seconds for which something waits for a machine, see `given_up`.
+    """
+
+    machines: Callable[[], Sequence[Bundle]]
+    patience: float = math.inf
+    _since: dict[str, float] = field(default_factory=dict)  # by what is taken: when there was no room for it
+
+    @property
+    def cpus(self) -> float:
+        """Of all machines."""
+        return sum(machine.get("CPU", 0.0) for machine in self.machines())
+
+    def has(self, takes: Takes) -> bool:
+        """Whether all of these bundles fit at once."""
+        found = has_room(self.machines(), *takes)
+        if found:
+            self._since.pop(repr(takes), None)
+        return found
+
+    def given_up(self, takes: Takes, whose: str) -> str:
+        """Why something that has no room waits no longer; empty as long as it does, and where there is room.
+
+        Time counts from when there was no room for the like of it, and not for each of many trials anew. whose: such
+        as "a trial of 'giant'", for a warning at the beginning.
+        """
+        if self.has(takes):
+            return ""
+        now = time.monotonic()
+        what = f"takes {said(takes[0])}, for which the machines that are there have no room"
+        if (since := self._since.setdefault(repr(takes), now)) == now:
+            logger.warning("%s %s: it waits up to %g s for another one.", whose, what, self.patience)
+        if now - since < self.patience:
+            return ""
+        way_out = "add one, then resume the run with more `trials`"
+        return f"it {what}, and none has joined them within {self.patience:g} s; {way_out}"
+
+
+def has_room(machines: Sequence[Bundle], bundles: Sequence[Bundle], strategy: str = "PACK") -> bool:
+    """Whether machines without other work have room for all bundles of a placement group at once."""
+    if strategy == "STRICT_PACK":
+        return any(has_room([machine], bundles) for machine in machines)
+    needs: list[Bundle] = [{name: amount for name, amount in bundle.items() if amount} for bundle in bundles]
+    needs = [need for need in needs if need]
+    if strategy == "STRICT_SPREAD":
+        needs, machines = [{**need, ALONE: 1} for need in needs], [{**machine, ALONE: 1} for machine in machines]
+    # Equal ones side by side, the most frequent last: those need only be counted.
+    return _placed(sorted(needs, key=lambda need: (needs.count(need), repr(need))), machines)
+
+
+def _placed(needs: Sequence[Bundle], machines: Sequence[Bundle]) -> bool:
+    if not needs:
+        return True
+    first, *others = needs
+    if first == needs[-1]:
+        return sum(_times(first, machine) for machine in machines) >= len(needs)
+    return any(
+        _placed(others, [*machines[:place], _less(machine, first), *machines[place + 1 :]])
+        for place, machine in enumerate(machines)
+        if _times(first, machine)
+    )
+
+
+def _times(need: Bundle, machine: Bundle) -> int:
+    """How often a machine has what is needed."""
+    return int(min(machine.get(name, 0.0) / amount for name, amount in need.items()) + 1e-9)
+
+
+def _less(machine: Bundle, need: Bundle) -> Bundle:
+    return {name: amount - need.get(name, 0.0) for name, amount in machine.items()}
+
+
+def said(bundles: Sequence[Bundle]) -> str:
+    """What bundles are, such as "1 CPU and 2 times 8 CPU + 1 GPU"."""
+    texts = [" + ".join(f"{amount:g} {name}" for name, amount in bundle.items() if amount) for bundle in bundles]
+    times = {text: texts.count(text) for text in texts if text}
+    return " and ".join(f"{count} times {text}" if count > 1 else text for text, count in times.items())
+
+
+def machines_now() -> Callable[[], Sequence[Bundle]]:
+    """The machines of the cluster, which may come and go: Ray is asked for them once in a while."""
+    known: Sequence[Bundle] = ()
+    until = -math.inf
+
+    def now() -> Sequence[Bundle]:
+        nonlocal known, until
+        if time.monotonic() > until:
+            known, until = alive_machines(), time.monotonic() + LOOK_S
+        return known
+
+    return now
+
+
+def alive_machines() -> list[dict[str, float]]:
+    """What each machine of the cluster has, used or not; none without Ray."""
+    import ray
+
+    if not ray.is_initialized():
+        return []
+    return [dict(node["Resources"]) for node in ray.nodes() if node["Alive"]]
