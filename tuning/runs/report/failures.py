@@ -16,7 +16,7 @@ ADVICE = {
     "cannot be read": "Repair the file, or set csv and encoding as it is written; then resume the run.",
     "is empty": "Fill the file or take it away; then resume the run.",
     "set `encoding`": "Set encoding to the one that the file is written in.",
-    "not among the columns": "Name the column as this customer's file does, by overrides of the manifest.",
+    "not among the columns": "Rename the column in this customer's file, or derive it with prepare.",
     "no usable feature": "The columns are empty, constant or ids. Bring others, or derive them with prepare.",
     "is not defined in any": "Choose another metric or split: the folds of these customers are too small for this one.",
     "holds infinite values": "Make the values finite, or leave their rows out with prepare.",
