@@ -8,8 +8,14 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from search_spaces.errors import rule
+from tuning.models.gang import GANG_FIELDS
 from tuning.storage.names import mask_in
 from tuning.wording import did_you_mean, shorten
+
+ELSEWHERE = (
+    " It stands in an entry of `models`, such as {estimator: xgboost, actors: 4}, and of single customers in their "
+    "search_space, as a constant."
+)
 
 
 def complaints(error: ValidationError, kind: type[BaseModel]) -> list[str]:
@@ -24,11 +30,13 @@ def _sentence(found: Mapping[str, Any], kind: type[BaseModel]) -> str:
     path = ".".join(str(part) for part in found["loc"])
     if found["type"] == "extra_forbidden":
         known = list(_kind_at(found["loc"][:-1], kind).model_fields)
-        hint = did_you_mean(found["loc"][-1], known)
+        hint = ELSEWHERE if found["loc"][-1] in GANG_FIELDS else did_you_mean(found["loc"][-1], known)
         return f"{path}: unknown key.{hint} Allowed: {', '.join(sorted(known))}."
     given = found.get("input")
     silent = found["type"] in ("value_error", "missing") or isinstance(given, Mapping)
     said = rule(found) if silent else f"{rule(found)} (got {shorten(repr(given), 200)})"
+    if found["type"] == "model_type":
+        said += f". Its keys: {', '.join(sorted(_kind_at(found['loc'], kind).model_fields))}"
     return mask_in(f"{path}: {said}" if path else said)
 
 

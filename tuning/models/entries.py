@@ -164,6 +164,8 @@ def _entry(item: object, position: int) -> ModelEntry:
         raise ValueError(f"{where}, name: {name!r} is not text.")
     gang = _gang({str(key): value for key, value in item.items()}, where)
     entry = ModelEntry(name, estimator, dict(params), _space(item.get("search_space"), where), how, gang)
+    if entry.search_space and (twice := [each.name for each in entry.search_space.parameters if each.name in gang]):
+        raise ValueError(f"{where}: give {name_list(twice)} beside the estimator or in its search_space, not in both.")
     if entry.built_in:
         if entry.name not in ("", estimator):
             raise ValueError(f"{where}, name: the built-in family {estimator!r} keeps its name.")

@@ -103,6 +103,7 @@ BOTH = ["random", "optuna"]
             {"compare": {"algorithms": [{"algorithm": "random", "repeat": [1]}, "optuna"]}},
             "has repeat [1]; a whole number",
         ),
+        ({"resources": 2}, "resources: must be a mapping (got 2). Its keys: cpus, custom, gpus, memory_gb"),
         ({"compare": {"algorithms": BOTH, "seds": 3}}, "compare.seds: unknown key. Did you mean 'seeds'?"),
         ({"compare": {"algorithms": BOTH, "baseline": "x"}}, "the baseline 'x' is not among the algorithms"),
     ],
