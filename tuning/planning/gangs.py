@@ -14,6 +14,7 @@ from tuning.errors import DefinitionError, PlanError
 from tuning.models.gang import GANG_FIELDS, Gang
 from tuning.models.registry import families
 from tuning.planning.model_space import parameters_by_model
+from tuning.planning.room import nvidia_gpus, own_ray
 from tuning.study.study import Studies
 from tuning.trainers.trainer import TrainWorkers
 from tuning.wording import name_list
@@ -89,9 +90,17 @@ def gang_notes(takes: Iterable[tuple[Resources, Gang | TrainWorkers | None]], sl
             continue
         cpus = taken_by(driver, gang)
         at_once = int(slots // cpus)
-        fits = f"{at_once} at once on {slots} slots" if at_once else f"more than the {slots} slots have"
         who = "actors" if isinstance(gang, Gang) else "workers"
+        fits = f"{at_once} at once on {slots} slots" if at_once else f"more than the {slots} slots have"
+        if not at_once and own_ray():
+            fits += f", so no trial could start here; take fewer {who}, or more `slots`"
         yield (
             f"a trial takes {cpus:g} CPUs, {driver.cpus:g} of its own and {gang.bundles[0].get('CPU', 0.0):g} for each "
             f"of {len(gang.bundles)} {who}: {fits}."
         )
+        asked = sum(bundle.get("GPU", 0.0) for bundle in gang.bundles)
+        if asked and driver.gpus + asked > nvidia_gpus() and own_ray():
+            yield (
+                f"a trial and its {who} take {driver.gpus + asked:g} GPUs, more than the {nvidia_gpus()} NVIDIA GPUs "
+                "of this machine, so no trial could start here."
+            )

@@ -30,7 +30,8 @@ class Placements:
         spread: (n,) which of them are spread; the others are packed.
         late: (n,) which of these nobody asked for: packed, they would be the last to end.
         large: (n,) the same: packed, their trials would take more memory than a slot has.
-        small: (n,) whose trials several processes train, although one would be through earlier.
+        small: (n,) whose trials several processes train, although one would be through earlier and nobody asked for
+            them for this customer.
         shares: (n,) of the run's work, about.
         bytes: (n,) of memory per trial, about.
     """
@@ -61,7 +62,7 @@ class Placements:
                 f"spread over the slots: {_names(studies, self.large)}, with about {theirs} of memory per trial, where "
                 f"one of {slots} slots has {_gigabytes(slot_bytes(slots))}."
             )
-        if (small := int(self.small.sum())) and small < len(studies):
+        if (small := int(self.small.sum())) and len(studies) > 1:
             yield (
                 f"{small} of {len(studies)} studies have {LONG_ROWS:,} rows or fewer, and several processes train each "
                 "of their trials, too, which takes longer than in one. A manifest gives actors to single customers."
@@ -80,7 +81,8 @@ def placements(spec: RunSpec, studies: Studies, slots: int, workers: TrainWorker
     """
     definition = spec.definition
     usual = None if definition.placement == "auto" else definition.placement
-    own = customers_of(studies).shared("options").map(lambda options: options and options.placement)
+    options = customers_of(studies).shared("options")
+    own = options.map(lambda options: options and options.placement)
     said = own.map(lambda placement: placement or usual)
     pauses = studies.shared("scheduler").test(lambda spec: bool(spec.pauses))
     spread, packed = said.test(lambda each: each == SPREAD), said.test(lambda each: each == PACKED)
@@ -93,7 +95,8 @@ def placements(spec: RunSpec, studies: Studies, slots: int, workers: TrainWorker
     shares = amounts / max(1.0, float(amounts.sum()))
     late = free & tail(shares, slots) & _long(spec, studies)
     large = free & ~late & (needs > slot_bytes(slots))
-    small = several & ~_long(spec, studies)
+    chosen = options.test(lambda options: bool(options and options.search_space))  # actors for this very customer
+    small = several & ~chosen & ~_long(spec, studies)
     found = Placements(spread | several | late | large, late, large, small, shares, needs)
     if (found.spread & studies.shared("group").test(bool)).any():
         raise PlanError("transfer: some customers wait for others, which needs placement: packed; change one of them.")

@@ -213,6 +213,12 @@ class Plan:
         labels = ", ".join(method.label for method in compared.algorithms)
         return f"{compared.seeds} seeds of each of {labels} per customer"
 
+    @property
+    def _trials_each(self) -> str:
+        """A manifest may give customers numbers of their own."""
+        found = np.unique(self.studies.numbers("n_trials"))
+        return " to ".join(dict.fromkeys(map(str, (*found[:1], *found[-1:]))))
+
     def describe(self) -> str:
         """The plan as text."""
         facts = self.to_dict()
@@ -220,7 +226,7 @@ class Plan:
             f"plan        {facts['name']}",
             f"customers   {facts['customers']}",
             f"studies     {facts['studies']} ({self._each})",
-            f"trials      {facts['trials']} ({self.spec.definition.trials} per study)",
+            f"trials      {facts['trials']} ({self._trials_each} per study)",
             f"task        {facts['task'] or 'objective'}{self._positive}",
             f"metric      {facts['metric']} ({facts['mode']})",
             f"portfolio   {self._begin}",

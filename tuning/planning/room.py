@@ -18,7 +18,7 @@ def too_large(definition: Definition, studies: Studies, slots: int) -> Iterator[
 
     They are no refusals: the plan may be meant for a larger machine.
     """
-    if not _own_ray():
+    if not own_ray():
         return
     for resources in dict.fromkeys(study.resources for study in studies.first_of_each("resources")):
         for said in _excess(resources, slots):
@@ -33,11 +33,11 @@ def too_large(definition: Definition, studies: Studies, slots: int) -> Iterator[
 def fewer_at_once(resources: Resources, slots: int) -> Iterator[str]:
     """A note where what each slot takes leaves no room for all of them on this machine."""
     room = [slots // resources.cpus, nvidia_gpus() // resources.gpus if resources.gpus else slots]
-    if _own_ray() and 0 < (most := int(min(room))) < slots:
+    if own_ray() and 0 < (most := int(min(room))) < slots:
         yield f"resources: each slot takes so much that {most} of the {slots} slots work at once here."
 
 
-def _own_ray() -> bool:
+def own_ray() -> bool:
     """Whether a run would start a Ray of its own on this machine."""
     ray = sys.modules.get("ray")
     return not os.environ.get("RAY_ADDRESS") and not (ray is not None and ray.is_initialized())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pandas as pd
 import pytest
 
 from tuning.definition.definition import define
-from tuning.errors import DefinitionError, PlanError, RunError
+from tuning.errors import DefinitionError, PlanError, RunError, TuningError
 from tuning.models import xgboost_ray_adapter
 from tuning.models.base import Matrix
 from tuning.models.families.xgboost import FAMILY as XGBOOST
@@ -55,6 +56,17 @@ def test_an_entry_says_what_a_trial_takes() -> None:
         "name": "xgboost_ray",
         **ENTRY,
     }
+
+
+def test_a_plan_says_what_this_machine_is_too_small_for_and_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr("tuning.planning.gangs.nvidia_gpus", lambda: 1)
+    said = "more than the 4 slots have, so no trial could start here; take fewer actors, or more `slots`."
+    assert any(note.endswith(said) for note in plan(slots=4).notes)
+    said = "a trial and its actors take 1.5 GPUs, more than the 1 NVIDIA GPUs of this machine, so no trial could start"
+    assert any(note.startswith(said) for note in plan(models=[{**ENTRY, "gpus_per_actor": 0.5}]).notes)
+    assert not any("GPU" in note for note in plan(models=[{**ENTRY, "gpus_per_actor": 0.25}]).notes)
 
 
 def test_xgboost_with_actors_is_trained_by_them_and_without_by_one_process() -> None:
@@ -112,10 +124,25 @@ def test_a_wrong_value_is_named(entry: dict[str, Any], message: str) -> None:
         plan(models=[entry])
 
 
-def test_what_a_trial_takes_cannot_vary() -> None:
+@pytest.mark.parametrize("fields", [{"actors": 4}, {"manifest": {"one": {"actors": 4}}, "data": None}])
+def test_actors_beside_the_keys_that_they_do_not_belong_to_are_told_their_place(
+    fields: dict[str, Any], tmp_path: Path
+) -> None:
+    if manifest := fields.get("manifest"):
+        (tmp_path / "manifest.yaml").write_text(json.dumps(manifest))
+        fields = {"manifest": str(tmp_path / "manifest.yaml")}
+    with pytest.raises(TuningError, match=r"actors: unknown key. It stands in an entry of `models`, such as"):
+        plan(**fields)
+
+
+def test_what_a_trial_takes_is_said_once_and_cannot_vary() -> None:
     space = {"actors": {"type": "int", "low": 1, "high": 4}}
     with pytest.raises(DefinitionError, match=r"'actors' of 'xgboost_ray' cannot vary; write a constant"):
         plan(models=[{"estimator": "xgboost_ray", "search_space": space}])
+    with pytest.raises(
+        DefinitionError, match=r"give 'actors' beside the estimator or in its search_space, not in both"
+    ):
+        plan(models=[{**ENTRY, "search_space": space}])
 
 
 def test_without_ray_one_process_trains_what_xgboost_would() -> None:

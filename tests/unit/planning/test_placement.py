@@ -173,6 +173,26 @@ def test_several_processes_train_the_trials_of_one_customer_only(tmp_path: Path)
     assert any(note.startswith(said) for note in for_all.notes)
 
 
+@pytest.mark.parametrize(("manifest", "noted"), [("c001: {trials: 3}", 3), ("c001: {search_space: xgboost_ray}", 2)])
+def test_actors_for_customers_who_are_all_small_are_noted_unless_they_are_for_this_very_one(
+    tmp_path: Path, manifest: str, noted: int
+) -> None:
+    (tmp_path / "manifest.yaml").write_text(manifest)
+    data = rows_of(tmp_path, **small(3))
+    plan = runner(data, search_space="xgboost_ray", manifest=str(tmp_path / "manifest.yaml")).plan()
+    assert any(note.startswith(f"{noted} of 3 studies have 25,000 rows or fewer") for note in plan.notes)
+    for_one = runner(data, manifest=str(tmp_path / "manifest.yaml")).plan()
+    assert not any("rows or fewer" in note for note in for_one.notes)
+
+
+def test_the_plan_says_the_range_of_trials_where_customers_have_numbers_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "manifest.yaml").write_text("c001: {trials: 9}")
+    data = rows_of(tmp_path, **small(3))
+    assert "trials      12 (4 per study)" in runner(data).plan().describe()
+    text = runner(data, manifest=str(tmp_path / "manifest.yaml")).plan().describe()
+    assert "trials      17 (4 to 9 per study)" in text
+
+
 def test_customers_who_learn_from_others_are_packed_and_one_with_a_placement_of_its_own_is_not_among_them(
     tmp_path: Path,
 ) -> None:
