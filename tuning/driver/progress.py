@@ -69,9 +69,9 @@ class Progress:
         no_model: studies that ended without one.
         failed_trials: how many raised or crashed.
         seconds: since the run's work began.
-        rate: trials per second since the first report.
-        seconds_left: at the latest pace; None before that can be said.
-        doing: what takes its time before the first result.
+        rate: trials per second since these workers' first report.
+        seconds_left: at the latest pace; None before that can be said, and while other workers start.
+        doing: what takes its time before the next result.
     """
 
     studies: int
@@ -179,7 +179,9 @@ class Counter:
         if (best := result.get("best")) is not None:
             known = best if self._best is None else self._best
             self._best = min(known, best) if self.smaller else max(known, best)
-        self.doing = ""
+        if self.doing:  # other workers than before, or none has reported yet: the pace is theirs alone
+            self.doing, self._first = "", None
+            self._marks.clear()
         now = self.clock()
         self._first = self._first or (now, self.done_trials)
         self._marks.append((now, self.done_work))
@@ -206,15 +208,21 @@ class Counter:
             doing=self.doing,
         )
 
-    def _rate(self) -> float | None:
-        if self._first is None or (took := self.clock() - self._first[0]) < PACE_S:
+    def _seconds_reported(self) -> float | None:
+        """Since these workers' first report; None where that says nothing of the pace yet."""
+        if self.doing or self._first is None or (seconds := self.clock() - self._first[0]) < PACE_S:
             return None
-        return (self.done_trials - self._first[1]) / took or None
+        return seconds
+
+    def _rate(self) -> float | None:
+        if self._first is None or (seconds := self._seconds_reported()) is None:
+            return None
+        return (self.done_trials - self._first[1]) / seconds or None
 
     def _left(self) -> float | None:
         """By the pace of the later half of the time so far: the first trials wait for libraries, and a portfolio's take
         longer than those that a scheduler stops."""
-        if self._first is None or self.done_studies >= self.n_studies or self.clock() - self._first[0] < PACE_S:
+        if self.done_studies >= self.n_studies or self._seconds_reported() is None:
             return None
         since, before = self._marks[0]
         done = self.done_work - before

@@ -49,6 +49,22 @@ def test_the_first_estimate_waits_until_there_is_a_pace() -> None:
     assert counter.now.seconds_left is None
 
 
+def test_while_other_workers_start_nothing_is_estimated_and_then_by_their_pace_alone() -> None:
+    clock = Clock()
+    counter = Counter(n_trials=200, n_studies=20, work=200, clock=clock, doing="starting")
+    for clock.now in range(20):
+        counter({"part": f"fork-{clock.now}", "trials": 1, "work": 1})
+    assert counter.now.seconds_left == pytest.approx(180.0)
+    counter.doing = "starting Ray"
+    clock.now = 30.0
+    assert str(counter.now) == "0/20 customers, 20 trials, starting Ray"
+    for clock.now in range(40, 60):
+        assert counter.now.seconds_left is None or clock.now >= 45
+        counter({"part": f"ray-{clock.now}", "trials": 4, "work": 4})
+    assert counter.now.seconds_left == pytest.approx(25.0)
+    assert counter.now.rate == pytest.approx(4.0)
+
+
 @pytest.mark.parametrize("order", ["largest first", "smallest first", "as they come"])
 def test_at_half_time_the_estimate_is_right_although_customers_differ_in_size(order: str) -> None:
     """A customer takes as long as its rows say, the largest a thousand times as long as the smallest."""
