@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import optuna
 import pytest
 from builders import grows, tuner_of
+from matplotlib.axes import Axes
 from optuna.trial import TrialState
 
 from search_spaces import Choice, Float, Int, SearchSpace
 from tuning.errors import RunError
 from tuning.runs.optuna_study import optuna_study
+from tuning.runs.parameter_effects import LEAST, TOO_FEW
 from tuning.runs.plots import learning_curves, optimisation_history, parallel_coordinates, parameter_importance
 from tuning.runs.results import RunResult
 
@@ -59,9 +62,30 @@ def test_optunas_own_pictures_show_it(result: RunResult) -> None:
     before = dict(pyplot.rcParams)
     study = result.to_optuna()
     assert optimisation_history(study).get_ylabel() == "loss"
-    assert {text.get_text() for text in parameter_importance(study).get_yticklabels()} == {"x", "y"}
     assert parallel_coordinates(study).figure.axes
     assert dict(pyplot.rcParams) == before  # pictures drawn later look as before
+    pyplot.close("all")
+
+
+def test_parameters_are_weighed_only_where_there_are_enough_different_trials(result: RunResult) -> None:
+    from matplotlib import pyplot
+
+    first = next(record for record in result.trial_records if record.state == "finished")
+    space = SearchSpace([Float("x", 0, 1), Float("y", 0, 1)])
+
+    def drawn(points: int, times: int) -> Axes:
+        rng = np.random.default_rng(0)
+        configs = [{"x": x, "y": y} for x, y in rng.uniform(size=(points, 2)).tolist()] * times
+        records = [
+            replace(first, trial=number, config=config, score=config["x"] + 0.1 * config["y"])
+            for number, config in enumerate(configs)
+        ]
+        return parameter_importance(optuna_study(records, space, "min"))
+
+    assert [text.get_text() for text in drawn(LEAST, 1).get_yticklabels()] == ["y", "x"]
+    few = drawn(3, 20)
+    assert [text.get_text() for text in few.texts] == [TOO_FEW]
+    assert not few.patches
     pyplot.close("all")
 
 

@@ -11,7 +11,7 @@ import pytest
 from matplotlib import pyplot
 
 from tuning.runs import plots
-from tuning.runs.parameter_effects import ParameterEffect, parameter_effects
+from tuning.runs.parameter_effects import TOO_FEW, ParameterEffect, parameter_effects
 
 TWO = json.dumps([{"family": "ridge", "trial": 1}, {"family": "xgboost", "trial": 2}], separators=(",", ":"))
 CUSTOMERS = pa.table(
@@ -96,7 +96,7 @@ def trials(studies: int, each: int) -> pa.Table:
 
 def test_the_parameter_that_decides_is_found_whatever_scale_each_customer_has() -> None:
     first, *others = parameter_effects(trials(20, 8), "max")
-    assert (first.name, first.trials, first.studies) == ("ridge alpha", 160, 20)
+    assert (first.name, first.configurations, first.studies) == ("ridge alpha", 160, 20)
     assert first.share > 0.7
     assert {effect.parameter for effect in others} == {"beta", "kind"}
     assert max(effect.share for effect in others) < 0.05
@@ -104,9 +104,28 @@ def test_the_parameter_that_decides_is_found_whatever_scale_each_customer_has() 
     assert axes.get_yticklabels()[-1].get_text() == "ridge alpha"
 
 
-def test_too_few_trials_tell_nothing_of_parameters() -> None:
-    assert parameter_effects(trials(2, 5), "max") == []
+def test_too_few_configurations_tell_nothing_of_parameters() -> None:
+    assert parameter_effects(trials(4, 9), "max") == []
     assert parameter_effects(trials(60, 1), "max") == []  # alone in its study, a trial is neither better nor worse
+    few = trials(20, 3)
+    again = few.set_column(
+        few.column_names.index("config"), "config", pa.concat_arrays([few["config"][:3].chunk(0)] * 20)
+    )
+    assert parameter_effects(again, "max") == []  # all customers tried the same three
+    axes = plots.parameters_across_customers([])
+    assert not axes.patches
+    assert [text.get_text() for text in axes.texts] == [TOO_FEW]
+
+
+def test_a_configuration_of_many_customers_counts_once() -> None:
+    alone = trials(10, 8)
+    pair = [dict(row, study="twins", trial=n, score=float(n)) for n, row in enumerate(alone.slice(0, 2).to_pylist())]
+    many = [dict(row, study=f"t{copy}") for copy in range(500) for row in pair]
+    once, often = (
+        {effect.parameter: effect.share for effect in parameter_effects(pa.concat_tables([alone, more]), "max")}
+        for more in (pa.Table.from_pylist(pair), pa.Table.from_pylist(many))
+    )
+    assert often == pytest.approx(once, abs=0.1)
 
 
 def test_a_parameters_name_is_its_own_where_an_objective_is_tuned() -> None:

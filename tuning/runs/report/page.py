@@ -20,7 +20,7 @@ from tuning.reporting.data_table import DataColumn, DataTable
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, Points, Row, Section, Text
 from tuning.runs.leaderboard import SCHEMA, Leaderboard
 from tuning.runs.outcome import REPORT, sentences
-from tuning.runs.parameter_effects import MOST_TRIALS, NEEDED, parameter_effects
+from tuning.runs.parameter_effects import MOST_TRIALS, NEEDED, TOO_FEW, parameter_effects
 from tuning.runs.plan_file import frozen_definition, read_spec
 from tuning.runs.report.failures import Group, grouped
 from tuning.runs.report.lead import lead
@@ -114,10 +114,11 @@ def _pictures(result: RunResult, trials: pa.Table) -> list[Block]:
             "How many customers each model family wins",
             "A family that never wins and is in no ensemble can be left out with models.",
         )
-    if effects := parameter_effects(trials, board.mode):
+    effects = parameter_effects(trials, board.mode)
+    if effects:
         draw(
             lambda axes: plots.parameters_across_customers(effects, axes),
-            "Share of a trial's rank that each hyperparameter explains",
+            "Share of a configuration's rank that each hyperparameter explains",
             "What matters most is worth a closer search; what explains nothing can stay at its default. "
             f"From {len(trials):,} trials.",
         )
@@ -127,7 +128,8 @@ def _pictures(result: RunResult, trials: pa.Table) -> list[Block]:
             "Seconds per customer, with and without a model",
             "Customers far to the right cost most; those without a model are explained below.",
         )
-    return [*said, Row(found)] if found else []
+    said += [Row(found)] if found else []
+    return [*said, Text(TOO_FEW)] if len(trials) and not effects else said
 
 
 def _customers(board: Leaderboard) -> DataTable:
