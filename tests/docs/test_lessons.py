@@ -11,8 +11,8 @@ from nbformat import NotebookNode
 from paths import ROOT
 
 # The lessons that work on a Ray cluster: here it is the tests' own.
-ON_RAY = {"08_forest_sweep", "10_xgboost_ray"}
-SLOW = {"10_xgboost_ray"}  # a minute
+ON_RAY = {"08_forest_sweep", "10_xgboost_ray", "11_ray_train"}
+SLOW = {"10_xgboost_ray", "11_ray_train"}  # a minute each
 EXACT = "exact"  # the tag of a cell that shows the same wherever it runs, to the last digit
 PATH = re.compile(r"(?<![\w.…:/<-])/[\w.-]+/|\b[A-Z]:\\")
 CHATTER = re.compile(r"warning|traceback|\b0x[0-9a-f]{6,}", re.IGNORECASE)
