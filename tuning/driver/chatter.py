@@ -20,6 +20,7 @@ FILE = "log.txt"
 WARNINGS, STDOUT = "python.warnings", "ray.stdout"  # loggers of what Python warns of, and of what Tune prints
 #: Loggers of libraries whose words nobody asked for.
 THEIRS = ("ray", "optuna", "mlflow", "alembic", "hyperopt", WARNINGS)
+RAYS_THREAD = "ray_listen_error_messages"  # prints a paragraph for each worker that has died, whatever Ray's settings
 OURS = "tuning"  # is in the file too, and is seen as before
 
 
@@ -194,13 +195,13 @@ def _warnings_logged() -> Iterator[None]:
 
 
 class _OfThread:
-    """Stands for stdout: what one thread prints is logged, what others print goes on."""
+    """Stands for stdout: what one thread prints is logged, and what Ray's own does; what others print goes on."""
 
     def __init__(self, stdout: TextIO) -> None:
         self._stdout, self._thread = stdout, threading.get_ident()
 
     def write(self, text: str) -> int:
-        if threading.get_ident() != self._thread:
+        if threading.get_ident() != self._thread and threading.current_thread().name != RAYS_THREAD:
             return self._stdout.write(text)
         if text.strip():
             logging.getLogger(STDOUT).warning(text.rstrip())
@@ -212,6 +213,6 @@ class _OfThread:
 
 @contextlib.contextmanager
 def stdout_logged() -> Iterator[None]:
-    """Within it, what this thread prints is logged: stdout is for our data."""
+    """Within it, what this thread and Ray's own print is logged: stdout is for our data."""
     with contextlib.redirect_stdout(_OfThread(sys.stdout)):  # type: ignore[type-var]  # to who prints it is one
         yield

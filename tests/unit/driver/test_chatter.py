@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import sys
 import warnings
@@ -11,7 +12,7 @@ from threading import Thread
 import pytest
 
 from tuning import TuneRunner
-from tuning.driver.chatter import held, log_file, stdout_logged
+from tuning.driver.chatter import RAYS_THREAD, held, log_file, stdout_logged
 from tuning.storage.run_directory import RunDirectory
 
 
@@ -29,16 +30,24 @@ def test_chatter_is_in_the_log_and_our_own_warnings_are_seen_too(
         with stdout_logged():
             print("Tune's word")
             other = Thread(target=print, args=("the user's own word",))
-            other.start()
-            other.join()
+            rays = Thread(target=print, args=("(raylet) A worker died",), name=RAYS_THREAD)
+            for thread in (other, rays):
+                thread.start()
+                thread.join()
         logging.getLogger("tuning.driver").warning("our word")
     seen, log = capsys.readouterr(), (tmp_path / "log.txt").read_text()
     assert (seen.out, seen.err) == ("the user's own word\n", "our word\n")
-    for word in ("Ray's word", "Optuna's word", "Python's word", "Tune's word", "our word"):
+    for word in ("Ray's word", "Optuna's word", "Python's word", "Tune's word", "A worker died", "our word"):
         assert word in log
     assert "secret" not in log
     assert late in logging.getLogger("optuna").handlers
     logging.getLogger("optuna").removeHandler(late)
+
+
+def test_ray_still_has_the_thread_in_which_it_prints() -> None:
+    from ray._private import worker
+
+    assert f'target=listen_error_messages,\n            name="{RAYS_THREAD}"' in inspect.getsource(worker.connect)
 
 
 def test_a_second_run_in_the_folder_goes_on_at_the_end_of_the_log(tmp_path: Path) -> None:
