@@ -147,8 +147,8 @@ class Counter:
         self._begun = self.clock()
 
     @classmethod
-    def of(cls, plan: Plan, recorded: int) -> Counter:
-        """For what a plan has left. recorded: trials of it that are recorded already."""
+    def of(cls, plan: Plan, recorded: int, best: float | None = None) -> Counter:
+        """For what a plan has left. recorded: trials of it that are recorded already. best: score of these."""
         trials, work, definition = plan.n_trials, work_of(plan.studies), plan.spec.definition
         customer = definition.compare is None and (definition.objective is None or len(plan.studies) > 1)
         return cls(
@@ -159,11 +159,15 @@ class Counter:
             plan.spec.mode == "min",
             done_trials=recorded,
             done_work=work * recorded / max(1, trials),
+            _best=best,
         )
 
     def __call__(self, result: Report) -> None:
         if result.get("error"):
             self.errors.append(result["error"])
+        if self.doing:  # other workers than before, or none has reported yet, be it a step: the pace is theirs alone
+            self.doing, self._first = "", None
+            self._marks.clear()
         part = result.get("part")
         if part is None or part in self.seen:
             return
@@ -179,9 +183,6 @@ class Counter:
         if (best := result.get("best")) is not None:
             known = best if self._best is None else self._best
             self._best = min(known, best) if self.smaller else max(known, best)
-        if self.doing:  # other workers than before, or none has reported yet: the pace is theirs alone
-            self.doing, self._first = "", None
-            self._marks.clear()
         now = self.clock()
         self._first = self._first or (now, self.done_trials)
         self._marks.append((now, self.done_work))

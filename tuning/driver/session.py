@@ -56,7 +56,7 @@ class RunSession:
         self.plan = owned.plan
         self.timing = owned.timing
         self._closing_seconds = self.timing.mlflow_closing_s
-        self.counter = Counter.of(owned.plan, owned.recorded)
+        self.counter = Counter.of(owned.plan, owned.recorded, owned.best)
         self._own_ray = False
         self._without: frozenset[Resources] = frozenset()
 

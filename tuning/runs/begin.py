@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+
 from tuning.columnar import Columnar, constant
 from tuning.data.customers import find_customers
 from tuning.data.fingerprints import digested
@@ -28,6 +30,7 @@ from tuning.records.ownership import (
     newest_term,
     written_by_0_1,
 )
+from tuning.records.schema import FINISHED
 from tuning.runs.data_now import look_at_data, with_customers
 from tuning.runs.plan_file import freeze, read_plan, read_spec, write_plan
 from tuning.runs.resume import (
@@ -57,6 +60,7 @@ class OwnedRun:
         lease: held until it is released.
         timing: how long the run waits for what.
         recorded: trials that earlier owners have recorded of the studies that are left.
+        best: score of those that are full; None without any.
     """
 
     directory: RunDirectory
@@ -66,6 +70,7 @@ class OwnedRun:
     lease: Lease
     timing: Timing = USUAL
     recorded: int = 0
+    best: float | None = None
 
 
 def begin(
@@ -191,4 +196,6 @@ def resume_run(
     except BaseException:
         lease.release()
         raise
-    return OwnedRun(directory, plan, recorded.run, term, lease, timing, len(state.trials))
+    full = state.trials["score"].filter(pc.equal(state.trials["state"], FINISHED))
+    best = (pc.max if plan.spec.mode == "max" else pc.min)(full).as_py()
+    return OwnedRun(directory, plan, recorded.run, term, lease, timing, len(state.trials), best)

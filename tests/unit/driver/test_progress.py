@@ -103,6 +103,12 @@ def test_the_line_says_what_has_come_of_the_run_so_far() -> None:
     )
 
 
+def test_workers_have_started_with_the_first_step_of_a_trial() -> None:
+    counter = Counter(n_trials=9, n_studies=1, doing="starting workers")
+    counter({"trial": 0})
+    assert str(counter.now) == "0/9 trials"
+
+
 def test_a_run_of_one_study_says_its_best_score() -> None:
     counter = Counter(n_trials=9, n_studies=1, noun="study", smaller=True)
     counter({"part": "a", "trials": 4, "best": 0.25})
@@ -146,12 +152,13 @@ def test_trials_of_customers_who_can_have_none_do_not_count(tmp_path: Path, monk
 
 
 def test_a_resumed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Counter] = []
+    made, begun = list[Counter](), list[float | None]()
 
     class Kept(Counter):
         def __post_init__(self) -> None:
             super().__post_init__()
             made.append(self)
+            begun.append(self.now.best)
             assert self.done_trials == (4 if len(made) == 2 else 0)
 
     monkeypatch.setattr(session, "Counter", Kept)
@@ -160,6 +167,7 @@ def test_a_resumed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.
     TuneRunner.resume(str(tmp_path / "run"), progress=False, in_process=True, trials=6)
     assert [(counter.done_trials, counter.n_trials) for counter in made] == [(4, 4), (6, 6)]
     assert [counter.now.share for counter in made] == pytest.approx([1.0, 1.0])
+    assert begun == [None, made[0].now.best]
 
 
 def test_where_nobody_watches_there_is_a_line_now_and_then(
