@@ -115,11 +115,11 @@ def select(found: Customers, ids: Sequence[str]) -> Customers:
 def _all_customers(definition: Definition) -> Customers:
     manifest = read_manifest(definition.manifest) if definition.manifest is not None else {}
     data = definition.data
-    if data is None and not manifest:
-        return Columnar.of(Customer, [Customer(definition.name)])
-    if data is None or isinstance(data, Mapping):
-        return unique(_mapped({**(data or {}), **manifest}))
-    if definition.by or hasattr(data, "columns"):
+    if data is None:
+        return unique(_mapped(manifest)) if manifest else Columnar.of(Customer, [Customer(definition.name)])
+    if isinstance(data, Mapping):
+        found = _mapped(data)
+    elif definition.by or hasattr(data, "columns"):
         found = _keyed(definition)
     else:
         found = _per_file(find_files(data))
@@ -199,8 +199,17 @@ def _with_options(found: Customers, manifest: Mapping[str, CustomerOptions]) -> 
             raise DataError(f"manifest: there is no customer {name!r} in the data.{did_you_mean(name, known)}")
         if options.path is not None:
             raise DataError(f"manifest: customer {name!r} has a path, but `data` says where customers are; keep one.")
-    ids = found.columns["id"]
-    return found.with_columns(options=Shared.of([manifest.get(name) for name in ids.values(0, len(found))]))
+    ids, said = (found.columns[name].values(0, len(found)) for name in ("id", "options"))
+    return found.with_columns(
+        options=Shared.of([_overruled(*each) for each in zip(said, map(manifest.get, ids), strict=True)])
+    )
+
+
+def _overruled(said: CustomerOptions | None, by: CustomerOptions | None) -> CustomerOptions | None:
+    """What `data` says of a customer, where the manifest says nothing else."""
+    if said is None or by is None:
+        return by or said
+    return said.model_copy(update={name: value for name, value in by if value is not None})
 
 
 def unique(found: Customers) -> Customers:

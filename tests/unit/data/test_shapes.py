@@ -262,6 +262,16 @@ def test_a_manifest_beside_data_gives_options_only(tmp_path: Path) -> None:
         find_customers(made)
 
 
+def test_a_manifest_beside_customers_named_one_by_one_gives_options_only(tmp_path: Path) -> None:
+    trips(40).to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "m.yaml").write_text("own: {trials: 9}")
+    for own in ({"path": str(tmp_path / "t.csv"), "trials": 7, "placement": "spread"}, trips(40)):
+        made = definition({"other": str(tmp_path / "t.csv"), "own": own}, manifest=str(tmp_path / "m.yaml"))
+        studies = {study.id: study for study in make_plan(made).studies}
+        assert (studies["own"].n_trials, studies["other"].n_trials) == (9, 20)
+        assert studies["own"].placement == ("spread" if isinstance(own, dict) else "packed")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
