@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -89,26 +90,15 @@ def test_actors_that_never_have_room_side_by_side_are_refused(gang_cluster: None
         PlanError, match=r"a trial takes 0.5 CPU and 4 actors of 1 CPU; there is no room for all of them"
     ):
         search(tmp_path / "run", {"estimator": "xgboost_ray", "actors": 4})
-
-
-def test_a_giant_for_which_no_machine_comes_ends_with_a_reason_and_the_others_have_models(
-    gang_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RAY_ADDRESS", "there:6379")  # where a machine may come; this process has its Ray already
-    frame().to_csv(tmp_path / "rows.csv", index=False)
-    one, space = str(tmp_path / "rows.csv"), {"model": "xgboost", "actors": 4, "max_depth": 3}
-    constants = {name: {"type": "constant", "value": value} for name, value in space.items()}
-    data = {"giant": {"path": one, "search_space": constants | {"eta": RATES}}, "a": one, "b": one}
-    timing = Timing(room_s=1.0)
-    found = search(tmp_path / "run", {}, data=data, models=["logistic"], algorithm="random", trials=2, timing=timing)
-    board = found.leaderboard().set_index("customer")
-    assert dict(board["status"]) == {"giant": "no_model", "a": "ok", "b": "ok"}
-    reasons = {trial.reason for trial in found.trial_records if trial.customer == "giant"}
-    assert reasons == {
-        "it takes 0.5 CPU and 4 times 1 CPU, for which the machines that are there have no room, and none has joined "
-        "them within 1 s; add one, then resume the run with more `trials`"
-    }
-    assert reasons.pop() in board["reason"]["giant"]
+    of_one_gpu = {"estimator": "xgboost", "cpus_per_actor": 0.5, "gpus_per_actor": 1}
+    with pytest.raises(
+        PlanError, match=r"2 actors of 0.5 CPU, 1 GPU; .*; ask for fewer GPUs, or take a larger machine"
+    ):
+        search(tmp_path / "run", of_one_gpu)
+    space = {"model": {"type": "constant", "value": "xgboost"}, "actors": {"type": "constant", "value": 9}}
+    (tmp_path / "giant.yaml").write_text(json.dumps({"one": {"search_space": space}}))
+    with pytest.raises(PlanError, match=r"^search_space of customer 'one': a trial takes 0.5 CPU and 9 actors"):
+        search(tmp_path / "run", {"estimator": "xgboost"}, manifest=str(tmp_path / "giant.yaml"))
 
 
 # A metric is computed in the trial's own process. So here that is what ends it, or its actors.

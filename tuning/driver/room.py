@@ -89,13 +89,16 @@ def check_gang(owned: OwnedRun) -> None:
             f"{owned.directory.shown}: the actors of {FROM_A_FOLDER!r} read their rows from the run directory, which "
             "must be in a folder that all nodes share; give one, or take `xgboost` with `actors`."
         )
-    for driver, gang in owned.plan.takes:
+    asking = owned.plan.spread.first_of_each("resources", "space")
+    for study, (driver, gang) in zip(asking, owned.plan.takes, strict=True):
         if gang is not None:
-            _check_room(driver, gang, owned.timing.room_s)
+            own = study.customer.options and study.customer.options.search_space
+            key = f"search_space of customer {study.customer.id!r}" if own else "models"
+            _check_room(key, driver, gang, owned.timing.room_s)
 
 
-def _check_room(driver: Resources, gang: Gang | TrainWorkers, patience: float) -> None:
-    key, who = ("models", "actors") if isinstance(gang, Gang) else ("objective", "workers")
+def _check_room(key: str, driver: Resources, gang: Gang | TrainWorkers, patience: float) -> None:
+    key, who = (key, "actors") if isinstance(gang, Gang) else ("objective", "workers")
     strategy = PACK if isinstance(gang, Gang) else gang.strategy
     if has_room(alive_machines(), [driver.to_bundle(), *gang.bundles], strategy):
         return
@@ -105,7 +108,9 @@ def _check_room(driver: Resources, gang: Gang | TrainWorkers, patience: float) -
         "all of them at once"
     )
     if not os.environ.get("RAY_ADDRESS"):
-        raise PlanError(f"{key}: {why}; take fewer {who}, or more `slots`.")
+        gpus, there = (sum(each.get("GPU", 0) for each in some) for some in (gang.bundles, alive_machines()))
+        way = "ask for fewer GPUs, or take a larger machine" if gpus > there else f"take fewer {who}, or more `slots`"
+        raise PlanError(f"{key}: {why}; {way}.")
     logger.warning("%s: %s. Trials wait up to %g s for a machine to join the cluster, then fail.", key, why, patience)
 
 
