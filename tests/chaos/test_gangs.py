@@ -49,6 +49,36 @@ def test_a_node_with_half_of_the_actors_vanishes(tmp_path: Path, recovery: str) 
     assert list(result.leaderboard()["status"]) == ["ok"]
 
 
+def test_a_node_that_is_lost_for_good_costs_the_giant_its_model_until_there_is_another_one_and_nobody_else(
+    tmp_path: Path,
+) -> None:
+    script = str(HELPERS / "lost_for_good.py")
+    done = subprocess.run(
+        [sys.executable, script, str(tmp_path / "run")],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    ended, resumed = map(json.loads, done.stdout.splitlines()[-2:])
+    assert ended["left_over"] == resumed["left_over"] == {}
+    small = [f"c{number}" for number in range(4)]
+    assert [ended["customers"][name] for name in small] == [["ok", "", 3]] * 4
+    first, second, third = ended["giant"]
+    assert first[1] == "finished", first
+    assert "1 of 2 actors did not start within" in second[2]
+    no_room = "it takes 3 times 1 CPU, for which the machines that are there have no room, and none has joined them"
+    assert third[1] == "failed"
+    assert third[2].startswith(no_room)
+    status, reason, _ = ended["customers"]["giant"]
+    assert status == "no_model"
+    assert reason.startswith(f"its last fit: {no_room}")
+    assert resumed["giant"][:3] == ended["giant"]
+    assert resumed["giant"][3][1] == "finished"
+    assert [resumed["customers"][name] for name in ["giant", *small]] == [["ok", "", 4]] * 5
+
+
 @pytest.mark.parametrize("model", ["xgboost", "xgboost_ray"])
 def test_a_driver_killed_while_actors_train_loses_no_trial_and_tells_none_twice(tmp_path: Path, model: str) -> None:
     values = np.random.default_rng(0).normal(size=(400, 3))

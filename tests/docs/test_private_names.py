@@ -64,6 +64,7 @@ EDGES = [
     ("ray.tune.schedulers.pb2", "PB2._get_new_config", "schedulers/pb2.py varies what has no model yet"),
     ("ray.tune.execution.tune_controller", "_ActorClassCache", "driver/ready_workers.py stands in for it"),
     ("ray.tune.execution.tune_controller", "TuneController._unstage_trial_with_resources", "execution/adapters.py"),
+    ("ray.tune.execution.tune_controller", "TuneController._cleanup_cached_actors", "execution/adapters.py"),
     ("ray.tune.execution.class_cache", "_ActorClassCache.get", "driver/ready_workers.py has a method like it"),
     ("ray.tune.experiment.config_parser", "_make_parser", "execution/adapters.py makes Tune's trials"),
     ("ray.tune.experiment.config_parser", "_create_trial_from_spec", "execution/adapters.py"),

@@ -14,6 +14,8 @@ import shutil
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,24 +42,40 @@ def loss(y, said):
 """
 
 
-def main() -> None:
-    import numpy as np
-    import pandas as pd
+@contextmanager
+def small_nodes() -> Iterator[tuple[Any, list[Any]]]:
+    """A cluster of three nodes with one CPU each, and those nodes; this process is connected to it."""
     import ray
-    from chaos import wait_for
-    from gangs import left_over, nodes_of
     from ray.cluster_utils import Cluster
 
-    from tuning import RunResult, TuneRunner
-    from tuning.timing import Timing
-
-    run, recovery = Path(sys.argv[1]), sys.argv[2]
     # In a folder of its own: Ray's other users on this machine shall not find this cluster. Sockets need a short path.
     os.environ["RAY_TMPDIR"] = tempfile.mkdtemp(prefix="nodes-", dir="/tmp")
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     nodes = [cluster.add_node(num_cpus=1) for _ in range(3)]
     cluster.wait_for_nodes()
     ray.init(address=cluster.address, log_to_driver=False, configure_logging=False)
+    yield cluster, nodes
+    ray.shutdown()
+    cluster.shutdown()
+    shutil.rmtree(os.environ["RAY_TMPDIR"], ignore_errors=True)
+
+
+def main() -> None:
+    with small_nodes() as (cluster, nodes):
+        lose_one(cluster, nodes, Path(sys.argv[1]), sys.argv[2])
+
+
+def lose_one(cluster: Any, nodes: list[Any], run: Path, recovery: str) -> None:
+    """The run."""
+    import numpy as np
+    import pandas as pd
+    import ray
+    from chaos import wait_for
+    from gangs import left_over, nodes_of
+
+    from tuning import RunResult, TuneRunner
+    from tuning.timing import Timing
+
     folder = run.parent
     (folder / "mine.py").write_text(METRIC.format(folder=str(folder)))
     values = np.round(np.random.default_rng(0).normal(size=(400, 3)) * 4) / 4
@@ -101,9 +119,6 @@ def main() -> None:
     searching.join()
     trials = [(trial.state, trial.reason, len(trial.steps)) for trial in RunResult(str(run)).trial_records]
     print(json.dumps({"trials": trials, "left_over": left_over()}))
-    ray.shutdown()
-    cluster.shutdown()
-    shutil.rmtree(os.environ["RAY_TMPDIR"], ignore_errors=True)
 
 
 if __name__ == "__main__":

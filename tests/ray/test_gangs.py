@@ -103,7 +103,7 @@ def test_actors_that_never_have_room_side_by_side_are_refused(gang_cluster: None
 
 # A metric is computed in the trial's own process. So here that is what ends it, or its actors.
 METRIC = """
-import os, signal
+import os, signal, time
 from pathlib import Path
 import numpy as np
 from benchmarks.lost_actor import siblings
@@ -122,6 +122,12 @@ def once(name):
     except FileExistsError:
         return False
     return True
+
+def wait_for(pattern):
+    end = time.monotonic() + 90
+    while not list(FOLDER.glob(pattern)):
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.1)
 
 def note_shards():
     for file in FOLDER.rglob("shards/*/*/*.parquet"):
@@ -188,6 +194,23 @@ def test_a_trial_whose_actors_die_again_and_again_fails_and_its_study_goes_on(
     assert f"actors were lost {RESTARTS + 1} times, the last time after" in first.reason
     assert second.state == "finished", second.reason
     assert found.study_records[0].status == "ok"
+
+
+@pytest.mark.timeout(400)
+def test_a_last_fit_does_not_wait_for_the_trials_of_others(gang_cluster: None, tmp_path: Path) -> None:
+    """The place of the trial before it is free; other trials go on, here until the model is there."""
+    for name, rows in (("large", 1000), ("small", 200)):  # hold-outs of 200 and 40 rows
+        frame(rows).to_csv(tmp_path / f"{name}.csv", index=False)
+    data = {name: {"path": f"{tmp_path}/{name}.csv", "trials": n} for name, n in (("large", 1), ("small", 2))}
+    fields = of_depths("xgboost", 20)
+    fields["models"][0]["cpus_per_actor"] = 0.25  # two trials at once
+    metric = metric_that("len(y) > 100 or wait_for('run/models/large/*')", tmp_path)
+    found = search(tmp_path / "run", {}, **{**fields, "data": data, "metric": metric})
+    assert {(trial.customer, trial.state) for trial in found.trial_records} == {
+        ("large", "finished"),
+        ("small", "finished"),
+    }
+    assert set(found.leaderboard()["status"]) == {"ok"}
 
 
 @pytest.mark.slow

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,11 @@ import pytest
 import yaml
 from builders import SPACE
 from chaos import command, duplicates, hazard, hazards, truth, wait_for, write_hazards
+from gangs import left_over, nodes_of
 
+from benchmarks.lost_actor import processes
 from tuning import RunResult, TuneRunner
+from tuning.errors import RunInterrupted
 from tuning.records.parts import JOURNAL, TRIALS, of_kind
 
 
@@ -80,6 +85,84 @@ def test_what_crashes_is_put_aside_in_either_placement_and_costs_the_others_noth
     healthy = well.run(tmp_path / "healthy", progress=False, in_process=True)
     assert packed(result, {*ill, "c0000"}) == packed(healthy, {"c0000"})
     assert trials(result, "c0000") == trials(healthy, "c0000")
+
+
+GANG = {"model": "xgboost", "actors": 2, "cpus_per_actor": 0.5, "max_depth": 3, "n_estimators": 10}
+OF_A_GANG: dict[str, Any] = {
+    **{name: {"type": "constant", "value": value} for name, value in GANG.items()},
+    "learning_rate": {"type": "float", "low": 0.1, "high": 0.5, "default": 0.3},
+}
+
+
+def test_giants_whose_files_are_broken_get_a_reason_and_the_others_what_they_get_without_them(
+    gang_cluster: None, tmp_path: Path
+) -> None:
+    rows(60_000, 99).to_parquet(tmp_path / "torn.parquet")  # spread for its size
+    content = bytearray((tmp_path / "torn.parquet").read_bytes())
+    content[20_000:200_000] = bytes(180_000)  # its end, and so the number of its rows, can be read
+    (tmp_path / "torn.parquet").write_bytes(content)
+    (tmp_path / "text.csv").write_bytes(b"\xff\xfe\x00")  # spread for its actors
+    giants: dict[str, Any] = {
+        "torn": {"path": str(tmp_path / "torn.parquet")},
+        "text": {"path": str(tmp_path / "text.csv"), "search_space": OF_A_GANG},
+    }
+    small: dict[str, Any] = {}
+    for number in range(6):
+        rows(60, number).to_csv(tmp_path / f"c{number}.csv", index=False)
+        small[f"c{number}"] = {"path": str(tmp_path / f"c{number}.csv")}
+    fields: dict[str, Any] = {
+        "target": "y", "task": "regression", "models": ["ridge"], "algorithm": "random", "scheduler": "fifo",
+        "trials": 4, "slots": 2, "resources": {"cpus": 0.5}, "mlflow": False,
+    }  # fmt: skip
+    runner = TuneRunner(data={**giants, **small}, **fields)
+    assert sorted(study.id for study in runner.plan().spread) == ["text", "torn"]
+    mixed = runner.run(tmp_path / "mixed", progress=False)
+    board = mixed.leaderboard().set_index("customer")
+    assert dict(board["status"]) == dict.fromkeys(giants, "no_model") | dict.fromkeys(small, "ok")
+    assert "the file torn.parquet cannot be read" in board["reason"]["torn"]
+    assert "the file text.csv is not utf-8 text" in board["reason"]["text"]
+    alone = TuneRunner(data=small, **fields).run(tmp_path / "alone", progress=False, in_process=True)
+    assert packed(mixed, set(giants)) == packed(alone, set())
+
+
+def test_ctrl_c_twice_leaves_nothing_of_a_gang_on_a_ray_that_is_not_ours_and_the_run_goes_on(
+    gang_cluster: None, tmp_path: Path
+) -> None:
+    rows(4_000, 99).to_csv(tmp_path / "giant.csv", index=False)
+    space = OF_A_GANG | {"n_estimators": {"type": "constant", "value": 300}}
+    data: dict[str, Any] = {"giant": {"path": str(tmp_path / "giant.csv"), "search_space": space}}
+    for number in range(2):
+        rows(60, number).to_csv(tmp_path / f"c{number}.csv", index=False)
+        data[f"c{number}"] = {"path": str(tmp_path / f"c{number}.csv")}
+    runner = TuneRunner(
+        data=data, target="y", task="regression", models=["ridge"], algorithm="random", scheduler="fifo", trials=2,
+        slots=2, resources={"cpus": 0.5}, mlflow=False,
+    )  # fmt: skip
+    pids: set[int] = set()
+
+    def twice() -> None:
+        wait_for(lambda: len(nodes_of("GangActor")) == 2, 120, "the actors")
+        pids.update(processes("xgboost"))
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.3)  # Python takes two pending signals for one
+
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # one that comes late is not to end the tests
+    watching = threading.Thread(target=twice)
+    watching.start()
+    try:
+        with pytest.raises(RunInterrupted, match="stopped by Ctrl-C"):
+            runner.run(tmp_path / "run", progress=False)
+        watching.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert left_over() == {}
+    wait_for(lambda: not pids & set(processes("xgboost")), 60, "the end of the actors")
+    recorded = {record.key: record.started for record in RunResult(tmp_path / "run").trial_records}
+    result = runner.run(tmp_path / "run", progress=False, resume=True)
+    assert set(result.leaderboard()["status"]) == {"ok"}
+    assert recorded.items() <= {record.key: record.started for record in result.trial_records}.items()
+    assert duplicates(result) == []
 
 
 @pytest.mark.chaos

@@ -97,6 +97,12 @@ class RunQueue:
                 found.append(name)
         return found
 
+    @property
+    def fit_waits(self) -> bool:
+        """Whether a last fit by several processes waits for a place, for which that of an idle worker will do."""
+        conclusions = None if self.studies is None else self.studies.conclusions
+        return conclusions is not None and conclusions.waits
+
     def _trial(self) -> tuple[str, Told] | None:
         # With nothing under way Tune would keep the last trial's place, and ask for ten minutes before it does
         # anything else. So a last fit waits for a place then, and no trial for it.

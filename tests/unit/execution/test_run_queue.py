@@ -167,7 +167,7 @@ def test_room_is_for_bundles_and_not_for_their_sum(
 
 def fitting(*cpus: float) -> Any:
     """Studies that are being concluded by several processes."""
-    return SimpleNamespace(busy=True, cpus=list(cpus))
+    return SimpleNamespace(busy=True, cpus=list(cpus), waits=True)
 
 
 def test_a_last_fit_of_several_processes_has_the_place_of_a_trial(tmp_path: Path) -> None:

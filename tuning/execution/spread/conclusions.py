@@ -96,6 +96,7 @@ class Conclusions:
     _running: dict[ObjectRef[StudyRecord], Ended] = field(default_factory=dict)
     _takes: dict[ObjectRef[StudyRecord], Takes] = field(default_factory=dict)
     _groups: dict[ObjectRef[StudyRecord], PlacementGroup] = field(default_factory=dict)  # of those with a gang
+    _placeless: set[ObjectRef[StudyRecord]] = field(default_factory=set)  # of these, when somebody looked last
 
     @property
     def busy(self) -> bool:
@@ -107,6 +108,14 @@ class Conclusions:
         """What each study takes that is being concluded by several processes, and for which machines have room."""
         found = [self._takes[reference] for reference in self._groups]
         return [sum(bundle.get("CPU", 0.0) for bundle in takes[0]) for takes in found if self.room.has(takes)]
+
+    @property
+    def waits(self) -> bool:
+        """Whether a study that several processes are to conclude has no place for them yet."""
+        self._placeless = {
+            reference for reference in self._placeless & self._groups.keys() if not self._begun(reference)
+        }
+        return bool(self._placeless)
 
     def add(self, ended: Ended) -> None:
         """Conclude a study, as soon as there is room."""
@@ -197,6 +206,7 @@ class Conclusions:
                 placed = PlacementGroupSchedulingStrategy(group, 0)
                 reference = task.options(**options, scheduling_strategy=placed).remote(*told)
                 self._groups[reference] = group
+                self._placeless.add(reference)
             self._running[reference], self._takes[reference] = ended, (bundles, PACK)
 
     def _leave(self, reference: ObjectRef[StudyRecord]) -> None:
