@@ -173,7 +173,12 @@ class Bucket:
         """Delete everything in it, and the bucket."""
         for key in self.names():
             self.client.delete_object(Bucket=self.name, Key=key)
-        self.client.delete_bucket(Bucket=self.name)
+        try:
+            self.client.delete_bucket(Bucket=self.name)
+        except self.client.exceptions.ClientError as error:
+            if error.response["Error"]["Code"] != "BucketNotEmpty":
+                raise
+            self.remove()  # somebody has written meanwhile
 
 
 def impatient(directory: RunDirectory) -> RunDirectory:

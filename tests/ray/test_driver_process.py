@@ -37,7 +37,7 @@ try:
 except TuningError:
     assert "ray" not in sys.modules
 sys.ps1 = ">>> "
-assert runner.run("run", progress=False).summary()["succeeded"] == 2
+assert runner.run("run", progress=False, background=True).wait().summary()["succeeded"] == 2
 assert "mlflow" not in sys.modules
 assert "RAY_TUNE_CALLBACKS" not in os.environ
 while len(processes(b"ray::IDLE")) < 2:  # what workers without work are called
@@ -77,7 +77,7 @@ except RunInterrupted:
 
 
 def test_a_run_on_ray_loads_no_mlflow_and_leaves_workers_for_the_next_cell(tmp_path: Path) -> None:
-    """Before it is refused, it does not load Ray either. With its process, all of Ray ends."""
+    """Beside the cell, too. Before it is refused, it loads no Ray; with its process, all of Ray ends."""
     processes = _shown(tmp_path, CELLS)
     assert len(processes) > 5  # of Ray
     wait_for(lambda: not any(Path("/proc", pid).exists() for pid in processes), 60, what="the end of Ray")

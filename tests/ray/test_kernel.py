@@ -119,6 +119,7 @@ def test_a_frame_and_a_target_are_four_lines_and_an_objective_eight() -> None:
 
 
 def test_a_cell_shows_one_line_of_progress_the_outcome_and_a_table(outputs: list[list[nbformat.NotebookNode]]) -> None:
+    assert {output.output_type for output in outputs[0]} == {"stream", "execute_result"}  # Tune's own would clear them
     errors = [line for line in shown(outputs[0], "stderr") if not line.startswith("note: ")]
     assert len(errors) == 1, errors
     assert re.search(r"100%\|.*3/3 customers, 9 trials", errors[0])

@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 
 from tuning.driver.signals import kept
@@ -38,6 +39,7 @@ OF_TUNE = {"PL_DISABLE_FORK": "1", "RAY_CHDIR_TO_TRIAL_DIR": "0"}
 LOOK_S = 0.01  # between two looks at processes that are to end
 _own: set[int] = set()  # processes of a Ray that this process has started
 _environment_of_own: dict[str, str] = {}  # of these processes
+_ended = threading.Event()  # that Ray has
 
 
 def start_ray(plan: Plan) -> bool:
@@ -49,6 +51,30 @@ def start_ray(plan: Plan) -> bool:
 
     if ray.is_initialized():
         return False
+    if threading.current_thread() is threading.main_thread():
+        return _start_ray(plan)
+    started: Future[bool] = Future()
+    threading.Thread(target=_start_and_stay, args=(plan, started), name="ray-parent", daemon=True).start()
+    return started.result()
+
+
+def _start_and_stay(plan: Plan, started: Future[bool]) -> None:
+    """For a run in the background: Linux ends Ray's processes with the thread that has started them (PR_SET_PDEATHSIG),
+    and a later run goes on with the same Ray."""
+    _ended.clear()
+    try:
+        own = _start_ray(plan)
+    except BaseException as error:  # raised where the run is
+        started.set_exception(error)
+        return
+    started.set_result(own)
+    if own:
+        _ended.wait()
+
+
+def _start_ray(plan: Plan) -> bool:
+    import ray
+
     before = _children()
     with kept(), _quieted("ray"):
         try:
@@ -115,6 +141,7 @@ def end_ray() -> None:
                 os.kill(pid, signal.SIGKILL)
         _own.clear()
         _environment_of_own.clear()
+        _ended.set()
         atexit.unregister(end_ray)
 
 

@@ -83,6 +83,7 @@ def build_tuner(
             callbacks=list(callbacks) or None,
             stop=stop,
             verbose=0,
+            progress_reporter=tune.CLIReporter(),  # silent by that; a notebook's clears what the cell has shown
         ),
     )
 
