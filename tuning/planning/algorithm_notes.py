@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import ceil
 
 from schedulers import SchedulerSpec
 from search_spaces import SearchSpace
@@ -67,8 +68,12 @@ def deaf_pairs(pairs: Iterable[tuple[Algorithm, SchedulerSpec]]) -> Iterator[str
         )
 
 
-def order_matters(pairs: Iterable[tuple[Algorithm, SchedulerSpec]], slots: int) -> Iterator[str]:
-    """Where trials of a study overlap, what is proposed and stopped depends on which of them reports first."""
+def order_matters(pairs: Iterable[tuple[Algorithm, SchedulerSpec]], slots: int, gang: float) -> Iterator[str]:
+    """Where trials of a study overlap, what is proposed and stopped depends on which of them reports first.
+
+    slots: how many trials overlap. gang: CPUs of a trial that several processes train; 0 where there is none.
+    """
+    one_by_one = f"slots: {ceil(gang)}" if gang else "slots: 1 or placement: packed"
     for algorithm, scheduler in pairs:
         learns = not algorithm.learns.startswith("nothing")
         if slots > 1 and (learns or scheduler.stops):
@@ -77,7 +82,7 @@ def order_matters(pairs: Iterable[tuple[Algorithm, SchedulerSpec]], slots: int) 
             )
             yield (
                 f"up to {slots} trials of a study run at once, and the order in which they report decides {decides}: "
-                "a second run may find something else. slots: 1 or placement: packed repeats it exactly."
+                f"a second run may find something else. {one_by_one} repeats it exactly."
             )
             return
 

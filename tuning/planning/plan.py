@@ -109,9 +109,13 @@ class Plan:
 
         cpus: of all machines together.
         """
-        widest = max((taken_by(*takes) for takes in self.takes), default=1.0)
         largest = TRIAL_BYTES * customers_of(self.spread).numbers("size").max(initial=1)
-        return int(max(1, min(self.slots, cpus // widest, self.slots * slot_bytes(self.slots) // largest)))
+        return int(max(1, min(self.slots, cpus // self._widest, self.slots * slot_bytes(self.slots) // largest)))
+
+    @property
+    def _widest(self) -> float:
+        """The most CPUs that a trial of a spread study takes."""
+        return max((taken_by(*takes) for takes in self.takes), default=1.0)
 
     @property
     def at_once(self) -> int:
@@ -337,7 +341,8 @@ def _placed(plan: Plan, code: OwnCode, in_process: bool) -> Plan:
     placed = replace(plan, studies=studies.with_columns(placement=found.column))
     pairs = placed.spread.first_of_each("algorithm", "scheduler")
     said = [*found.notes(studies, plan.slots), *gang_notes(placed.takes, plan.slots)]
-    said += order_matters(((study.algorithm, study.scheduler) for study in pairs), placed.at_once)
+    gang = placed._widest if placed.gang else 0.0
+    said += order_matters(((study.algorithm, study.scheduler) for study in pairs), placed.at_once, gang)
     placed = replace(placed, notes=(*plan.notes, *said))
     return placed if placed.spread else _with_helpers(placed, code)
 

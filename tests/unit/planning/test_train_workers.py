@@ -66,6 +66,8 @@ def test_a_plan_says_how_many_trials_have_room_with_their_workers() -> None:
     assert found.at_once == 1
     assert "a trial takes 7 CPUs, 1 of its own and 2 for each of 3 workers: 1 at once on 8 slots." in found.notes
     assert plan(slots=21).at_once == 3
+    assert any("may find something else. slots: 7 repeats it" in note for note in plan(slots=21).notes)
+    assert plan(slots=7).at_once == 1
     assert plan(slots=16, resources={"cpus": 2}).at_once == 2
     assert any("workers: more than the 6 slots have" in note for note in plan(slots=6).notes)
 
