@@ -29,10 +29,10 @@ install: $(VENV)/.installed
 demo: install
 	$(BIN)/tuning demo demo; code=$$?; test $$code -eq 3   # 3: some customers have no model, as they should
 
-# What has a Ray of its own uses all cores, so it runs by itself; the rest runs in two processes.
+# Ray uses all cores, so its tests run by themselves; the rest runs in two processes.
 test: install
-	$(BIN)/python -m pytest -m "not slow and not ray and not chaos" -n 2
-	$(BIN)/python -m pytest -m "not slow and (ray or chaos)"
+	$(BIN)/python -m pytest -m "not slow and not ray" -n 2 --dist worksteal
+	$(BIN)/python -m pytest -m "not slow and ray"
 
 unit: install
 	$(BIN)/python -m pytest tests/unit -n 2 --most-seconds 5
@@ -53,7 +53,7 @@ lessons: install
 	$(BIN)/python tests/helpers/lessons.py
 
 chaos: install
-	$(BIN)/python -m pytest -m "chaos or (slow and ray)" -rP
+	$(BIN)/python -m pytest -m "chaos or slow" --ignore=tests/fresh -rP
 
 # Environments built anew from a package index: no compiler, the wheel alone, served models, PyTorch. A quarter of an hour.
 fresh: install

@@ -83,9 +83,9 @@ def test_drivers_killed_at_random_steps_and_writes(
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize(
-    ("customers", "kills"), [(2, 1), pytest.param(4, 8, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])]
-)
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("customers", "kills"), [(4, 8)])
 def test_drivers_on_ray_killed_in_the_middle_of_a_study(
     undisturbed: Undisturbed, tmp_path: Path, customers: int, kills: int
 ) -> None:

@@ -178,6 +178,7 @@ def test_the_anatomy_sees_every_part_of_a_worker(tmp_path: Path, tier: str, sear
     assert sum(anatomy.split(watch, others, 3).values()) == pytest.approx(whole, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.ray
 @pytest.mark.timeout(300)
 def test_a_quick_benchmark_ends_with_one_line_of_json() -> None:

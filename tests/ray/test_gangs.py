@@ -60,7 +60,9 @@ RATES = {"type": "float", "low": 0.1, "high": 0.3, "default": 0.2}
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize(("model", "where"), [("xgboost", "s3"), ("xgboost_ray", "local")])
+@pytest.mark.parametrize(
+    ("model", "where"), [pytest.param("xgboost", "s3", marks=pytest.mark.slow), ("xgboost_ray", "local")]
+)
 def test_several_processes_make_what_one_makes_and_leave_nothing(
     gang_cluster: None, bucket: Bucket, tmp_path: Path, model: str, where: str
 ) -> None:
@@ -183,6 +185,7 @@ def test_trials_are_stopped_go_on_after_their_process_is_killed_and_leave_nothin
     assert len(written) == len({line.split()[0] for line in written}) >= 2 * 2  # each file once, by whichever trial
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_trial_whose_actors_die_again_and_again_fails_and_its_study_goes_on(
     gang_cluster: None, tmp_path: Path

@@ -60,6 +60,7 @@ def test_a_helper_that_is_killed_is_replaced_and_changes_nothing(tmp_path: Path)
     assert not list((tmp_path / "once" / "run" / "in_progress").rglob("h*-*"))
 
 
+@pytest.mark.slow
 def test_a_trial_that_always_ends_its_helper_puts_its_study_aside(tmp_path: Path) -> None:
     (study,) = killed(tmp_path, 9, hangs=True).study_records
     assert study.status == "quarantined"

@@ -165,7 +165,7 @@ def test_ctrl_c_twice_leaves_nothing_of_a_gang_on_a_ray_that_is_not_ours_and_the
     assert duplicates(result) == []
 
 
-@pytest.mark.chaos
+@pytest.mark.slow
 @pytest.mark.timeout(700)
 def test_a_driver_that_is_killed_loses_nothing_of_either(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()

@@ -56,7 +56,10 @@ def test_workers_make_what_one_process_makes_and_a_bad_trial_is_stopped(ray_clus
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize(("library", "trained"), [("lightgbm", lightgbm_trainer), ("torch", torch_trainer)])
+@pytest.mark.parametrize(
+    ("library", "trained"),
+    [pytest.param("lightgbm", lightgbm_trainer, marks=pytest.mark.slow), ("torch", torch_trainer)],
+)
 def test_other_trainers_with_two_workers(ray_cluster: None, tmp_path: Path, library: str, trained: Any) -> None:
     pytest.importorskip(library, reason="it is not installed; `make fresh` has PyTorch")
     found = search(tmp_path / "run", trained, 0.2, rounds=8)

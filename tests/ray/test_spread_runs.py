@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from chaos import hazard, hazards, write_hazards
 from spread_workers import SPACE
 
@@ -101,6 +102,7 @@ class Stuck(LinearRegression):
 """
 
 
+@pytest.mark.slow
 def test_a_last_fit_that_hangs_costs_its_own_study_only(ray_cluster: None, tmp_path: Path) -> None:
     """Under the limit of a trial, whose fits were quick."""
     (tmp_path / "stuck.py").write_text(STUCK)

@@ -35,6 +35,7 @@ from tuning.tracking.copy.sync import follow, sync
 from tuning.tracking.settings import CopyStatus, settings_for
 
 pytestmark = pytest.mark.timeout(3 * MINUTES)
+QUICK = {"drop", "error", "hang"}
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +112,9 @@ def assert_each_once(uri: str, experiment: str, studies: int, trials: int) -> No
             assert run.data.params["family"] == "xgboost"
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault", [each if each in QUICK else pytest.param(each, marks=pytest.mark.slow) for each in FAULTS]
+)
 def test_an_outage_loses_nothing_and_doubles_nothing(
     fault: str, proxy: FaultyProxy, server: int, directory: RunDirectory
 ) -> None:
