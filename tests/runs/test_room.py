@@ -39,6 +39,7 @@ class _Workers:
 @pytest.fixture
 def _cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = [{"Resources": has, "Alive": "gone" not in has} for has in MACHINES]
+    monkeypatch.setattr("ray.is_initialized", lambda: True)
     monkeypatch.setattr("ray.nodes", lambda: nodes)
     monkeypatch.setattr("tuning.driver.session.start_ray", lambda slots: False)
     monkeypatch.setattr("tuning.driver.session.build_tuner", _Workers)
