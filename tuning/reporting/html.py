@@ -173,6 +173,11 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 <body>
 <h1>{{ page.title }}</h1>
 <p class="lead">{{ page.lead }}</p>
+{% macro said(text) %}
+{% for part in text.split("`") %}\
+{% if loop.index is even and not loop.last %}<code>{{ part }}</code>{% else %}\
+{{ "`" if loop.index is even }}{{ part }}{% endif %}{% endfor %}
+{% endmacro %}
 {% macro table(block) %}
 <div class="scroll"><table{% if block.prose %} class="prose"{% endif %}>
 {% if block.caption and not block.folded %}<caption>{{ block.caption }}</caption>{% endif %}
@@ -181,7 +186,7 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 {% for row in block.frame | cells %}
 <tr{% if loop.index0 == block.strong %} class="strong"{% endif %}>\
 {% for cell in row %}<td{% if block.prose %} data-title="{{ block.frame.columns[loop.index0] }}"{% endif %}>\
-{{ cell }}</td>{% endfor %}</tr>
+{% if block.prose %}{{ said(cell | string) }}{% else %}{{ cell }}{% endif %}</td>{% endfor %}</tr>
 {% endfor %}
 </tbody></table></div>
 {% endmacro %}
@@ -194,9 +199,9 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 <h2>{{ section.title }}</h2>
 {% for block in section.blocks %}
 {% if kind(block) == "text" %}
-<p>{{ block.text }}</p>
+<p>{{ said(block.text) }}</p>
 {% elif kind(block) == "points" %}
-<ul>{% for point in block.points %}<li>{{ point }}</li>{% endfor %}</ul>
+<ul>{% for point in block.points %}<li>{{ said(point) }}</li>{% endfor %}</ul>
 {% elif kind(block) == "htmltable" %}
 {% if block.folded %}<details><summary>{{ block.caption }}</summary>{{ table(block) }}</details>
 {% else %}{{ table(block) }}{% endif %}

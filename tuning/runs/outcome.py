@@ -20,9 +20,10 @@ def typing() -> bool:
 
 def sentences(result: RunResult, counts: Counts) -> list[str]:
     """A sentence on each thing that somebody should know of a run. counts: its `summary`."""
-    without = f", {counts['without_model']} without (the reason is in their row)" if counts["without_model"] else ""
+    lacking = counts["without_model"]
+    without = f", {lacking:,} without (the reason is in their row)" if lacking else ""
     return [
-        f"{result.outcome(counts)}{without}; {counts['trials']} trials.",
+        f"{result.outcome(counts)}{without}; {counts['trials']:,} trials.",
         *_against_baseline(counts),
         *_ensembles(counts),
         *_constants(counts),
@@ -45,10 +46,11 @@ def _against_baseline(counts: Counts) -> list[str]:
         how = "below it" if worse else "no worse than it"
         return [f"One winner is not the baseline; it scores {how} on the hold-out rows."]
     if not worse:
-        return [f"None of the {compared} winners other than the baseline scores below it on the hold-out rows."]
+        return [f"None of the {compared:,} winners other than the baseline scores below it on the hold-out rows."]
+    share = f"{100 * worse / compared:.0f} %"
     return [
-        f"{worse} of the {compared} winners other than the baseline ({100 * worse / compared:.0f} %) score below it on "
-        "the hold-out rows. More rows reduce this."
+        f"{worse:,} of the {compared:,} winners other than the baseline ({share}) score below it on the hold-out rows. "
+        "More rows reduce this."
     ]
 
 
@@ -56,11 +58,12 @@ def _ensembles(counts: Counts) -> list[str]:
     found, size = counts["ensembles"], counts["model_bytes"] / 1e6
     if not found:
         return []
-    models = "1 model is an ensemble" if found == 1 else f"{found} models are ensembles"
+    models = "1 model is an ensemble" if found == 1 else f"{found:,} models are ensembles"
     if not size:  # none is saved
         return [f"{models} of several trials."]
+    takes = f"{size:.3g} MB" if size < 1000 else f"{size / 1000:.3g} GB"
     return [
-        f"{models} of several trials. The models take {size:.3g} MB in all; `ensemble: none` keeps the winners alone, "
+        f"{models} of several trials. The models take {takes} in all; `ensemble: none` keeps the winners alone, "
         "which are smaller and predict faster."
     ]
 
@@ -69,7 +72,7 @@ def _constants(counts: Counts) -> list[str]:
     found = counts["constants"]
     if not found:
         return []
-    models = "1 model is a constant" if found == 1 else f"{found} models are constants"
+    models = "1 model is a constant" if found == 1 else f"{found:,} models are constants"
     return [f"{models}: nothing was better on the folds, and their notes say by how much."]
 
 
@@ -77,7 +80,7 @@ def _too_good(counts: Counts) -> list[str]:
     found = counts["too_good"]
     if not found:
         return []
-    models = "1 model is" if found == 1 else f"{found} models are"
+    models = "1 model is" if found == 1 else f"{found:,} models are"
     return [f"{models} perfect on every fold. A column may tell the target: find it, and leave it out with `drop`."]
 
 
@@ -85,6 +88,6 @@ def _notes(counts: Counts) -> list[str]:
     if not counts["with_notes"]:
         return []
     return [
-        f"{counts['with_notes']} of {counts['customers']} rows have notes, such as columns that were left out or why a "
-        "score is missing: tuning leaderboard --output csv."
+        f"{counts['with_notes']:,} of {counts['customers']:,} rows have notes, such as columns that were left out or "
+        "why a score is missing: tuning leaderboard --output csv."
     ]

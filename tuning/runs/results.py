@@ -302,7 +302,7 @@ class RunResult:
         """
         counts = counts or self.summary()
         what = "studies have a winner" if self._plan.of_objective else "customers have a model"
-        return f"{counts['succeeded']} of {counts['customers']} {what}"
+        return f"{counts['succeeded']:,} of {counts['customers']:,} {what}"
 
     @property
     def _wall(self) -> float:

@@ -19,6 +19,7 @@ from paths import ROOT
 from search_spaces.yaml_text import dump_yaml
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
+from tuning.reporting.html import Page, Points, Section
 from tuning.runs.report import failures, page
 from tuning.runs.report.lead import gained
 
@@ -96,6 +97,13 @@ def test_a_run_leaves_a_report_that_says_what_the_records_say(run: Path, html: s
         assert shown == pytest.approx(board[column].tolist(), rel=1e-3, abs=1e-9, nan_ok=True)
     parameters = dict(zip(seen.table["customer"], seen.table["parameters"], strict=True))
     assert parameters["a"] == board.set_index("customer")["params"]["a"]
+
+
+def test_words_of_a_definition_stand_out_and_a_lone_mark_stays() -> None:
+    said = ["set `ensemble: <none>` here", "a ` alone", "`a` and ` more"]
+    shown = Page("Title", "Lead.", [Section("S", [Points(said)])]).html()
+    assert [shown.count(text) for text in ("set <code>ensemble: &lt;none&gt;</code> here", ">a ` alone<")] == [1, 1]
+    assert "<code>a</code> and ` more" in shown
 
 
 def test_failures_come_with_what_to_do(html: str) -> None:

@@ -234,14 +234,14 @@ def _settled(result: RunResult) -> list[Section]:
 def _next(result: RunResult) -> list[str]:
     """Commands to type, each with what it does."""
     where, customer = quote(result.directory.shown), quote("".join(result.board().frame(1)["customer"]))
-    lines = [f"tuning resume {where}: go on with what is left"] if result.unfinished else []
+    lines = [f"`tuning resume {where}`: go on with what is left"] if result.unfinished else []
     lines += [
-        f"tuning show {where} {customer}: everything about one customer",
-        f"tuning leaderboard {where} --output csv: all customers with their exact parameters",
+        f"`tuning show {where} {customer}`: everything about one customer",
+        f"`tuning leaderboard {where} --output csv`: all customers with their exact parameters",
     ]
     if frozen_definition(result.directory, result.term).objective is None:
         lines += [
-            f"tuning explain {where}: which columns matter, for how many customers",
-            f"tuning predict {where} --customer {customer} --data new.csv: use a model",
+            f"`tuning explain {where}`: which columns matter, for how many customers",
+            f"`tuning predict {where} --customer {customer} --data new.csv`: use a model",
         ]
     return lines
