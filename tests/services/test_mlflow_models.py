@@ -172,8 +172,12 @@ def test_a_model_is_logged_once_and_one_cut_short_is_made_again(mlflow_database:
         assert models["acme"].status == "READY"
 
 
-def test_a_winner_is_logged_while_the_run_goes_on(mlflow_database: str, tmp_path: Path) -> None:
+def test_a_winner_is_logged_while_the_run_goes_on(
+    mlflow_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where it is sure that there will not be too many; the end of the run then does not wait for it."""
+    ready, find = threading.Event(), ModelLogger._find
+    monkeypatch.setattr(ModelLogger, "_find", lambda logger: (find(logger), ready.set())[0])
     assert (settled_models("auto", 100), settled_models("auto", 101)) == ("all", "auto")
     directory = RunDirectory(str(tmp_path / "run"))
     directory.create()
@@ -184,6 +188,7 @@ def test_a_winner_is_logged_while_the_run_goes_on(mlflow_database: str, tmp_path
     with open_run(directory) as lease:
         thread = threading.Thread(target=lambda: follow(settings, TERM, progress=seen.append, timing=often))
         thread.start()
+        assert ready.wait(MINUTES)  # MLflow's client is loaded before there is a winner
         record = study("acme", 1, family="ridge", model_path="models/acme", model_sha256=digest)
         write_part(directory, "studies-a", record)
         until(lambda: bool(seen) and seen[-1].models == 1)

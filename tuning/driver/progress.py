@@ -120,6 +120,7 @@ class Counter:
 
     n_trials, n_studies: how many there will be. work: what all of it takes, as of `Study.budget`. done_trials,
     done_work: what was recorded before. smaller: whether a smaller score is better. seen: names of parts heard of.
+    on_first: called with the first report.
     """
 
     n_trials: int
@@ -134,6 +135,7 @@ class Counter:
     errors: list[str] = field(default_factory=list)
     clock: Callable[[], float] = time.monotonic
     doing: str = ""
+    on_first: Callable[[], None] = lambda: None
     _no_model: int = 0
     _failed: int = 0
     _best: float | None = None
@@ -171,6 +173,8 @@ class Counter:
         part = result.get("part")
         if part is None or part in self.seen:
             return
+        if not self.seen:
+            self.on_first()
         self.seen.add(part)
         self.done_trials += result.get("trials", 0)
         self.done_studies += result.get("studies", 0)

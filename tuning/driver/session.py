@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import gc
 import logging
+import threading
 import time
 from functools import cache
 
@@ -57,6 +58,9 @@ class RunSession:
         self.timing = owned.timing
         self._closing_seconds = self.timing.mlflow_closing_s
         self.counter = Counter.of(owned.plan, owned.recorded, owned.best)
+        self._report_loading = threading.Thread(target=self._load_report, name="report", daemon=True)
+        if self.definition.compare is None and self.definition.report:
+            self.counter.on_first = self._report_loading.start
         self._own_ray = False
         self._without: frozenset[Resources] = frozenset()
 
@@ -181,9 +185,18 @@ class RunSession:
         except Exception as error:  # the run itself is whole without them
             logger.warning("logs of trials are missing: %s; a resume writes them", one_line(error))
 
+    def _load_report(self) -> None:
+        """While the workers go on: not before their first trial, and not in a process that is forked."""
+        with contextlib.suppress(Exception):  # who writes the report meets it, too
+            from tuning.runs.report.page import load_ahead
+
+            load_ahead(len(self.plan.studies))
+
     def _report(self, result: RunResult) -> None:
         from tuning.runs.report.page import write_report
 
+        if self._report_loading.ident is not None:
+            self._report_loading.join()
         try:
             write_report(result)
         except Exception as error:  # the run itself is whole without it
@@ -266,6 +279,10 @@ class RunSession:
         """How many parts this owner's workers have written."""
         return len(list(self.directory.list(self.owned.term.records)))
 
+    @property
+    def _saves_models(self) -> bool:
+        return self.definition.objective is None and self.definition.save_models
+
     def _start_tracking(self, stack: contextlib.ExitStack) -> bool:
         """Start the copy in MLflow, which is closed with the stack; False when it is switched off."""
         options = self.definition.mlflow
@@ -278,7 +295,7 @@ class RunSession:
             options.experiment or self.definition.name,
             self.owned.run,
             trials_recorded(options.record_trials, studies),
-            settled_models(options.record_models, studies),
+            settled_models(options.record_models, studies) if self._saves_models else "none",
         )
         copy = LiveCopy(settings, self.owned.term, self.timing.mlflow_patience_s)
         copy.start()

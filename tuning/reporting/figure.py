@@ -8,6 +8,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
+import matplotlib as mpl
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
@@ -23,6 +25,21 @@ class Plot(Figure):
         sink = io.BytesIO()
         self.savefig(sink, format="png", dpi=100)
         return sink.getvalue()
+
+
+def svg(figure: Figure, *, transparent: bool = False) -> bytes:
+    """A figure as SVG, the same bytes each time.
+
+    It is laid out here, once: to save it would do so twice, which takes as long as all the rest.
+    """
+    sink, layout = io.BytesIO(), figure.get_layout_engine()
+    if layout is not None:
+        FigureCanvasSVG(figure)
+        layout.execute(figure)
+        figure.set_layout_engine(None)
+    with mpl.rc_context({"svg.hashsalt": "tuning"}):
+        figure.savefig(sink, format="svg", metadata={"Date": None}, transparent=transparent)
+    return sink.getvalue()
 
 
 def new_figure(width: float = 7.0, height: float = 4.2) -> tuple[Plot, Axes]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -59,12 +58,9 @@ class Picture:
     @property
     def source(self) -> str:
         """The figure as a data URI."""
-        import matplotlib as mpl
+        from tuning.reporting.figure import svg
 
-        sink = io.BytesIO()
-        with mpl.rc_context({"svg.hashsalt": "tuning"}):  # and no date: the same figure is the same bytes
-            self.figure.savefig(sink, format="svg", metadata={"Date": None}, transparent=True)
-        return f"data:image/svg+xml;base64,{base64.b64encode(sink.getvalue()).decode()}"
+        return f"data:image/svg+xml;base64,{base64.b64encode(svg(self.figure, transparent=True)).decode()}"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ missing there is left out of a picture.
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import warnings
@@ -25,6 +24,7 @@ from matplotlib.ticker import MaxNLocator
 
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, TrialRecord
 from tuning.reporting.figure import COLOURS, new_figure
+from tuning.reporting.figure import svg as figure_svg
 from tuning.runs.optuna_study import METRIC, of_one_kind
 from tuning.wording import shorten
 
@@ -299,13 +299,9 @@ def time_and_failures(customers: pa.Table, ax: Axes | None = None) -> Axes:
 
 def svg(draw: Callable[[Axes], object]) -> bytes:
     """What is drawn into new axes as SVG, the same bytes each time."""
-    import matplotlib as mpl
-
-    (figure, axes), content = new_figure(), io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "tuning"}):
-        draw(axes)
-        figure.savefig(content, format="svg", metadata={"Date": None})
-    return content.getvalue()
+    figure, axes = new_figure()
+    draw(axes)
+    return figure_svg(figure)
 
 
 def _new() -> Axes:

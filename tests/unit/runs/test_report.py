@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import threading
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from builders import definition, write_customers
+from builders import definition, tuner_of, write_customers
 from click.testing import CliRunner
 from paths import ROOT
 
@@ -22,6 +23,7 @@ from tuning.cli.program import main
 from tuning.reporting.html import Page, Points, Section
 from tuning.runs.report import failures, page
 from tuning.runs.report.lead import gained
+from tuning.timing import Timing
 
 EVIL = "</script><script>alert('x')</script> & \"Co\""
 
@@ -184,6 +186,23 @@ def test_of_one_customer_it_shows_the_search(tmp_path: Path) -> None:
     best = result.leaderboard()["cv_score"][0]
     assert f"The best of 4 trials scores {best:.4g} (loss, smaller is better), with x=" in seen.text
     assert seen.pictures == ["Score of each trial step by step"]
+
+
+@pytest.mark.parametrize("report", [True, False])
+def test_what_draws_a_report_is_loaded_while_trials_run(
+    report: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded, before = threading.Event(), list[bool]()
+
+    def objective(config: dict[str, float]) -> float:
+        before.append(loaded.wait(10.0) if report and before else loaded.is_set())
+        return config["x"]
+
+    monkeypatch.setattr(page, "load_ahead", lambda studies: loaded.set() if studies == 1 else None)
+    runner = tuner_of(objective, trials=3, report=report)
+    runner.timing = Timing(parts_s=0.0)
+    runner.run(tmp_path / "run", in_process=True, progress=False)
+    assert before == [False, report, report]
 
 
 def test_told_otherwise_a_run_leaves_none(tmp_path: Path) -> None:

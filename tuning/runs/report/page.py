@@ -5,6 +5,7 @@ A page is bounded whatever the run's size: it shows the first customers and some
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -43,6 +44,13 @@ def write_report(result: RunResult) -> str:
     """Write a run's page into its folder; the name to show."""
     result.directory.write(REPORT, page(result).encode())
     return result.directory.display(REPORT)
+
+
+def load_ahead(studies: int) -> None:
+    """Import what the pictures of so many studies are drawn with: half a second that the end of a run does not have."""
+    if not 1 < studies < LEAST_DRAWN:
+        for name in ("jinja2", "matplotlib.backends.backend_svg", "tuning.runs.plots"):
+            importlib.import_module(name)
 
 
 def page(result: RunResult) -> str:

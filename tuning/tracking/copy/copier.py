@@ -6,6 +6,7 @@ store leaves a complete run as it is.
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -174,6 +175,12 @@ class Copier:
             self._summary = False
             self.done.add(SUMMARY_FILE)
         self.store().settle()
+
+    def load_ahead(self) -> None:
+        """Load MLflow's client where models will be logged: two core-seconds for which the end of a run would wait."""
+        if self._most_models is None and self._logger is None:
+            with contextlib.suppress(NoModelsError):  # the first model says so
+                self._logger = ModelLogger(self.store(), self.directory, self.search)
 
     def log_model(self) -> None:
         """Log one of the pending models; raises what the store raised, and leaves out a model that is damaged."""

@@ -81,6 +81,8 @@ class CopyLoop:
 
     def _log_models(self) -> None:
         """Those that are sure to be wanted, until it is time for the next look: else the run's end waits for them."""
+        if not self.parts.ending:
+            self.copier.load_ahead()
         until = time.monotonic() + self._timing.mlflow_look_s
         while self.copier.model_due and not self.parts.ending and time.monotonic() < until:
             self.copier.log_model()
