@@ -3,7 +3,7 @@
     python -m benchmarks.experiments.mixed_sizes [--small 200] [--trials 8] [--giant 2.0] [--slots 4] [--rounds 2]
 
 Trials take simulated time: they sleep, so that many of them disturb each other little on few cores. A small
-customer's trial takes 20 ms, the giant's as many seconds as `--giant` says, which is what a plan supposes by their
+customer's trial takes 10 ms, the giant's as many seconds as `--giant` says, which is what a plan supposes by their
 rows. All three run on one Ray, which has started before, in turns: there, and back.
 
 Prints for each placement the median of the wall seconds of whole runs and its ratio to that of the plan's own choice;
@@ -28,7 +28,7 @@ from tuning import TuneRunner
 from tuning.study.study import TRIAL_ROWS
 
 PLACEMENTS = ("auto", "packed", "spread")
-ROWS_PER_S = 100_000  # a small customer's trial, which is nothing but `TRIAL_ROWS`, takes 20 ms
+ROWS_PER_S = 100_000  # a small customer's trial, which is nothing but `TRIAL_ROWS`, takes 10 ms
 
 
 def sleeps(config: dict[str, float], data: pd.DataFrame) -> float:
