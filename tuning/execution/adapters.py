@@ -129,8 +129,8 @@ def scheduler_over(queue: Key[RunQueue]) -> TrialScheduler:
             waiting = {each.trial_id: each for each in tune_controller.get_trials() if each.status == Trial.PENDING}
             for name in lookup(queue).given_up(waiting.keys()):
                 tune_controller.stop_trial(waiting.pop(name))
-            if lookup(queue).fit_waits:
-                tune_controller._cleanup_cached_actors(force_all=True)  # Tune keeps an idle one, with its place
+            if lookup(queue).idle_end(waiting.keys()):
+                tune_controller._cleanup_cached_actors(force_all=True)
             pending = {name: each for name, each in waiting.items() if is_shard(each.config)}
             known = dict.fromkeys(name for name in self._waiting if name in pending)
             self._waiting = [*known, *(name for name in pending if name not in known)]

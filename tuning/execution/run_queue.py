@@ -70,7 +70,10 @@ class RunQueue:
         """(id, what its worker is told) of the next Tune trial; None when there is none now."""
         found = self._trial() or self._shard()
         if found is not None:
-            self._flying[found[0]] = found[1]
+            name, told = found
+            self._flying[name] = told
+            if not is_shard(told) and not self.room.has(takes(told)):
+                self._homeless.add(name)
         return found
 
     def turn(self) -> None:
@@ -97,11 +100,14 @@ class RunQueue:
                 found.append(name)
         return found
 
-    @property
-    def fit_waits(self) -> bool:
-        """Whether a last fit by several processes waits for a place, for which that of an idle worker will do."""
+    def idle_end(self, waiting: Collection[str]) -> bool:
+        """Whether workers that Tune keeps for a next trial are to end instead.
+
+        A last fit by several processes waits for such a place; or machines are lost, and so is a part of the place: the
+        next trial would wait in it for processes that never come. waiting: as of `given_up`.
+        """
         conclusions = None if self.studies is None else self.studies.conclusions
-        return conclusions is not None and conclusions.waits
+        return not self._homeless.isdisjoint(waiting) or (conclusions is not None and conclusions.waits)
 
     def _trial(self) -> tuple[str, Told] | None:
         # With nothing under way Tune would keep the last trial's place, and ask for ten minutes before it does
