@@ -42,6 +42,8 @@ class ModelLogger:
     """Logs each study's winner once: a model that is there, complete, is found by its key and left alone."""
 
     def __init__(self, store: Store, directory: RunDirectory, search: Search) -> None:
+        import mlflow.pyfunc  # noqa: F401  # a quarter of a second that the first model would take
+
         self.store = store
         self.client = store.client
         self.directory = directory
