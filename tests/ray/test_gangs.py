@@ -199,6 +199,7 @@ def test_a_trial_whose_actors_die_again_and_again_fails_and_its_study_goes_on(
     assert found.study_records[0].status == "ok"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_last_fit_does_not_wait_for_the_trials_of_others(gang_cluster: None, tmp_path: Path) -> None:
     """The place of the trial before it is free; other trials go on, here until the model is there."""

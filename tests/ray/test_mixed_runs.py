@@ -125,6 +125,7 @@ def test_giants_whose_files_are_broken_get_a_reason_and_the_others_what_they_get
     assert packed(mixed, set(giants)) == packed(alone, set())
 
 
+@pytest.mark.slow
 def test_ctrl_c_twice_leaves_nothing_of_a_gang_on_a_ray_that_is_not_ours_and_the_run_goes_on(
     gang_cluster: None, tmp_path: Path
 ) -> None:
