@@ -94,6 +94,7 @@ OF_A_GANG: dict[str, Any] = {
 }
 
 
+@pytest.mark.timeout(400)
 def test_giants_whose_files_are_broken_get_a_reason_and_the_others_what_they_get_without_them(
     gang_cluster: None, tmp_path: Path
 ) -> None:
@@ -126,18 +127,19 @@ def test_giants_whose_files_are_broken_get_a_reason_and_the_others_what_they_get
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_ctrl_c_twice_leaves_nothing_of_a_gang_on_a_ray_that_is_not_ours_and_the_run_goes_on(
     gang_cluster: None, tmp_path: Path
 ) -> None:
     rows(4_000, 99).to_csv(tmp_path / "giant.csv", index=False)
-    space = OF_A_GANG | {"n_estimators": {"type": "constant", "value": 300}}
+    space = OF_A_GANG | {"n_estimators": {"type": "constant", "value": 100}}
     data: dict[str, Any] = {"giant": {"path": str(tmp_path / "giant.csv"), "search_space": space}}
     for number in range(2):
         rows(60, number).to_csv(tmp_path / f"c{number}.csv", index=False)
         data[f"c{number}"] = {"path": str(tmp_path / f"c{number}.csv")}
     runner = TuneRunner(
         data=data, target="y", task="regression", models=["ridge"], algorithm="random", scheduler="fifo", trials=2,
-        slots=2, resources={"cpus": 0.5}, mlflow=False,
+        slots=2, resources={"cpus": 0.5}, split={"folds": 2}, mlflow=False,
     )  # fmt: skip
     pids: set[int] = set()
 
