@@ -45,7 +45,15 @@ def style_of(progress: bool | str) -> str:
 
 def somebody_watches() -> bool:
     """Whether the line is seen while it moves: in a notebook, or in a terminal that can go back in a line."""
-    return (sys.stderr.isatty() and os.environ.get("TERM") != "dumb") or _in_notebook()
+    return (sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and _has_a_size()) or _in_notebook()
+
+
+def _has_a_size() -> bool:
+    """Whether the terminal has room for a line; one made by a program may say 0 x 0, and tqdm then draws nothing."""
+    try:
+        return 0 not in os.get_terminal_size(sys.stderr.fileno())
+    except (OSError, ValueError):
+        return True
 
 
 def _in_notebook() -> bool:

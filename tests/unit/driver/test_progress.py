@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -228,6 +229,19 @@ def test_a_terminal_that_cannot_go_back_in_a_line_gets_lines(
     shown = capsys.readouterr().err
     assert "\r" not in shown
     assert shown.endswith("3/3 trials\n")
+
+
+def test_a_terminal_without_a_size_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    ours, theirs = os.openpty()  # 0 x 0, as a program makes one
+    with open(theirs, "w", encoding="utf-8") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        counter = Counter(n_trials=3, n_studies=1)
+        with Display(counter):
+            counter({"part": "a", "trials": 3, "studies": 1})
+        shown = os.read(ours, 10_000).decode()
+    os.close(ours)
+    assert "3/3 trials" in shown
 
 
 def test_the_rest_is_judged_by_the_pace_so_far() -> None:
