@@ -114,12 +114,13 @@ def check_studies(spec: RunSpec, studies: Studies, code: OwnCode) -> list[str]:
     known = sum(entry.score is not None and entry.customer is None for entry in definition.warm_start)
     stepped = definition.objective is None or definition.steps > 1  # else there is nothing to stop
     pairs = ((study.algorithm, study.scheduler) for study in studies.first_of_each("algorithm", "scheduler"))
+    filled = warm_start.check(spec, own)  # then nothing is searched, also not at random
     return [
         *algorithm_notes.losses(algorithms, space),
         *algorithm_notes.ends(algorithms, space, definition.trials),
-        *algorithm_notes.random_starts(algorithms, space, definition.trials, known),
+        *(() if filled else algorithm_notes.random_starts(algorithms, space, definition.trials, known)),
         *(algorithm_notes.deaf_pairs(pairs) if stepped else ()),
-        *warm_start.check(spec, own),
+        *filled,
     ]
 
 

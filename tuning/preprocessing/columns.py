@@ -186,5 +186,5 @@ def _unusable_text(codes: np.ndarray, texts: tuple[str, ...], chosen: bool) -> s
     if len(present) < 2:
         return "empty or constant"
     if not chosen and len(codes) > NAMES_ROWS_FROM and len(present) > NAMES_ROWS * sum(present):
-        return "nearly every value is unique; list it in `features` to use it anyway"
+        return "nearly every value is unique: list it in `features` to use it anyway"
     return ""
