@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import os
 import sys
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -49,15 +50,35 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 class Command(click.Command):
-    """A command that refuses an option given twice, of which click would take the last without a word."""
+    """A command that refuses an option given twice, of which click would take the last without a word.
+
+    It says where a key or a customer that was given in the wrong way belongs.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        options = {name for option in self.params for name in option.opts}
+        try:
+            _, extra, given = self.make_parser(ctx).parse_args(args=list(args))
+        except click.NoSuchOption as error:
+            key = error.option_name.lstrip("-").replace("-", "_")
+            if "--set" in options and _is_a_key(key):
+                ctx.fail(f"No such option {error.option_name!r}. It is a key of the definition: --set {key}=VALUE.")
+            raise
+        if extra and "--customer" in options and not ctx.resilient_parsing:
+            ctx.fail(
+                f"Got unexpected extra argument {extra[0]!r}. A customer is named by --customer {quote(extra[0])}."
+            )
         for option in given:
             takes_one = isinstance(option, click.Option) and not (option.multiple or option.is_flag or option.count)
             if takes_one and given.count(option) > 1 and not ctx.resilient_parsing:
                 ctx.fail(f"{option.opts[0]} is given {given.count(option)} times. It takes one value; give it once.")
         return super().parse_args(ctx, args)
+
+
+def _is_a_key(name: str) -> bool:
+    from tuning.definition.definition import Definition
+
+    return name in Definition.model_fields
 
 
 class LazyGroup(click.Group):

@@ -1,4 +1,4 @@
-"""What every command answers: its help, the shells' completion, an option that is given twice."""
+"""What every command answers: its help, the shells' completion, what is given twice or in the wrong place."""
 
 from __future__ import annotations
 
@@ -34,6 +34,12 @@ def test_a_misspelt_command_is_answered_with_the_nearest() -> None:
     assert answer.exit_code == 2
     assert "No such command 'leaderbord'. Did you mean 'leaderboard'?" in answer.stderr
     assert "No such command 'xyz'." in tuning("xyz").stderr
+
+
+def test_a_key_or_a_customer_in_the_wrong_place_is_told_the_right_one() -> None:
+    assert "a key of the definition: --set trials=VALUE." in tuning("run", __file__, "--trials", "11").stderr
+    assert "No such option '--trails'" in tuning("run", __file__, "--trails", "11").stderr
+    assert "A customer is named by --customer 'acme inc'." in tuning("explain", ".", "acme inc").stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
