@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, TrialRecord
 from tuning.reporting.figure import COLOURS, new_figure
@@ -163,9 +163,15 @@ def partial_dependence(curve: pd.DataFrame, column: str, ax: Axes | None = None)
 def gains(customers: pa.Table, metric: str, ax: Axes | None = None) -> Axes:
     """How the gain over the baseline is distributed: a bar per customer, the largest first.
 
-    customers: with the column `gain`.
+    customers: with the column `gain`. Of an error (`neg_…`) it is drawn in % of the baseline's, where there is
+    `baseline_test_score`: customers' errors are seldom of one size, and the largest would hide the others.
     """
-    axes, found = ax or _new(), _numbers(customers, "gain")
+    axes, found, unit = ax or _new(), _numbers(customers, "gain"), metric
+    helped, compared = int((found > 0).sum()), int(np.isfinite(found).sum())
+    if metric.startswith("neg_") and "baseline_test_score" in customers.column_names:
+        baseline = np.abs(_numbers(customers, "baseline_test_score"))
+        found = 100 * np.divide(found, baseline, out=np.full_like(found, np.nan), where=baseline > 0)
+        unit = f"% of its {metric.removeprefix('neg_')}"
     found = np.sort(found[np.isfinite(found)])[::-1]
     count = min(len(found), MOST_BARS)
     shown = found[np.arange(count) * len(found) // max(1, count)]
@@ -174,9 +180,9 @@ def gains(customers: pa.Table, metric: str, ax: Axes | None = None) -> Axes:
     axes.bar(places, shown, width=width, color=colours)
     axes.axhline(0.0, color="black", linewidth=0.8)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_title(f"Tuning helped {(found > 0).sum():,} of {len(found):,} customers")
+    axes.set_title(f"Tuning helped {helped:,} of {compared:,} customers")
     axes.set_xlabel("customers, the largest gain first")
-    axes.set_ylabel(f"gain over the baseline\n({metric}, hold-out)")
+    axes.set_ylabel(f"gain over the baseline\n({unit}, hold-out)")
     return axes
 
 
@@ -212,9 +218,12 @@ def score_and_size(customers: pa.Table, metric: str, ax: Axes | None = None) -> 
     shown = _some(len(score))
     axes.scatter(rows[shown], score[shown], color=BLUE, alpha=0.6, s=18)
     if len(rows) and rows.max() > 20 * rows.min():
-        axes.set_xscale("log")
+        _log(axes)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    sizes = np.abs(score[score != 0.0])
+    if len(sizes) and (score <= 0).all() and sizes.max() > 100 * sizes.min():  # errors of targets of several sizes
+        axes.set_yscale("symlog", linthresh=float(sizes.min()))
     axes.set_title(f"{_dots(len(score[shown]), len(score))}: do more rows score better?")
     axes.set_xlabel("rows of the customer")
     axes.set_ylabel(f"hold-out score ({metric})")
@@ -276,7 +285,8 @@ def time_and_failures(customers: pa.Table, ax: Axes | None = None) -> Axes:
     low, high = (seconds[known].min(), seconds[known].max()) if known.any() else (1.0, 1.0)
     wide = high > 20 * low
     bins = np.geomspace(low, high, 31) if wide else np.linspace(low, max(high, low * 1.001), 31)
-    parts = [(has_model, BLUE, "with a model"), (~has_model, RED, "without a model")]
+    both = [(has_model, BLUE, "with a model"), (~has_model, RED, "without a model")]
+    parts = [part for part in both if part[0].any()] or both
     axes.hist(
         [seconds[known & chosen] for chosen, _, _ in parts],
         bins=bins.tolist(),
@@ -285,7 +295,7 @@ def time_and_failures(customers: pa.Table, ax: Axes | None = None) -> Axes:
         label=[f"{int(chosen.sum()):,} {label}" for chosen, _, label in parts],
     )
     if wide:
-        axes.set_xscale("log")
+        _log(axes)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_title("How long customers took")
     axes.set_xlabel("seconds, all trials of a customer together")
@@ -323,6 +333,16 @@ def _too_few(axes: Axes) -> Axes:
 def _numbers(table: pa.Table, column: str) -> np.ndarray:
     """A column with NaN where nothing is; nearly every other way from Arrow to numpy loads pandas."""
     return np.array(table[column].to_pylist(), dtype=float)
+
+
+def _log(axes: Axes) -> None:
+    """A logarithmic x-axis, up to three decades with 1, 2, 5, 10, … as plain numbers: matplotlib's run into another."""
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    if high < 1000 * low:
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
 
 
 def _some(count: int) -> slice:

@@ -40,6 +40,26 @@ def test_gains_are_bars_with_the_largest_first() -> None:
     assert [bar.get_height() for bar in axes.patches] == [0.3, 0.2, -0.1]
 
 
+def test_errors_of_different_sizes_are_seen_beside_each_other() -> None:
+    baseline = np.array([-10_000.0, -2.0, -400.0])
+    gain = np.array([100.0, 0.5, -4.0])
+    customers = pa.table(
+        {"gain": gain, "baseline_test_score": baseline, "test_score": baseline + gain, "rows": [9] * 3}
+    )
+    axes = plots.gains(customers, "neg_root_mean_squared_error")
+    assert [bar.get_height() for bar in axes.patches] == pytest.approx([25.0, 1.0, -1.0])
+    assert "% of its root_mean_squared_error" in axes.get_ylabel()
+    assert plots.score_and_size(customers, "neg_root_mean_squared_error").get_yscale() == "symlog"
+
+
+def test_the_marks_of_sizes_do_not_run_into_each_other() -> None:
+    axes = plots.score_and_size(pa.table({"test_score": [0.5, 0.6, 0.7], "rows": [21, 300, 700]}), "r2")
+    axes.figure.draw_without_rendering()
+    marks = [tick.label1.get_text() for tick in axes.xaxis.get_major_ticks()]
+    assert {"20", "50", "100", "200", "500"} <= set(marks)
+    assert not any(tick.label1.get_text() for tick in axes.xaxis.get_minor_ticks())
+
+
 def test_a_million_gains_are_as_many_bars_as_there_are_pixels() -> None:
     axes = plots.gains(pa.table({"gain": np.linspace(-1, 1, 100_000)}), "r2")
     assert len(axes.patches) == plots.MOST_BARS
