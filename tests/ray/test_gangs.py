@@ -99,7 +99,7 @@ def test_actors_that_never_have_room_side_by_side_are_refused(gang_cluster: None
         search(tmp_path / "run", of_one_gpu)
     space = {"model": {"type": "constant", "value": "xgboost"}, "actors": {"type": "constant", "value": 9}}
     (tmp_path / "giant.yaml").write_text(json.dumps({"one": {"search_space": space}}))
-    with pytest.raises(PlanError, match=r"^search_space of customer 'one': a trial takes 0.5 CPU and 9 actors"):
+    with pytest.raises(PlanError, match=r"^search_space of 'one': a trial takes 0.5 CPU and 9 actors"):
         search(tmp_path / "run", {"estimator": "xgboost"}, manifest=str(tmp_path / "giant.yaml"))
 
 

@@ -37,11 +37,11 @@ def test_a_customer_who_asks_for_more_gets_a_reason_and_the_others_a_model(ray_c
 def test_a_cluster_may_grow(
     ray_cluster: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    assert without_room(runner(tmp_path, resources={"cpus": 2, "memory_gb": 0.001}).plan()) == {}
+    assert without_room(runner(tmp_path, resources={"cpus": 2, "memory_gb": 0.001}).plan(), 1.0) is None
     assert not caplog.records
     monkeypatch.setenv("RAY_ADDRESS", "somewhere:6379")
     with caplog.at_level(logging.WARNING):
-        assert without_room(runner(tmp_path, resources={"cpus": 1000}).plan()) == {}
+        assert without_room(runner(tmp_path, resources={"cpus": 1000}).plan(), 1.0) is None
     assert "waits for a machine to join" in caplog.text
 
 

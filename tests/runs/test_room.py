@@ -55,6 +55,19 @@ def runner(folder: Path, needs: dict[str, Any], **fields: Any) -> TuneRunner:
     return TuneRunner(**{**given, "data": data, **fields})
 
 
+def gangs(folder: Path, actors: dict[str, int | None], **fields: Any) -> TuneRunner:
+    """actors: customers and how many actors train a trial of each; None for what the run says."""
+    made = runner(folder, dict.fromkeys(actors)).definition.to_dict()
+    data = {name: dict(given) for name, given in made["data"].items()}
+    for name in data:
+        if (number := actors[name]) is not None:
+            space = {"model": "xgboost", "actors": number, "max_depth": 3}
+            constants = {name: {"type": "constant", "value": value} for name, value in space.items()}
+            data[name]["search_space"] = constants | {"eta": {"type": "float", "low": 0.1, "high": 0.3}}
+    given = {"data": data, "placement": "auto", **({} if fields else {"models": ["ridge"]}), **fields}
+    return TuneRunner(**{**{name: value for name, value in made.items() if name != "search_space"}, **given})
+
+
 @pytest.mark.usefixtures("_cluster")
 def test_a_customer_who_asks_for_too_much_costs_the_others_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -64,7 +77,7 @@ def test_a_customer_who_asks_for_too_much_costs_the_others_nothing(
     result = runner(tmp_path, needs).run(str(tmp_path / "run"), progress=False)
     board = RunResult(tmp_path / "run").leaderboard().set_index("customer")
     assert dict(board["status"]) == {name: "ok" if name in ("fits", "usual") else "no_model" for name in needs}
-    better = "; request less, or search it where there is a larger one"
+    better = "; request less, or search it where there is a larger machine"
     assert (
         board["reason"]["cpus"] == f"resources: a trial needs 1000 CPU, which no machine has; the most is 2 CPU{better}"
     )
@@ -88,6 +101,40 @@ def test_so_it_is_with_a_customer_whose_trials_are_spread(tmp_path: Path) -> Non
     board = both.run(tmp_path / "run", progress=False).leaderboard().set_index("customer")
     assert dict(board["status"]) == {"large": "no_model", "usual": "ok"}
     assert board["reason"]["large"].startswith("resources: a trial needs 1000 CPU, which no machine has")
+
+
+@pytest.mark.usefixtures("_cluster")
+def test_so_it_is_with_a_customer_whose_actors_have_no_room_side_by_side(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = gangs(tmp_path, {"large": 9, "usual": None})
+    assert made.plan().placement == "packed, spread"
+    board = made.run(tmp_path / "run", progress=False).leaderboard().set_index("customer")
+    assert dict(board["status"]) == {"large": "no_model", "usual": "ok"}
+    why = "a trial takes 1 CPU and 9 actors of 1 CPU; there is no room for all of them at once"
+    assert board["reason"]["large"] == f"search_space: {why}; take fewer actors, or more `slots`"
+    assert f"search_space of 'large': {why}. No model comes of that; the others go on." in caplog.text
+
+
+@pytest.mark.usefixtures("_cluster")
+@pytest.mark.parametrize(
+    ("actors", "fields", "said"),
+    [
+        ({"a": 9, "b": 8}, {}, "search_space of 'a': a trial takes 1 CPU and 9 actors of 1 CPU; there is no room"),
+        (
+            {"a": None, "b": None},
+            {"models": [{"estimator": "xgboost", "actors": 9}]},
+            "models: a trial takes 1 CPU and 9 actors of 1 CPU; there is no room for all of them at once; take fewer",
+        ),
+    ],
+)
+def test_actors_that_all_customers_ask_for_are_refused_where_they_have_no_room(
+    actors: dict[str, int | None], fields: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(PlanError) as caught:
+        gangs(tmp_path, actors, **fields).run(tmp_path / "run", progress=False)
+    assert str(caught.value).startswith(said)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.usefixtures("_cluster")

@@ -4,148 +4,208 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from search_spaces import SearchSpace
+from tuning.columnar import Shared, combined
 from tuning.definition.options import Resources
 from tuning.errors import PlanError, RunError
 from tuning.evaluation.winner import StudyOutcome
 from tuning.execution.context import WorkerContext
 from tuning.execution.packed import recorded
-from tuning.execution.room import alive_machines, has_room
+from tuning.execution.room import Bundle, alive_machines, has_room
 from tuning.execution.spread.journal import DRIVER, written_by_driver
 from tuning.execution.study_run import Clock, study_record
 from tuning.execution.told import PACK
 from tuning.models.gang import Gang
-from tuning.planning.gangs import gangs_in
+from tuning.planning.gangs import asked_in, gangs_in, largest_gang
 from tuning.planning.plan import Plan
-from tuning.planning.room import who_asks
+from tuning.planning.room import ids_of
 from tuning.records.parts import PartWriter, accepted, read_trials
 from tuning.records.schema import NO_MODEL, TrialRecord
 from tuning.runs.begin import OwnedRun
-from tuning.study.study import Studies
+from tuning.study.study import PACKED, SPREAD, Studies, customers_of, placed
 from tuning.trainers.trainer import TrainWorkers
 from tuning.wording import name_list
 
 logger = logging.getLogger(__name__)
 
 FROM_A_FOLDER = "xgboost_ray"  # whose actors read files, not object storage
+LARGER = "request less, or search it where there is a larger machine"
 UNITS = {"cpu": ("CPU", 1), "gpu": ("GPU", 1), "memory": ("GB memory", 1e9)}
 
 
-def make_room(owned: OwnedRun, report: Callable[[dict[str, Any]], None]) -> frozenset[Resources]:
-    """What nobody is to wait for: customers who ask for more than any machine has get that as their reason.
+@dataclass(frozen=True)
+class Lack:
+    """What some studies ask for and no machine has.
 
-    `PlanError` when all of them do, or the run itself does; `RunError` when such a customer has trials already, which
-    its reason would end. report: told of what is recorded here.
+    Attributes:
+        key: where it is asked for.
+        of_run: whether the definition asks for it; else single customers do.
+        why: the beginning of a sentence.
+        way: out of it, the sentence's end.
+        of_gang: whether it is room for several processes side by side.
     """
-    check_gang(owned)
-    if not (short := without_room(owned.plan)):
+
+    key: str
+    of_run: bool
+    why: str
+    way: str
+    of_gang: bool = False
+
+
+def make_room(owned: OwnedRun, report: Callable[[dict[str, Any]], None]) -> frozenset[Resources]:
+    """What nobody is to wait for: customers who ask for more than there is get that as their reason.
+
+    `PlanError` when all of them do, or the run itself does, or where actors cannot read their rows; `RunError` when
+    such a customer has trials already, which its reason would end. report: told of what is recorded here. What comes
+    back are the resources of shards that are not to begin.
+    """
+    _check_folder(owned)
+    lacks = without_room(owned.plan, owned.timing.room_s)
+    if lacks is None:
         return frozenset()
     context, writers = WorkerContext.open(owned.directory, owned.run, owned.plan.spec), []
-    for number, studies in _asking(owned.plan, short):
+    for number, studies, why in _asking(owned.plan, lacks):
         known, finished = recorded(owned.directory, owned.term, number)
         begun = {*known, *(record.study for record in _spread_trials(owned) if number == DRIVER)}
-        left = [study for study in studies if study.id not in finished]
-        if (study := next((study for study in left if study.id in begun), None)) is not None:
-            why = short[study.resources]
-            raise RunError(
-                f"customer {study.customer.id!r} has trials already, and now {why}. Resume where there is a larger one."
-            )
-        budgets = {study.id: study.budget for study in left}
+        left = [(study, lack) for study, lack in zip(studies, why, strict=True) if study.id not in finished]
+        for study, lack in left:
+            if study.id in begun:
+                raise RunError(
+                    f"customer {study.customer.id!r} has trials already, and now {lack.why}. Resume where there is a "
+                    "larger machine."
+                )
+        budgets = {study.id: study.budget for study, _ in left}
         writer = PartWriter(owned.directory, owned.term, number, report, budgets=budgets)
-        for study in left:
-            why = f"resources: {short[study.resources]}; request less, or search it where there is a larger one"
-            outcome = StudyOutcome(None, None, why)
+        for study, lack in left:
+            outcome = StudyOutcome(None, None, f"{lack.key}: {lack.why}; {lack.way}")
             writer.add([study_record(context, study, [], NO_MODEL, outcome, Clock())])
         writers.append(writer)
     for writer in writers:
         writer.flush()
-    return frozenset(short)
+    packed = owned.plan.studies.take(_lacking(lacks) & placed(owned.plan.studies, PACKED))
+    return frozenset(packed.shared("resources").distinct)
 
 
-def _asking(plan: Plan, short: Mapping[Resources, str]) -> Iterator[tuple[int, Studies]]:
-    """The studies that ask for these resources, with the number under which they are recorded."""
-    for shard, needs in enumerate(plan.resources):
-        if needs in short:
-            yield shard, plan.studies.take(plan.shards[shard])
-    spread = plan.spread.take(plan.spread.shared("resources").test(lambda needs: needs in short))
-    if spread:
-        yield DRIVER, spread
+def _asking(plan: Plan, lacks: Shared) -> Iterator[tuple[int, Studies, list[Lack]]]:
+    """The studies that ask for too much and what that is, with the number under which they are recorded."""
+    lacking = _lacking(lacks)
+    spread = np.flatnonzero(placed(plan.studies, SPREAD))
+    for number, places in [*enumerate(plan.shards), (DRIVER, spread)]:
+        if len(some := places[lacking[places]]):
+            yield number, plan.studies.take(some), lacks.take(some).values(0, len(some))
 
 
 def _spread_trials(owned: OwnedRun) -> list[TrialRecord]:
     return read_trials(owned.directory, written_by_driver(accepted(owned.directory, owned.term)), lambda *_: None)
 
 
-def check_gang(owned: OwnedRun) -> None:
-    """`PlanError` where a trial's actors have no room side by side, or no folder from which all can read their rows.
-
-    In a cluster that may grow, no room is a warning.
-    """
+def _check_folder(owned: OwnedRun) -> None:
+    """`PlanError` where a trial's actors have no folder from which all can read their rows."""
     names = {name for study in owned.plan.spread.first_of_each("space") for name in gangs_in(study.space)}
     if isinstance(owned.plan.gang, Gang) and not owned.directory.local and FROM_A_FOLDER in names:
         raise PlanError(
             f"{owned.directory.shown}: the actors of {FROM_A_FOLDER!r} read their rows from the run directory, which "
             "must be in a folder that all nodes share; give one, or take `xgboost` with `actors`."
         )
-    asking = owned.plan.spread.first_of_each("resources", "space")
-    for study, (driver, gang) in zip(asking, owned.plan.takes, strict=True):
-        if gang is not None:
-            own = study.customer.options and study.customer.options.search_space
-            key = f"search_space of customer {study.customer.id!r}" if own else "models"
-            _check_room(key, driver, gang, owned.timing.room_s)
 
 
-def _check_room(key: str, driver: Resources, gang: Gang | TrainWorkers, patience: float) -> None:
-    key, who = (key, "actors") if isinstance(gang, Gang) else ("objective", "workers")
-    strategy = PACK if isinstance(gang, Gang) else gang.strategy
-    if has_room(alive_machines(), [driver.to_bundle(), *gang.bundles], strategy):
-        return
-    why = (
-        f"a trial takes {_said(driver.to_ray())} and {len(gang.bundles)} {who} of "
-        f"{_said({name.lower(): amount for name, amount in gang.bundles[0].items()})}; there is no room for "
+def without_room(plan: Plan, patience: float) -> Shared | None:
+    """(n,) the `Lack` of each study, None where it has none; None where nobody has any, or the run waits.
+
+    `PlanError` when all customers ask for too much, or the run itself does. A cluster named by RAY_ADDRESS may grow, so
+    there that is a warning, and the run waits. So do trials that several processes train, whoever asks for them.
+    patience: for how many seconds these do.
+    """
+    grows, lacks = bool(os.environ.get("RAY_ADDRESS")), _lacks(plan)
+    waiting = [lack for lack in _each(lacks) if grows and lack.of_gang]
+    for lack in waiting:
+        said = "%s: %s. Trials wait up to %g s for a machine to join the cluster, then fail."
+        logger.warning(said, _whose(plan, lacks, lack), lack.why, patience)
+    lacks = lacks.map(lambda lack: None if lack in waiting else lack)
+    found = sorted(_each(lacks), key=lambda lack: not lack.of_run)
+    theirs = not any(lack.of_run for lack in found) and not _lacking(lacks).all()
+    for lack in found:
+        whose = _whose(plan, lacks, lack)
+        if theirs:
+            logger.warning("%s: %s. No model comes of that; the others go on.", whose, lack.why)
+        elif not grows:
+            raise PlanError(f"{whose}: {lack.why}; {lack.way}.")
+        else:
+            logger.warning("%s: %s. The run waits for a machine to join the cluster.", whose, lack.why)
+    return lacks if found and theirs else None
+
+
+def _lacks(plan: Plan) -> Shared:
+    """(n,) the `Lack` of each study; None where machines have what a trial takes.
+
+    Ray would wait for one without an end or a word.
+    """
+    machines, definition = alive_machines(), plan.spec.definition
+
+    def lack(resources: Resources, space: SearchSpace, placement: str, own_space: bool) -> Lack | None:
+        if why := _too_large(resources, machines):
+            return Lack("resources", resources == definition.resources, why, LARGER)
+        gang = largest_gang([space]) if definition.objective is None else plan.workers
+        if gang is None or placement == PACKED or not (why := _apart(resources, gang, machines)):
+            return None
+        key, of_run = asked_in(definition, resources, own_space=own_space)
+        return Lack(key, of_run, why, LARGER if key == "resources" else _fewer(gang, machines), of_gang=True)
+
+    options = customers_of(plan.studies).shared("options")
+    own_space = options.map(lambda options: bool(options and options.search_space))
+    return combined(lack, *(plan.studies.shared(name) for name in ("resources", "space", "placement")), own_space)
+
+
+def _each(lacks: Shared) -> list[Lack]:
+    return [lack for lack in dict.fromkeys(lacks.pruned().distinct) if lack is not None]
+
+
+def _lacking(lacks: Shared) -> np.ndarray:
+    """(n,) which studies have one."""
+    return lacks.test(lambda lack: lack is not None)
+
+
+def _whose(plan: Plan, lacks: Shared, lack: Lack) -> str:
+    if lack.of_run:
+        return lack.key
+    return f"{lack.key} of {name_list(ids_of(plan.studies.take(lacks.test(lambda each: each == lack))))}"
+
+
+def _too_large(resources: Resources, machines: Sequence[Bundle]) -> str:
+    """Why no machine has what one process takes; empty where one has."""
+    need = resources.to_ray()
+    if not machines or any(all(_has(machine, name) >= need[name] for name in need) for machine in machines):
+        return ""
+    most = {name: max(_has(machine, name) for machine in machines) for name in need}
+    return f"a trial needs {_said(need)}, which no machine has; the most is {_said(most)}"
+
+
+def _apart(driver: Resources, gang: Gang | TrainWorkers, machines: Sequence[Bundle]) -> str:
+    """Why machines have no room for a trial's processes side by side; empty where they have."""
+    if has_room(machines, [driver.to_bundle(), *gang.bundles], PACK if isinstance(gang, Gang) else gang.strategy):
+        return ""
+    each = _said({name.lower(): amount for name, amount in gang.bundles[0].items()})
+    return (
+        f"a trial takes {_said(driver.to_ray())} and {len(gang.bundles)} {_who(gang)} of {each}; there is no room for "
         "all of them at once"
     )
-    if not os.environ.get("RAY_ADDRESS"):
-        gpus, there = (sum(each.get("GPU", 0) for each in some) for some in (gang.bundles, alive_machines()))
-        way = "ask for fewer GPUs, or take a larger machine" if gpus > there else f"take fewer {who}, or more `slots`"
-        raise PlanError(f"{key}: {why}; {way}.")
-    logger.warning("%s: %s. Trials wait up to %g s for a machine to join the cluster, then fail.", key, why, patience)
 
 
-def without_room(plan: Plan) -> dict[Resources, str]:
-    """What only some customers ask for and no machine has, and why.
-
-    `PlanError` when all ask for more, or the run itself does. A cluster named by RAY_ADDRESS may grow, so there that is
-    a warning, and the run waits.
-    """
-    own = plan.spec.definition.resources
-    asked = dict.fromkeys(study.resources for study in plan.studies.first_of_each("resources"))
-    short = lacking(asked)
-    theirs = own not in short and len(short) < len(asked)
-    for resources, why in short.items():
-        names = name_list(who_asks(plan.studies, resources))
-        whose = "resources" if resources == own else f"resources of {names}"
-        if theirs:
-            logger.warning("%s: %s. No model comes of that; the others go on.", whose, why)
-        elif not os.environ.get("RAY_ADDRESS"):
-            raise PlanError(f"{whose}: {why}; request less.")
-        else:
-            logger.warning("%s: %s. The run waits for a machine to join the cluster.", whose, why)
-    return short if theirs else {}
+def _fewer(gang: Gang | TrainWorkers, machines: Sequence[Bundle]) -> str:
+    gpus, there = (sum(each.get("GPU", 0) for each in some) for some in (gang.bundles, machines))
+    if gpus > there:
+        return "ask for fewer GPUs, or take a larger machine"
+    return f"take fewer {_who(gang)}, or more `slots`"
 
 
-def lacking(needs: Iterable[Resources]) -> dict[Resources, str]:
-    """Those that no machine of the cluster has, and why: Ray would wait for one without an end or a word."""
-    machines = alive_machines()
-    found: dict[Resources, str] = {}
-    for resources in needs:
-        need = resources.to_ray()
-        if machines and not any(all(_has(machine, name) >= need[name] for name in need) for machine in machines):
-            most = {name: max(_has(machine, name) for machine in machines) for name in need}
-            found[resources] = f"a trial needs {_said(need)}, which no machine has; the most is {_said(most)}"
-    return found
+def _who(gang: Gang | TrainWorkers) -> str:
+    return "actors" if isinstance(gang, Gang) else "workers"
 
 
 def helpers_with_room(plan: Plan) -> int:

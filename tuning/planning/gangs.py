@@ -83,17 +83,41 @@ def check_gangs(packed: Studies, pausing: Studies, workers: TrainWorkers | None)
     raise PlanError(f"{need}, and there the scheduler {scheduler} cannot pause trials; take {other}.")
 
 
-def gang_notes(takes: Iterable[tuple[Resources, Gang | TrainWorkers | None]], slots: int) -> Iterator[str]:
-    """What trials with gangs take of the slots. takes: what a trial's own process takes, and its gang."""
-    for driver, gang in takes:
+def asked_in(definition: Definition, resources: Resources, *, own_space: bool) -> tuple[str, bool]:
+    """(the key that asks for what a gang and its driver take, whether it is the definition's; else a customer's own).
+
+    resources: of a study. own_space: whether its search space is the customer's.
+    """
+    of_models = definition.objective is None
+    if of_models and own_space:
+        return "search_space", False
+    if resources != definition.resources:
+        return "resources", False
+    return ("search_space" if definition.search_space else "models") if of_models else "objective", True
+
+
+def gang_notes(
+    definition: Definition,
+    studies: Studies,
+    takes: Iterable[tuple[Resources, Gang | TrainWorkers | None]],
+    slots: int,
+) -> Iterator[str]:
+    """What trials with gangs take of the slots.
+
+    studies: one for each of `takes`. takes: what a trial's own process takes, and its gang.
+    """
+    for study, (driver, gang) in zip(studies, takes, strict=True):
         if gang is None:
             continue
+        options = study.customer.options
+        _, of_run = asked_in(definition, driver, own_space=bool(options and options.search_space))
+        none = "no trial could start here" if of_run else f"no model would come of {study.customer.id!r} here"
         cpus = taken_by(driver, gang)
         at_once = int(slots // cpus)
         who = "actors" if isinstance(gang, Gang) else "workers"
         fits = f"{at_once} at once on {slots} slots" if at_once else f"more than the {slots} slots have"
         if not at_once and own_ray():
-            fits += f", so no trial could start here; take fewer {who}, or more `slots`"
+            fits += f", so {none}; take fewer {who}, or more `slots`"
         yield (
             f"a trial takes {cpus:g} CPUs, {driver.cpus:g} of its own and {gang.bundles[0].get('CPU', 0.0):g} for each "
             f"of {len(gang.bundles)} {who}: {fits}."
@@ -102,5 +126,5 @@ def gang_notes(takes: Iterable[tuple[Resources, Gang | TrainWorkers | None]], sl
         if asked and driver.gpus + asked > nvidia_gpus() and own_ray():
             yield (
                 f"a trial and its {who} take {driver.gpus + asked:g} GPUs, more than the {nvidia_gpus()} NVIDIA GPUs "
-                "of this machine, so no trial could start here."
+                f"of this machine, so {none}."
             )

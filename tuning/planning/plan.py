@@ -96,8 +96,13 @@ class Plan:
     def takes(self) -> tuple[tuple[Resources, Gang | TrainWorkers | None], ...]:
         """What trials of spread studies take: their own process, and the largest gang of their models."""
         of_models = self.spec.definition.objective is None
-        found = self.spread.first_of_each("resources", "space")
+        found = self._taking
         return tuple((study.resources, largest_gang([study.space]) if of_models else self.workers) for study in found)
+
+    @property
+    def _taking(self) -> Studies:
+        """A spread study for each of `takes`."""
+        return self.spread.first_of_each("resources", "space")
 
     @property
     def gang(self) -> Gang | TrainWorkers | None:
@@ -110,12 +115,12 @@ class Plan:
         cpus: of all machines together.
         """
         largest = TRIAL_BYTES * customers_of(self.spread).numbers("size").max(initial=1)
-        return int(max(1, min(self.slots, cpus // self._widest, self.slots * slot_bytes(self.slots) // largest)))
+        return int(max(1, min(self.slots, cpus // self._widest(cpus), self.slots * slot_bytes(self.slots) // largest)))
 
-    @property
-    def _widest(self) -> float:
-        """The most CPUs that a trial of a spread study takes."""
-        return max((taken_by(*takes) for takes in self.takes), default=1.0)
+    def _widest(self, cpus: float) -> float:
+        """The most of these CPUs that a trial of a spread study takes; one that takes more never begins."""
+        taken = [taken_by(*takes) for takes in self.takes]
+        return max((each for each in taken if each <= cpus), default=max(taken, default=1.0))
 
     @property
     def at_once(self) -> int:
@@ -340,8 +345,8 @@ def _placed(plan: Plan, code: OwnCode, in_process: bool) -> Plan:
     found = placements(plan.spec, studies, plan.slots, plan.workers)
     placed = replace(plan, studies=studies.with_columns(placement=found.column))
     pairs = placed.spread.first_of_each("algorithm", "scheduler")
-    said = [*found.notes(studies, plan.slots), *gang_notes(placed.takes, plan.slots)]
-    gang = placed._widest if placed.gang else 0.0
+    said = [*found.notes(studies, plan.slots), *gang_notes(definition, placed._taking, placed.takes, plan.slots)]
+    gang = placed._widest(plan.slots) if placed.gang else 0.0
     said += order_matters(((study.algorithm, study.scheduler) for study in pairs), placed.at_once, gang)
     placed = replace(placed, notes=(*plan.notes, *said))
     return placed if placed.spread else _with_helpers(placed, code)

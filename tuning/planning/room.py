@@ -25,7 +25,7 @@ def too_large(definition: Definition, studies: Studies, slots: int) -> Iterator[
             if resources == definition.resources:
                 yield f"{said}, so no worker could start here."
             else:
-                names = who_asks(studies, resources)
+                names = ids_of(studies.take(studies.shared("resources").test(resources.__eq__)))
                 whose = "customer" if len(names) == 1 else "customers"
                 yield f"{whose} {name_list(names)}: {said}; no model would come of that here."
 
@@ -43,10 +43,9 @@ def own_ray() -> bool:
     return not os.environ.get("RAY_ADDRESS") and not (ray is not None and ray.is_initialized())
 
 
-def who_asks(studies: Studies, resources: Resources) -> list[str]:
-    """The ids of the customers whose studies take these resources, each once."""
-    asking = studies.take(studies.shared("resources").test(lambda each: each == resources))
-    found: list[str] = customers_of(asking).texts("id").unique().to_pylist()
+def ids_of(studies: Studies) -> list[str]:
+    """The ids of the customers of these studies, each once."""
+    found: list[str] = customers_of(studies).texts("id").unique().to_pylist()
     return found
 
 

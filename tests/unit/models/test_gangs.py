@@ -69,6 +69,26 @@ def test_a_plan_says_what_this_machine_is_too_small_for_and_the_way_out(monkeypa
     assert not any("GPU" in note for note in plan(models=[{**ENTRY, "gpus_per_actor": 0.25}]).notes)
 
 
+def test_what_one_customer_asks_for_in_vain_holds_up_nobody_elses_trials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    spaces = {name: {"model": "xgboost", "actors": number, "max_depth": 3} for name, number in (("a", 99), ("b", 1))}
+    data = {}
+    for name, space in spaces.items():
+        pd.DataFrame({"x": range(30), "y": range(30)}).to_csv(tmp_path / f"{name}.csv", index=False)
+        constants = {key: {"type": "constant", "value": value} for key, value in space.items()}
+        own = {**constants, "eta": {"type": "float", "low": 0.1, "high": 0.3}}
+        data[name] = {"path": str(tmp_path / f"{name}.csv"), "search_space": own}
+    found = plan(data=data, models=["ridge"])
+    assert found.at_once == 4
+    said = (
+        "99 actors: more than the 8 slots have, so no model would come of 'a' here; take fewer actors, or more `slots`."
+    )
+    assert any(note.endswith(said) for note in found.notes)
+
+
 def test_xgboost_with_actors_is_trained_by_them_and_without_by_one_process() -> None:
     found = plan(models=[{**ENTRY, "estimator": "xgboost"}])
     assert found.placement == "spread"
