@@ -78,3 +78,8 @@ GANG_FIELDS = tuple(field.name for field in fields(Gang))
 def without_gang(config: Mapping[str, T]) -> dict[str, T]:
     """A configuration's parameters of the model itself."""
     return {name: value for name, value in config.items() if name not in GANG_FIELDS}
+
+
+def gang_last(config: Mapping[str, T]) -> dict[str, T]:
+    """A configuration with what the actors are at the end: tables show the beginning, and that does not vary."""
+    return {**without_gang(config), **{name: config[name] for name in GANG_FIELDS if name in config}}

@@ -9,11 +9,10 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from tuning.errors import NoModelError
-from tuning.evaluation.study_data import MODEL
 from tuning.records.ownership import begun_term
 from tuning.records.schema import FAILED, STOPPED, Config, StudyRecord, TrialRecord
 from tuning.reporting.cells import listed, paragraph, table
-from tuning.runs.leaderboard import model_name
+from tuning.runs.leaderboard import model_name, parameters
 from tuning.storage.run_directory import RunDirectory
 from tuning.wording import amount, figure, params_text, score_text
 
@@ -168,16 +167,12 @@ class CustomerResult:
                 each.state if each.state != STOPPED else f"{STOPPED} after {len(each.steps)}",
                 figure(each.score),
                 sparkline([step.score for step in each.steps], falling=sign > 0),
-                params_text(_without_model(each.config) if not self._of_objective else each.config),
+                params_text(each.config if self._of_objective else parameters(each.config)),
                 each.reason,
             )
             for each in sorted(self.trial_records, key=order)[:most]
         ]
         return ("trial", "model", "state", "score", "curve", "parameters", "reason"), rows
-
-
-def _without_model(config: Config) -> Config:
-    return {name: value for name, value in config.items() if name != MODEL}
 
 
 def trials_frame(records: Iterable[TrialRecord]) -> pd.DataFrame:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from tuning.evaluation.study_data import MODEL
 from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import described_as
+from tuning.models.gang import gang_last
 from tuning.models.registry import families
 from tuning.records.schema import NO_MODEL, OK, STUDY_STATUSES, Config, canonical
 from tuning.wording import natural_order
@@ -306,15 +307,20 @@ def exact_config(config: Config | None, family: str | None, best_step: int | Non
     return config if built_in is None else built_in.at_step(config, best_step)
 
 
-def _configs(studies: pa.Table) -> list[Config | None]:
-    """Winning configurations, with the length that they were refitted to, without the name of the model.
+def parameters(config: Config) -> Config:
+    """A configuration of a model as tables show it: without the model's name, what its actors are at the end."""
+    return gang_last({name: value for name, value in config.items() if name != MODEL})
 
-    An objective's may have a parameter of that name, which is its own.
+
+def _configs(studies: pa.Table) -> list[Config | None]:
+    """Winning configurations, with the length that they were refitted to, without the name of the model, actors last.
+
+    An objective's may have parameters of such names, which are its own.
     """
     rows = studies.select(["config", "family", "best_step"]).to_pylist()
     exact = [exact_config(row["config"] and json.loads(row["config"]), row["family"], row["best_step"]) for row in rows]
     return [
-        config and {name: config[name] for name in config if name != MODEL or row["family"] is None}
+        config and (config if row["family"] is None else parameters(config))
         for config, row in zip(exact, rows, strict=True)
     ]
 

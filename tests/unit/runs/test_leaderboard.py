@@ -169,3 +169,11 @@ def test_each_customer_is_one_row_of_the_csv_whatever_its_id_is() -> None:
     assert sorted(row["customer"] for row in rows) == sorted(ids)
     assert {row["gain"] for row in rows} == {"0.5"}
     assert len(leaderboard_plots(content)) == 2
+
+
+def test_a_terminal_shows_what_varies_before_the_actors_that_have_trained_it() -> None:
+    config: Config = {"actors": 2, "cpus_per_actor": 0.5, "eta": 0.25, "max_depth": 6, "model": "xgboost"}
+    rows = (study("a", "a", family="xgboost", config=config), study("b", "b", family=None, config=config))
+    _, _, model, objective = lines([*board(*rows)])
+    assert model.endswith("  eta=0.25, max_depth=6, actors=2, cpus_per_actor=0.5")
+    assert objective.endswith("  actors=2, cpus_per_actor=0.5, eta=0.25, max_depth=6, model=xgboost")
