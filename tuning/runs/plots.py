@@ -223,7 +223,8 @@ def score_and_size(customers: pa.Table, metric: str, ax: Axes | None = None) -> 
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     sizes = np.abs(score[score != 0.0])
     if len(sizes) and (score <= 0).all() and sizes.max() > 100 * sizes.min():  # errors of targets of several sizes
-        axes.set_yscale("symlog", linthresh=float(sizes.min()))
+        axes.set_yscale("symlog", linthresh=10.0 ** np.floor(np.log10(sizes.min())))
+        axes.set_ylim(-2 * sizes.max(), 0.0)
     axes.set_title(f"{_dots(len(score[shown]), len(score))}: do more rows score better?")
     axes.set_xlabel("rows of the customer")
     axes.set_ylabel(f"hold-out score ({metric})")

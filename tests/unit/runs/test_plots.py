@@ -49,7 +49,10 @@ def test_errors_of_different_sizes_are_seen_beside_each_other() -> None:
     axes = plots.gains(customers, "neg_root_mean_squared_error")
     assert [bar.get_height() for bar in axes.patches] == pytest.approx([25.0, 1.0, -1.0])
     assert "% of its root_mean_squared_error" in axes.get_ylabel()
-    assert plots.score_and_size(customers, "neg_root_mean_squared_error").get_yscale() == "symlog"
+    axes = plots.score_and_size(customers, "neg_root_mean_squared_error")
+    assert axes.get_yscale() == "symlog"
+    low, high = axes.get_ylim()
+    assert low < -9900 < high == 0.0  # all dots are inside, and no place is lost above them
 
 
 def test_the_marks_of_sizes_do_not_run_into_each_other() -> None:
