@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from comparisons import fields
 from search_spaces import Float, SearchSpace
 from tuning import TuneRunner
 from tuning.compare import compare
+from tuning.driver.progress import Counter
 from tuning.errors import RunError, RunInterrupted
 from tuning.execution.crash_log import FOLDER
 from tuning.study.record import worker_name
@@ -128,6 +130,37 @@ def test_what_hangs_is_left_to_ray_and_nobody_is_blamed_for_it(tmp_path: Path, s
     assert left(run) == []
     result = tuner(slots=slots).run(str(run), progress=False, resume=True)
     assert truth(result) == truth(tuner(slots=slots).run(str(tmp_path / "here"), **QUIET))
+
+
+@pytest.mark.parametrize("slots", [1, 2], ids=["packed", "spread"])
+def test_trials_are_counted_while_ray_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slots: int) -> None:
+    ray_starts, counters, counted = tmp_path / "starts", list[Counter](), list[int]()
+
+    class Kept(Counter):
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            counters.append(self)
+
+    def waits(config: Mapping[str, float]) -> float:
+        while not ray_starts.exists():
+            time.sleep(0.01)
+        return square(config)
+
+    def starting(plan: object) -> bool:
+        ray_starts.touch()
+        until = time.monotonic() + 60
+        while not counters[0].done_trials and time.monotonic() < until:
+            time.sleep(0.01)
+        counted.append(counters[0].done_trials)
+        raise RunError("Ray was wanted.")
+
+    monkeypatch.setattr("tuning.driver.session.Counter", Kept)
+    monkeypatch.setattr("tuning.driver.session.start_ray", starting)
+    runner = tuner(waits, slots=slots)
+    runner.timing = Timing(first_trial_s=0.1, ray_start_s=0.1)
+    with pytest.raises(RunError, match="Ray was wanted"):
+        runner.run(str(tmp_path / "run"), progress=False)
+    assert counted[0] > 0
 
 
 def test_customers_that_wait_for_others_are_left_to_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection, Pipe, wait
@@ -58,7 +58,8 @@ def work_forked(owned: OwnedRun, halt: StopConditions, counter: Counter, start_r
         while workers.busy and not halt.wanted and not pace.slower_than(seconds):
             workers.listen(LISTEN_S)
         if workers.busy and not halt.wanted:
-            start_ray(counter)
+            with workers.heard():
+                start_ray(counter)
             while workers.busy and not halt.wanted and not pace.slower_than(seconds / 2):
                 workers.listen(LISTEN_S)
     halt.signals.order = None
@@ -151,6 +152,23 @@ class ForkedWorkers:
                 hand_on(self.listener, pipe.recv())
             except (EOFError, OSError):
                 self._ended(pipe)
+
+    @contextlib.contextmanager
+    def heard(self) -> Iterator[None]:
+        """Take in what they report while this thread is busy with something else, so that progress is shown."""
+        over = threading.Event()
+
+        def listen() -> None:
+            while self.busy and not over.is_set():
+                self.listen(LISTEN_S)
+
+        thread = threading.Thread(target=listen, name="forked-workers", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def kill(self) -> None:
         """End them at once; what they have not recorded is done again."""
