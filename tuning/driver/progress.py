@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 PACE_S = 5.0  # before this the first reports, which come all at once, say nothing of the pace
 JUDGE_S = 1.0  # from the first trials on, before the pace is judged
+LEAST_LEFT_S = 0.5  # less would be shown as 0
 RECOUNT = 1.01  # times as many gains as there were: then their median is computed anew
 
 Report = Mapping[str, Any]  # of a worker: as of `tuning.records.parts.PartWriter`, or an error
@@ -70,7 +71,8 @@ class Progress:
         failed_trials: how many raised or crashed.
         seconds: since the run's work began.
         rate: trials per second since these workers' first report.
-        seconds_left: at the latest pace; None before that can be said, and while other workers start.
+        seconds_left: at the latest pace; None before that can be said, while other workers start, and where that much
+            has gone by without a report, as when a last fit takes longer.
         doing: what takes its time before the next result.
     """
 
@@ -226,12 +228,13 @@ class Counter:
 
     def _left(self) -> float | None:
         """By the pace of the later half of the time so far: the first trials wait for libraries, and a portfolio's take
-        longer than those that a scheduler stops."""
+        longer than those that a scheduler stops. Nothing where it would be 0, or is over: something still goes on."""
         if self.done_studies >= self.n_studies or self._seconds_reported() is None:
             return None
         since, before = self._marks[0]
-        done = self.done_work - before
-        return max(0.0, self.work - self.done_work) * (self.clock() - since) / done if done > 0 else None
+        now, done = self.clock(), self.done_work - before
+        left = (self.work - self.done_work) * (now - since) / done if done > 0 else 0.0
+        return left if left > max(LEAST_LEFT_S, now - self._marks[-1][0]) else None
 
     def _median_gain(self) -> float | None:
         """Of a million gains it takes ten milliseconds, so it is not computed for each of them."""

@@ -66,6 +66,21 @@ def test_while_other_workers_start_nothing_is_estimated_and_then_by_their_pace_a
     assert counter.now.rate == pytest.approx(4.0)
 
 
+def test_while_a_last_fit_takes_longer_than_the_pace_says_no_time_is_named() -> None:
+    clock = Clock()
+    counter = Counter(n_trials=1000, n_studies=2, work=1004, clock=clock)
+    for clock.now in range(101):
+        counter({"part": f"{clock.now}", "trials": 10 * (clock.now > 0), "work": 10 * (clock.now > 0)})
+    counter({"part": "first", "studies": 1, "work": 2})
+    for clock.now in (100.0, 101.0, 160.0, 1000.0, 10_000.0):
+        assert counter.now.seconds_left is None
+        assert "left" not in str(counter.now)
+    resumed = Counter(n_trials=10, n_studies=1, work=12, done_trials=10, done_work=12, clock=clock)
+    for clock.now in (0.0, 10.0):
+        resumed({"part": f"{clock.now}", "trials": 0, "work": 1})
+    assert str(resumed.now) == "10/10 trials"
+
+
 @pytest.mark.parametrize("order", ["largest first", "smallest first", "as they come"])
 def test_at_half_time_the_estimate_is_right_although_customers_differ_in_size(order: str) -> None:
     """A customer takes as long as its rows say, the largest a thousand times as long as the smallest."""
