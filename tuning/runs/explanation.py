@@ -22,7 +22,8 @@ from tuning.evaluation.metrics import Metric
 from tuning.evaluation.refit import Refits
 from tuning.evaluation.study_data import StudyData
 from tuning.models.customer_model import CustomerModel
-from tuning.preprocessing.kinds import NUMBER
+from tuning.preprocessing.dates import parse_dates
+from tuning.preprocessing.kinds import DATE, NUMBER, Column
 from tuning.preprocessing.roles import read_target
 from tuning.records.ownership import Term
 from tuning.records.schema import StudyRecord, TrialRecord
@@ -87,21 +88,21 @@ class Winner:
     def partial_dependence(self, column: str, points: int = POINTS) -> pd.DataFrame:
         """How the mean prediction for the hold-out rows changes with one column: rows of `value` and `prediction`.
 
-        Of a number at so many points between its 5 % and 95 % quantiles, of a text at each of its values. For two
-        classes it is the probability of the positive one, for more a column per class.
+        Of a number at so many points between its 5 % and 95 % quantiles, of dates at so many of them, of a text at each
+        of its values. For two classes it is the probability of the positive one, for more a column per class.
 
         Source: partial dependence (Friedman, Greedy Function Approximation, 2001),
         `sklearn.inspection.partial_dependence`.
         """
         from sklearn.inspection import partial_dependence
 
-        kinds = {each.name: each.kind for each in self.model.columns}
+        kinds = {each.name: each for each in self.model.columns}
         if column not in kinds:
             raise RunError(f"{column!r} is no column of the model; it has {name_list(kinds)}.")
         rows = self.rows[self.rows[column].notna()].reset_index(drop=True)
-        values = rows[column]
-        texts = kinds[column] != NUMBER or not pd.api.types.is_numeric_dtype(values) or values.dtype == bool
-        if texts and values.nunique() > MOST_TEXTS:
+        values, dates = rows[column], _dates(rows[column], kinds[column], points)
+        texts = kinds[column].kind != NUMBER or not pd.api.types.is_numeric_dtype(values) or values.dtype == bool
+        if texts and dates is None and values.nunique() > MOST_TEXTS:
             raise RunError(
                 f"{column!r} has {values.nunique()} different values, and only up to {MOST_TEXTS} can be shown one by "
                 "one; ask for another column."
@@ -111,11 +112,27 @@ class Winner:
         if not texts:
             rows = rows.assign(**{column: values.astype(float)})
         found = partial_dependence(
-            self.model, rows, [column], categorical_features=[column] if texts else None, grid_resolution=points
+            self.model,
+            rows,
+            [column],
+            categorical_features=[column] if texts else None,
+            grid_resolution=points,
+            custom_values=None if dates is None else {column: values[dates.index].to_numpy()},
         )
         classes = self.model.task.classes if len(self.model.task.classes) > 2 else ["prediction"]
         curves = {str(name): curve for name, curve in zip(classes, found["average"], strict=True)}
-        return pd.DataFrame({"value": found["grid_values"][0], **curves})
+        shown = found["grid_values"][0] if dates is None else dates.to_numpy()
+        return pd.DataFrame({"value": shown, **curves})
+
+
+def _dates(values: pd.Series, column: Column, most: int) -> pd.Series | None:
+    """At most so many different dates of a column, in order, from all over, in UTC; None where it holds no dates."""
+    if column.kind != DATE:
+        return None
+    typed = pd.api.types.is_datetime64_any_dtype(values)
+    moments = pd.to_datetime(values, utc=True) if typed else parse_dates(values.astype(str), column.format)
+    different = moments.dt.tz_localize(None).dropna().drop_duplicates().sort_values()
+    return different.iloc[np.unique(np.linspace(0, len(different) - 1, most).round().astype(int))]
 
 
 @dataclass(frozen=True)

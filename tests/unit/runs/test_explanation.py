@@ -81,6 +81,20 @@ def test_the_prediction_follows_a_column(result: RunResult) -> None:
         result.customer("a").partial_dependence("z")
 
 
+@pytest.mark.parametrize("typed", [False, True])
+def test_the_prediction_follows_dates(tmp_path: Path, typed: bool) -> None:
+    days = pd.Series(pd.date_range("2024-01-01", periods=200))
+    frame = pd.DataFrame({"day": days if typed else days.dt.strftime("%d.%m.%Y"), "y": np.arange(200.0)})
+    runner = TuneRunner(data=frame, target="y", models=["ridge"], trials=1, mlflow=False, report=False)
+    found = runner.run(tmp_path / "run", in_process=True, progress=False).customer()
+    curve = found.partial_dependence("day")
+    assert len(curve) == 20
+    assert curve["value"].is_monotonic_increasing
+    assert curve["value"].iloc[0] < pd.Timestamp("2024-02-01") < pd.Timestamp("2024-06-01") < curve["value"].iloc[-1]
+    assert curve["prediction"].diff().dropna().median() == pytest.approx(10, rel=0.3)  # a day is 1 more
+    draw_curve(curve, "day")
+
+
 def test_it_is_counted_for_how_many_customers_a_column_matters(result: RunResult) -> None:
     table = result.importance().set_index("column")
     assert table["matters_for"].to_dict() == {"x": 3, "city": 3, "noise": 0}
