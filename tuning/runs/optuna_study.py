@@ -69,8 +69,8 @@ def of_one_kind(study: Study) -> Study:
     most = max(dict.fromkeys(kinds), key=kinds.count, default=frozenset[str]())
     if kinds.count(most) < 2:
         raise RunError(
-            f"no two of the {len(complete)} completed trials have the same parameters, so there is nothing to compare: "
-            "search fewer model families, or give the study more trials."
+            f"no two of the {len(complete)} completed trials have the same set of parameters, as those of one model "
+            "family have, so nothing can be compared: search fewer model families, or give the study more trials."
         )
     if len(set(kinds)) == 1:
         return study
