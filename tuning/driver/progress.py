@@ -104,7 +104,8 @@ class Progress:
         several = self.studies > 1
         parts = [
             f"{self.done_studies}/{self.studies} {'studies' if self.noun == 'study' else f'{self.noun}s'}" * several,
-            f"{self.done_trials}{f'/{self.trials}' * (not several)} trials",  # of several it is not known before
+            # of several studies it is not known before
+            amount(self.done_trials, "trial") if several else f"{self.done_trials}/{self.trials} trials",
             "" if self.seconds_left is None else f"{duration(self.seconds_left)} left",
             "" if self.median_gain is None else f"median gain {self.median_gain:+.3g}",
             "" if self.best is None or several else f"best {figure(self.best)}",
