@@ -29,10 +29,12 @@ install: $(VENV)/.installed
 demo: install
 	$(BIN)/tuning demo demo; code=$$?; test $$code -eq 3   # 3: some customers have no model, as they should
 
-# Ray uses all cores, so its tests run by themselves; the rest runs in two processes.
+# The tests of Ray mostly wait for its processes, so they run beside the rest; what they print comes after it.
 test: install
-	$(BIN)/python -m pytest -m "not slow and not ray" -n 2 --dist worksteal
-	$(BIN)/python -m pytest -m "not slow and ray"
+	@log=$$(mktemp); trap 'rm -f $$log' EXIT; \
+	$(BIN)/python -m pytest -m "not slow and ray" > $$log 2>&1 & ray=$$!; \
+	$(BIN)/python -m pytest -m "not slow and not ray" -n 2 --dist worksteal; rest=$$?; \
+	wait $$ray; ray=$$?; cat $$log; test $$rest -eq 0 && test $$ray -eq 0
 
 unit: install
 	$(BIN)/python -m pytest tests/unit -n 2 --most-seconds 5
