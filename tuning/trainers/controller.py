@@ -28,6 +28,7 @@ from ray.util.placement_group import get_current_placement_group
 from tuning.errors import RunError
 from tuning.models.compute import VARIABLES
 from tuning.user_code import copied_modules
+from tuning.wording import one_line
 
 if TYPE_CHECKING:
     from ray.actor import ActorHandle
@@ -70,7 +71,8 @@ def _reason(error: BaseException) -> str:
     """What Ray Train's error comes down to: the last line of what it says of the first worker that failed."""
     failures: Mapping[int, BaseException] = getattr(error, "worker_failures", None) or {}
     rank, failure = min(failures.items(), key=lambda item: item[0], default=(None, error))
-    last = next((line.strip() for line in reversed(str(failure).splitlines()) if line.strip()), type(failure).__name__)
+    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
+    last = lines[-1] if len(lines) > 1 else one_line(failure)  # one line is no traceback, and does not say the kind
     return last if rank is None else f"worker {rank}: {last}"
 
 
