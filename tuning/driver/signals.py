@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import logging
 import os
 import signal
 import sys
@@ -14,6 +16,8 @@ from tuning.errors import RunInterrupted
 
 Handler = Callable[[int, FrameType | None], object] | int | None  # as `signal.signal` takes and gives it
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+DELICATE_FILES = ("<frozen importlib._bootstrap>", logging.__file__)
+AGAIN_S = 0.02  # until a signal that came at a bad moment is answered
 
 
 class Signals:
@@ -21,8 +25,8 @@ class Signals:
 
     received: number of the first signal, 0 before it. last: of the latest one. order: what stops the work now, called
     in a thread of its own; without it the second signal raises. at_once: raise at the first one already.
-    An exception from a signal may hit code that swallows it (a finalizer, a lock of `logging`): whoever works under
-    `at_once` looks at `received`, too.
+    Where an exception would be swallowed or do harm (`_delicate`) it is raised a moment later. Libraries swallow some,
+    too: whoever works under `at_once` looks at `received`.
     A context manager. Outside of the main thread, where Python delivers no signals, it does nothing.
     """
 
@@ -31,6 +35,7 @@ class Signals:
         self.order: Callable[[], None] | None = None
         self.at_once = at_once
         self._before: dict[int, Handler] = {}
+        self._delicate = 0  # a program may itself be an import
 
     def __enter__(self) -> Signals:
         self.install()
@@ -45,6 +50,7 @@ class Signals:
         """Take over the signals, also from code that has installed its own handlers since."""
         if threading.current_thread() is not threading.main_thread():
             return
+        self._delicate = _delicate(inspect.currentframe())
         for number in SIGNALS:
             handler = signal.signal(number, self._handle)
             self._before.setdefault(number, handler)
@@ -65,15 +71,37 @@ class Signals:
             order, self.order = self.order, None
             threading.Thread(target=order, daemon=True).start()
 
-    def _handle(self, number: int, _: FrameType | None) -> None:
+    def _send(self, number: int) -> None:
+        """A signal once more, to the thread that answers signals."""
+        if self._before:
+            signal.pthread_kill(threading.main_thread().ident or 0, number)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
         self.last, again = number, bool(self.received)
         self.received = self.received or number
         if self.at_once or (again and self.order is None):
+            if _delicate(frame) > self._delicate:
+                threading.Timer(AGAIN_S, self._send, [number]).start()
+                return
             raise RunInterrupted(number)
         if again:
             self._stop_at_once()
             return
         print("\nStopping once finished trials are written. Press Ctrl-C again to stop immediately.", file=sys.stderr)  # noqa: T201  # the user waits for it
+
+
+def _delicate(frame: FrameType | None) -> int:
+    """How many frames of a stack stand no exception.
+
+    Within an import it can leave Python's lock on all imports taken, for which other threads then wait for ever. Out of
+    a finalizer, and out of what `logging` does when a process forks, Python prints it and goes on.
+    """
+    found = 0
+    while frame is not None:
+        code = frame.f_code
+        found += code.co_filename in DELICATE_FILES or code.co_name == "__del__"
+        frame = frame.f_back
+    return found
 
 
 @contextmanager
