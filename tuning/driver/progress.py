@@ -163,7 +163,7 @@ class Counter:
             "customer" if customer else "study",
             plan.spec.mode == "min",
             done_trials=recorded,
-            done_work=work * recorded / max(1, trials),
+            done_work=work_of(plan.studies, ending=False) * recorded / max(1, trials),  # last fits are to come
             _best=best,
         )
 

@@ -89,15 +89,15 @@ def customers_of(studies: Studies) -> Customers:
     return column
 
 
-def works(studies: Studies) -> np.ndarray:
-    """(n,) what each of them takes, in the unit of `Study.budget`."""
+def works(studies: Studies, *, ending: bool = True) -> np.ndarray:
+    """(n,) what each of them takes, in the unit of `Study.budget`. ending: with what follows its trials."""
     each = TRIAL_ROWS + about_rows(customers_of(studies))
-    return np.asarray((studies.numbers("n_trials") + ENDING) * each)
+    return np.asarray((studies.numbers("n_trials") + ending * ENDING) * each)
 
 
-def work_of(studies: Studies) -> float:
+def work_of(studies: Studies, *, ending: bool = True) -> float:
     """What all of them take together."""
-    return float(works(studies).sum())
+    return float(works(studies, ending=ending).sum())
 
 
 def placed(studies: Studies, placement: str) -> np.ndarray:

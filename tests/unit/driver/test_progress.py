@@ -186,6 +186,18 @@ def test_a_resumed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.
     assert begun == [None, made[0].now.best]
 
 
+def test_where_all_trials_are_recorded_the_last_fits_are_still_to_come(tmp_path: Path) -> None:
+    """They are what a resumed run does then, and take as long as some trials."""
+    write_customers(tmp_path, 3)
+    plan = TuneRunner(**definition(tmp_path)).plan()
+    counter = Counter.of(plan, recorded=plan.n_trials)
+    assert counter.now.done_trials == counter.now.trials == 12
+    assert counter.now.share == pytest.approx(4 / (4 + ENDING))
+    for study in plan.studies:
+        counter({"part": study.id, "studies": 1, "work": ENDING * study.budget.trial_work})
+    assert counter.now.share == pytest.approx(1.0)
+
+
 def test_where_nobody_watches_there_is_a_line_now_and_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
