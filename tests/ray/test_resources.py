@@ -14,6 +14,7 @@ from search_spaces import Float, SearchSpace
 from tuning import TuneRunner
 from tuning.driver.room import without_room
 from tuning.errors import PlanError
+from tuning.storage.run_directory import RunDirectory
 
 
 def runner(folder: Path, **fields: Any) -> TuneRunner:
@@ -37,12 +38,14 @@ def test_a_customer_who_asks_for_more_gets_a_reason_and_the_others_a_model(ray_c
 def test_a_cluster_may_grow(
     ray_cluster: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    assert without_room(runner(tmp_path, resources={"cpus": 2, "memory_gb": 0.001}).plan(), 1.0) is None
+    directory = RunDirectory(tmp_path / "run")
+    fits, never = ({"cpus": 2, "memory_gb": 0.001}, {"cpus": 1000})
+    assert without_room(runner(tmp_path, resources=fits).plan(), directory, 1.0) is None
     assert not caplog.records
     monkeypatch.setenv("RAY_ADDRESS", "somewhere:6379")
     with caplog.at_level(logging.WARNING):
-        assert without_room(runner(tmp_path, resources={"cpus": 1000}).plan(), 1.0) is None
-    assert "waits for a machine to join" in caplog.text
+        assert without_room(runner(tmp_path, resources=never).plan(), directory, 1.0) is None
+    assert "Trials wait up to 1 s for a machine to join the cluster" in caplog.text
 
 
 @pytest.mark.parametrize("placement", ["packed", "spread"])

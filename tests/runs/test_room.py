@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from s3_server import SECRET, Bucket
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import PlanError, RunError
@@ -16,6 +17,7 @@ from tuning.execution.packed import work_shard
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.told import SHARD
 from tuning.runs.begin import OwnedRun
+from tuning.storage.run_directory import RunDirectory
 
 MACHINES = [
     {"CPU": 2.0, "memory": 4e9, "licence": 2.0},
@@ -55,13 +57,13 @@ def runner(folder: Path, needs: dict[str, Any], **fields: Any) -> TuneRunner:
     return TuneRunner(**{**given, "data": data, **fields})
 
 
-def gangs(folder: Path, actors: dict[str, int | None], **fields: Any) -> TuneRunner:
-    """actors: customers and how many actors train a trial of each; None for what the run says."""
+def gangs(folder: Path, actors: dict[str, int | None], model: str = "xgboost", **fields: Any) -> TuneRunner:
+    """actors: customers and how many actors train a trial of each; None for what the run says. model: of those."""
     made = runner(folder, dict.fromkeys(actors)).definition.to_dict()
     data = {name: dict(given) for name, given in made["data"].items()}
     for name in data:
         if (number := actors[name]) is not None:
-            space = {"model": "xgboost", "actors": number, "max_depth": 3}
+            space = {"model": model, "actors": number, "max_depth": 3}
             constants = {name: {"type": "constant", "value": value} for name, value in space.items()}
             data[name]["search_space"] = constants | {"eta": {"type": "float", "low": 0.1, "high": 0.3}}
     given = {"data": data, "placement": "auto", **({} if fields else {"models": ["ridge"]}), **fields}
@@ -114,6 +116,32 @@ def test_so_it_is_with_a_customer_whose_actors_have_no_room_side_by_side(
     why = "a trial takes 1 CPU and 9 actors of 1 CPU; there is no room for all of them at once"
     assert board["reason"]["large"] == f"search_space: {why}; take fewer actors, or more `slots`"
     assert f"search_space of 'large': {why}. No model comes of that; the others go on." in caplog.text
+
+
+@pytest.mark.usefixtures("_cluster")
+def test_so_it_is_with_a_customer_whose_actors_cannot_read_from_object_storage(
+    tmp_path: Path, bucket: Bucket, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = bucket.uri("runs/weekly", credentials=True)
+    board = gangs(tmp_path, {"large": 1, "usual": None}, "xgboost_ray").run(run, progress=False).leaderboard()
+    board = board.set_index("customer")
+    assert dict(board["status"]) == {"large": "no_model", "usual": "ok"}
+    why = f"the actors of 'xgboost_ray' read their rows from the run directory, {RunDirectory(run).shown}, which must "
+    why += "be in a folder that all nodes share"
+    assert board["reason"]["large"] == f"search_space: {why}; give one, or take `xgboost` with `actors`"
+    assert f"search_space of 'large': {why}. No model comes of that; the others go on." in caplog.text
+    assert SECRET not in board["reason"]["large"] + caplog.text
+
+
+@pytest.mark.usefixtures("_cluster")
+@pytest.mark.parametrize("address", ["", "somewhere:6379"])
+def test_where_all_actors_cannot_read_the_run_is_refused_and_waits_for_no_machine(
+    tmp_path: Path, bucket: Bucket, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    with pytest.raises(PlanError, match=r"^search_space of 'a', 'b': the actors of 'xgboost_ray' read their rows from"):
+        gangs(tmp_path, {"a": 1, "b": 1}, "xgboost_ray").run(bucket.uri("run", credentials=True), progress=False)
+    assert bucket.names() == []
 
 
 @pytest.mark.usefixtures("_cluster")

@@ -28,6 +28,7 @@ from tuning.planning.room import ids_of
 from tuning.records.parts import PartWriter, accepted, read_trials
 from tuning.records.schema import NO_MODEL, TrialRecord
 from tuning.runs.begin import OwnedRun
+from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import PACKED, SPREAD, Studies, customers_of, placed
 from tuning.trainers.trainer import TrainWorkers
 from tuning.wording import name_list
@@ -36,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 FROM_A_FOLDER = "xgboost_ray"  # whose actors read files, not object storage
 LARGER = "request less, or search it where there is a larger machine"
+A_FOLDER = "give one, or take `xgboost` with `actors`"
 UNITS = {"cpu": ("CPU", 1), "gpu": ("GPU", 1), "memory": ("GB memory", 1e9)}
 
 
@@ -49,6 +51,7 @@ class Lack:
         why: the beginning of a sentence.
         way: out of it, the sentence's end.
         of_gang: whether it is room for several processes side by side.
+        of_folder: whether it is a run directory that their actors can read, which no machine that joins a cluster has.
     """
 
     key: str
@@ -56,17 +59,17 @@ class Lack:
     why: str
     way: str
     of_gang: bool = False
+    of_folder: bool = False
 
 
 def make_room(owned: OwnedRun, report: Callable[[dict[str, Any]], None]) -> frozenset[Resources]:
     """What nobody is to wait for: customers who ask for more than there is get that as their reason.
 
-    `PlanError` when all of them do, or the run itself does, or where actors cannot read their rows; `RunError` when
-    such a customer has trials already, which its reason would end. report: told of what is recorded here. What comes
-    back are the resources of shards that are not to begin.
+    `PlanError` when all of them do, or the run itself does; `RunError` when such a customer has trials already, which
+    its reason would end. So it is with actors that cannot read their rows. report: told of what is recorded here. What
+    comes back are the resources of shards that are not to begin.
     """
-    _check_folder(owned)
-    lacks = without_room(owned.plan, owned.timing.room_s)
+    lacks = without_room(owned.plan, owned.directory, owned.timing.room_s)
     if lacks is None:
         return frozenset()
     context, writers = WorkerContext.open(owned.directory, owned.run, owned.plan.spec), []
@@ -76,10 +79,9 @@ def make_room(owned: OwnedRun, report: Callable[[dict[str, Any]], None]) -> froz
         left = [(study, lack) for study, lack in zip(studies, why, strict=True) if study.id not in finished]
         for study, lack in left:
             if study.id in begun:
-                raise RunError(
-                    f"customer {study.customer.id!r} has trials already, and now {lack.why}. Resume where there is a "
-                    "larger machine."
-                )
+                where = "in such a folder" if lack.of_folder else "where there is a larger machine"
+                begun_by = f"customer {study.customer.id!r} has trials already"
+                raise RunError(f"{begun_by}, and now {lack.why}. Resume {where}.")
         budgets = {study.id: study.budget for study, _ in left}
         writer = PartWriter(owned.directory, owned.term, number, report, budgets=budgets)
         for study, lack in left:
@@ -105,50 +107,43 @@ def _spread_trials(owned: OwnedRun) -> list[TrialRecord]:
     return read_trials(owned.directory, written_by_driver(accepted(owned.directory, owned.term)), lambda *_: None)
 
 
-def _check_folder(owned: OwnedRun) -> None:
-    """`PlanError` where a trial's actors have no folder from which all can read their rows."""
-    names = {name for study in owned.plan.spread.first_of_each("space") for name in gangs_in(study.space)}
-    if isinstance(owned.plan.gang, Gang) and not owned.directory.local and FROM_A_FOLDER in names:
-        raise PlanError(
-            f"{owned.directory.shown}: the actors of {FROM_A_FOLDER!r} read their rows from the run directory, which "
-            "must be in a folder that all nodes share; give one, or take `xgboost` with `actors`."
-        )
-
-
-def without_room(plan: Plan, patience: float) -> Shared | None:
+def without_room(plan: Plan, directory: RunDirectory, patience: float) -> Shared | None:
     """(n,) the `Lack` of each study, None where it has none; None where nobody has any, or the run waits.
 
     `PlanError` when all customers ask for too much, or the run itself does. A cluster named by RAY_ADDRESS may grow, so
     there that is a warning, and the run waits. So do trials that several processes train, whoever asks for them.
-    patience: for how many seconds these do.
+    directory: of the run. patience: for how many seconds it waits.
     """
-    grows, lacks = bool(os.environ.get("RAY_ADDRESS")), _lacks(plan)
+    grows, lacks = bool(os.environ.get("RAY_ADDRESS")), _lacks(plan, directory)
     waiting = [lack for lack in _each(lacks) if grows and lack.of_gang]
+    if grows and not _theirs(_without(lacks, waiting)):
+        waiting = [lack for lack in _each(lacks) if not lack.of_folder]
     for lack in waiting:
-        said = "%s: %s. Trials wait up to %g s for a machine to join the cluster, then fail."
+        said = "%s: %s. Trials wait up to %g s for a machine to join the cluster, then the run goes on without them."
         logger.warning(said, _whose(plan, lacks, lack), lack.why, patience)
-    lacks = lacks.map(lambda lack: None if lack in waiting else lack)
+    lacks = _without(lacks, waiting)
     found = sorted(_each(lacks), key=lambda lack: not lack.of_run)
-    theirs = not any(lack.of_run for lack in found) and not _lacking(lacks).all()
     for lack in found:
         whose = _whose(plan, lacks, lack)
-        if theirs:
-            logger.warning("%s: %s. No model comes of that; the others go on.", whose, lack.why)
-        elif not grows:
+        if not _theirs(lacks):
             raise PlanError(f"{whose}: {lack.why}; {lack.way}.")
-        else:
-            logger.warning("%s: %s. The run waits for a machine to join the cluster.", whose, lack.why)
-    return lacks if found and theirs else None
+        logger.warning("%s: %s. No model comes of that; the others go on.", whose, lack.why)
+    return lacks if found else None
 
 
-def _lacks(plan: Plan) -> Shared:
+def _lacks(plan: Plan, directory: RunDirectory) -> Shared:
     """(n,) the `Lack` of each study; None where machines have what a trial takes.
 
     Ray would wait for one without an end or a word.
     """
     machines, definition = alive_machines(), plan.spec.definition
+    where = f"the run directory, {directory.shown}, which must be in a folder that all nodes share"
+    read_there = f"read their rows from {where}"
 
     def lack(resources: Resources, space: SearchSpace, placement: str, own_space: bool) -> Lack | None:
+        if not directory.local and definition.objective is None and FROM_A_FOLDER in gangs_in(space):
+            key, of_run = asked_in(definition, definition.resources, own_space=own_space)
+            return Lack(key, of_run, f"the actors of {FROM_A_FOLDER!r} {read_there}", A_FOLDER, of_folder=True)
         if why := _too_large(resources, machines):
             return Lack("resources", resources == definition.resources, why, LARGER)
         gang = largest_gang([space]) if definition.objective is None else plan.workers
@@ -164,6 +159,15 @@ def _lacks(plan: Plan) -> Shared:
 
 def _each(lacks: Shared) -> list[Lack]:
     return [lack for lack in dict.fromkeys(lacks.pruned().distinct) if lack is not None]
+
+
+def _without(lacks: Shared, some: Sequence[Lack]) -> Shared:
+    return lacks.map(lambda lack: None if lack in some else lack)
+
+
+def _theirs(lacks: Shared) -> bool:
+    """Whether they are those of some customers, and neither the run's nor everybody's."""
+    return not any(lack.of_run for lack in _each(lacks)) and not _lacking(lacks).all()
 
 
 def _lacking(lacks: Shared) -> np.ndarray:
