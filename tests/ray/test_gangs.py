@@ -240,6 +240,16 @@ def test_a_last_fit_does_not_wait_for_the_trials_of_others(gang_cluster: None, t
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
+def test_last_fits_for_which_there_is_room_one_after_the_other_all_end(gang_cluster: None, tmp_path: Path) -> None:
+    """Each takes 1.5 of the two CPUs, and so does each trial."""
+    frame(200).to_csv(tmp_path / "rows.csv", index=False)
+    fields = {**of_depths("xgboost", 20), "trials": 1, "data": dict.fromkeys("abcd", f"{tmp_path}/rows.csv")}
+    found = search(tmp_path / "run", {}, **fields, metric=metric_that("pass", tmp_path))
+    assert list(found.leaderboard()["status"]) == ["ok"] * 4
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(("model", "rounds"), [("xgboost", 60), ("xgboost_ray", 2000)])
 def test_an_actor_that_hangs_costs_its_trial_and_nothing_else(
     gang_cluster: None, tmp_path: Path, model: str, rounds: int

@@ -131,11 +131,12 @@ class RunQueue:
         return f"shard_{told[SHARD]:05d}", told
 
     def _beside(self, needs: float) -> bool:
-        """Whether a shard has room beside trials of spread studies, and beside last fits where it ever has."""
+        """Whether a shard has room beside trials of spread studies, and beside as many last fits as it ever has."""
         trials = not all(map(is_shard, self._flying.values()))
         most = self.room.cpus
-        fits = sum(self._fits)
-        fits = fits if needs + fits <= most else 0.0
+        fits = 0.0
+        for each in self._fits:  # the others wait for these, or for all shards to end
+            fits += each if needs + fits + each <= most else 0.0
         if not trials and not fits:
             return True
         taken = (cpus(told) for name, told in self._flying.items() if name not in self._homeless)

@@ -182,6 +182,14 @@ def test_a_last_fit_of_several_processes_has_the_place_of_a_trial(tmp_path: Path
     assert kinds(queue) == "ts"
 
 
+def test_of_last_fits_that_have_no_room_together_one_has_its_place() -> None:
+    """Else shards would take each CPU that becomes free, and the fits wait for the end of all of them."""
+    studies: Any = SimpleNamespace(broken="", fits=[3.0, 3.0, 3.0], next=lambda: None)
+    assert kinds(RunQueue(4, machines(4), shards(20), studies)) == "s"
+    studies.fits = [1.0, 3.0, 1.0]
+    assert kinds(RunQueue(4, machines(4), shards(20), studies)) == "ss"
+
+
 def test_where_only_a_last_fit_is_under_way_the_next_one_begins_all_the_same(tmp_path: Path) -> None:
     """Tune keeps the place of the last trial as long as it has nothing else to do, so the fit would wait for ever."""
     queue = giants(tmp_path, at_once=1, shards=())
