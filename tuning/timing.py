@@ -20,7 +20,7 @@ class Timing:
         checkpoint_s: between two checkpoints of a spread trial.
         storage_pause_s: before the second attempt at what the storage refuses; each further one is four times as long.
         actor_start_s: for which a trial waits for one of its actors to start; then it has failed.
-        room_s: for which a trial waits for a machine that has room for it, where none has any more; a cluster may grow.
+        room_s: for which a trial or a worker waits for a machine with room for it, where none is left; clusters grow.
         cold_start_s: more than `limits` for the first study of a process that could not load its libraries beforehand.
         ray_start_s: from Ray's start to its first trial; what is left of a run and takes less is done without Ray.
         first_trial_s: for which a run waits for its first record before it starts Ray.

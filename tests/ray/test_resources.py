@@ -13,8 +13,9 @@ import pytest
 from search_spaces import Float, SearchSpace
 from tuning import TuneRunner
 from tuning.driver.room import without_room
-from tuning.errors import PlanError
+from tuning.errors import PlanError, RunError
 from tuning.storage.run_directory import RunDirectory
+from tuning.timing import Timing
 
 
 def runner(folder: Path, **fields: Any) -> TuneRunner:
@@ -46,6 +47,19 @@ def test_a_cluster_may_grow(
     with caplog.at_level(logging.WARNING):
         assert without_room(runner(tmp_path, resources=never).plan(), directory, 1.0) is None
     assert "Trials wait up to 1 s for a machine to join the cluster" in caplog.text
+
+
+def test_where_it_does_not_grow_the_run_ends_with_the_reason_and_can_be_resumed(
+    ray_cluster: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "somewhere:6379")
+    made = runner(tmp_path, resources={"cpus": 3}, placement="packed")
+    made.timing = Timing(room_s=1.0, attempt_pause_s=0.0)
+    no_room = "a worker has no place: it takes 3 CPU, for which the machines that are there have no room"
+    with pytest.raises(RunError, match=f"{no_room}, and none has joined them within 1 s; add one, then resume the run"):
+        made.run(str(tmp_path / "run"), progress=False)
+    result = TuneRunner.resume(str(tmp_path / "run"), progress=False, in_process=True)  # as if there were a machine
+    assert list(result.leaderboard()["status"]) == ["ok"]
 
 
 @pytest.mark.parametrize("placement", ["packed", "spread"])

@@ -15,9 +15,11 @@ from tuning.errors import PlanError, RunError
 from tuning.execution.callback_keys import Key, lookup
 from tuning.execution.packed import work_shard
 from tuning.execution.run_queue import RunQueue
-from tuning.execution.told import SHARD
+from tuning.execution.told import SHARD, takes
 from tuning.runs.begin import OwnedRun
+from tuning.runs.results import PENDING
 from tuning.storage.run_directory import RunDirectory
+from tuning.timing import Timing
 
 MACHINES = [
     {"CPU": 2.0, "memory": 4e9, "licence": 2.0},
@@ -30,12 +32,29 @@ class _Workers:
     """Stands in for a Tuner: works the shards that it is to work, in this process."""
 
     def __init__(self, owned: OwnedRun, queue: Key[RunQueue], *_: object) -> None:
-        self.owned = owned
-        self.shards = [told[SHARD] for told in lookup(queue).shards]
+        self.owned, self.queue = owned, queue
 
     def fit(self) -> None:
-        for shard in self.shards:
-            work_shard(self.owned.directory, self.owned.term, shard, lambda _: None)
+        for told in lookup(self.queue).shards:
+            work_shard(self.owned.directory, self.owned.term, told[SHARD], lambda _: None)
+
+
+class _Placed(_Workers):
+    """The same, but what machines have no room for waits, as with Tune, and the rest is done meanwhile."""
+
+    def fit(self) -> None:
+        queue, waiting = lookup(self.queue), list[str]()
+        for name, told in iter(queue.next, None):
+            if queue.room.has(takes(told)):
+                work_shard(self.owned.directory, self.owned.term, told[SHARD], lambda _: None)
+                queue.end(name)
+            else:
+                waiting.append(name)
+        for name in queue.given_up(waiting):
+            waiting.remove(name)
+            queue.end(name)
+        assert queue.closed
+        assert not waiting
 
 
 @pytest.fixture
@@ -205,6 +224,36 @@ def test_what_a_larger_machine_has_begun_is_not_ended_on_a_smaller_one(tmp_path:
     with pytest.raises(RunError, match=r"customer 'large' has trials already, and now a trial needs 3 CPU, .* Resume"):
         runner(tmp_path, needs, trials=3).run(str(tmp_path / "run"), progress=False, resume=True)
     assert list(RunResult(tmp_path / "run").leaderboard()["trials"]) == [2, 2]
+
+
+@pytest.mark.usefixtures("_cluster")
+def test_a_machine_that_is_lost_for_good_costs_those_who_need_it_until_there_is_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = list[OwnedRun]()
+
+    def losing(owned: OwnedRun, queue: Key[RunQueue], *_: object) -> _Workers:
+        built.append(owned)
+        monkeypatch.setattr("ray.nodes", lambda: [{"Resources": MACHINES[1], "Alive": True}])
+        return _Placed(owned, queue)
+
+    monkeypatch.setattr("tuning.execution.room.LOOK_S", -1.0)
+    made = runner(tmp_path, {"large": {"cpus": 2}, "usual": None})
+    made.timing = Timing(room_s=0.0, attempt_pause_s=0.0)
+    with monkeypatch.context() as there:
+        there.setattr("tuning.driver.session.build_tuner", losing)
+        with pytest.raises(RunError) as ended:
+            made.run(tmp_path / "run", progress=False)
+    assert len(built) == 4  # the first one has searched the usual customer
+    said = str(ended.value)
+    assert "1 of 2 studies could not be finished in 3 attempts without progress: a worker has no place: " in said
+    assert "it takes 2 CPU, for which the machines that are there have no room, and none has joined them" in said
+    assert "add one, then resume the run. Everything recorded is kept. Resume with: " in said
+    board = RunResult(tmp_path / "run").leaderboard().set_index("customer")
+    assert dict(board["status"]) == {"large": "no_model", "usual": "ok"}
+    assert board["reason"]["large"] == PENDING
+    monkeypatch.setattr("ray.nodes", lambda: [{"Resources": MACHINES[0], "Alive": True}])
+    assert set(made.run(tmp_path / "run", progress=False, resume=True).leaderboard()["status"]) == {"ok"}
 
 
 def test_the_plan_says_what_this_machine_is_too_small_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

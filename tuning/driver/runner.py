@@ -16,7 +16,7 @@ from tuning.driver.chatter import held
 from tuning.driver.cluster import start_ray
 from tuning.driver.display import style_of
 from tuning.driver.room import make_room
-from tuning.driver.session import RunSession, spread_run
+from tuning.driver.session import RunSession, room_of, spread_run
 from tuning.driver.signals import Signals
 from tuning.driver.tuner import build_tuner, run_queue
 from tuning.errors import PlanError, RunError, RunInterrupted, signal_name
@@ -79,7 +79,7 @@ class TuneRunner:
         except PlanError:
             abandon(owned.directory, owned.term)
             raise
-        spread = spread_run(owned, lambda _: None)
+        spread = spread_run(owned, lambda _: None, room_of(owned))
         queue = register(run_queue(owned, spread, spread.open() if owned.plan.spread else None, without))
         return build_tuner(owned, queue, callbacks=spread_callbacks(queue))
 

@@ -26,6 +26,7 @@ from tuning.execution.adapters import spread_callbacks
 from tuning.execution.callback_keys import registered
 from tuning.execution.lost_nodes import NodeWatch, any_alive
 from tuning.execution.packed import work_shard
+from tuning.execution.room import Room, machines_now
 from tuning.execution.spread.running import SpreadRun
 from tuning.records.parts import accepted
 from tuning.runs.begin import OwnedRun, abandon
@@ -63,6 +64,7 @@ class RunSession:
             self.counter.on_first = self._report_loading.start
         self._own_ray = False
         self._without: frozenset[Resources] = frozenset()
+        self._room = room_of(owned)
 
     @property
     def result(self) -> RunResult:
@@ -267,7 +269,8 @@ class RunSession:
     def _fit(self, attempt: int, halt: StopConditions, listener: Listener) -> None:
         from tuning.execution.tune_callbacks import handed_over
 
-        spread = spread_run(self.owned, lambda result: hand_on(listener, result))
+        # One room for all Tuners: what the one before has waited for in vain, the next does not wait for again.
+        spread = spread_run(self.owned, lambda result: hand_on(listener, result), self._room)
         with registered(listener) as heard, registered(halt) as asked, spread.opened() as studies:
             stop = stopper(asked)
             with registered(run_queue(self.owned, spread, studies, self._without)) as queue:
@@ -322,10 +325,15 @@ class RunSession:
             )
 
 
-def spread_run(owned: OwnedRun, report: Listener) -> SpreadRun:
-    """The spread studies of a run; report: told of every part that is written."""
+def room_of(owned: OwnedRun) -> Room:
+    """The room on the machines that a run has; it waits for another one as long as its timing says."""
+    return Room(machines_now(), owned.timing.room_s)
+
+
+def spread_run(owned: OwnedRun, report: Listener, room: Room) -> SpreadRun:
+    """The spread studies of a run; report: told of every part that is written, and of errors."""
     carried = in_memory(owned.plan.spec)
-    return SpreadRun(owned.directory, owned.term, owned.plan, owned.run, carried, report, owned.timing)
+    return SpreadRun(owned.directory, owned.term, owned.plan, owned.run, carried, report, owned.timing, room)
 
 
 class _EnoughError(Exception):

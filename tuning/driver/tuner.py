@@ -53,6 +53,7 @@ def run_queue(
         restarts=plan.spec.definition.limits.crashes_before_quarantine - 1,
         first=first,
         held=held,
+        lost=lambda why: spread.report({"error": why}),
     )
 
 

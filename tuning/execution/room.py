@@ -9,6 +9,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 logger = logging.getLogger(__name__)
@@ -43,11 +44,11 @@ class Room:
             self._since.pop(repr(takes), None)
         return found
 
-    def given_up(self, takes: Takes, whose: str) -> str:
+    def given_up(self, takes: Takes, whose: str, then: str = "resume the run with more `trials`") -> str:
         """Why something that has no room waits no longer; empty as long as it does, and where there is room.
 
         Time counts from when there was no room for the like of it, and not for each of many trials anew. whose: such
-        as "a trial of 'giant'", for a warning at the beginning.
+        as "a trial of 'giant'", for a warning at the beginning. then: what to do when there is a machine.
         """
         if self.has(takes):
             return ""
@@ -57,8 +58,7 @@ class Room:
             logger.warning("%s %s: it waits up to %g s for another one.", whose, what, self.patience)
         if now - since < self.patience:
             return ""
-        way_out = "add one, then resume the run with more `trials`"
-        return f"it {what}, and none has joined them within {self.patience:g} s; {way_out}"
+        return f"it {what}, and none has joined them within {self.patience:g} s; add one, then {then}"
 
 
 def has_room(machines: Sequence[Bundle], bundles: Sequence[Bundle], strategy: str = "PACK") -> bool:
@@ -110,7 +110,9 @@ def machines_now() -> Callable[[], Sequence[Bundle]]:
     def now() -> Sequence[Bundle]:
         nonlocal known, until
         if time.monotonic() > until:
-            known, until = alive_machines(), time.monotonic() + LOOK_S
+            with suppress(Exception):  # Ray's head does not answer: `tuning.execution.lost_nodes` says how long it may
+                known = alive_machines()
+            until = time.monotonic() + LOOK_S
         return known
 
     return now

@@ -1,8 +1,9 @@
 """What Tune runs next: trials of spread studies first, shards on the slots that these leave.
 
 A spread study is what a run would wait for last, so its trials never wait for more than the shards that are under way:
-no shard begins on CPUs that they are to have, nor on those of a last fit that several processes make. What machines
-have no room for holds nobody up, and fails after a while. Shards that learn from others begin once those have ended.
+no shard begins on CPUs that they are to have, nor on those of a last fit that several processes make. A trial that
+machines have no room for holds nobody up, and fails after a while; a shard is then left to the next Tuner, or a resume.
+Shards that learn from others begin once those have ended.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class RunQueue:
         restarts: how often a worker of such a trial is replaced.
         first: how many shards must have ended before the last ones begin.
         held: how many those are.
+        lost: told why shards are left.
     """
 
     slots: int
@@ -47,6 +49,7 @@ class RunQueue:
     restarts: int = 0
     first: int = 0
     held: int = 0
+    lost: Callable[[str], None] = lambda _: None
     _given: int = 0
     _flying: dict[str, Told] = field(default_factory=dict)
     _homeless: set[str] = field(default_factory=set)  # of those, trials that the machines have no room for
@@ -82,22 +85,35 @@ class RunQueue:
             self.studies.turn()
 
     def given_up(self, waiting: Collection[str]) -> list[str]:
-        """The trials for which there was no machine for too long: they have failed, and Tune is to stop them.
+        """The Tune trials for which there was no machine for too long: Tune is to stop them, trials have failed.
 
         waiting: ids of the Tune trials that have no place yet.
         """
-        if self.studies is None or (machines := self.room.machines()) is self._looked:
+        if (self.studies is None and not waiting) or (machines := self.room.machines()) is self._looked:
             return []
         self._looked = machines
         trials = {name: told for name, told in self._flying.items() if not is_shard(told)}
         self._homeless = {name for name, told in trials.items() if not self.room.has(takes(told))}
-        found = []
+        found = self._shards_left(waiting)
         for name, told in trials.items():
-            if name not in self._homeless or name not in waiting:
+            if self.studies is None or name not in self._homeless or name not in waiting:
                 continue
             if why := self.room.given_up(takes(told), f"a trial of {told['study']!r}"):
                 self.studies.fail(name, why)
                 found.append(name)
+        return found
+
+    def _shards_left(self, waiting: Collection[str]) -> list[str]:
+        """Shards for which there was no machine for too long. They may be a thousand, and take the same."""
+        alike: dict[str, list[str]] = {}
+        for name, told in self._flying.items():
+            if is_shard(told) and name in waiting:
+                alike.setdefault(repr(takes(told)), []).append(name)
+        found = []
+        for names in alike.values():
+            if why := self.room.given_up(takes(self._flying[names[0]]), "a worker", "resume the run"):
+                self.lost(f"a worker has no place: {why}")
+                found += names
         return found
 
     def idle_end(self, waiting: Collection[str]) -> bool:

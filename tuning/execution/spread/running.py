@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -49,6 +49,7 @@ class SpreadRun:
         plan: what is to be done.
         in_memory: the plan's spec for workers, where it holds a function; None when they read it from the run.
         report: told of every part that is written.
+        room: what the machines of the cluster have room for.
     """
 
     directory: RunDirectory
@@ -58,6 +59,7 @@ class SpreadRun:
     in_memory: RunSpec | None
     report: Report
     timing: Timing = USUAL
+    room: Room = field(default_factory=lambda: Room(machines_now()))
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[Studies | None]:
@@ -189,11 +191,6 @@ class SpreadRun:
             self._write(ended.study, ended.conclude(self._context()))
         else:
             self._conclusions.add(ended)
-
-    @cached_property
-    def room(self) -> Room:
-        """What the machines of the cluster have room for."""
-        return Room(machines_now(), self.timing.room_s)
 
     @cached_property
     def _conclusions(self) -> Conclusions:

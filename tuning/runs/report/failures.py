@@ -22,6 +22,7 @@ ADVICE = {
     "holds infinite values": "Make the values finite, or leave their rows out with prepare.",
     "more than limits.": "Raise the limit that is named, if the machines have the memory.",
     "none has joined them within": "Add a machine that is large enough, then resume the run with more trials.",
+    "in a folder that all nodes share": "Take xgboost with actors, or start a new run in such a folder.",
     "has ended its worker": "The study is set aside. The command in the reason runs it in a debugger.",
     "the data has changed": "Resume the run: it takes the new rows.",
     "not finished": "Resume the run.",
