@@ -58,8 +58,8 @@ def _has_a_size() -> bool:
 
 def _in_notebook() -> bool:
     """Whether a kernel runs this process; that its library was imported says nothing."""
-    ipython = sys.modules.get("IPython")
-    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+    ask = getattr(sys.modules.get("IPython"), "get_ipython", None)  # not there while another thread imports it
+    return ask is not None and hasattr(ask(), "kernel")
 
 
 class _Shows(Protocol):

@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -256,6 +257,16 @@ def test_a_terminal_that_cannot_go_back_in_a_line_gets_lines(
     shown = capsys.readouterr().err
     assert "\r" not in shown
     assert shown.endswith("3/3 trials\n")
+
+
+def test_a_run_begins_while_another_thread_is_half_through_importing_ipython(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    counter = Counter(n_trials=3, n_studies=1)
+    with Display(counter):
+        counter({"part": "a", "trials": 3, "studies": 1})
+    assert capsys.readouterr().err.endswith("3/3 trials\n")
 
 
 def test_a_terminal_without_a_size_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
