@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from builders import definition, tuner_of, write_customers
+from commands import tuning
 
 from tuning import RunResult, TuneRunner
-from tuning.errors import RunError, RunInterrupted
+from tuning.errors import NoModelError, RunError, RunInterrupted
 from tuning.timing import Timing
 
 QUIET = {"progress": False, "in_process": True}
@@ -41,7 +42,15 @@ def test_an_interrupt_carries_the_unfinished_result(tmp_path: Path) -> None:
     result = stopped.value.result
     assert isinstance(result, RunResult)
     assert len(result.trial_records) == 3
+    best = f"{min(record.score for record in result.trial_records):.4g}"
+    assert f"the best score so far is {best}. Resume with" in str(stopped.value)
     assert "unfinished, 1 study left" in repr(result)
+    assert repr(result).endswith(f"; 3 trials recorded, best so far {best})")
+    reason = f"not finished yet: resume the run; best so far {best}"
+    assert list(result.leaderboard()["reason"]) == [reason]
+    assert tuning("show", run, "search").stdout.startswith(f"customer 'search': {reason}; 3 trials")
+    with pytest.raises(NoModelError, match=f"has no winner: {reason}"):
+        result.best_config()
     assert "unfinished" not in repr(runner.run(run, resume=True, **QUIET))
 
 

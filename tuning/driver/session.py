@@ -39,7 +39,7 @@ from tuning.tracking.selection import settled_models
 from tuning.tracking.settings import settings_for, tracking_uri_of
 from tuning.tracking.summary.overview import overview
 from tuning.tracking.summary.summary import LEADERBOARD, save_summary
-from tuning.wording import one_line, resume_advice
+from tuning.wording import figure, one_line, resume_advice
 
 logger = logging.getLogger(__name__)
 
@@ -214,11 +214,12 @@ class RunSession:
 
     def _interrupted(self, number: int) -> RunInterrupted:
         counter = self.counter
+        best = counter.now.best if len(self.plan.studies) == 1 else None
         return RunInterrupted(
             number,
             f"stopped by {signal_name(number)}; {counter.done_trials} of {counter.n_trials} trials and "
-            f"{counter.done_studies} of {len(self.plan.studies)} studies are recorded. "
-            f"Resume with: {self._advice()}",
+            f"{counter.done_studies} of {len(self.plan.studies)} studies are recorded"
+            f"{'' if best is None else f', the best score so far is {figure(best)}'}. Resume with: {self._advice()}",
         )
 
     def _work_here(self, halt: StopConditions, counter: Counter) -> None:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import TypeAlias
@@ -21,8 +21,8 @@ from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import described_as
 from tuning.models.gang import gang_last
 from tuning.models.registry import families
-from tuning.records.schema import NO_MODEL, OK, STUDY_STATUSES, Config, canonical
-from tuning.wording import natural_order
+from tuning.records.schema import FINISHED, NO_MODEL, OK, STUDY_STATUSES, Config, canonical
+from tuning.wording import figure, natural_order
 
 #: Columns that are those of the customer's best study as they are.
 _AS_RECORDED = (
@@ -31,6 +31,8 @@ _AS_RECORDED = (
 )
 #: The columns of study records that a leaderboard is made of.
 NEEDED = ("study", "customer", "family", "ensemble", "config", "best_step", "trials", "seconds", *_AS_RECORDED)
+#: The columns of trial records that tell how far an unfinished study is.
+SO_FAR = ("study", "trial", "customer", "state", "score")
 _COLUMNS = {
     **dict.fromkeys(("customer", "status", "reason", "model", "metric", "mode", "positive"), pa.string()),
     **dict.fromkeys(("cv_score", "cv_error", "test_score"), pa.float64()),
@@ -56,10 +58,26 @@ class Unfinished:
     Attributes:
         reason: why.
         trials: how many are recorded, by customer.
+        best: the best score of those that had their full budget, by customer; such a trial may win.
     """
 
     reason: str
     trials: dict[str, int]
+    best: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, reason: str, trials: pa.Table, mode: str) -> Unfinished:
+        """trials: that are recorded, with the columns `SO_FAR`. mode: the metric's better direction."""
+        counts = pc.value_counts(trials["customer"]).to_pylist()
+        full = trials.filter(pc.and_(pc.equal(trials["state"], FINISHED), pc.is_finite(trials["score"])))
+        best = full.group_by("customer", use_threads=False).aggregate([("score", mode)])
+        scores = zip(best["customer"].to_pylist(), best[f"score_{mode}"].to_pylist(), strict=True)
+        return cls(reason, {each["values"]: each["counts"] for each in counts}, dict(scores))
+
+    def why(self, customer: str) -> str:
+        """The reason, and how good its trials are so far."""
+        best = self.best.get(customer)
+        return self.reason if best is None else f"{self.reason}; best so far {figure(best)}"
 
 
 class Standings:
@@ -214,8 +232,17 @@ class _Columns:
 
     def __getitem__(self, name: str) -> pa.Array | pa.ChunkedArray:
         column = self._of_all(name)
-        nobodys = {"status": NO_MODEL, "reason": self.board.unfinished.reason}
-        return pc.if_else(pa.array(self._none), nobodys[name], column) if name in nobodys else column
+        if name not in ("status", "reason"):
+            return column
+        return pc.if_else(pa.array(self._none), NO_MODEL if name == "status" else self._reasons, column)
+
+    @property
+    def _reasons(self) -> pa.Array | str:
+        """Why no study has ended: of each row, or one for all of them."""
+        unfinished = self.board.unfinished
+        if not unfinished.best:
+            return unfinished.reason
+        return pa.array(map(unfinished.why, self._of_all("customer").to_pylist()), pa.string())
 
     @cached_property
     def _best(self) -> pa.Table:

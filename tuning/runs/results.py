@@ -25,12 +25,12 @@ from tuning.records.schema import OK, Config, StudyRecord, TrialRecord
 from tuning.records.tables import KEYS, distinct, no_rows, records_of
 from tuning.reporting.cells import listed, paragraph, table
 from tuning.runs.customer_result import CustomerResult, trials_frame
-from tuning.runs.leaderboard import LEADERBOARD, NEEDED, Leaderboard, Row, Standings, Unfinished, exact_config
+from tuning.runs.leaderboard import LEADERBOARD, NEEDED, SO_FAR, Leaderboard, Row, Standings, Unfinished, exact_config
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan
 from tuning.runs.transfer_gain import TransferGain, transfer_gain
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.warm_start import best_entries
-from tuning.wording import BETTER, did_you_mean, figure, name_list, params_text, resume_advice, score_text
+from tuning.wording import BETTER, amount, did_you_mean, figure, name_list, params_text, resume_advice, score_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +69,10 @@ class RunResult:
         counts = self.summary()
         studies = "1 study" if self.unfinished == 1 else f"{self.unfinished} studies"
         left = f"unfinished, {studies} left; " if self.unfinished else ""
-        return f"RunResult({counts['run']!r}: {left}{self.outcome(counts)})"
+        so_far = f"; {amount(counts['trials'], 'trial')} recorded" if self.unfinished else ""
+        if len(best := self._so_far.best) == counts["customers"] == 1:
+            so_far += f", best so far {figure(*best.values())}"
+        return f"RunResult({counts['run']!r}: {left}{self.outcome(counts)}{so_far})"
 
     def _repr_html_(self) -> str:
         first = self.board().first(1)
@@ -133,15 +136,15 @@ class RunResult:
         return Standings(self._studies, planned, plan.mode)
 
     @cached_property
-    def _of_unfinished(self) -> dict[str, int]:
-        """Recorded trials by customer, of customers none of whose studies has come to its own record."""
+    def _so_far(self) -> Unfinished:
+        """Of customers none of whose studies has come to its own record."""
         standings = self._standings
         none = standings.customers.filter(pa.array(standings.best < 0))
         if not len(none):
-            return {}
-        trials = read_table(self.directory, self._parts, TRIALS, ["study", "trial", "customer"], self._damaged)
-        counts = pc.value_counts(trials["customer"].filter(pc.is_in(trials["customer"], value_set=none)))
-        return {each["values"]: each["counts"] for each in counts.to_pylist()}
+            return Unfinished("", {})
+        trials = read_table(self.directory, self._parts, TRIALS, SO_FAR, self._damaged)
+        trials = trials.filter(pc.is_in(trials["customer"], value_set=none))
+        return Unfinished.of(self.pending, trials, self._plan.mode)
 
     @cached_property
     def _plan(self) -> PlannedNames:
@@ -165,7 +168,7 @@ class RunResult:
         customer, best = self._best(customer)
         studies, trials = self._records_of([customer])
         study = next((record for record in studies if record.study == best.get("study")), None)
-        reason = study.reason if study is not None else self.pending
+        reason = study.reason if study is not None else self._so_far.why(customer)
         params = None if reason or study is None or study.config is None else self.best_config(customer)
         trials.sort(key=attrgetter("key"))
         return CustomerResult(self.directory, customer, study, tuple(trials), params, reason)
@@ -227,11 +230,8 @@ class RunResult:
             hint = did_you_mean(sort, LEADERBOARD)
             raise ValueError(f"sort: {sort!r} is no column.{hint} There are {', '.join(LEADERBOARD)}.")
         if sort not in self._boards:
-            standings = self._standings
-            reason = self.pending if (standings.best < 0).any() else ""
             plan = self._plan
-            unfinished = Unfinished(reason, self._of_unfinished)
-            self._boards[sort] = Leaderboard(standings, plan.metric, plan.mode, unfinished, sort)
+            self._boards[sort] = Leaderboard(self._standings, plan.metric, plan.mode, self._so_far, sort)
         return self._boards[sort]
 
     @property
@@ -285,7 +285,7 @@ class RunResult:
             **({} if self.transfer_gain is None else {"transfer": asdict(self.transfer_gain)}),
             "too_good": 0 if self._plan.of_objective else _too_good(self._plan.metric, best),
             "with_notes": _count(pc.not_equal(best["notes"], "")),
-            "trials": pc.sum(self._studies["trials"], min_count=0).as_py() + sum(self._of_unfinished.values()),
+            "trials": pc.sum(self._studies["trials"], min_count=0).as_py() + sum(self._so_far.trials.values()),
             "wall_seconds": round(self._wall, 3),
             "fit_seconds": round(pc.sum(self._studies["fit_seconds"], min_count=0).as_py(), 3),
         }
@@ -341,7 +341,8 @@ class RunResult:
         customer, best = self._best(customer)
         config = best and exact_config(best["config"] and json.loads(best["config"]), best["family"], best["best_step"])
         if not best or config is None:
-            raise NoModelError(f"customer {customer!r} has no winner: {best['reason'] if best else self.pending}")
+            reason = best["reason"] if best else self._so_far.why(customer)
+            raise NoModelError(f"customer {customer!r} has no winner: {reason}")
         if not self._plan.of_objective:
             return config
         plan = read_plan(self.directory, self.term)
@@ -359,7 +360,7 @@ class RunResult:
 
         customer, best = self._best(customer)
         if not best or best["model_path"] is None:
-            reason = best["reason"] or _NO_MODELS[self._plan.of_objective] if best else self.pending
+            reason = best["reason"] or _NO_MODELS[self._plan.of_objective] if best else self._so_far.why(customer)
             raise NoModelError(f"customer {customer!r} has no model: {reason}")
         return load_model(self.directory, best["model_path"], best["model_sha256"], allow_pickle=allow_pickle)
 

@@ -45,7 +45,8 @@ def test_it_is_looked_at_while_it_goes_on_and_waited_for(held: Held, tmp_path: P
     assert list(handle.leaderboard()["trials"]) == [2]
     assert handle.wait(0.0).unfinished == 1
     assert "2/4 trials, best" in repr(handle)
-    assert "not finished yet" in handle._repr_html_()
+    best = f"{handle.progress.best:.4g}"
+    assert f"not finished yet; best so far {best}" in handle._repr_html_()
     held.go_on.set()
     result = handle.wait()
     assert (result.unfinished, len(result.trial_records), handle.running) == (0, 4, False)

@@ -80,6 +80,23 @@ def test_of_several_studies_the_best_one_stands_for_a_customer() -> None:
     assert [row["customer"] for row in board(*records, sort="seconds")] == ["a", "b", "c"]
 
 
+def test_an_unfinished_customer_shows_the_best_of_its_trials_that_may_win() -> None:
+    rows = [("a", "finished", 0.5), ("a", "finished", 0.75), ("a", "stopped", 0.1), ("b", "failed", None)]
+    rows += [("b", "finished", math.nan)]
+    trials = pa.Table.from_pylist([dict(zip(("customer", "state", "score"), row, strict=True)) for row in rows])
+    for mode, best in {"min": "0.5", "max": "0.75"}.items():
+        left = Unfinished.of("not finished yet", trials, mode)
+        standings = Standings(decode_table(encode([study("c", "c")])), pa.chunked_array([["a", "b", "c", "d"]]), mode)
+        found = Leaderboard(standings, "mae", mode, left, "trials")
+        assert [(row["customer"], row["trials"], row["reason"]) for row in found] == [
+            ("a", 3, f"not finished yet; best so far {best}"),
+            ("c", 3, ""),
+            ("b", 2, "not finished yet"),
+            ("d", 0, "not finished yet"),
+        ]
+        assert len(list(Leaderboard(standings, "mae", mode, left, "reason"))) == 4
+
+
 @pytest.mark.parametrize(
     ("sort", "mode", "order"),
     [
