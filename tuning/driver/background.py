@@ -57,8 +57,9 @@ class RunHandle:
         return found
 
     def leaderboard(self, sort: str = "customer") -> pd.DataFrame:
-        """`RunResult.leaderboard` of what is recorded so far."""
-        return self.result.leaderboard(sort)
+        """`RunResult.leaderboard` of what is recorded so far, without the columns that nobody has anything in yet."""
+        board = self.result.leaderboard(sort)
+        return board.loc[:, (board.notna() & (board != "")).any()]
 
     def cancel(self) -> None:
         """Have it finish writing and stop, as Ctrl-C does; a second call ends its workers at once.
