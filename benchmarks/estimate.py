@@ -52,8 +52,8 @@ def said_of(definition: dict[str, Any]) -> list[Progress]:
 
     class Watched(Counter):
         @classmethod
-        def of(cls, plan: Plan, recorded: int) -> Counter:
-            counter = super().of(plan, recorded)
+        def of(cls, plan: Plan, recorded: int, best: float | None = None) -> Counter:
+            counter = super().of(plan, recorded, best)
             counter.clock = time.process_time
             counter._begun = time.process_time()
             return counter

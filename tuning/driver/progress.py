@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 PACE_S = 5.0  # before this the first reports, which come all at once, say nothing of the pace
 JUDGE_S = 1.0  # from the first trials on, before the pace is judged
+SURE_S, SURE_REPORTS, SURE_SHARE = 10.0, 10, 0.25  # what the time left is judged by: the first two, or the third
 LEAST_LEFT_S = 0.5  # less would be shown as 0
 RECOUNT = 1.01  # times as many gains as there were: then their median is computed anew
 
@@ -72,7 +73,8 @@ class Progress:
         seconds: since the run's work began.
         rate: trials per second since these workers' first report.
         seconds_left: at the latest pace; None before that can be said, while other workers start, and where that much
-            has gone by without a report, as when a last fit takes longer.
+            has gone by without a report, as when a last fit takes longer. It can be said once ten reports have come
+            within ten seconds or more, or earlier once a quarter of the work is done.
         doing: what takes its time before the next result.
     """
 
@@ -145,7 +147,8 @@ class Counter:
     _gains: list[np.ndarray] = field(default_factory=list)
     _median: tuple[int, float | None] = (0, None)  # of how many gains
     _begun: float = 0.0
-    _first: tuple[float, int] | None = None  # when the first report came, and the trials done by then
+    _first: tuple[float, int, float] | None = None  # when the first report came, the trials and the work done by then
+    _reports: int = 0  # since then
     _marks: deque[tuple[float, float]] = field(default_factory=deque)  # when, and the work done by then
 
     def __post_init__(self) -> None:
@@ -191,9 +194,13 @@ class Counter:
             known = best if self._best is None else self._best
             self._best = min(known, best) if self.smaller else max(known, best)
         now = self.clock()
-        self._first = self._first or (now, self.done_trials)
+        if self._first is None:
+            self._first, self._reports = (now, self.done_trials, self.done_work), 0
+        self._reports += 1
         self._marks.append((now, self.done_work))
-        while len(self._marks) > 1 and self._marks[1][0] <= (self._first[0] + now) / 2:
+        # What other workers report together with the first one was done before.
+        since = max(self._first[0] + JUDGE_S, (self._first[0] + now) / 2)
+        while len(self._marks) > 1 and self._marks[1][0] <= since:
             self._marks.popleft()
 
     @property
@@ -227,10 +234,18 @@ class Counter:
             return None
         return (self.done_trials - self._first[1]) / seconds or None
 
+    def _sure(self) -> bool:
+        """Whether enough has come from these workers that the time left does not jump from one look to the next."""
+        seconds = self._seconds_reported()
+        if seconds is None or self._first is None:
+            return False
+        done, left = self.done_work - self._first[2], self.work - self._first[2]
+        return (seconds >= SURE_S and self._reports >= SURE_REPORTS) or done >= SURE_SHARE * left
+
     def _left(self) -> float | None:
         """By the pace of the later half of the time so far: the first trials wait for libraries, and a portfolio's take
         longer than those that a scheduler stops. Nothing where it would be 0, or is over: something still goes on."""
-        if self.done_studies >= self.n_studies or self._seconds_reported() is None:
+        if self.done_studies >= self.n_studies or not self._sure():
             return None
         since, before = self._marks[0]
         now, done = self.clock(), self.done_work - before

@@ -51,6 +51,34 @@ def test_the_first_estimate_waits_until_there_is_a_pace() -> None:
     assert counter.now.seconds_left is None
 
 
+@pytest.mark.parametrize(
+    ("trials", "each", "first"),
+    [(1000, 0.5, 10.0), (40, 0.5, 5.0), (200, 4.0, 36.0), (9, 60.0, 120.0)],
+    ids=["many reports: ten seconds", "a short run: a quarter of it", "slow trials: ten of them", "few and slow ones"],
+)
+def test_no_time_is_named_before_enough_has_come_to_judge_by(trials: int, each: float, first: float) -> None:
+    clock = Clock()
+    counter = Counter(n_trials=trials, n_studies=1, work=trials, clock=clock)
+    said = dict[float, float]()
+    for number in range(trials):
+        clock.now = number * each
+        counter({"part": str(number), "trials": 1, "work": 1})
+        if (left := counter.now.seconds_left) is not None:
+            said[clock.now] = left
+    assert min(said) == first < trials * each / 2
+    assert all(left == pytest.approx((trials - 1) * each - at) for at, left in said.items())
+
+
+def test_what_all_workers_report_at_once_is_no_pace() -> None:
+    clock = Clock()
+    counter = Counter(n_trials=1000, n_studies=1, work=1000, clock=clock)
+    for worker in range(16):
+        clock.now = worker / 20
+        counter({"part": f"first-{worker}", "trials": 1, "work": 1})
+    for clock.now in (1.0, 5.0, 10.0, 20.0):
+        assert counter.now.seconds_left is None
+
+
 def test_while_other_workers_start_nothing_is_estimated_and_then_by_their_pace_alone() -> None:
     clock = Clock()
     counter = Counter(n_trials=200, n_studies=20, work=200, clock=clock, doing="starting")
