@@ -9,10 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from builders import definition, tuner_of, write_customers
+from builders import definition, tuner_of, valley, write_customers
 from commands import tuning
 
 from tuning import RunResult, TuneRunner
+from tuning.driver.progress import Counter
 from tuning.errors import NoModelError, RunError, RunInterrupted
 from tuning.timing import Timing
 
@@ -64,6 +65,20 @@ def test_in_a_notebook_an_interrupted_run_returns_what_it_has(
     assert result.unfinished == 1
     assert len(result.trial_records) == 2
     assert "stopped by Ctrl-C" in capsys.readouterr().err
+
+
+def test_after_ctrl_c_the_line_says_no_more_that_ray_starts_but_that_the_run_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def starting(_: object, __: object, counter: Counter, ___: object) -> bool:
+        counter.doing = "starting Ray"
+        os.kill(os.getpid(), signal.SIGINT)
+        return True  # nothing is left to be done on Ray
+
+    monkeypatch.setattr("tuning.driver.session.work_forked", starting)
+    with pytest.raises(RunInterrupted):
+        tuner_of(valley, trials=4).run(str(tmp_path / "run"))
+    assert "0/4 trials, stopping" in capsys.readouterr().err
 
 
 def test_a_ray_that_does_not_start_is_one_line_that_says_what_to_do(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuning.driver.progress import Counter, Progress
@@ -80,11 +81,11 @@ class RunHandle:
         return self.result
 
     def __repr__(self) -> str:
-        if self.running:
-            state = "stopping, " if self._signals.received else ""
-        else:
+        state, progress = "", self.progress
+        if not self.running:
             state = "ended, " if self._error is None else f"failed: {self._error}; "
-        return f"RunHandle({self.directory.shown!r}: {state}{self.progress})"
+            progress = replace(progress, doing="")
+        return f"RunHandle({self.directory.shown!r}: {state}{progress})"
 
     def _repr_html_(self) -> str:
         return f"{paragraph(repr(self))}{self.result.html_table()}"

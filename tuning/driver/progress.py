@@ -75,7 +75,7 @@ class Progress:
         seconds_left: at the latest pace; None before that can be said, while other workers start, and where that much
             has gone by without a report, as when a last fit takes longer. It can be said once ten reports have come
             within ten seconds or more, or earlier once a quarter of the work is done.
-        doing: what takes its time before the next result.
+        doing: what takes its time before the next result; "stopping" once somebody has stopped the run.
     """
 
     studies: int
@@ -125,7 +125,7 @@ class Counter:
 
     n_trials, n_studies: how many there will be. work: what all of it takes, as of `Study.budget`. done_trials,
     done_work: what was recorded before. smaller: whether a smaller score is better. seen: names of parts heard of.
-    on_first: called with the first report.
+    on_first: called with the first report. stopping: whether somebody has stopped the run.
     """
 
     n_trials: int
@@ -141,6 +141,7 @@ class Counter:
     clock: Callable[[], float] = time.monotonic
     doing: str = ""
     on_first: Callable[[], None] = lambda: None
+    stopping: Callable[[], bool] = lambda: False
     _no_model: int = 0
     _failed: int = 0
     _best: float | None = None
@@ -206,6 +207,7 @@ class Counter:
     @property
     def now(self) -> Progress:
         """How far the run is."""
+        stopping = self.stopping()
         return Progress(
             studies=self.n_studies,
             trials=self.n_trials,
@@ -219,8 +221,8 @@ class Counter:
             failed_trials=self._failed,
             seconds=self.clock() - self._begun,
             rate=self._rate(),
-            seconds_left=self._left(),
-            doing=self.doing,
+            seconds_left=None if stopping else self._left(),
+            doing="stopping" if stopping else self.doing,
         )
 
     def _seconds_reported(self) -> float | None:

@@ -59,6 +59,7 @@ class RunSession:
         self.timing = owned.timing
         self._closing_seconds = self.timing.mlflow_closing_s
         self.counter = Counter.of(owned.plan, owned.recorded, owned.best)
+        self.counter.stopping = lambda: bool(signals.received)
         self._report_loading = threading.Thread(target=self._load_report, name="report", daemon=True)
         if self.definition.compare is None and self.definition.report:
             self.counter.on_first = self._report_loading.start

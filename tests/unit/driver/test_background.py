@@ -58,9 +58,11 @@ def test_one_that_is_cancelled_is_unfinished_and_can_be_resumed(held: Held, tmp_
     handle = start(held, tmp_path / "run")
     assert held.reached.wait(60)
     handle.cancel()
-    assert "stopping" in repr(handle)
+    assert repr(handle).endswith("stopping)")
     held.go_on.set()
     assert handle.wait().unfinished == 1
+    assert "ended, 3/4 trials" in repr(handle)
+    assert "stopping" not in repr(handle)
     result = tuner_of(held, trials=4).run(str(tmp_path / "run"), progress=False, in_process=True, resume=True)
     assert (result.unfinished, held.trials) == (0, 4)  # each ran once
 
