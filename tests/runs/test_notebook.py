@@ -14,6 +14,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 from paths import ROOT
 
 from tuning import TuneRunner
+from tuning.driver.display import Display
+from tuning.driver.progress import Counter
 
 
 def test_a_cell_that_runs_a_search_shows_what_came_of_it(
@@ -27,6 +29,20 @@ def test_a_cell_that_runs_a_search_shows_what_came_of_it(
     assert "2 of 2 customers have a model; 8 trials." in shown
     assert "hold-out rows" in shown
     assert repr(result.model("c0000")) == "<ridge model of customer 'c0000': regression from 3 columns>"
+
+
+def test_notes_that_an_earlier_cell_has_shown_are_not_shown_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes = ["spread over the slots: 'mine'.", "up to 7 trials of a study run at once."]
+
+    def told(notes: list[str], style: str = "line") -> int:
+        Display(Counter(n_trials=1, n_studies=1), style).tell(notes)
+        return capsys.readouterr().err.count("\n")
+
+    assert [told(notes[:1]), told(notes)] == [1, 2]  # two programs' runs, each on its own
+    monkeypatch.setattr(sys, "ps1", "In : ", raising=False)
+    assert [told(notes), told([*notes, "task 'regression' is guessed."]), told(notes, "jsonl")] == [0, 1, 2]
 
 
 def test_a_result_of_many_customers_says_that_it_shows_the_first(tmp_path: Path) -> None:

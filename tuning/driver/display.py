@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
 from tuning.driver.progress import Counter, Progress
 from tuning.errors import DefinitionError
+from tuning.runs.outcome import typing
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -28,6 +29,8 @@ LOOK_S = 0.5  # between two looks at how far the run is
 UNWATCHED_S, JSON_S = 30.0, 1.0  # between two lines
 BAR = "{percentage:3.0f}%|{bar}| {elapsed} {desc}"
 STEPS = 1000  # of the bar, whatever the run's work is counted in
+
+_told = set[str]()  # notes, by runs of this process
 
 _drawing = threading.Lock()
 # No fork while a line is drawn: in the new process nobody would ever give back the locks that this takes.
@@ -83,12 +86,13 @@ class Display:
         self._stack = contextlib.ExitStack()
 
     def tell(self, notes: Iterable[str]) -> None:
-        """Show what should be read before the first result, a line each."""
+        """Show what should be read before the first result, a line each; to who types, what no earlier run has said."""
         for note in notes:
             if self._style == "jsonl":
                 _write(json.dumps({"note": note}, ensure_ascii=False))
-            elif self._style == "line":
+            elif self._style == "line" and not (typing() and note in _told):
                 _write(f"note: {note}")
+                _told.add(note)
 
     def __enter__(self) -> Display:
         if self._style == "none":
