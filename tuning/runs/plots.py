@@ -90,41 +90,42 @@ def _by_optuna(name: str, study: Study, **options: object) -> Axes:
 def learning_curves(trials: Sequence[TrialRecord], ax: Axes | None = None) -> Axes:
     """The score of each trial step by step, with the decisions of the scheduler and the stopping rules.
 
-    A cross is where a trial was stopped. The best of those that went their whole way stands out.
+    A cross is where a trial was stopped. The best of those that went the whole way stands out.
     """
     axes = ax or _new()
     best = _best(trials)
-    for trial in trials:
+    drawn = [trial for trial in trials if trial.steps]
+    for trial in drawn:
         steps, scores = [step.step for step in trial.steps], [step.score for step in trial.steps]
-        if not steps:
-            continue
-        is_best = best is not None and trial.trial == best.trial
+        is_best = trial is best
         colour = ORANGE if is_best else GREY if trial.state == STOPPED else RED if trial.state == FAILED else BLUE
         axes.plot(steps, scores, color=colour, linewidth=2.4 if is_best else 0.9, zorder=3 if is_best else 2)
         end = {STOPPED: "x", FAILED: "X"}.get(trial.state, "o")
         axes.plot(steps[-1], scores[-1], end, color=colour, markersize=5, zorder=3)
-    states = Counter(trial.state for trial in trials)
+    counts = Counter(trial.state for trial in drawn if trial is not best)
+    if best is not None:
+        axes.plot([], [], color=ORANGE, marker="o", label=f"the best: trial {best.trial}")
     kinds = [
-        (ORANGE, "o", f"the best: trial {best.trial}" if best else ""),
-        (BLUE, "o", f"{states[FINISHED]} went their whole way" if states[FINISHED] else ""),
-        (GREY, "x", f"{states[STOPPED]} were stopped" if states[STOPPED] else ""),
-        (RED, "X", f"{states[FAILED]} failed" if states[FAILED] else ""),
+        (FINISHED, BLUE, "o", "more went the whole way"),
+        (STOPPED, GREY, "x", "stopped early"),
+        (FAILED, RED, "X", "failed"),
     ]
-    for colour, mark, label in kinds:
-        if label:
-            axes.plot([], [], color=colour, marker=mark, label=label)
+    for state, colour, mark, what in kinds:
+        if counts[state]:
+            axes.plot([], [], color=colour, marker=mark, label=f"{counts[state]} {what}")
     every = [step.score for trial in trials for step in trial.steps if step.score == step.score]
     if every and min(every) > 0 and max(every) > 20 * min(every):  # bad trials would flatten the others
         axes.set_yscale("log")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("step")
     axes.set_ylabel(trials[0].metric if trials else "score")
-    axes.legend(frameon=False, fontsize=8)
+    if drawn:
+        axes.legend(frameon=False, fontsize=8)
     return axes
 
 
 def _best(trials: Sequence[TrialRecord]) -> TrialRecord | None:
-    whole = [trial for trial in trials if trial.state == FINISHED and trial.score is not None]
+    whole = [trial for trial in trials if trial.steps and trial.state == FINISHED and trial.score is not None]
     if not whole:
         return None
     sign = 1.0 if whole[0].mode == "max" else -1.0

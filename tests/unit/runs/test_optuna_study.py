@@ -13,6 +13,7 @@ from optuna.trial import TrialState
 
 from search_spaces import Choice, Float, Int, SearchSpace
 from tuning.errors import RunError
+from tuning.records.schema import TrialRecord
 from tuning.runs.optuna_study import optuna_study
 from tuning.runs.parameter_effects import LEAST, TOO_FEW
 from tuning.runs.plots import learning_curves, optimisation_history, parallel_coordinates, parameter_importance
@@ -96,8 +97,24 @@ def test_learning_curves_show_where_trials_were_stopped(result: RunResult) -> No
     stopped = sum(record.state == "stopped" for record in result.trial_records)
     assert sum(line.get_marker() == "x" and len(line.get_xdata()) == 1 for line in axes.get_lines()) == stopped > 0
     said = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert f"{stopped} were stopped" in said
+    assert f"{stopped} stopped early" in said
     assert any(text.startswith("the best: trial ") for text in said)
+    pyplot.close("all")
+
+
+def test_the_legend_of_learning_curves_names_the_lines_that_are_drawn(result: RunResult) -> None:
+    from matplotlib import pyplot
+
+    first, second, *_ = (record for record in result.trial_records if record.state == "finished")
+    none = replace(first, state="failed", score=None, steps=())
+
+    def named(*trials: TrialRecord) -> list[str]:
+        return [text.get_text() for text in learning_curves(trials).get_legend().get_texts()]
+
+    assert named(first) == [f"the best: trial {first.trial}"]
+    best = min(first, second, key=lambda record: record.score)
+    assert named(first, second, none) == [f"the best: trial {best.trial}", "1 more went the whole way"]
+    assert learning_curves([none]).get_legend() is None
     pyplot.close("all")
 
 

@@ -128,6 +128,16 @@ def test_pictures_show_the_customers_and_are_described(html: str) -> None:
         assert shown in pictures
 
 
+def test_customers_without_a_model_are_spoken_of_where_there_are_some(run: Path, html: str, tmp_path: Path) -> None:
+    assert "those without a model are explained below" in Seen(html).text
+    assert "Seconds per customer, with and without a model" in Seen(html).pictures
+    frame = pd.DataFrame({"shop": [f"s{number}" for number in range(5)]})
+    tuner = tuner_of(lambda config: config["x"], data=frame, by="shop", trials=1)
+    seen = Seen(page.page(tuner.run(tmp_path / "run", in_process=True, progress=False)))
+    assert "Customers far to the right cost most." in seen.text
+    assert "Seconds per customer" in seen.pictures
+
+
 def test_nothing_is_loaded_and_no_text_becomes_a_script(html: str) -> None:
     seen = Seen(html)
     assert all(link.startswith("data:image/svg+xml;base64,") for link in seen.links)
@@ -183,6 +193,8 @@ def test_of_one_customer_it_shows_the_search(tmp_path: Path) -> None:
         mlflow=False,
     ).run(tmp_path / "run", in_process=True, progress=False)
     seen = Seen((tmp_path / "run" / "report.html").read_text(encoding="utf-8"))
+    assert "Every line is a trial." in seen.text
+    assert "cross" not in seen.text  # no trial was stopped
     best = result.leaderboard()["cv_score"][0]
     assert f"The best of 4 trials scores {best:.4g} (loss, smaller is better), with x=" in seen.text
     assert seen.pictures == ["Score of each trial step by step"]

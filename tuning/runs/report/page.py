@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.records.schema import FAILED, OK
+from tuning.records.schema import FAILED, OK, STOPPED
 from tuning.reporting.data_table import DataColumn, DataTable
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, Points, Row, Section, Text
 from tuning.runs.leaderboard import SCHEMA, Leaderboard
@@ -96,11 +96,13 @@ def _pictures(result: RunResult, trials: pa.Table) -> list[Block]:
 
     if len(board) == 1:
         records = result.customer().trial_records[:MOST_TRIALS]
-        if any(record.steps for record in records):
+        drawn = [record.state for record in records if record.steps]
+        if drawn:
+            cross = " A cross is where the scheduler or a stopping rule ended it."
             draw(
                 lambda axes: plots.learning_curves(records, axes),
                 "Score of each trial step by step",
-                "Every line is a trial. A cross is where the scheduler or a stopping rule ended it.",
+                f"Every line is a trial.{cross if STOPPED in drawn else ''}",
             )
         return [Row(found)] if found else []
     metric = board.metric
@@ -131,10 +133,11 @@ def _pictures(result: RunResult, trials: pa.Table) -> list[Block]:
             f"From {len(trials):,} trials.",
         )
     if len(studies):
+        without = pc.any(pc.not_equal(studies["status"], OK)).as_py()
         draw(
             lambda axes: plots.time_and_failures(studies, axes),
-            "Seconds per customer, with and without a model",
-            "Customers far to the right cost most; those without a model are explained below.",
+            f"Seconds per customer{', with and without a model' if without else ''}",
+            f"Customers far to the right cost most{'; those without a model are explained below' if without else ''}.",
         )
     said += [Row(found)] if found else []
     return [*said, Text(TOO_FEW)] if len(trials) and not effects else said
