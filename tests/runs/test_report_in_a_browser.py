@@ -30,6 +30,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         DataColumn(
             "notes", [None if number % 2 else f"left out: column {number}" for number in range(120)], detail=True
         ),
+        DataColumn("reason", ["set `encoding: <auto>`, or ` alone", *[None] * 119]),
     ]
     path = tmp_path_factory.mktemp("browser") / "report.html"
     page = Page("Customers", "All is well.", [Section("Customers", [DataTable(columns, "customers", "")])])
@@ -76,6 +77,11 @@ def test_customers_are_filtered_and_sorted(report: Path) -> None:
     gains = [float(cells[2]) for cells in rows(report, status="ok", sort="gain", down="1")]
     assert gains == sorted(gains, reverse=True)
     assert gains[0] == 14.88
+
+
+def test_words_of_a_definition_stand_out_in_a_reason(report: Path) -> None:
+    (cells,) = rows(report, status="no_model")
+    assert cells[-1] == "set <code>encoding: &lt;auto&gt;</code>, or ` alone"
 
 
 def test_details_are_there_when_a_row_is_opened(report: Path) -> None:

@@ -1,4 +1,4 @@
-// Texts get into the page as text only (textContent), whatever is in them.
+// Texts get into the page as text only (textContent, append), whatever is in them.
 "use strict";
 for (const box of document.querySelectorAll(".data")) {
   const PAGE = 50;
@@ -96,7 +96,7 @@ for (const box of document.querySelectorAll(".data")) {
       for (const column of shown) {
         const cell = make("td", null, line);
         dressed(cell, column);
-        if (column !== columns[0]) { cell.textContent = say(column.get(row)); continue; }
+        if (column !== columns[0]) { tell(column.get(row), cell); continue; }
         const button = make("button", say(column.get(row)), cell, {onclick: () => {
           opened.has(row) ? opened.delete(row) : opened.add(row);
           draw();
@@ -109,7 +109,7 @@ for (const box of document.querySelectorAll(".data")) {
         const value = column.get(row);
         if (value === null || value === "") continue;
         make("dt", column.title, list);
-        make("dd", say(value), list);
+        tell(value, make("dd", null, list));
       }
     }
     const place = rows.length ? `${(first + 1).toLocaleString("en")} to ${(first + some.length).toLocaleString("en")} of ` : "";
@@ -120,6 +120,13 @@ for (const box of document.querySelectorAll(".data")) {
   }
 
   function say(value) { return value === null ? "" : String(value); }
+
+  function tell(value, parent) { // `code` between two marks, as elsewhere on the page; a lone mark stays
+    say(value).split("`").forEach((part, place, parts) => {
+      if (place % 2 && place < parts.length - 1) make("code", part, parent);
+      else parent.append(place % 2 ? `\`${part}` : part);
+    });
+  }
 
   let waiting;
   find.oninput = () => { clearTimeout(waiting); waiting = setTimeout(update, 120); };
