@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from search_spaces import Choice, Constant, Parameter, SearchSpace
 from search_spaces.values import Configuration
-from tuning.errors import RunError
 from tuning.records.schema import FINISHED, STOPPED, Config, TrialRecord
 
 if TYPE_CHECKING:
@@ -56,11 +55,11 @@ def _new_study(direction: StudyDirection | str, name: str | None = None, storage
         optuna.logging.set_verbosity(level)
 
 
-def of_one_kind(study: Study) -> Study:
+def of_one_kind(study: Study) -> Study | None:
     """The completed trials that share their parameters, of several such groups the largest, as a study of their own.
 
     Optuna compares parameters that all trials have, and in a space of several model families that is the family alone.
-    `RunError` where no two completed trials share their parameters.
+    None where no two completed trials share their parameters.
     """
     from optuna.trial import TrialState
 
@@ -68,10 +67,7 @@ def of_one_kind(study: Study) -> Study:
     kinds = [frozenset(trial.params) for trial in complete]
     most = max(dict.fromkeys(kinds), key=kinds.count, default=frozenset[str]())
     if kinds.count(most) < 2:
-        raise RunError(
-            f"no two of the {len(complete)} completed trials have the same set of parameters, as those of one model "
-            "family have, so nothing can be compared: search fewer model families, or give the study more trials."
-        )
+        return None
     if len(set(kinds)) == 1:
         return study
     part = _new_study(study.direction)

@@ -38,6 +38,10 @@ BLUE, RED, GREEN, ORANGE, GREY = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[4],
 MOST_BARS = 700  # one for each pixel, about; more customers are drawn as quantiles
 MOST_DOTS = 2000  # each of them is a line of the file
 MOST_NAMES = 12  # of families and parameters
+NOTHING_TO_COMPARE = (
+    "Nothing can be compared: no two completed trials have the same parameters, as those of one model family have. "
+    "Give the study more trials, or search fewer families."
+)
 
 
 # --- one study ------------------------------------------------------------------------------------
@@ -51,9 +55,10 @@ def optimisation_history(study: Study) -> Axes:
 def parallel_coordinates(study: Study) -> Axes:
     """The parameters of the completed trials beside each other, coloured by score: Optuna's picture.
 
-    In a space of several model families, of the one that was tried most; `RunError` where no two trials compare.
+    In a space of several model families, of the one that was tried most; a sentence where no two trials compare.
     """
-    return _by_optuna("plot_parallel_coordinate", of_one_kind(study))
+    part = of_one_kind(study)
+    return _said(_new(), NOTHING_TO_COMPARE) if part is None else _by_optuna("plot_parallel_coordinate", part)
 
 
 def parameter_importance(study: Study) -> Axes:
@@ -66,12 +71,12 @@ def parameter_importance(study: Study) -> Axes:
     from optuna.importance import FanovaImportanceEvaluator
     from optuna.trial import TrialState
 
-    from tuning.runs.parameter_effects import LEAST
+    from tuning.runs.parameter_effects import LEAST, TOO_FEW
 
     part = of_one_kind(study)
-    complete = part.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
-    if len({json.dumps(trial.params, sort_keys=True) for trial in complete}) < LEAST:
-        return _too_few(_new())
+    complete = part.get_trials(deepcopy=False, states=[TrialState.COMPLETE]) if part is not None else []
+    if part is None or len({json.dumps(trial.params, sort_keys=True) for trial in complete}) < LEAST:
+        return _said(_new(), TOO_FEW)
     return _by_optuna("plot_param_importances", part, evaluator=FanovaImportanceEvaluator(seed=0))
 
 
@@ -268,7 +273,9 @@ def parameters_across_customers(effects: Sequence[ParameterEffect], ax: Axes | N
     """
     axes, shown = ax or _new(), list(effects[:MOST_NAMES])[::-1]
     if not shown:
-        return _too_few(axes)
+        from tuning.runs.parameter_effects import TOO_FEW
+
+        return _said(axes, TOO_FEW)
     axes.barh([shorten(effect.name, 40) for effect in shown], [effect.share for effect in shown], color=BLUE)
     axes.set_title("Which hyperparameters matter")
     axes.set_xlabel("share of a configuration's rank\nthat the parameter alone explains")
@@ -324,11 +331,10 @@ def _new() -> Axes:
     return axes
 
 
-def _too_few(axes: Axes) -> Axes:
-    from tuning.runs.parameter_effects import TOO_FEW
-
+def _said(axes: Axes, text: str) -> Axes:
+    """A sentence in place of a picture."""
     axes.set_axis_off()
-    axes.text(0.5, 0.5, TOO_FEW, ha="center", va="center", wrap=True, transform=axes.transAxes)
+    axes.text(0.5, 0.5, text, ha="center", va="center", wrap=True, transform=axes.transAxes)
     return axes
 
 

@@ -12,11 +12,16 @@ from matplotlib.axes import Axes
 from optuna.trial import TrialState
 
 from search_spaces import Choice, Float, Int, SearchSpace
-from tuning.errors import RunError
 from tuning.records.schema import TrialRecord
 from tuning.runs.optuna_study import optuna_study
 from tuning.runs.parameter_effects import LEAST, TOO_FEW
-from tuning.runs.plots import learning_curves, optimisation_history, parallel_coordinates, parameter_importance
+from tuning.runs.plots import (
+    NOTHING_TO_COMPARE,
+    learning_curves,
+    optimisation_history,
+    parallel_coordinates,
+    parameter_importance,
+)
 from tuning.runs.results import RunResult
 
 
@@ -118,7 +123,14 @@ def test_the_legend_of_learning_curves_names_the_lines_that_are_drawn(result: Ru
     pyplot.close("all")
 
 
-def test_trials_that_share_no_parameters_are_not_compared(result: RunResult) -> None:
-    study = optuna.create_study()
-    with pytest.raises(RunError, match="more trials"):
-        parameter_importance(study)
+def test_a_study_without_two_trials_that_compare_says_so_in_place_of_a_picture(result: RunResult) -> None:
+    from matplotlib import pyplot
+
+    customer = result.customer()
+    early = replace(customer, study=None, params=None, reason="not finished yet", trial_records=())
+    assert "not finished yet; 0 trials" in early._repr_html_()
+    for study in (optuna.create_study(), early.to_optuna()):
+        assert [text.get_text() for text in parameter_importance(study).texts] == [TOO_FEW]
+        assert [text.get_text() for text in parallel_coordinates(study).texts] == [NOTHING_TO_COMPARE]
+        optimisation_history(study)
+    pyplot.close("all")
