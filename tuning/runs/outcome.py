@@ -22,8 +22,9 @@ def sentences(result: RunResult, counts: Counts) -> list[str]:
     """A sentence on each thing that somebody should know of a run. counts: its `summary`."""
     lacking = counts["without_model"]
     without = f", {lacking:,} without (the reason is in their row)" if lacking else ""
+    trials = "1 trial" if counts["trials"] == 1 else f"{counts['trials']:,} trials"
     return [
-        f"{result.outcome(counts)}{without}; {counts['trials']:,} trials.",
+        f"{result.outcome(counts)}{without}; {trials}.",
         *_against_baseline(counts),
         *_ensembles(counts),
         *_constants(counts),

@@ -59,7 +59,8 @@ def gained(gains: np.ndarray) -> str:
 def _of_one(row: Row, metric: str) -> str:
     if row["test_score"] is None:
         values = params_text(row["params"]) if isinstance(row["params"], dict) else ""
-        return f"The best of {row['trials']} trials scores {figure(row['cv_score'])} ({metric}), with {values}."
+        best = "The only trial" if row["trials"] == 1 else f"The best of {row['trials']} trials"
+        return f"{best} scores {figure(row['cv_score'])} ({metric}), with {values}."
     said = (
         f"The model of {row['customer']} ({row['model']}) scores {figure(row['test_score'])} on rows that it has never "
         f"seen ({metric})"
