@@ -9,30 +9,31 @@ import pandas as pd
 
 from tuning.cli.output import aligned
 from tuning.cli.program import Command
-from tuning.cli.run_argument import run_argument
+from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
 from tuning.cli.shared_options import output_option
 from tuning.runs.results import RunResult
 
 
 @click.command(cls=Command)
-@run_argument
-@click.option("--customer", metavar="ID", help="Explain this customer's winner (default: count over customers).")
-@click.option("--column", metavar="COLUMN", help="With --customer: how the prediction changes with this column.")
+@run_and_customer_arguments
+@click.option("--column", metavar="COLUMN", help="With CUSTOMER: how the prediction changes with this column.")
 @click.option(
     "--most",
     type=click.IntRange(min=1),
     default=50,
     show_default=True,
     metavar="N",
-    help="Without --customer: how many customers are looked at, from all over.",
+    help="Without CUSTOMER: how many customers are looked at, from all over.",
 )
 @output_option
-def explain(run_dir: str, customer: str | None, column: str | None, most: int, output: str) -> None:
-    """Tell which columns matter in the run in folder RUN: for a customer, or for how many customers.
+def explain(names: tuple[str, ...], customer: str | None, column: str | None, most: int, output: str) -> None:
+    """Tell which columns matter in the run in folder RUN: for CUSTOMER, by default for how many customers.
 
     A column matters as much as the winner's score on the hold-out rows falls when the column's values are shuffled. The
-    winner is fitted again for that, on the rows of the search.
+    winner is fitted again for that, on the rows of the search. A single name is RUN where it is the folder of a run,
+    else a customer of the newest run in `runs`.
     """
+    run_dir, customer = run_and_customer(names, customer)
     result = RunResult(run_dir)
     if column is not None:
         _show(result.customer(customer).partial_dependence(column), output)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from tuning.cli import exit_codes
 from tuning.cli.program import Command
-from tuning.cli.run_argument import run_argument
+from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
 from tuning.data.frames import check_writable, csv_text, is_same_file, write_frame
 from tuning.errors import DataError
 from tuning.runs.prediction import PREDICTION, predict_file
@@ -27,22 +27,24 @@ def _writable(_: click.Context, __: click.Parameter, output: str | None) -> str 
 
 
 @click.command(cls=Command)
-@run_argument
-@click.option("--customer", metavar="ID", help="Use this customer's model (default: each row's own customer, by key).")
+@run_and_customer_arguments
 @click.option("--data", required=True, metavar="FILE", help="CSV or Parquet with the columns of the training data.")
 @click.option(
     "--output", metavar="FILE", callback=_writable, is_eager=True,
     help="CSV or Parquet file to write (default: CSV on stdout).",
 )  # fmt: skip
 @click.option("--allow-pickle", is_flag=True, help="Also load a model saved with cloudpickle, which runs its code.")
-def predict(run_dir: str, customer: str | None, data: str, output: str | None, allow_pickle: bool) -> None:
-    """Predict the rows of FILE with the models of the run in folder RUN.
+def predict(names: tuple[str, ...], customer: str | None, data: str, output: str | None, allow_pickle: bool) -> None:
+    """Predict the rows of FILE with CUSTOMER's model of the run in folder RUN, by default with each row's own one's.
 
     The answer is the rows with a column `prediction`, and one of probabilities per class where the model has them. A
-    column that the rows have already keeps its values: the new one is then called `prediction_2`.
+    column that the rows have already keeps its values: the new one is then called `prediction_2`. Without CUSTOMER, the
+    rows have the key columns. A single name is RUN where it is the folder of a run, else a customer of the newest run
+    in `runs`.
     """
     if output is not None and is_same_file(output, data):
         raise DataError(f"--output: {mask(output)!r} is the file of --data; name another one.")
+    run_dir, customer = run_and_customer(names, customer)
     answer = predict_file(RunResult(run_dir), data, customer, allow_pickle=allow_pickle)
     _write(answer.rows, output)
     if answer.column != PREDICTION:

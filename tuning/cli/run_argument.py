@@ -1,14 +1,15 @@
-"""The argument RUN, which most commands have: the folder of a run, by default the newest one's."""
+"""The arguments RUN, the folder of a run and by default the newest one's, and CUSTOMER, one of its customers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
 import click
 
 from tuning.errors import RunError
+from tuning.records.ownership import TERMS, TERMS_OF_0_1
 from tuning.storage.names import is_uri
 from tuning.wording import did_you_mean
 
@@ -48,3 +49,30 @@ def run_argument(command: C) -> C:
         return value if context.resilient_parsing else newest(value)
 
     return click.argument("run_dir", metavar="[RUN]", required=False, callback=given)(command)
+
+
+def run_and_customer_arguments(command: C) -> C:
+    """The arguments RUN and CUSTOMER as `names`, and --customer, which says the second one; see `run_and_customer`."""
+    option = click.option("--customer", metavar="ID", help="The same as CUSTOMER.")
+    return click.argument("names", metavar="[RUN] [CUSTOMER]", nargs=-1)(option(command))
+
+
+def run_and_customer(names: Sequence[str], customer: str | None) -> tuple[str, str | None]:
+    """The folder of the run, and the customer where one is named.
+
+    A single name is the run where it is the folder of one or the customer is named by --customer; else it is a customer
+    of the newest run.
+    """
+    if len(names) > 2:
+        raise click.UsageError(f"RUN and CUSTOMER are two names, and these are {len(names)}: {' '.join(names)}.")
+    if len(names) == 2 and customer is not None:
+        raise click.UsageError(f"CUSTOMER is named twice: {names[1]!r} and --customer {customer!r}. Name it once.")
+    if len(names) == 2:
+        return newest(names[0]), names[1]
+    if not names or customer is not None or is_uri(names[0]) or _is_run(names[0]):
+        return newest(*names), customer
+    return newest(), names[0]
+
+
+def _is_run(path: str) -> bool:
+    return any(Path(path, terms).expanduser().is_dir() for terms in (TERMS, TERMS_OF_0_1))

@@ -10,24 +10,23 @@ import click
 
 from tuning.cli.output import aligned
 from tuning.cli.program import Command
-from tuning.cli.run_argument import newest
+from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
 from tuning.runs.customer_result import CustomerResult
 from tuning.runs.results import RunResult
 from tuning.wording import users_lines
 
 
 @click.command(cls=Command)
-@click.argument("names", metavar="[RUN] [CUSTOMER]", nargs=-1)
+@run_and_customer_arguments
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def show(names: tuple[str, ...], output: str) -> None:
+def show(names: tuple[str, ...], customer: str | None, output: str) -> None:
     """Tell everything about CUSTOMER in the run in folder RUN: its model, scores, notes, and every trial.
 
-    A single name is a customer of the newest run in `runs`. Without a name it is that run's only customer.
+    A single name is RUN where it is the folder of a run, else a customer of the newest run in `runs`. CUSTOMER may be
+    left out where the run has a single one.
     """
-    if len(names) > 2:
-        raise click.UsageError(f"RUN and CUSTOMER are two names, and these are {len(names)}: {' '.join(names)}.")
-    run_dir, customer = names if len(names) == 2 else (None, *names, None)[:2]
-    result = RunResult(newest(run_dir)).customer(customer)
+    run_dir, customer = run_and_customer(names, customer)
+    result = RunResult(run_dir).customer(customer)
     if output == "json":
         told = {
             "customer": result.customer,

@@ -39,7 +39,7 @@ def test_a_misspelt_command_is_answered_with_the_nearest() -> None:
 def test_a_key_or_a_customer_in_the_wrong_place_is_told_the_right_one() -> None:
     assert "a key of the definition: --set trials=VALUE." in tuning("run", __file__, "--trials", "11").stderr
     assert "No such option '--trails'" in tuning("run", __file__, "--trails", "11").stderr
-    assert "A customer is named by --customer 'acme inc'." in tuning("explain", ".", "acme inc").stderr
+    assert "A customer is named by --customer 'acme inc'." in tuning("plan", __file__, "acme inc").stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -97,7 +97,27 @@ def test_one_customer_is_shown_in_full() -> None:
     told = json.loads(call("show", "runs/old", "c0001", "--output", "json").stdout)
     assert (told["customer"], told["study"]["status"], len(told["trials"])) == ("c0001", "ok", 3)
     assert json.loads(call("show", "--output", "json").stdout)["customer"] == "c0000"  # the only one of the newest run
-    assert call("show", "a", "b", "c").exit_code == 2
+
+
+@pytest.mark.parametrize("command", [("show",), ("explain",), ("predict", "--data", "data/c0001.csv")])
+def test_a_customer_is_named_after_the_run_or_by_an_option(command: tuple[str, ...]) -> None:
+    told = call(*command, "runs/old", "c0001")
+    assert told.exit_code == 0, told.output
+    assert call(*command, "runs/old", "--customer", "c0001").stdout == told.stdout
+    newest = call(*command, "c0000")
+    assert newest.stderr.startswith("run: runs/new, the newest in runs\n")
+    assert newest.stdout == call(*command, "runs/new", "c0000").stdout == call(*command, "--customer", "c0000").stdout
+    three, twice = call(*command, "a", "b", "c"), call(*command, "runs/old", "c0001", "--customer", "c0000")
+    assert (three.exit_code, twice.exit_code) == (2, 2)
+    assert "these are 3: a b c." in three.stderr
+    assert "named twice: 'c0001' and --customer 'c0000'" in twice.stderr
+
+
+def test_a_single_name_is_a_run_only_where_there_is_one(here: Path) -> None:
+    assert "which of the 2 customers?" in call("show", "runs/old").stderr
+    assert call("show", "runs/new").stdout == call("show", "runs/new", "c0000").stdout
+    assert call("explain", "runs/old").stdout == call("explain", str(here / "runs" / "old")).stdout
+    assert "no customer 'data' in this run" in call("show", "data").stderr  # a folder of something else
 
 
 @pytest.mark.parametrize(
