@@ -70,11 +70,24 @@ def duration(seconds: float) -> str:
 def figure(value: object) -> str:
     """A value as a table shows it: numbers rounded, nothing for what is not there."""
     if isinstance(value, float):
-        return f"{value:.4g}" if math.isfinite(value) else ""
+        return f"{value + 0.0:.4g}" if math.isfinite(value) else ""  # + 0.0: -0.0 is shown as 0
     return "" if value is None else str(value)
 
 
-def score_text(score: object, error: object) -> str:
+def percent(share: object, sign: str = "") -> str:
+    """A share in %, three digits of it; nothing for what is not there. sign: "+" to have it of positive ones, too."""
+    if not isinstance(share, float) or not math.isfinite(share):
+        return ""
+    value = 100 * share + 0.0
+    return f"{value:{sign}.0f} %" if abs(value) >= 1000 else f"{value:{sign}.3g} %"
+
+
+def gain_text(gain: object, relative_gain: object) -> str:
+    """A gain over the baseline as a table shows it: of an error in % of the baseline's, unless that is 0."""
+    return percent(relative_gain) or figure(gain)
+
+
+def score_text(score: object, error: object = None) -> str:
     """A score with its standard error over the folds, where there is one."""
     shown = figure(score)
     return f"{shown} ± {error:.2g}" if shown and isinstance(error, float) and math.isfinite(error) else shown

@@ -21,7 +21,7 @@ from tuning.runs.outcome import report_line, sentences
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 from tuning.tracking.settings import how_to_look, tracking_uri_of
-from tuning.wording import BETTER, figure, params_text, shorten
+from tuning.wording import BETTER, figure, gain_text, params_text, shorten
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison
@@ -116,7 +116,7 @@ LAST = "parameters or reason"
 LEFT = {"customer", "status", "model", "baseline", "metric", "mode", "positive", "notes", "model_path", LAST}
 LAST_WIDTH, LAST_LEAST = 70, 20
 #: Columns of `LEADERBOARD` that a table calls otherwise.
-SHOWN_AS = {"baseline_test_score": "baseline_score", "params": LAST, "reason": LAST}
+SHOWN_AS = {"baseline_test_score": "baseline_score", "relative_gain": "gain", "params": LAST, "reason": LAST}
 #: What a narrow window does without, in this order.
 SPARED = ("trials", "baseline", "baseline_score", "status", "model")
 
@@ -178,7 +178,7 @@ def _line(row: Row, wanted: str) -> dict[str, str]:
         **{name: figure(row[name]) for name in ("cv_score", "test_score")},
         "baseline": shorten(_one_line(row["baseline"]), 30),
         "baseline_score": figure(row["baseline_test_score"]),
-        "gain": figure(row["gain"]),
+        "gain": gain_text(row["gain"], row["relative_gain"]),
         "trials": _one_line(row["trials"]),
     }
     if wanted not in (*shown, LAST):

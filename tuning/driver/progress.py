@@ -18,9 +18,10 @@ import numpy as np
 
 from tuning.execution.callback_keys import Key, lookup
 from tuning.planning.plan import Plan
+from tuning.records.gains import is_error
 from tuning.study.study import work_of
 from tuning.timing import Timing
-from tuning.wording import amount, duration, figure
+from tuning.wording import amount, duration, figure, percent
 
 if TYPE_CHECKING:
     from ray import tune
@@ -67,6 +68,7 @@ class Progress:
         noun: what a study stands for: "customer", or "study" where a customer has several or there is none.
         share: of the work that is done, from 0 to 1.
         median_gain: over the baseline on hold-out rows, of the models so far; None without any.
+        relative: whether it is a share of the baseline's error, which it is where the metric is an error.
         best: score so far, of a run of one study.
         no_model: studies that ended without one.
         failed_trials: how many raised or crashed.
@@ -85,6 +87,7 @@ class Progress:
     noun: str
     share: float
     median_gain: float | None
+    relative: bool
     best: float | None
     no_model: int
     failed_trials: int
@@ -96,7 +99,7 @@ class Progress:
     def to_dict(self) -> dict[str, object]:
         """The figures as plain values, as `--progress jsonl` prints them."""
         values = asdict(self)
-        return {name: round(value, 6) if isinstance(value, float) else value for name, value in values.items()}
+        return {name: round(value, 6) + 0.0 if isinstance(value, float) else value for name, value in values.items()}
 
     def __repr__(self) -> str:
         return f"Progress({self})"
@@ -109,7 +112,7 @@ class Progress:
             # of several studies it is not known before
             amount(self.done_trials, "trial") if several else f"{self.done_trials}/{self.trials} trials",
             "" if self.seconds_left is None else f"{duration(self.seconds_left)} left",
-            "" if self.median_gain is None else f"median gain {self.median_gain:+.3g}",
+            "" if self.median_gain is None else f"median gain {self._median_gain(self.median_gain)}",
             "" if self.best is None or several else f"best {figure(self.best)}",
             f"{self.no_model} without a model" * bool(self.no_model and several),
             f"{amount(self.failed_trials, 'trial')} failed" * bool(self.failed_trials),
@@ -118,14 +121,17 @@ class Progress:
         ]
         return ", ".join(filter(None, parts))
 
+    def _median_gain(self, gain: float) -> str:
+        return percent(gain, "+") if self.relative else f"{gain + 0.0:+.3g}"
+
 
 @dataclass
 class Counter:
     """Counts what workers report.
 
     n_trials, n_studies: how many there will be. work: what all of it takes, as of `Study.budget`. done_trials,
-    done_work: what was recorded before. smaller: whether a smaller score is better. seen: names of parts heard of.
-    on_first: called with the first report. stopping: whether somebody has stopped the run.
+    done_work: what was recorded before. smaller: whether a smaller score is better. relative: as of `Progress`. seen:
+    names of parts heard of. on_first: called with the first report. stopping: whether somebody has stopped the run.
     """
 
     n_trials: int
@@ -133,6 +139,7 @@ class Counter:
     work: float = 0.0
     noun: str = "customer"
     smaller: bool = False
+    relative: bool = False
     done_trials: int = 0
     done_studies: int = 0
     done_work: float = 0.0
@@ -166,6 +173,7 @@ class Counter:
             work,
             "customer" if customer else "study",
             plan.spec.mode == "min",
+            is_error(plan.spec.metric),
             done_trials=recorded,
             done_work=work_of(plan.studies, ending=False) * recorded / max(1, trials),  # last fits are to come
             _best=best,
@@ -216,6 +224,7 @@ class Counter:
             noun=self.noun,
             share=min(1.0, self.done_work / self.work) if self.work else 0.0,
             median_gain=self._median_gain(),
+            relative=self.relative,
             best=self._best,
             no_model=self._no_model,
             failed_trials=self._failed,

@@ -63,7 +63,8 @@ class StudyOutcome:
     def _gain_over(self, score: float | None) -> float | None:
         if self.winner is None or self.test_score is None or score is None:
             return None
-        return self.test_score - score if self.winner.mode == "max" else score - self.test_score
+        gain = self.test_score - score if self.winner.mode == "max" else score - self.test_score
+        return gain + 0.0  # never -0.0, which errors of 0 and -0 would make
 
     @property
     def cv_error(self) -> float | None:

@@ -9,12 +9,13 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from tuning.errors import NoModelError
+from tuning.records.gains import is_error, relative_gains
 from tuning.records.ownership import begun_term
 from tuning.records.schema import FAILED, STOPPED, Config, StudyRecord, TrialRecord
 from tuning.reporting.cells import listed, paragraph, table
 from tuning.runs.leaderboard import model_name, parameters
 from tuning.storage.run_directory import RunDirectory
-from tuning.wording import amount, figure, params_text, score_text
+from tuning.wording import amount, figure, params_text, percent, score_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,7 +127,13 @@ class CustomerResult:
             return f"{self.reason}; {trials}"
         score = f"{study.metric} {score_text(study.cv_score, study.cv_error)}"
         won = score if self._of_objective else f"{model_name(study.family, study.ensemble)}, {score}"
-        return f"{won}{'' if study.gain is None else f', gain {study.gain:+.4g}'}; {trials}"
+        return f"{won}{self._gain(study)}; {trials}"
+
+    def _gain(self, study: StudyRecord) -> str:
+        if study.gain is None:
+            return ""
+        share = relative_gains([study.gain], [study.baseline_test_score])[0] if is_error(study.metric) else None
+        return f", gain {percent(share, '+') or format(study.gain + 0.0, '+.4g')}"
 
     def _repr_html_(self) -> str:
         study = self.study

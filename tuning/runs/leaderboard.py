@@ -21,6 +21,7 @@ from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import described_as
 from tuning.models.gang import gang_last
 from tuning.models.registry import families
+from tuning.records.gains import is_error, relative_gains
 from tuning.records.schema import FINISHED, NO_MODEL, OK, STUDY_STATUSES, Config, canonical
 from tuning.wording import figure, natural_order
 
@@ -37,7 +38,8 @@ _COLUMNS = {
     **dict.fromkeys(("customer", "status", "reason", "model", "metric", "mode", "positive"), pa.string()),
     **dict.fromkeys(("cv_score", "cv_error", "test_score"), pa.float64()),
     "baseline": pa.string(),
-    **dict.fromkeys(("baseline_test_score", "gain", "constant_test_score", "gain_over_constant"), pa.float64()),
+    **dict.fromkeys(("baseline_test_score", "gain", "relative_gain"), pa.float64()),
+    **dict.fromkeys(("constant_test_score", "gain_over_constant"), pa.float64()),
     "trials": pa.int64(),
     "seconds": pa.float64(),
     **dict.fromkeys(("params", "notes", "model_path"), pa.string()),
@@ -153,7 +155,7 @@ class Leaderboard:
 
     standings: of all customers. metric, mode: of the run. unfinished: what is shown where no study has ended. sort: the
     column to sort by, of `LEADERBOARD`: better scores and larger numbers first, texts by the alphabet, nothing last. By
-    customer, those with a model come first.
+    customer, those with a model come first; by the gain of an error, as `relative_gain` has it.
     """
 
     standings: Standings
@@ -164,7 +166,8 @@ class Leaderboard:
 
     @cached_property
     def _order(self) -> np.ndarray:
-        column = _Columns(self, np.arange(len(self)))["status" if self.sort == "customer" else self.sort]
+        by = {"customer": "status", "gain": "relative_gain" if is_error(self.metric) else "gain"}
+        column = _Columns(self, np.arange(len(self)))[by.get(self.sort, self.sort)]
         if self.sort == "customer":
             return self.standings.order(pc.index_in(column, value_set=pa.array(STUDY_STATUSES)).to_numpy())
         if not pa.types.is_string(column.type):
@@ -261,11 +264,20 @@ class _Columns:
             "metric": lambda: pa.repeat(self.board.metric, rows),
             "mode": lambda: pa.repeat(self.board.mode, rows),
             "model": lambda: _models(self._best),
+            "gain": lambda: pc.add(self._best["gain"], 0.0),  # older records have -0.0
+            "relative_gain": self._relative_gains,
             "trials": self._trials,
             "seconds": lambda: pa.array(np.round(standings.seconds[self.places], 3), mask=self._none),
             "params": lambda: _params(self._best),
         }
         return made[name]() if name in made else self._best[name]
+
+    def _relative_gains(self) -> pa.Array:
+        """Of an error; nobody has one of another metric, whose gains can be compared as they are."""
+        if not is_error(self.board.metric):
+            return pa.nulls(len(self.places), pa.float64())
+        columns = (self._best[name].to_numpy(zero_copy_only=False) for name in ("gain", "baseline_test_score"))
+        return pa.array(relative_gains(*columns), from_pandas=True)
 
     def _trials(self) -> pa.Array:
         standings = self.board.standings

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
+from tuning.records.gains import is_error, relative_gains
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, TrialRecord
 from tuning.reporting.figure import COLOURS, new_figure
 from tuning.reporting.figure import svg as figure_svg
@@ -169,14 +170,13 @@ def partial_dependence(curve: pd.DataFrame, column: str, ax: Axes | None = None)
 def gains(customers: pa.Table, metric: str, ax: Axes | None = None) -> Axes:
     """How the gain over the baseline is distributed: a bar per customer, the largest first.
 
-    customers: with the column `gain`. Of an error (`neg_…`) it is drawn in % of the baseline's, where there is
+    customers: with the column `gain`. Of an error (`neg_…`) it is drawn as `relative_gain`, in %, where there is
     `baseline_test_score`: customers' errors are seldom of one size, and the largest would hide the others.
     """
     axes, found, unit = ax or _new(), _numbers(customers, "gain"), metric
     helped, compared = int((found > 0).sum()), int(np.isfinite(found).sum())
-    if metric.startswith("neg_") and "baseline_test_score" in customers.column_names:
-        baseline = np.abs(_numbers(customers, "baseline_test_score"))
-        found = 100 * np.divide(found, baseline, out=np.full_like(found, np.nan), where=baseline > 0)
+    if is_error(metric) and "baseline_test_score" in customers.column_names:
+        found = 100 * relative_gains(found, _numbers(customers, "baseline_test_score"))
         unit = f"% of its {metric.removeprefix('neg_')}"
     found = np.sort(found[np.isfinite(found)])[::-1]
     count = min(len(found), MOST_BARS)

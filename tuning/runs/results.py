@@ -30,7 +30,7 @@ from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, r
 from tuning.runs.transfer_gain import TransferGain, transfer_gain
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.warm_start import best_entries
-from tuning.wording import BETTER, amount, did_you_mean, figure, name_list, params_text, resume_advice, score_text
+from tuning.wording import BETTER, amount, did_you_mean, gain_text, name_list, params_text, resume_advice, score_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +71,7 @@ class RunResult:
         left = f"unfinished, {studies} left; " if self.unfinished else ""
         so_far = f"; {amount(counts['trials'], 'trial')} recorded" if self.unfinished else ""
         if len(best := self._so_far.best) == counts["customers"] == 1:
-            so_far += f", best so far {figure(*best.values())}"
+            so_far += f", best so far {score_text(*best.values())}"
         return f"RunResult({counts['run']!r}: {left}{self.outcome(counts)}{so_far})"
 
     def _repr_html_(self) -> str:
@@ -89,7 +89,8 @@ class RunResult:
                 row["customer"],
                 "" if of_objective else row["model"],
                 score_text(row["cv_score"], row["cv_error"]),
-                *(figure(row[name]) for name in ("test_score", "gain")),
+                score_text(row["test_score"]),
+                gain_text(row["gain"], row["relative_gain"]),
                 params_text(row["params"]) if of_objective and isinstance(row["params"], Mapping) else "",
                 row["reason"] or row["notes"],
             )
@@ -216,7 +217,8 @@ class RunResult:
         winner's configuration (`best_config`) as JSON.
 
         sort: a column. By "customer", those with a model come first, by id, 2 before 10. By others better scores and
-        larger numbers come first, texts in the order of the alphabet. `ValueError` names the columns.
+        larger numbers come first (gains of an error by `relative_gain`), texts in the order of the alphabet.
+        `ValueError` names the columns.
         """
         return self.board(sort).frame()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from search_spaces import presets
 from tuning import TuneRunner
-from tuning.evaluation.winner import SimpleFirst, choose, standard_error
+from tuning.evaluation.winner import SimpleFirst, StudyOutcome, choose, standard_error
 from tuning.models.registry import families
 from tuning.records.schema import FINISHED, StepRecord, TrialRecord
 from tuning.runs.outcome import sentences
@@ -34,6 +35,14 @@ def test_the_default_is_kept_unless_something_is_better_on_cross_validation() ->
     assert choose([trial(0, 0.7), trial(1, 0.71)]).winner.trial == 1
     smaller = [replace(trial(0, 0.7), mode="min"), replace(trial(1, 0.6), mode="min")]
     assert choose(smaller).winner.trial == 1
+
+
+@pytest.mark.parametrize(("mode", "test", "baseline"), [("max", -0.0, 0.0), ("min", 0.0, -0.0)])
+def test_no_gain_is_nought_and_not_less(mode: str, test: float, baseline: float) -> None:
+    won = replace(trial(1, 0.7), mode=mode)
+    gain = StudyOutcome(won, None, test_score=test, baseline_test_score=baseline).gain
+    assert gain is not None
+    assert math.copysign(1, gain) == 1
 
 
 def test_scores_whose_squares_overflow_have_a_standard_error() -> None:

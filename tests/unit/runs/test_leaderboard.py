@@ -53,10 +53,14 @@ def study(name: str, customer: str, **values: Any) -> StudyRecord:
 
 
 def board(
-    *records: StudyRecord, planned: tuple[str, ...] = (), sort: str = "customer", mode: str = "max"
+    *records: StudyRecord,
+    planned: tuple[str, ...] = (),
+    sort: str = "customer",
+    mode: str = "max",
+    metric: str = "mae",
 ) -> Leaderboard:
     standings = Standings(decode_table(encode(records)), pa.chunked_array([planned], pa.string()), mode)
-    return Leaderboard(standings, "mae", mode, LEFT, sort)
+    return Leaderboard(standings, metric, mode, LEFT, sort)
 
 
 def test_of_several_studies_the_best_one_stands_for_a_customer() -> None:
@@ -120,6 +124,30 @@ def test_it_can_be_sorted_by_every_column(sort: str, mode: str, order: list[str]
     found = board(*records, planned=("e", *"abcd"), sort=sort, mode=mode)
     assert [row["customer"] for row in found] == order
     assert found.frame()["customer"].tolist() == order
+
+
+def test_gains_of_errors_are_compared_as_shares_of_the_baselines() -> None:
+    records = (
+        study("big", "big", gain=100.0, baseline_test_score=-10_000.0),
+        study("lost", "lost", gain=-1.0, baseline_test_score=0.0),
+        study("none", "none", status="no_model", family=None),
+        study("same", "same", gain=-0.0, baseline_test_score=-0.0),
+        study("small", "small", gain=0.5, baseline_test_score=-2.0),
+    )
+    found = board(*records, sort="gain", metric="neg_root_mean_squared_error")
+    assert [(row["customer"], row["gain"], row["relative_gain"]) for row in found] == [
+        ("small", 0.5, 0.25),
+        ("big", 100.0, 0.01),
+        ("same", 0.0, 0.0),
+        ("lost", -1.0, -math.inf),
+        ("none", None, None),
+    ]
+    shown = [line.split()[4:6] for line in list(lines(found))[2:-1]]
+    assert shown == [["25", "%"], ["1", "%"], ["0", "%"], ["-1", "3"]]  # where the baseline is perfect the gain itself
+    plain = board(*records, sort="gain")
+    assert [row["customer"] for row in plain] == ["big", "small", "same", "lost", "none"]
+    assert {row["relative_gain"] for row in plain} == {None}
+    assert "-0" not in str([row["gain"] for row in found])
 
 
 @pytest.mark.parametrize("sort", LEADERBOARD)

@@ -94,7 +94,9 @@ def test_a_run_leaves_a_report_that_says_what_the_records_say(run: Path, html: s
     assert "5 of 7 customers have a model" in seen.text
     board = result.leaderboard()
     assert seen.table["customer"] == board["customer"].tolist()
-    for title, column in {"hold-out": "test_score", "gain": "gain", "seconds": "seconds"}.items():
+    board["in %"] = 100 * board["relative_gain"]
+    columns = {"hold-out": "test_score", "gain": "gain", "gain in %": "in %", "seconds": "seconds"}
+    for title, column in columns.items():
         shown = [np.nan if value is None else value for value in seen.table[title]]
         assert shown == pytest.approx(board[column].tolist(), rel=1e-3, abs=1e-9, nan_ok=True)
     parameters = dict(zip(seen.table["customer"], seen.table["parameters"], strict=True))
@@ -229,14 +231,16 @@ def test_told_otherwise_a_run_leaves_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gains", "said"),
+    ("gains", "relative", "said"),
     [
-        ([0.1] * 20 + [-0.1] * 2, "20 better than the model tried first, 2 worse, typically by 0.1"),
-        ([0.1] * 6 + [-0.1] * 4, "6 better than the model tried first, 4 worse, which is no more than chance"),
+        ([0.1] * 20 + [-0.1] * 2, False, "20 better than the model tried first, 2 worse, typically by 0.1"),
+        ([0.1] * 20 + [-np.inf] * 2, True, "first, 2 worse, typically by 10 % of its error"),
+        ([-np.inf] * 9, True, "0 better than the model tried first, 9 worse"),
+        ([0.1] * 6 + [-0.1] * 4, False, "6 better than the model tried first, 4 worse, which is no more than chance"),
     ],
 )
-def test_a_gain_is_claimed_only_where_chance_would_not_make_it(gains: list[float], said: str) -> None:
-    assert said in gained(np.array(gains))
+def test_a_gain_is_claimed_only_where_chance_would_not_make_it(gains: list[float], relative: bool, said: str) -> None:
+    assert gained(np.array(gains), relative).endswith(said)
 
 
 def test_advice_is_about_messages_that_there_are() -> None:

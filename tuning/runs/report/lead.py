@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tuning.records.gains import compared_gains, is_error
 from tuning.records.schema import OK
 from tuning.runs.leaderboard import Row
 from tuning.runs.outcome import Counts
 from tuning.runs.results import RunResult
-from tuning.wording import BETTER, figure, params_text
+from tuning.wording import BETTER, figure, params_text, percent
 
 CLEAR = 2.0  # standard errors that the number of better customers is away from half
 
@@ -34,7 +35,7 @@ def lead(result: RunResult, counts: Counts) -> str:
     if not len(scores):
         return f"{told}; the typical best score is {figure(float(np.median(_values(ok, 'cv_score'))))} ({metric})."
     typical = f"on rows that it has never seen, the typical one scores {figure(float(np.median(scores)))} ({metric})"
-    return f"{told}; {typical}{gained(_values(ok, 'gain'))}."
+    return f"{told}; {typical}{gained(*_gains(ok, board.metric))}."
 
 
 def _values(studies: pa.Table, column: str) -> np.ndarray:
@@ -43,8 +44,17 @@ def _values(studies: pa.Table, column: str) -> np.ndarray:
     return finite
 
 
-def gained(gains: np.ndarray) -> str:
-    """By a sign test: whether more customers are better off than chance would have it."""
+def _gains(studies: pa.Table, metric: str) -> tuple[np.ndarray, bool]:
+    """As they can be compared, and whether they are shares of the baseline's error."""
+    gains = compared_gains(studies["gain"].to_pylist(), studies["baseline_test_score"].to_pylist(), metric)
+    return gains[~np.isnan(gains)], is_error(metric)
+
+
+def gained(gains: np.ndarray, relative: bool = False) -> str:
+    """By a sign test: whether more customers are better off than chance would have it.
+
+    gains: (n,), NaN not among them. relative: they are shares of the baseline's error.
+    """
     better, worse = int((gains > 0).sum()), int((gains < 0).sum())
     if not better + worse:
         return ""
@@ -52,8 +62,11 @@ def gained(gains: np.ndarray) -> str:
     off = (better - worse) / math.sqrt(better + worse)
     if abs(off) <= CLEAR:
         return f"; tuning made {counts}, which is no more than chance"
-    by = f"typically by {figure(abs(float(np.median(gains))))}" if np.median(gains) else "most of them by nothing"
-    return f"; tuning made {counts}, {by}"
+    middle = abs(float(np.median(gains)))
+    if not middle:
+        return f"; tuning made {counts}, most of them by nothing"
+    by = f"{percent(middle)} of its error" if relative else figure(middle)
+    return f"; tuning made {counts}" + f", typically by {by}" * math.isfinite(middle)
 
 
 def _of_one(row: Row, metric: str) -> str:

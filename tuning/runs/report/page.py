@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tuning.records.gains import is_error
 from tuning.records.schema import FAILED, OK, STOPPED
 from tuning.reporting.data_table import DataColumn, DataTable
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, Points, Row, Section, Text
@@ -161,7 +162,7 @@ def _customers(board: Leaderboard) -> DataTable:
         DataColumn(f"{board.metric} (cv)", numbers("cv_score"), detail=not rows["test_score"].null_count),
         DataColumn("hold-out", numbers("test_score"), narrow=True),
         DataColumn("baseline's", numbers("baseline_test_score")),
-        DataColumn("gain", numbers("gain"), narrow=True),
+        *_gains(numbers, board.metric),
         DataColumn("seconds", numbers("seconds")),
         DataColumn("reason", texts("reason")),
         DataColumn("± (cv)", numbers("cv_error"), detail=True),
@@ -179,6 +180,14 @@ def _customers(board: Leaderboard) -> DataTable:
         else ""
     )
     return DataTable(kept, "customers", less)
+
+
+def _gains(numbers: Callable[[str], list[float | None]], metric: str) -> list[DataColumn]:
+    """Of an error in % of the baseline's, by which customers can be compared, and as it is where a row is opened."""
+    if not is_error(metric):
+        return [DataColumn("gain", numbers("gain"), narrow=True)]
+    shares = [None if share is None else 100 * share for share in numbers("relative_gain")]
+    return [DataColumn("gain in %", shares, narrow=True), DataColumn("gain", numbers("gain"), detail=True)]
 
 
 def _failures(result: RunResult, trials: pa.Table) -> list[Section]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from tuning.records.gains import is_error, relative_gains
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED
 from tuning.runs.leaderboard import Leaderboard
 from tuning.runs.outcome import REPORT
@@ -15,7 +18,7 @@ from tuning.runs.results import RunResult
 from tuning.storage.names import mask_in
 from tuning.tracking.summary.summary import LEADERBOARD, Summary
 from tuning.tracking.tracked_runs import PREFIX
-from tuning.wording import shorten
+from tuning.wording import gain_text, shorten
 
 SHOWN = 15
 MEDIANS = ("cv_score", "test_score", "baseline_test_score", "gain")
@@ -40,6 +43,8 @@ def overview(
         values = best[name].filter(pc.equal(best["status"], OK)).to_pandas().dropna()
         if len(values):
             figures[f"median_{name}"] = float(values.median())
+    if is_error(board.metric) and len(shares := _relative_gains(best)):
+        figures["median_relative_gain"] = float(np.median(shares))
     if (gain := result.transfer_gain) is not None:
         figures |= {"transfer_gain": gain.difference, "transfer_gain_low": gain.low, "transfer_gain_high": gain.high}
     summary = Summary(
@@ -76,11 +81,17 @@ def _note(outcome: str, counts: Mapping[str, object], board: Leaderboard, unfini
         "| " + " | ".join(COLUMNS) + " |",
         "|" + "---|" * len(COLUMNS),
     ]
-    rows = board.frame(SHOWN)[list(COLUMNS)].itertuples(index=False)
-    lines += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in rows]
+    rows = ({**row, "gain": gain_text(row["gain"], row["relative_gain"])} for row in board.first(SHOWN))
+    lines += ["| " + " | ".join(_cell(row[name]) for name in COLUMNS) + " |" for row in rows]
     if len(board) > SHOWN:
         lines.append(f"\n… and {len(board) - SHOWN} more.")
     return "\n".join(lines)
+
+
+def _relative_gains(studies: pa.Table) -> np.ndarray:
+    ok = studies.filter(pc.equal(studies["status"], OK))
+    shares = relative_gains(ok["gain"].to_pylist(), ok["baseline_test_score"].to_pylist())
+    return shares[np.isfinite(shares)]
 
 
 def _cell(value: object) -> str:

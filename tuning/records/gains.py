@@ -1,0 +1,34 @@
+"""The gain over the baseline as a figure by which customers can be compared, whatever the size of their targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+Figures: TypeAlias = np.ndarray | Sequence[float | None]
+
+
+def is_error(metric: str) -> bool:
+    """Whether a metric is an error, as its name tells: 0 is the best, and its size is often that of the target."""
+    return metric.startswith("neg_")
+
+
+def relative_gains(gain: Figures, baseline_score: Figures) -> np.ndarray:
+    """Gains as shares of the baseline's error, which is the skill of forecasts: 1 - error / error of the baseline.
+
+    gain, baseline_score: (n,) of an error, as recorded. The answer (n,) is at most 1; NaN where there is no gain. Where
+    the baseline makes no error, it is 0 for a model that makes none either, else -inf.
+    """
+    gained = np.asarray(gain, dtype=float)
+    error = np.abs(np.asarray(baseline_score, dtype=float))
+    perfect = np.where(gained < 0, -np.inf, gained)
+    with np.errstate(invalid="ignore"):  # of an infinite error nothing is known
+        shares: np.ndarray = np.divide(gained, error, out=perfect, where=error != 0) + 0.0  # never -0.0
+    return shares
+
+
+def compared_gains(gain: Figures, baseline_score: Figures, metric: str) -> np.ndarray:
+    """The gains to sort by and to take the median of: of an error `relative_gains`, of another score as they are."""
+    return relative_gains(gain, baseline_score) if is_error(metric) else np.asarray(gain, dtype=float)
