@@ -185,7 +185,11 @@ def test_a_used_up_budget_leaves_reasons_and_the_rest_for_a_resume(
     runner.timing = Timing(parts_s=0.1)
     result = runner.run(run, **QUIET)
     assert 0 < len(result.trial_records) < 60
-    said = ["not finished: the time budget (limits.run_seconds: 0.5) is spent; resume with a larger one"]
+    best = min(record.score for record in result.trial_records)
+    said = [
+        "not finished: the time budget (limits.run_seconds: 0.5) is spent; resume with a larger one; "
+        f"best so far {best:.4g}"
+    ]
     assert list(result.leaderboard()["reason"]) == list(RunResult(run).leaderboard()["reason"]) == said
     assert said[0] in (Path(run) / "leaderboard.csv").read_text()
     assert f"larger one: TuneRunner(…, limits={{'run_seconds': …}}).run({run!r}, resume=True)" in caplog.text
