@@ -50,7 +50,7 @@ def test_a_cluster_may_grow(
 
 
 def test_where_it_does_not_grow_the_run_ends_with_the_reason_and_can_be_resumed(
-    ray_cluster: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ray_cluster: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "somewhere:6379")
     made = runner(tmp_path, resources={"cpus": 3}, placement="packed")
@@ -58,6 +58,7 @@ def test_where_it_does_not_grow_the_run_ends_with_the_reason_and_can_be_resumed(
     no_room = "a worker has no place: it takes 3 CPU, for which the machines that are there have no room"
     with pytest.raises(RunError, match=f"{no_room}, and none has joined them within 1 s; add one, then resume the run"):
         made.run(str(tmp_path / "run"), progress=False)
+    assert "Tune ended with" not in caplog.text
     result = TuneRunner.resume(str(tmp_path / "run"), progress=False, in_process=True)  # as if there were a machine
     assert list(result.leaderboard()["status"]) == ["ok"]
 

@@ -127,7 +127,9 @@ def scheduler_over(queue: Key[RunQueue]) -> TrialScheduler:
 
         def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
             waiting = {each.trial_id: each for each in tune_controller.get_trials() if each.status == Trial.PENDING}
-            for name in lookup(queue).given_up(waiting.keys()):
+            # Tune cannot stop what it has not taken up yet: it raises, as such a trial has no folder.
+            taken_up = {name for name, each in waiting.items() if each in tune_controller._staged_trials}
+            for name in lookup(queue).given_up(taken_up):
                 tune_controller.stop_trial(waiting.pop(name))
             if lookup(queue).idle_end(waiting.keys()):
                 tune_controller._cleanup_cached_actors(force_all=True)

@@ -259,7 +259,7 @@ def test_a_worker_that_is_free_takes_the_shard_that_waits_for_the_shortest_time(
     """For those that wait longer a process is being started."""
     trials = [SimpleNamespace(trial_id=str(n), status="PENDING", config=told) for n, told in enumerate(shards(5))]
     spread = SimpleNamespace(trial_id="spread", status="PENDING", config={"study": "giant"})
-    controller: Any = SimpleNamespace(get_trials=lambda: [spread, *trials[:3]])
+    controller: Any = SimpleNamespace(get_trials=lambda: [spread, *trials[:3]], _staged_trials=())
     with registered(RunQueue(4, machines(4))) as key:
         scheduler = scheduler_over(key)
         trials[0].status = trials[1].status = "RUNNING"
@@ -271,3 +271,19 @@ def test_a_worker_that_is_free_takes_the_shard_that_waits_for_the_shortest_time(
         trials[2].status = "RUNNING"
         trials[0].status = "TERMINATED"
         assert scheduler.choose_trial_to_run(controller) is None
+
+
+def test_what_tune_has_not_taken_up_yet_is_stopped_when_it_has() -> None:
+    """Before that Tune raises, and the reason would be lost among its own words."""
+    queue = RunQueue(2, machines(4, patience=0.0), shards(2, Resources(cpus=9)))
+    given = list(iter(queue.next, None))
+    trials = [SimpleNamespace(trial_id=name, status="PENDING", config=told) for name, told in given]
+    stopped = list[Any]()
+    controller: Any = SimpleNamespace(get_trials=lambda: trials, _staged_trials=trials[:1], stop_trial=stopped.append)
+    with registered(queue) as key:
+        scheduler = scheduler_over(key)
+        scheduler.choose_trial_to_run(controller)
+        assert stopped == trials[:1]
+        trials[0].status, controller._staged_trials = "TERMINATED", trials
+        scheduler.choose_trial_to_run(controller)
+    assert stopped == trials
