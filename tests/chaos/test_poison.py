@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from builders import SPACE
-from chaos import POISON, POISONED_FILES, command, promised, truth, write_hazards
+from chaos import ENDING, POISON, POISONED_FILES, command, figure, promised, spent, truth, write_hazards
 
 from tuning import RunResult
 from tuning.execution.crash_log import Crash, crashes
@@ -21,22 +21,27 @@ KINDS = (*POISON, *POISONED_FILES)
 CUSTOMERS = 2000
 POISONED = {100 * position + 50: KINDS[position % len(KINDS)] for position in range(CUSTOMERS // 100)}
 LIMITS = {"trial_seconds": 2.0, "memory_gb": 1.0, "max_rows": 50}
+SLOTS = 2
 SLOWER = 1.1  # times as long at most, without the restarts
-CRASHING = ("segfault", "exit", "loop", "loop_in_c", "abort")
 
 
-def _run(folder: Path, customers: int, poisoned: dict[int, str], slots: int = 2) -> tuple[RunResult, float]:
-    """A run of these customers, and its wall seconds."""
-    write_hazards(folder / "data", customers, poisoned)
+def _run(folder: Path, poisoned: dict[int, str]) -> tuple[RunResult, float]:
+    """A run of the customers, and its wall seconds."""
+    folder.mkdir()
+    write_hazards(folder / "data", CUSTOMERS, poisoned)
     fields = {"name": "poison", "data": "data/*.csv", "objective": "chaos:hazard", "steps": 2, "trials": 10}
     fields |= {"scheduler": "fifo", "search_space": SPACE, "metric": "loss", "mode": "min", "seed": 3, "mlflow": False}
     (folder / "definition.yaml").write_text(
-        yaml.safe_dump({**fields, "placement": "packed", "slots": slots, "limits": LIMITS})
+        yaml.safe_dump({**fields, "placement": "packed", "slots": SLOTS, "limits": LIMITS})
     )
     start = time.monotonic()
-    code = command(folder, "run", "definition.yaml", "--run-dir", "run").wait(1800)
+    notes = str(folder / "notes")
+    code = command(folder, "run", "definition.yaml", "--run-dir", "run", CHAOS_NOTES=notes).wait(1800)
+    wall = time.monotonic() - start
     assert code in (0, 3, 4), (folder / "err").read_text()
-    return RunResult(str(folder / "run")), time.monotonic() - start
+    result = RunResult(str(folder / "run"))
+    figure(f"{folder.name}: {wall:.1f} s, of which {SLOTS} slots: {spent(result, folder / 'notes', SLOTS)}")
+    return result, wall
 
 
 def _crashes(result: RunResult) -> list[Crash]:
@@ -51,24 +56,10 @@ def _waited(found: list[Crash]) -> float:
     return sum(3600 * int(end[1]) + 60 * int(end[2]) + float(end[3]) for end in ends if end)
 
 
-def _seconds_of_a_restart(folder: Path) -> float:
-    """What one worker loses each time, from two runs on one slot: with and without customers that end their worker."""
-    walls, restarts = [], 0
-    for name, poisoned in (("none", {}), ("exits", dict.fromkeys(range(5, 64, 10), "exit"))):
-        (folder / name).mkdir()
-        result, wall = _run(folder / name, 64, poisoned, slots=1)
-        walls.append(wall)
-        restarts = len(_crashes(result))
-        assert restarts == 2 * len(poisoned)
-    return (walls[1] - walls[0]) / restarts
-
-
 def test_one_per_cent_of_poison_costs_the_others_restarts_only(tmp_path: Path) -> None:
-    for name in ("healthy", "poisoned", "healthy again"):
-        (tmp_path / name).mkdir()
-    healthy, before = _run(tmp_path / "healthy", CUSTOMERS, {})
-    poisoned, wall = _run(tmp_path / "poisoned", CUSTOMERS, POISONED)
-    clean = (before + _run(tmp_path / "healthy again", CUSTOMERS, {})[1]) / 2
+    healthy, before = _run(tmp_path / "healthy", {})
+    poisoned, wall = _run(tmp_path / "poisoned", POISONED)
+    clean = (before + _run(tmp_path / "healthy again", {})[1]) / 2
     ill = {f"c{number:04d}" for number in POISONED}
     there, here = truth(poisoned), truth(healthy)
     for what in there:
@@ -77,17 +68,16 @@ def test_one_per_cent_of_poison_costs_the_others_restarts_only(tmp_path: Path) -
     board = poisoned.leaderboard().set_index("customer")
     assert sorted(board.index) == [f"c{number:04d}" for number in range(CUSTOMERS)]
     for number, kind in POISONED.items():
-        wanted = "quarantined" if kind in CRASHING else "no_model" if kind in POISONED_FILES else "ok"
+        wanted = "quarantined" if kind in ENDING else "no_model" if kind in POISONED_FILES else "ok"
         assert board.loc[f"c{number:04d}", "status"] == wanted, kind
     found = _crashes(poisoned)
-    assert len(found) >= 2 * sum(kind in CRASHING for kind in POISONED.values())
-    each, waited = _seconds_of_a_restart(tmp_path), _waited(found)
-    restarting = (len(found) * each + waited) / 2  # shared by two workers
-    times = (wall - restarting) / clean
+    assert len(found) >= 2 * sum(kind in ENDING for kind in POISONED.values())
+    restarts = spent(poisoned, tmp_path / "poisoned" / "notes", SLOTS)
+    times = (wall - restarts.held) / clean
     promised(
         f"{len(POISONED)} of {CUSTOMERS} customers poisoned: {wall:.1f} s instead of {clean:.1f} s, {wall / clean:.2f} "
-        f"times as long; {times:.2f} times without {len(found)} restarts of {each:.1f} s and "
-        f"{waited:.0f} s of hanging until a time limit, both shared by two workers",
+        f"times as long; {times:.2f} times without {restarts.held:.1f} s of waiting for what {SLOTS} slots lost: "
+        f"{restarts.lost:.0f} s at {len(found)} crashes, {_waited(found):.0f} s of it hanging until a time limit",
         times,
         SLOWER,
     )

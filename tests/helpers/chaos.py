@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -9,7 +10,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -206,17 +209,36 @@ def supervised(runner: TuneRunner, run: str, *options: str) -> dict[str, Any]:
 
 # What a poisoned customer's trials do, by the word in its first row; healthy ones have "none" there.
 POISON = ("exception", "nan", "segfault", "exit", "loop", "loop_in_c", "memory", "abort")
+ENDING = ("segfault", "exit", "loop", "loop_in_c", "abort")  # of these, what ends its worker, or hangs it
 POISONED_FILES = ("unreadable", "rows")  # no text at all; more rows than `limits.max_rows: 50` allows
 
 
+@cache
+def _begins(process: int) -> None:
+    _note("begins")
+
+
+def _note(what: str) -> None:
+    """A line in the file CHAOS_NOTES: when, which process, and what."""
+    if notes := os.environ.get("CHAOS_NOTES"):
+        with open(notes, "a") as lines:
+            lines.write(f"{time.time()} {os.getpid()} {what}\n")
+
+
 def hazard(config: Mapping[str, float], data: pd.DataFrame, seed: int) -> Iterator[float]:
-    """An objective of two steps that does what the customer's data says, in about every second trial."""
+    """An objective of two steps that does what the customer's data says, in about every second trial.
+
+    It notes when a process begins with it, and when what ends or hangs its process does so (`spent`).
+    """
     import ctypes
     import re
 
+    _begins(os.getpid())
     kind = str(data["kind"].iloc[0])
     yield valley(config, seed) + 1
     if config["x"] > 0.3 and kind in POISON:
+        if kind in ENDING:
+            _note("ends")
         if kind == "exception":
             raise ValueError("poison")
         if kind == "nan":
@@ -234,6 +256,65 @@ def hazard(config: Mapping[str, float], data: pd.DataFrame, seed: int) -> Iterat
         while kind == "loop":
             pass
     yield valley(config, seed) + 0.1 * float(data["shift"].mean())
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run's slots spent their time on, in seconds of one slot, from its first record to its last.
+
+    worked: on studies that are recorded. lost: from where a trial ended or hung its worker until a new process did
+    something. rest: idle, between studies, and on trials that were run again. replaced: how often a process was new.
+    held: seconds that the run is longer for what was lost. Half of it where the other one of two slots works, all of it
+    where nobody has anything else to do: at the end.
+    """
+
+    worked: float
+    lost: float
+    rest: float
+    replaced: int
+    held: float
+
+    def __str__(self) -> str:
+        lost = f"{self.lost:.1f} s lost at {self.replaced} restarts, for which the run waited {self.held:.1f} s"
+        return f"{self.worked:.1f} s of work, {lost}, {self.rest:.1f} s else"
+
+
+def spent(result: RunResult, notes: Path, slots: int) -> Spent:
+    """Of a run of `hazard` with the file CHAOS_NOTES.
+
+    A process that begins stands in for the one that ended last, of those for which none stands in yet: where a free
+    worker has done that, nothing is lost.
+    """
+    began: dict[str, float] = {}
+    ended: dict[str, float] = {}
+    last: dict[str, float] = {}
+    for line in notes.read_text().splitlines():
+        at, process, what = line.split()
+        (began if what == "begins" else ended)[process] = float(at)
+    records = result.study_records
+    for record in records:
+        process = record.worker.rpartition(":")[2]
+        began[process] = min(began.get(process, math.inf), record.started)
+        last[process] = max(last.get(process, 0.0), record.started + record.seconds)
+    gaps: list[tuple[float, float]] = []
+    alone: list[float] = []
+    for at in sorted([*sorted(began.values())[slots:], *ended.values()]):
+        if at in ended.values():
+            alone.append(at)
+        elif alone:
+            gaps.append((alone.pop(), at))
+    worked, lost = sum(record.seconds for record in records), sum(end - start for start, end in gaps)
+    whole = slots * (max(last.values()) - min(began.values()))
+    alive = [(start, ended.get(process, last.get(process, start))) for process, start in began.items()]
+    return Spent(worked, lost, whole - worked - lost, len(gaps), _held(gaps, alive))
+
+
+def _held(gaps: list[tuple[float, float]], alive: list[tuple[float, float]]) -> float:
+    held = 0.0
+    for start, end in pairwise(sorted({at for each in [*gaps, *alive] for at in each})):
+        out, there = (sum(since <= start < until for since, until in those) for those in (gaps, alive))
+        held += (end - start) * out / max(1, out + there)
+    return held
 
 
 def write_hazards(folder: Path, customers: int, poisoned: Mapping[int, str]) -> None:

@@ -11,6 +11,7 @@ and a small object in `in_progress/` says on which node and where.
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import os
 import re
@@ -28,6 +29,8 @@ from tuning.storage.run_directory import RunDirectory
 
 FOLDER = "in_progress"
 STATE = struct.Struct("<qq")  # position of the study in its shard, number of the trial
+LOADED = struct.Struct("<d")  # seconds, after the state
+HEADER = STATE.size + LOADED.size  # where the site is
 SIZE = 4096
 #: The position of a worker that has not come to its first study yet.
 STARTING = -1
@@ -55,11 +58,15 @@ class Site:
 
 @dataclass(frozen=True)
 class Crash:
-    """A worker that ended in the middle: in which study of its shard, which trial, and the stack at the crash."""
+    """A worker that ended in the middle: in which study of its shard, which trial, and the stack at the crash.
+
+    loading: seconds in which it had loaded its libraries, at most; infinite where nobody knows, or on another machine.
+    """
 
     position: int
     trial: int
     stack: str = ""
+    loading: float = math.inf
 
     @property
     def where(self) -> str:
@@ -101,7 +108,7 @@ class ProgressMarker:
         path = folder / self.name.rsplit("/", 1)[-1]
         self.site = Site(socket.gethostname(), os.getpid(), node, str(path))
         header = json.dumps(asdict(self.site)).encode()
-        content = STATE.pack(STARTING, LOADING) + header
+        content = STATE.pack(STARTING, LOADING) + LOADED.pack(math.inf) + header
         with open(path, "xb+") as file:  # written in full, so that the mapping can never hit a full disk
             file.write(content.ljust(SIZE, b"\0"))
             file.flush()
@@ -125,6 +132,10 @@ class ProgressMarker:
     def at(self, position: int, trial: int = LOADING) -> None:
         """The worker turns to a study of its shard, or to a trial of it."""
         STATE.pack_into(self._map, 0, position, trial)
+
+    def loaded(self, seconds: float) -> None:
+        """The worker has loaded its libraries in so many seconds, at most; infinite while nobody knows."""
+        LOADED.pack_into(self._map, STATE.size, seconds)
 
 
 def crashes(
@@ -150,13 +161,15 @@ def crashes(
             content = directory.read(name)
         except OSError:
             continue
-        site = Site(**json.loads(content[STATE.size if directory.local else 0 :].rstrip(b"\0")))
+        site = Site(**json.loads(content[HEADER if directory.local else 0 :].rstrip(b"\0")))
         if lost(site.node):
             continue
         state = content if directory.local else _look(site, site.path, fetch)
         if state is not None:
             position, trial = STATE.unpack_from(state)
-            found.append(Crash(position, trial, _stack_at_crash(_look(site, site.stack, fetch) or b"", work)))
+            loading = LOADED.unpack_from(state, STATE.size)[0] if site.host == socket.gethostname() else math.inf
+            stack = _stack_at_crash(_look(site, site.stack, fetch) or b"", work)
+            found.append(Crash(position, trial, stack, loading))
     return found
 
 
@@ -189,7 +202,7 @@ def forget(directory: RunDirectory, term: Term, pid: int) -> None:
     """Remove what a process of this machine has noted; it was ended on purpose. Only below a local run directory."""
     for name in directory.list(f"{FOLDER}/{term.folder}"):
         if not name.endswith(".txt"):
-            site = Site(**json.loads(directory.read(name)[STATE.size :].rstrip(b"\0")))
+            site = Site(**json.loads(directory.read(name)[HEADER:].rstrip(b"\0")))
             if (site.host, site.pid) == (socket.gethostname(), pid):
                 Path(site.stack).unlink(missing_ok=True)
                 Path(site.path).unlink(missing_ok=True)

@@ -32,6 +32,7 @@ from tuning.steps import Step
 from tuning.study.interfaces import Rule
 from tuning.timing import HANG_TIMES
 
+LOADING_TIMES = 3  # times as long as one process another one may take to load the same libraries
 HARD_OVER_SOFT = 1.25  # a hard limit's share of the soft one
 LEEWAY_S = 1.0
 WATCHDOG_SLACK = 0.1  # the watchdog may fire 10 % late, so it need not be re-armed for every short trial
@@ -52,6 +53,16 @@ def took_longer(key: str, limit: float) -> str:
 def hard(limit: float | None, grace: float) -> float:
     """Seconds after which the process is ended where something hangs. limit: None for no limit. grace: for loading."""
     return float("inf") if limit is None else limit * HARD_OVER_SOFT + LEEWAY_S + grace
+
+
+def loading_grace(cold: float, earlier: Iterable[float]) -> float:
+    """Seconds on top of its limits for the first study of a process that has libraries to load.
+
+    cold: where nothing is known of them. earlier: `TimeLimits.loading` of processes that have worked on the same
+    studies on this machine; infinite where unknown.
+    """
+    known = [seconds for seconds in earlier if seconds < math.inf]
+    return min(cold, LOADING_TIMES * max(known, default=math.inf))
 
 
 def within(
@@ -89,8 +100,13 @@ class TimeLimits:
 
     stack: a file with a descriptor, where the watchdog writes before it ends the process. grace: seconds on top while
     libraries have to be loaded; from the second study of a process on they are, whatever the shard.
+
+    Attributes:
+        loading: seconds in which this process has loaded its libraries, at most: those of its first study. Infinite
+            where that has not come to its final fits, or has trained nothing.
     """
 
+    loading = math.inf  # of this process
     _studies = 0  # of this process
 
     def __init__(self, limits: Limits, stack: IO[bytes], grace: float = 0.0) -> None:
@@ -98,7 +114,8 @@ class TimeLimits:
         self.grace = grace
         self._stack = stack
         self._study_until = self._armed_until = float("inf")
-        self._patience = self._longest = 0.0
+        self._began = self._patience = self._longest = 0.0
+        self._trained = False
 
     def __enter__(self) -> TimeLimits:
         faulthandler.enable(file=self._stack, all_threads=False)
@@ -114,11 +131,17 @@ class TimeLimits:
         TimeLimits._studies += 1
         if TimeLimits._studies > 1:
             self.grace = 0.0
-        self._study_until = time.monotonic() + hard(self.limits.study_seconds, self.grace)
+        self._began = time.monotonic()
+        self._study_until = self._began + hard(self.limits.study_seconds, self.grace)
 
     def took(self, trials: Iterable[TrialRecord]) -> None:
         """How long trials have taken; others may take several times as long."""
         self._longest = max([self._longest, *(trial.seconds for trial in trials)])
+
+    def trial(self) -> None:
+        """A trial's training begins, which loads what it needs."""
+        self._trained = True
+        self.part()
 
     def part(self) -> None:
         """A part of a study begins that has the trial's limit: reading the data, a trial, the final fits."""
@@ -134,7 +157,10 @@ class TimeLimits:
 
     def final_fit(self) -> None:
         """A fit after the last trial begins; it may take as long as a study, however little of its time is left."""
-        self._study_until = max(self._study_until, time.monotonic() + hard(self.limits.study_seconds, self.grace))
+        now = time.monotonic()
+        if TimeLimits._studies == 1 and self._trained and TimeLimits.loading == math.inf:
+            TimeLimits.loading = now - self._began
+        self._study_until = max(self._study_until, now + hard(self.limits.study_seconds, self.grace))
         self.part()
 
     def pause(self) -> None:

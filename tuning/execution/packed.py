@@ -28,7 +28,7 @@ from tuning.errors import StorageError
 from tuning.execution.context import TrialData, WorkerContext
 from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, ProgressMarker, counted, crashes
 from tuning.execution.helpers import StateLostError, Work, helpers_of
-from tuning.execution.limits import MemoryLimit, TimeLimits, allocated
+from tuning.execution.limits import MemoryLimit, TimeLimits, allocated, loading_grace
 from tuning.execution.nodes import Nodes, ray_nodes
 from tuning.execution.quarantine import quarantine
 from tuning.execution.study_run import (
@@ -85,6 +85,7 @@ class WorkerHooks(Hooks):
         """The study at this position of the shard begins. patience: as of `TimeLimits.study`."""
         self.position = position
         self.guard.study(patience)
+        self.marker.loaded(self.guard.loading)
 
     def loading(self) -> None:
         self.marker.at(self.position, LOADING)
@@ -92,7 +93,7 @@ class WorkerHooks(Hooks):
 
     def trial(self, number: int) -> None:
         self.marker.at(self.position, number)
-        self.guard.part()
+        self.guard.trial()
 
     def concluding(self) -> None:
         self.marker.at(self.position, CONCLUDING)
@@ -265,7 +266,8 @@ def work_shard(
         memory = stack.enter_context(MemoryLimit(limits.memory_gb, nodes.slots, allocated() - before))
         timed = limits.trial_seconds is not None or limits.study_seconds is not None
         warm = not (timed and left) or warm_up(context, studies[left[0]])
-        guard = stack.enter_context(TimeLimits(limits, marker.stack, 0.0 if warm else timing.cold_start_s))
+        grace = 0.0 if warm else loading_grace(timing.cold_start_s, (crash.loading for crash in found))
+        guard = stack.enter_context(TimeLimits(limits, marker.stack, grace))
         place = Work(directory.uri, term, shard, STARTING, spec, timing)
         work.work(WorkerHooks(marker, guard, work, nodes, place), memory)
 

@@ -62,8 +62,13 @@ class RunQueue:
 
     @property
     def closed(self) -> bool:
-        """No Tune trial will be added."""
-        return self._broken or (self._given == len(self.shards) and (self.studies is None or self.studies.closed))
+        """No Tune trial will be added, and no free worker is kept.
+
+        Where all are shards, one is, until the last shard has ended: if a worker dies, it takes that worker's shard.
+        """
+        if self._broken or self._given < len(self.shards):
+            return self._broken
+        return not self._flying if self.studies is None else self.studies.closed
 
     @property
     def _broken(self) -> bool:

@@ -17,6 +17,7 @@ from mlflow_records import trial as trial_of
 
 from tuning import RunResult, TuneRunner
 from tuning.definition.options import Limits
+from tuning.execution.crash_log import ProgressMarker
 from tuning.execution.limits import TimeLimits, TrialTimeoutError, study_limit, within
 from tuning.execution.lost_nodes import worker_died
 from tuning.execution.nodes import Nodes
@@ -67,6 +68,53 @@ def test_only_the_first_study_of_a_process_has_more_time_for_loading(
         ):
             guard.study()
             assert guard.grace == grace
+
+
+@pytest.mark.parametrize(
+    ("loading", "grace"),
+    [((), 10.0), ((math.inf,), 10.0), ((0.5, math.inf, 1.0), 3.0), ((60.0,), 10.0)],
+    ids=[
+        "no crash before",
+        "none in which libraries were loaded",
+        "two in which they were",
+        "slower than ever allowed",
+    ],
+)
+def test_a_worker_that_stands_in_has_as_long_for_loading_as_those_before_it_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loading: tuple[float, ...], grace: float
+) -> None:
+    monkeypatch.setattr(TimeLimits, "_studies", 0)
+    monkeypatch.setattr(TimeLimits, "loading", math.inf)
+    armed: list[float] = []
+    monkeypatch.setattr("faulthandler.dump_traceback_later", lambda seconds, **_: armed.append(seconds))
+    clock = _Clock(monkeypatch)
+    monkeypatch.setattr("builders.tick", lambda: setattr(clock, "now", clock.now + 1))
+    write_hazards(tmp_path / "data", 2, {})
+    fields: dict[str, Any] = {"limits": {"trial_seconds": 100}, "objective": "builders:grows", "trials": 3}
+    owned = begin(hazards(tmp_path / "data", slots=1, **fields).definition, str(tmp_path / "run"))
+    for number, seconds in enumerate(loading):
+        left = ProgressMarker(owned.directory, owned.term, 0)  # of a worker that died
+        left.at(0, number)
+        left.loaded(seconds)
+    work_shard(owned.directory, owned.term, 0, lambda _: None, nodes=Nodes())
+    owned.lease.release()
+    assert armed[0] == pytest.approx(1.1 * (126 + grace))
+
+
+def test_what_a_worker_took_to_load_its_libraries_is_its_first_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TimeLimits, "_studies", 0)
+    monkeypatch.setattr(TimeLimits, "loading", math.inf)
+    monkeypatch.setattr("faulthandler.dump_traceback_later", lambda seconds, **_: None)
+    clock = _Clock(monkeypatch)
+    with (tmp_path / "stack").open("wb") as stack, TimeLimits(Limits(trial_seconds=100), stack, grace=10.0) as guard:
+        for seconds in (4.0, 7.0):
+            guard.study()
+            guard.trial()
+            clock.now += seconds
+            guard.final_fit()
+            assert guard.loading == 4.0
 
 
 def slow_after(trials: int, seconds: float) -> Callable[..., list[Rule]]:

@@ -234,6 +234,16 @@ def test_alone_shards_count_as_slots_whatever_they_take() -> None:
     assert kinds(RunQueue(4, machines(4), shards(20, Resources(cpus=4)))) == "ssss"
 
 
+def test_a_free_worker_is_kept_until_the_last_shard_has_ended() -> None:
+    """For that of a worker that dies: a new process would take seconds."""
+    queue = RunQueue(2, machines(2), shards(2))
+    assert kinds(queue) == "ss"
+    queue.end("shard_00000")
+    assert not queue.closed
+    queue.end("shard_00001")
+    assert queue.closed
+
+
 def test_records_that_cannot_be_written_end_all(tmp_path: Path) -> None:
     queue = giants(tmp_path)
     assert queue.studies is not None
