@@ -1,4 +1,5 @@
-"""How right the time left is that a run's progress says, at a quarter, at half and at three quarters of its time.
+"""How right the time left is that a run's progress says, when it says it first, and at a quarter, at half and at
+three quarters of its time.
 
     python -m benchmarks.estimate            four runs in this process, three minutes on a quiet core
 
@@ -75,7 +76,8 @@ def main() -> None:
     for name, definition in runs():
         said = said_of(definition)
         whole = said[-1].seconds
-        for share in SHARES:
+        first = next(each.seconds for each in said if each.seconds_left is not None) / whole
+        for share in (first, *SHARES):
             now = next(each for each in said if each.seconds >= share * whole)
             left = whole - now.seconds
             ratio = "nothing yet" if now.seconds_left is None else f"{now.seconds_left / left:.2f} of what it was"
