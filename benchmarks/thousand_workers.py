@@ -35,6 +35,7 @@ from tuning.driver.signals import Signals
 from tuning.driver.tuner import build_tuner, run_queue
 from tuning.execution import trainable
 from tuning.execution.callback_keys import registered
+from tuning.execution.room import Room
 from tuning.records.lease import Lease
 from tuning.records.ownership import claim
 from tuning.records.parts import TRIALS, part_name, shard_parts
@@ -99,9 +100,10 @@ def tuned(folder: Path, actors: int, shards: int, reports: int, pause: float) ->
         resources=[Resources(cpus=1)] * shards,
         shards_of=lambda _: [],
         spread_at_once=lambda _: 1,
+        helpers=0,
         spec=SPEC,
     )
-    spread: Any = SimpleNamespace(tell=None)
+    spread: Any = SimpleNamespace(tell=None, room=Room(lambda: [{"CPU": actors}]), report=None)
     owned: Any = SimpleNamespace(plan=plan, term=term, timing=USUAL, directory=directory, run="thousand")
     with Lease(directory, term).hold() as lease:
         counter = Counter(shards * reports * 100, shards)
