@@ -32,17 +32,21 @@ class RunHandle:
         self._counter, self._signals, self._work = counter, signals, work
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="tuning-run", daemon=True)
+        # Python 3.11 takes a thread for ended once somebody who waited for it was interrupted.
+        self._ended = threading.Event()
+        self._ended.set()
 
     def start(self) -> RunHandle:
         """Begin to work."""
         _current[:] = [self]
+        self._ended.clear()
         self._thread.start()
         return self
 
     @property
     def running(self) -> bool:
         """Whether it still goes on."""
-        return self._thread.is_alive()
+        return not self._ended.is_set()
 
     @property
     def progress(self) -> Progress:
@@ -75,7 +79,7 @@ class RunHandle:
         What ended the run before its time is raised here, but not that somebody has cancelled it. Ctrl-C ends the
         waiting, and not the run.
         """
-        self._thread.join(timeout)
+        self._ended.wait(timeout)
         if self._error is not None:
             raise self._error
         return self.result
@@ -97,6 +101,8 @@ class RunHandle:
             pass
         except BaseException as error:
             self._error = error
+        finally:
+            self._ended.set()
 
 
 _current: list[RunHandle] = []  # the latest of this process

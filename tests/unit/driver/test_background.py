@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from pathlib import Path
 
@@ -92,3 +93,22 @@ def test_what_is_wrong_is_raised_where_it_is_started_and_what_goes_wrong_where_i
     with pytest.raises(RunError, match="keep crashing"):
         handle.wait()
     assert "failed: the workers keep crashing" in repr(handle)
+
+
+def test_ctrl_c_ends_the_waiting_and_not_the_run(held: Held, tmp_path: Path) -> None:
+    handle = start(held, tmp_path / "run")
+    assert held.reached.wait(60)
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _wait_interrupted(handle)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert handle.running
+    held.go_on.set()
+    assert handle.wait().unfinished == 0
+
+
+def _wait_interrupted(handle: object) -> None:
+    threading.Timer(0.2, signal.pthread_kill, [threading.get_ident(), signal.SIGUSR1]).start()
+    handle.wait()
