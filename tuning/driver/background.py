@@ -34,12 +34,10 @@ class RunHandle:
         self._thread = threading.Thread(target=self._run, name="tuning-run", daemon=True)
         # Python 3.11 takes a thread for ended once somebody who waited for it was interrupted.
         self._ended = threading.Event()
-        self._ended.set()
 
     def start(self) -> RunHandle:
         """Begin to work."""
         _current[:] = [self]
-        self._ended.clear()
         self._thread.start()
         return self
 
