@@ -67,10 +67,10 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def figure(value: object) -> str:
-    """A value as a table shows it: numbers rounded, nothing for what is not there."""
+def figure(value: object, sign: str = "") -> str:
+    """A value as a table shows it: numbers rounded, nothing for what is not there. sign: as of `percent`."""
     if isinstance(value, float):
-        return f"{value + 0.0:.4g}" if math.isfinite(value) else ""  # + 0.0: -0.0 is shown as 0
+        return f"{value + 0.0:{sign}.4g}" if math.isfinite(value) else ""  # + 0.0: -0.0 is shown as 0
     return "" if value is None else str(value)
 
 
@@ -82,9 +82,9 @@ def percent(share: object, sign: str = "") -> str:
     return f"{value:{sign}.0f} %" if abs(value) >= 1000 else f"{value:{sign}.3g} %"
 
 
-def gain_text(gain: object, relative_gain: object) -> str:
-    """A gain over the baseline as a table shows it: of an error in % of the baseline's, unless that is 0."""
-    return percent(relative_gain) or figure(gain)
+def gain_text(gain: object, relative_gain: object, sign: str = "") -> str:
+    """A gain over the baseline: of an error in % of the baseline's, unless that is 0. sign: "+" within a sentence."""
+    return percent(relative_gain, sign) or figure(gain, sign)
 
 
 def score_text(score: object, error: object = None) -> str:
@@ -99,7 +99,9 @@ def params_text(params: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
-BETTER = {"max": "larger", "min": "smaller"}  # by a metric's mode
+def better_text(metric: str, mode: str) -> str:
+    """A metric and its better direction, as in "roc_auc, larger is better"."""
+    return f"{metric}, {'larger' if mode == 'max' else 'smaller'} is better"
 
 
 def shorten(text: str, most: int = 80) -> str:

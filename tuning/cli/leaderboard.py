@@ -14,16 +14,12 @@ from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 from tuning.wording import did_you_mean
 
-#: What the table calls a column → what CSV and JSON call it.
-SHORT = {"baseline_score": "baseline_test_score", "parameters": "params"}
-SORTED_BY = (*LEADERBOARD, *SHORT)
-
 
 def _column(_: click.Context, __: click.Parameter, given: str) -> str:
-    if given not in SORTED_BY:
-        hint = did_you_mean(given, SORTED_BY)
+    if given not in LEADERBOARD:
+        hint = did_you_mean(given, LEADERBOARD)
         raise click.BadParameter(f"{given!r} is no column.{hint} There are {', '.join(LEADERBOARD)}.")
-    return SHORT.get(given, given)
+    return given
 
 
 @click.command(cls=Command)
@@ -34,7 +30,7 @@ def _column(_: click.Context, __: click.Parameter, given: str) -> str:
     show_default=True,
     metavar="COLUMN",
     callback=_column,
-    shell_complete=lambda _, __, begun: [name for name in SORTED_BY if name.startswith(begun)],
+    shell_complete=lambda _, __, begun: [name for name in LEADERBOARD if name.startswith(begun)],
     help="Any column, such as gain, test_score, seconds or model: better scores and larger numbers first.",
 )
 @output_option

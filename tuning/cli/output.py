@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 import click
 
 from tuning.cli import exit_codes
+from tuning.records.figures import STUDY_FIGURES, named, shown_in
 from tuning.runs.leaderboard import LEADERBOARD, Row
 from tuning.runs.outcome import report_line, sentences
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 from tuning.tracking.settings import how_to_look, tracking_uri_of
-from tuning.wording import BETTER, figure, gain_text, params_text, shorten
+from tuning.wording import better_text, figure, shorten
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison
@@ -112,13 +113,14 @@ def _write(texts: Iterable[str]) -> None:
 
 AROUND = 5  # lines of a window beside the rows: what is better, the columns, the line between, the prompt
 MOST_AT_THE_END = 1000  # customers that a run's end shows; hundreds of thousands of lines tell nobody anything
-LAST = "parameters or reason"
-LEFT = {"customer", "status", "model", "baseline", "metric", "mode", "positive", "notes", "model_path", LAST}
+_FIGURES = named(STUDY_FIGURES)
+PARAMS, REASON = _FIGURES["params"], _FIGURES["reason"]
+LAST = "params or reason"
 LAST_WIDTH, LAST_LEAST = 70, 20
-#: Columns of `LEADERBOARD` that a table calls otherwise.
-SHOWN_AS = {"baseline_test_score": "baseline_score", "relative_gain": "gain", "params": LAST, "reason": LAST}
+#: The columns before the last one, in their order.
+SHOWN = tuple(each for each in shown_in("terminal") if not each.long)
 #: What a narrow window does without, in this order.
-SPARED = ("trials", "baseline", "baseline_score", "status", "model")
+SPARED = tuple(each.name for each in reversed(SHOWN) if not each.essential)
 
 
 def table(rows: Iterable[Row], width: int | None = None) -> str:
@@ -132,12 +134,12 @@ def lines(rows: Iterable[Row], width: int | None = None, sort: str = "customer")
     rows: gone through twice. width: characters that fit into a line; None is no limit. sort: a column of `LEADERBOARD`
     that is to be seen.
     """
-    wanted = SHOWN_AS.get(sort, sort)
+    wanted = "gain" if sort == "relative_gain" else sort  # which the table shows as the gain
     names = [*_line(dict.fromkeys(LEADERBOARD), wanted)]
     widths = {name: len(name) for name in names}
     better, positive = "", Counter[str]()
     for row in rows:
-        better = better or f"{row['metric']}, {BETTER[str(row['mode'])]} is better"
+        better = better or better_text(str(row["metric"]), str(row["mode"]))
         positive.update([] if row["positive"] is None else [str(row["positive"])])
         for name, text in _line(row, wanted).items():
             widths[name] = max(widths[name], len(text))
@@ -153,7 +155,7 @@ def lines(rows: Iterable[Row], width: int | None = None, sort: str = "customer")
         widths[LAST] = min(widths[LAST], max(LAST_LEAST, width - others))
     yield _cut(f"{better}{_positive(positive)}", width)
     for line in chain([{name: name for name in names}], (_line(row, wanted) for row in rows)):
-        cells = (f"{shorten(line[name], widths[name]):{'<' if name in LEFT else '>'}{widths[name]}}" for name in names)
+        cells = (f"{shorten(line[name], widths[name]):{_side(name)}{widths[name]}}" for name in names)
         yield _cut("  ".join(cells).rstrip(), width)
 
 
@@ -172,18 +174,14 @@ def _positive(found: Counter[str]) -> str:
 
 def _line(row: Row, wanted: str) -> dict[str, str]:
     """What a line of the table shows, by column. wanted: one that is among them."""
-    params = row["params"]
-    shown = {
-        **{name: shorten(_one_line(row[name]), 30) for name in ("customer", "status", "model")},
-        **{name: figure(row[name]) for name in ("cv_score", "test_score")},
-        "baseline": shorten(_one_line(row["baseline"]), 30),
-        "baseline_score": figure(row["baseline_test_score"]),
-        "gain": gain_text(row["gain"], row["relative_gain"]),
-        "trials": _one_line(row["trials"]),
-    }
-    if wanted not in (*shown, LAST):
-        shown[wanted] = shorten(_one_line(figure(row[wanted])), 30)
-    return {**shown, LAST: _one_line(params_text(params) if isinstance(params, dict) and params else row["reason"])}
+    figures = dict.fromkeys((*SHOWN, *({_FIGURES[wanted]} - {PARAMS, REASON})))
+    shown = {each.name: shorten(_one_line(each.text(row)), 30) for each in figures}
+    return {**shown, LAST: _one_line(PARAMS.text(row) or REASON.text(row))}
+
+
+def _side(name: str) -> str:
+    """Texts stand to the left of their column, numbers to the right."""
+    return ">" if name != LAST and _FIGURES[name].is_number else "<"
 
 
 def aligned(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from tuning.planning.plan import Plan
 from tuning.records.gains import is_error
 from tuning.study.study import work_of
 from tuning.timing import Timing
-from tuning.wording import amount, duration, figure, percent
+from tuning.wording import amount, duration, figure, gain_text
 
 if TYPE_CHECKING:
     from ray import tune
@@ -112,7 +112,7 @@ class Progress:
             # of several studies it is not known before
             amount(self.done_trials, "trial") if several else f"{self.done_trials}/{self.trials} trials",
             "" if self.seconds_left is None else f"{duration(self.seconds_left)} left",
-            "" if self.median_gain is None else f"median gain {self._median_gain(self.median_gain)}",
+            "" if self.median_gain is None else f"median gain {self._median_gain}",
             "" if self.best is None or several else f"best {figure(self.best)}",
             f"{self.no_model} without a model" * bool(self.no_model and several),
             f"{amount(self.failed_trials, 'trial')} failed" * bool(self.failed_trials),
@@ -121,8 +121,9 @@ class Progress:
         ]
         return ", ".join(filter(None, parts))
 
-    def _median_gain(self, gain: float) -> str:
-        return percent(gain, "+") if self.relative else f"{gain + 0.0:+.3g}"
+    @property
+    def _median_gain(self) -> str:
+        return gain_text(self.median_gain, self.median_gain if self.relative else None, "+")
 
 
 @dataclass

@@ -29,6 +29,13 @@ def relative_gains(gain: Figures, baseline_score: Figures) -> np.ndarray:
     return shares
 
 
+def relative_gain(gain: float | None, baseline_score: float | None, metric: str) -> float | None:
+    """The same of one customer; None where there is no gain, or where the metric is no error."""
+    if gain is None or not is_error(metric):
+        return None
+    return float(relative_gains([gain], [baseline_score])[0])
+
+
 def compared_gains(gain: Figures, baseline_score: Figures, metric: str) -> np.ndarray:
     """The gains to sort by and to take the median of: of an error `relative_gains`, of another score as they are."""
     return relative_gains(gain, baseline_score) if is_error(metric) else np.asarray(gain, dtype=float)

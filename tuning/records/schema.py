@@ -2,21 +2,22 @@
 
 A run's truth is a set of immutable Parquet parts. `TrialRecord` is one row about one trial, `StudyRecord`
 one row about one study (written after all of its trials). Reading drops duplicates by key: (study, trial)
-and (study). The annotations of a record are the columns of its files (`TRIAL_SCHEMA`, `STUDY_SCHEMA`);
-docs/records.md documents them for users, and a test keeps both in step.
+and (study). The fields of a record are the columns of its files (`TRIAL_SCHEMA`, `STUDY_SCHEMA`), in their order; what
+each of them means, its type in a file and where it is shown is in `figures.py`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tuning.records.figures import STUDY_FIGURES, TRIAL_FIGURES, Figure
 from tuning.storage.names import mask_in
 from tuning.wording import encodable
 
@@ -27,40 +28,17 @@ TRIAL_STATES = (FINISHED, STOPPED, FAILED)
 OK, NO_MODEL, QUARANTINED = "ok", "no_model", "quarantined"
 STUDY_STATUSES = (OK, NO_MODEL, QUARANTINED)
 
-# What a field is in Python, and in a file where that is something else than text, int64 or float64.
-Count = Annotated[int, pa.int32()]
 Config = Mapping[str, Any]  # a value per hyperparameter
-Json = Annotated[Config, pa.string()]
-Metrics = Annotated[Mapping[str, float], pa.map_(pa.string(), pa.float64())]
-Moment = Annotated[float, pa.timestamp("us", tz="UTC")]  # in Python seconds since 1970
-Scores = Annotated[Sequence[float], pa.list_(pa.float64())]
 
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
     """One step of a trial: its number (from 1), score, wall seconds since the trial began, further figures."""
 
-    step: Count
+    step: int
     score: float
     seconds: float = 0.0
-    metrics: Metrics = field(default_factory=dict)
-
-
-def _columns(record: type) -> list[pa.Field]:
-    hints = get_type_hints(record, include_extras=True)
-    return [pa.field(column.name, _column_type(hints[column.name])) for column in fields(record)]
-
-
-def _column_type(hint: Any) -> pa.DataType:
-    """The type of a column, which may always be empty."""
-    if type(None) in get_args(hint):
-        hint = next(kind for kind in get_args(hint) if kind is not type(None))
-    if get_origin(hint) is Annotated:
-        return get_args(hint)[1]
-    return {str: pa.string(), int: pa.int64(), float: pa.float64()}[hint]
-
-
-Steps = Annotated[Sequence[StepRecord], pa.list_(pa.struct(_columns(StepRecord)))]
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +48,11 @@ class TrialRecord:
     run: str
     study: str
     customer: str
-    trial: Count
-    attempt: Count
-    suggested: Count
-    told: Count
-    config: Json
+    trial: int
+    attempt: int
+    suggested: int
+    told: int
+    config: Config
     family: str
     algorithm: str
     scheduler: str
@@ -82,14 +60,14 @@ class TrialRecord:
     mode: str
     state: str
     reason: str
-    steps: Steps
-    best_step: Count | None
+    steps: Sequence[StepRecord]
+    best_step: int | None
     score: float | None
-    fold_scores: Scores
-    metrics: Metrics
+    fold_scores: Sequence[float]
+    metrics: Mapping[str, float]
     study_seed: int
     seed: int
-    started: Moment
+    started: float  # seconds since 1970
     seconds: float
     fit_seconds: float
     suggest_seconds: float
@@ -122,9 +100,9 @@ class StudyRecord:
     metric: str
     mode: str
     family: str | None
-    trial: Count | None
-    best_step: Count | None
-    config: Json | None
+    trial: int | None
+    best_step: int | None
+    config: Config | None
     cv_score: float | None
     cv_error: float | None
     test_score: float | None
@@ -137,7 +115,7 @@ class StudyRecord:
     rows: int
     test_rows: int
     features: int
-    started: Moment
+    started: float  # seconds since 1970
     seconds: float
     fit_seconds: float
     model_path: str | None
@@ -164,10 +142,16 @@ class StudyRecord:
 
 Record = TrialRecord | StudyRecord
 
-TRIAL_SCHEMA, STUDY_SCHEMA = (
-    pa.schema(_columns(kind), metadata={"tuning.schema": str(SCHEMA_VERSION), "tuning.kind": name})
-    for kind, name in ((TrialRecord, "trials"), (StudyRecord, "studies"))
-)
+
+def _schema(kind: str, record: type[Record], figures: Iterable[Figure]) -> pa.Schema:
+    """The columns of a record's files: its fields, each with the type that its figure has."""
+    types = {each.name: each.type for each in figures}
+    columns = [(each.name, types[each.name]) for each in fields(record)]
+    return pa.schema(columns, metadata={"tuning.schema": str(SCHEMA_VERSION), "tuning.kind": kind})
+
+
+TRIAL_SCHEMA = _schema("trials", TrialRecord, TRIAL_FIGURES)
+STUDY_SCHEMA = _schema("studies", StudyRecord, STUDY_FIGURES)
 
 
 def encode(records: Sequence[Record]) -> bytes:

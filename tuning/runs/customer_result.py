@@ -9,13 +9,14 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from tuning.errors import NoModelError
-from tuning.records.gains import is_error, relative_gains
+from tuning.records.figures import TRIAL_FIGURES, shown_in
+from tuning.records.gains import relative_gain
 from tuning.records.ownership import begun_term
 from tuning.records.schema import FAILED, STOPPED, Config, StudyRecord, TrialRecord
 from tuning.reporting.cells import listed, paragraph, table
 from tuning.runs.leaderboard import model_name, parameters
 from tuning.storage.run_directory import RunDirectory
-from tuning.wording import amount, figure, params_text, percent, score_text
+from tuning.wording import amount, figure, gain_text, params_text, score_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,13 +128,8 @@ class CustomerResult:
             return f"{self.reason}; {trials}"
         score = f"{study.metric} {score_text(study.cv_score, study.cv_error)}"
         won = score if self._of_objective else f"{model_name(study.family, study.ensemble)}, {score}"
-        return f"{won}{self._gain(study)}; {trials}"
-
-    def _gain(self, study: StudyRecord) -> str:
-        if study.gain is None:
-            return ""
-        share = relative_gains([study.gain], [study.baseline_test_score])[0] if is_error(study.metric) else None
-        return f", gain {percent(share, '+') or format(study.gain + 0.0, '+.4g')}"
+        gain = gain_text(study.gain, relative_gain(study.gain, study.baseline_test_score, study.metric), "+")
+        return f"{won}{f', gain {gain}' if gain else ''}; {trials}"
 
     def _repr_html_(self) -> str:
         study = self.study
@@ -150,12 +146,8 @@ class CustomerResult:
         study = self.study
         if study is None or self.params is None:
             return []
-        scores = {
-            "hold-out score": study.test_score,
-            f"baseline ({study.baseline})" if study.baseline else "baseline": study.baseline_test_score,
-            "a constant's": study.constant_test_score,
-        }
-        shown = [(name, figure(score)) for name, score in scores.items() if score is not None]
+        row = asdict(study)
+        shown = [(each.name, each.text(row)) for each in shown_in("customer") if row[each.name] is not None]
         return shown + [(name, figure(value)) for name, value in self.params.items()]
 
     def best_trials(self, most: int | None = None) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
@@ -167,19 +159,19 @@ class CustomerResult:
             none = each.score is None or each.state == FAILED
             return (each is not winner, none, sign * (each.score or 0.0), each.trial)
 
-        rows = [
-            (
-                f"{each.trial}{' (won)' if each is winner else ''}",
-                "" if self._of_objective else each.family,
-                each.state if each.state != STOPPED else f"{STOPPED} after {len(each.steps)}",
-                figure(each.score),
-                sparkline([step.score for step in each.steps], falling=sign > 0),
-                params_text(each.config if self._of_objective else parameters(each.config)),
-                each.reason,
-            )
-            for each in sorted(self.trial_records, key=order)[:most]
-        ]
-        return ("trial", "model", "state", "score", "curve", "parameters", "reason"), rows
+        figures = shown_in("customer", TRIAL_FIGURES)
+        rows = []
+        for each in sorted(self.trial_records, key=order)[:most]:
+            row = {
+                **asdict(each),
+                "trial": f"{each.trial}{' (won)' if each is winner else ''}",
+                "family": "" if self._of_objective else each.family,
+                "state": each.state if each.state != STOPPED else f"{STOPPED} after {len(each.steps)}",
+                "steps": sparkline([step.score for step in each.steps], falling=sign > 0),
+                "config": params_text(each.config if self._of_objective else parameters(each.config)),
+            }
+            rows.append([figure.text(row) for figure in figures])
+        return [figure.name for figure in figures], rows
 
 
 def trials_frame(records: Iterable[TrialRecord]) -> pd.DataFrame:

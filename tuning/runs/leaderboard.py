@@ -21,34 +21,24 @@ from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import described_as
 from tuning.models.gang import gang_last
 from tuning.models.registry import families
+from tuning.records.figures import STUDY_FIGURES, named
 from tuning.records.gains import is_error, relative_gains
 from tuning.records.schema import FINISHED, NO_MODEL, OK, STUDY_STATUSES, Config, canonical
 from tuning.wording import figure, natural_order
 
-#: Columns that are those of the customer's best study as they are.
-_AS_RECORDED = (
-    *("status", "reason", "positive", "cv_score", "cv_error", "test_score", "baseline", "baseline_test_score"),
-    *("gain", "constant_test_score", "gain_over_constant", "notes", "model_path"),
-)
+_FIGURES = named(each for each in STUDY_FIGURES if "leaderboard" in each.shown)
+LEADERBOARD = tuple(_FIGURES)
+SCHEMA = pa.schema([(each.name, each.type) for each in _FIGURES.values()])
+_NOT_READ = ("metric", "mode")  # they are the run's
 #: The columns of study records that a leaderboard is made of.
-NEEDED = ("study", "customer", "family", "ensemble", "config", "best_step", "trials", "seconds", *_AS_RECORDED)
+NEEDED = (
+    *("study", "family", "ensemble", "config", "best_step"),
+    *(each.name for each in _FIGURES.values() if each.recorded and each.name not in _NOT_READ),
+)
 #: The columns of trial records that tell how far an unfinished study is.
 SO_FAR = ("study", "trial", "customer", "state", "score")
-_COLUMNS = {
-    **dict.fromkeys(("customer", "status", "reason", "model", "metric", "mode", "positive"), pa.string()),
-    **dict.fromkeys(("cv_score", "cv_error", "test_score"), pa.float64()),
-    "baseline": pa.string(),
-    **dict.fromkeys(("baseline_test_score", "gain", "relative_gain"), pa.float64()),
-    **dict.fromkeys(("constant_test_score", "gain_over_constant"), pa.float64()),
-    "trials": pa.int64(),
-    "seconds": pa.float64(),
-    **dict.fromkeys(("params", "notes", "model_path"), pa.string()),
-}
-LEADERBOARD = tuple(_COLUMNS)
-SCHEMA = pa.schema(list(_COLUMNS.items()))
 #: One customer's row of the leaderboard, by column.
 Row: TypeAlias = dict[str, object]
-BETTER_FIRST = ("cv_score", "test_score", "baseline_test_score", "constant_test_score")
 BATCH = 20_000  # rows that are made at a time
 _NONE = -1  # in place of a row, where no study of a customer has ended
 
@@ -172,7 +162,8 @@ class Leaderboard:
             return self.standings.order(pc.index_in(column, value_set=pa.array(STUDY_STATUSES)).to_numpy())
         if not pa.types.is_string(column.type):
             values = column.to_numpy(zero_copy_only=False).astype(np.float64)
-            return self.standings.order(values if self.sort in BETTER_FIRST and self.mode == "min" else -values)
+            smaller_first = _FIGURES[self.sort].better == "metric" and self.mode == "min"
+            return self.standings.order(values if smaller_first else -values)
         ranks = pc.rank(pc.if_else(pc.equal(column, ""), None, column), tiebreaker="dense")
         return self.standings.order(ranks.to_numpy())
 

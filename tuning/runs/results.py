@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import NoModelError, UnknownCustomerError
 from tuning.evaluation.winner import is_too_good
+from tuning.records.figures import shown_in
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import begun_term
 from tuning.records.parts import STUDIES, TRIALS, accepted, of_kind, read_studies, read_table, read_trials, tables_in
@@ -30,7 +31,7 @@ from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, r
 from tuning.runs.transfer_gain import TransferGain, transfer_gain
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.warm_start import best_entries
-from tuning.wording import BETTER, amount, did_you_mean, gain_text, name_list, params_text, resume_advice, score_text
+from tuning.wording import amount, better_text, did_you_mean, name_list, resume_advice, score_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,22 +83,15 @@ class RunResult:
     def html_table(self) -> str:
         """What matters of the first customers, as a notebook shows it."""
         board, of_objective = self.board(), self._plan.of_objective
-        score = f"{board.metric} ({BETTER[board.mode]} is better)"
-        columns = ("customer", "model", score, "hold-out score", "gain", "parameters", "note")
-        rows = [
-            (
-                row["customer"],
-                "" if of_objective else row["model"],
-                score_text(row["cv_score"], row["cv_error"]),
-                score_text(row["test_score"]),
-                gain_text(row["gain"], row["relative_gain"]),
-                params_text(row["params"]) if of_objective and isinstance(row["params"], Mapping) else "",
-                row["reason"] or row["notes"],
-            )
-            for row in board.first(SHOWN)
-        ]
+        # Only of an objective the parameters are what was looked for.
+        shown = [each for each in shown_in("notebook") if of_objective or each.name != "params"]
+        rows = []
+        for row in board.first(SHOWN):
+            texts = {each.name: each.text(row) for each in shown}
+            rows.append([*{**texts, "cv_score": score_text(row["cv_score"], row["cv_error"])}.values()])
         less = f"The first {SHOWN} of {len(board)} customers; leaderboard() has all." if len(board) > SHOWN else ""
-        return f"{table(columns, rows)}{paragraph(less)}"
+        head = paragraph(better_text(board.metric, board.mode))
+        return f"{head}{table([each.name for each in shown], rows)}{paragraph(less)}"
 
     def _next(self, customer: str) -> list[str]:
         """What somebody may want to type now."""

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuning.records.figures import STUDY_FIGURES
 from tuning.records.schema import OK, StudyRecord
 from tuning.storage import packs
 from tuning.storage.names import slug
@@ -19,10 +20,7 @@ from tuning.tracking.tracked_runs import CUSTOMER_TAG, KEY_TAG, PREFIX, RUN_TAG,
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
 
-SCORES = (
-    "cv_score", "ensemble_score", "test_score", "baseline_test_score", "gain", "constant_test_score",
-    "gain_over_constant",
-)  # fmt: skip
+SCORES = tuple(each.name for each in STUDY_FIGURES if each.better and each.recorded)
 PAGE = 50
 NOT_FOUND = 404
 DIGEST_TAG = f"{PREFIX}model_sha256"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any
 
+from tuning.records.figures import STUDY_FIGURES
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, StudyRecord, TrialRecord, canonical
 from tuning.storage.names import mask_in
 from tuning.tracking import mlflow_limits
@@ -35,35 +36,16 @@ USER_TAG = "mlflow.user"
 NOTE_TAG = "mlflow.note.content"
 
 TRIALS = "trials"  # the metric that says how far a study has come
-# Figures of a study: metrics of its run. All other columns of its record are tags.
-STUDY_FIGURES = (
-    "cv_score",
-    "cv_error",
-    "ensemble_score",
-    "test_score",
-    "baseline_cv_score",
-    "baseline_test_score",
-    "gain",
-    "constant_cv_score",
-    "constant_test_score",
-    "gain_over_constant",
-    "trials",
-    "stopped",
-    "failed",
-    "rows",
-    "test_rows",
-    "features",
-    "model_bytes",
-    "seconds",
-    "fit_seconds",
-)
+_RECORDED = [each for each in STUDY_FIGURES if each.recorded]
+#: Metrics of a study's run. All other columns of its record are tags.
+STUDY_METRICS = tuple(each.name for each in _RECORDED if each.is_number)
 _STUDY_TEXT = tuple(
-    column.name
-    for column in fields(StudyRecord)
-    if column.name not in {*STUDY_FIGURES, "run", "config", "started", "customer", "study"}
+    each.name
+    for each in _RECORDED
+    if each.name not in {*STUDY_METRICS, "run", "config", "started", "customer", "study"}
 )
-
-SHORT_FIGURES = ("cv_score", "test_score", "gain", TRIALS)  # of a study, where there are very many
+#: The only ones where there are very many studies.
+SHORT_METRICS = (*(each.name for each in _RECORDED if each.is_number and each.essential), TRIALS)
 
 NO_MODEL_NOTE = "No model: "
 
@@ -162,7 +144,7 @@ def of_study(record: StudyRecord, search: Search) -> TrackedRun:
     if record.status != OK:
         tags[NOTE_TAG] = f"{NO_MODEL_NOTE}{record.reason}"
     metrics = [
-        (column, float(value), 0, end) for column in STUDY_FIGURES if (value := getattr(record, column)) is not None
+        (column, float(value), 0, end) for column in STUDY_METRICS if (value := getattr(record, column)) is not None
     ]
     return TrackedRun(
         key=search.id(record.study),
@@ -187,7 +169,7 @@ def short_study(record: StudyRecord, search: Search) -> TrackedRun:
     tags = _short_tags(record, search)
     if record.status != OK:
         tags |= {f"{PREFIX}reason": record.reason, NOTE_TAG: f"{NO_MODEL_NOTE}{record.reason}"}
-    figures = ((column, getattr(record, column)) for column in SHORT_FIGURES)
+    figures = ((column, getattr(record, column)) for column in SHORT_METRICS)
     return TrackedRun(
         key=search.id(record.study),
         parent=None,

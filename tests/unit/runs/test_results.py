@@ -108,7 +108,7 @@ def test_a_customer_without_a_model_says_why(run: RunResult) -> None:
 def test_a_result_shows_what_matters_and_what_to_type_next(run: RunResult) -> None:
     shown = run._repr_html_()
     board = run.leaderboard().set_index("customer")
-    assert "roc_auc (larger is better)" in shown
+    assert "roc_auc, larger is better" in shown
     for name in ("zone-2", "zone-3"):
         assert f"{board['cv_score'][name]:.4g} ± {board['cv_error'][name]:.2g}" in shown
     assert "2 rows with a target" in shown  # the reason of the one without a model

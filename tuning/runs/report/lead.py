@@ -13,7 +13,7 @@ from tuning.records.schema import OK
 from tuning.runs.leaderboard import Row
 from tuning.runs.outcome import Counts
 from tuning.runs.results import RunResult
-from tuning.wording import BETTER, figure, params_text, percent
+from tuning.wording import better_text, figure, params_text, percent
 
 CLEAR = 2.0  # standard errors that the number of better customers is away from half
 
@@ -27,7 +27,7 @@ def lead(result: RunResult, counts: Counts) -> str:
     left = f"The run has not ended, {studies_left} left: " if result.unfinished else ""
     if not len(ok):
         return f"{left}None of {counts['customers']:,} customers has a model; the reasons are below."
-    metric = f"{board.metric}, {BETTER[board.mode]} is better"
+    metric = better_text(board.metric, board.mode)
     if len(board) == 1:
         return left + _of_one(board.first(1)[0], metric)
     told = f"{left}{result.outcome(counts)}"

@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tuning.records.figures import Figure, Place, shown_in
 from tuning.records.gains import is_error
 from tuning.records.schema import FAILED, OK, STOPPED
 from tuning.reporting.data_table import DataColumn, DataTable
@@ -38,6 +39,7 @@ MOST_DRAWN = 100_000  # customers that pictures are of, from all over
 MOST_NOTED = 10_000  # customers whose notes are counted
 MOST_GROUPS = 15  # of reasons and notes
 MOST_TEXT = 240  # characters of a cell
+REPORT_PLACES: tuple[Place, ...] = ("report", "details")
 _DRAWN = ("status", "family", "ensemble", "test_score", "baseline_test_score", "gain", "rows", "seconds")
 
 
@@ -148,30 +150,18 @@ def _customers(board: Leaderboard) -> DataTable:
     batches = islice(board.batches(), -(-min(len(board), MOST_CUSTOMERS) // 20_000) or 1)
     rows = pa.concat_tables([SCHEMA.empty_table(), *batches])[:MOST_CUSTOMERS]
 
-    def texts(name: str) -> list[str | None]:
-        return [None if text is None else shorten(text, MOST_TEXT) for text in rows[name].to_pylist()]
-
-    def numbers(name: str) -> list[float | None]:
-        values: list[float | None] = rows[name].to_pylist()
-        return values
-
+    # What another column says better is seen where a row is opened.
+    replaced = {"cv_score": not rows["test_score"].null_count, "gain": is_error(board.metric)}
     columns = [
-        DataColumn("customer", texts("customer"), narrow=True),
-        DataColumn("status", texts("status"), filtered=True, narrow=True),
-        DataColumn("model", texts("model"), filtered=True),
-        DataColumn(f"{board.metric} (cv)", numbers("cv_score"), detail=not rows["test_score"].null_count),
-        DataColumn("hold-out", numbers("test_score"), narrow=True),
-        DataColumn("baseline's", numbers("baseline_test_score")),
-        *_gains(numbers, board.metric),
-        DataColumn("seconds", numbers("seconds")),
-        DataColumn("reason", texts("reason")),
-        DataColumn("± (cv)", numbers("cv_error"), detail=True),
-        DataColumn("trials", numbers("trials"), detail=True),
-        DataColumn("parameters", texts("params"), detail=True),
-        DataColumn("baseline", texts("baseline"), detail=True),
-        DataColumn("gain over a constant", numbers("gain_over_constant"), detail=True),
-        DataColumn("positive class", texts("positive"), detail=True),
-        DataColumn("notes", texts("notes"), detail=True),
+        DataColumn(
+            "relative_gain in %" if each.name == "relative_gain" else each.name,
+            _values(rows, each),
+            filtered=each.name in ("status", "model"),
+            narrow=each.essential and not each.long,
+            detail=place == "details" or replaced.get(each.name, False),
+        )
+        for place in REPORT_PLACES
+        for each in shown_in(place)
     ]
     kept = [column for column in columns if any(value not in (None, "") for value in column.values)]
     less = (
@@ -182,12 +172,12 @@ def _customers(board: Leaderboard) -> DataTable:
     return DataTable(kept, "customers", less)
 
 
-def _gains(numbers: Callable[[str], list[float | None]], metric: str) -> list[DataColumn]:
-    """Of an error in % of the baseline's, by which customers can be compared, and as it is where a row is opened."""
-    if not is_error(metric):
-        return [DataColumn("gain", numbers("gain"), narrow=True)]
-    shares = [None if share is None else 100 * share for share in numbers("relative_gain")]
-    return [DataColumn("gain in %", shares, narrow=True), DataColumn("gain", numbers("gain"), detail=True)]
+def _values(rows: pa.Table, figure: Figure) -> list[str | float | None]:
+    """A column's values; shares in %."""
+    values: list[str | float | None] = rows[figure.name].to_pylist()
+    if figure.name == "relative_gain":
+        return [100 * value if isinstance(value, float) else None for value in values]
+    return [shorten(value, MOST_TEXT) if isinstance(value, str) else value for value in values]
 
 
 def _failures(result: RunResult, trials: pa.Table) -> list[Section]:

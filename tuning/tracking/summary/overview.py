@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tuning.records.figures import shown_in
 from tuning.records.gains import is_error, relative_gains
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED
 from tuning.runs.leaderboard import Leaderboard
@@ -18,11 +19,11 @@ from tuning.runs.results import RunResult
 from tuning.storage.names import mask_in
 from tuning.tracking.summary.summary import LEADERBOARD, Summary
 from tuning.tracking.tracked_runs import PREFIX
-from tuning.wording import gain_text, shorten
+from tuning.wording import shorten
 
 SHOWN = 15
-MEDIANS = ("cv_score", "test_score", "baseline_test_score", "gain")
-COLUMNS = ("customer", "model", "cv_score", "test_score", "baseline_test_score", "gain", "reason")
+COLUMNS = shown_in("mlflow")
+MEDIANS = tuple(each.name for each in COLUMNS if each.is_number)
 
 
 def overview(
@@ -78,11 +79,10 @@ def _note(outcome: str, counts: Mapping[str, object], board: Leaderboard, unfini
         "",
         f"`tuning leaderboard {where}` shows all of them; so does the artifact `{LEADERBOARD}`.",
         "",
-        "| " + " | ".join(COLUMNS) + " |",
+        "| " + " | ".join(each.name for each in COLUMNS) + " |",
         "|" + "---|" * len(COLUMNS),
     ]
-    rows = ({**row, "gain": gain_text(row["gain"], row["relative_gain"])} for row in board.first(SHOWN))
-    lines += ["| " + " | ".join(_cell(row[name]) for name in COLUMNS) + " |" for row in rows]
+    lines += ["| " + " | ".join(_cell(each.text(row)) for each in COLUMNS) + " |" for row in board.first(SHOWN)]
     if len(board) > SHOWN:
         lines.append(f"\n… and {len(board) - SHOWN} more.")
     return "\n".join(lines)
@@ -94,9 +94,5 @@ def _relative_gains(studies: pa.Table) -> np.ndarray:
     return shares[np.isfinite(shares)]
 
 
-def _cell(value: object) -> str:
-    if value is None or value != value:
-        return ""
-    text = f"{value:.4g}" if isinstance(value, float) else str(value)
-    text = text.replace("|", "\\|").replace("\n", " ")
-    return shorten(text)
+def _cell(text: str) -> str:
+    return shorten(text.replace("|", "\\|").replace("\n", " "))
