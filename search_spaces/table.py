@@ -39,15 +39,15 @@ TuneRunner.from_yaml("churn.yaml", warm_start=last.warm_start(best=2)).run("runs
 On a quadratic of two parameters, `optuna` (the default) beats random search in 19 of 20 studies of 40 trials, at 0.5 ms
 a suggestion. `random` and `sobol` cost next to nothing. Gaussian processes (`optuna` with `sampler: gp`, `bayesopt`,
 `ax`, `hebo`) find the best configurations there, at 0.1 to 2 s a suggestion. `bohb` needs a scheduler with small
-budgets, or `min_bandwidth: 0.1`. Figures: [cost and result](decisions/2026-11-22-cost-of-search-algorithms.md),
-[BOHB](decisions/2026-11-22-bohb-bandwidth.md).
+budgets, or `min_bandwidth: 0.1`. [Figures](decisions/search-algorithms-and-schedulers.md).
 
 An algorithm with a model begins at random: `optuna` and `bayesopt` with 10 trials, `hyperopt` with 20, `bohb` with two
 more than twice the number of parameters, `ax` with twice that number but at least 5, `hebo` with one more than it. A
 plan, and the report of a comparison, name the algorithms whose start is as long as a study. `optuna` with `sampler: gp`
 learns from full trials only, so take `scheduler: fifo` with it; `sampler: cmaes` also learns from those that `asha`
-stops ([measured](decisions/2026-11-22-what-algorithms-hear.md)). `cfo` and `blendsearch` begin at the better of the
-default configuration and its cheap corner, where parameters say which end of their range is `cheap`.
+stops ([measured](decisions/search-algorithms-and-schedulers.md#what-algorithms-hear)). `cfo` and `blendsearch` begin
+at the better of the default configuration and its cheap corner, where parameters say which end of their range is
+`cheap`.
 
 ## Optional libraries
 

@@ -1,5 +1,5 @@
 """What becomes of schedulers that pause when each trial is a Ray Tune trial: the experiment behind
-docs/decisions/2026-11-22-no-pausing-when-spread.md.
+docs/decisions/placements-and-hosts.md#populations-on-all-cores.
 
     python -m benchmarks.experiments.spread_spike hyperband|bohb|pbt [--kill] [--plain]
 

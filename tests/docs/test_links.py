@@ -10,7 +10,6 @@ from lessons import LESSONS, read
 from paths import ROOT
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *LESSONS])
-TODAY = [page for page in PAGES if page.parent.name != "decisions"]  # a dated note may name what was there on its day
 
 
 def named(page: Path) -> str:
@@ -36,7 +35,7 @@ def test_a_link_leads_somewhere(page: Path) -> None:
             assert heading in [re.sub(r"[^\w -]", "", each).lower().replace(" ", "-") for each in headings], link
 
 
-@pytest.mark.parametrize("page", TODAY, ids=named)
+@pytest.mark.parametrize("page", PAGES, ids=named)
 def test_a_file_that_a_page_names_exists(page: Path) -> None:
     pattern = r"`((?:tests|tuning|schedulers|search_spaces|benchmarks|examples)/[\w/.-]+)`"
     files = set(re.findall(pattern, text_of(page)))

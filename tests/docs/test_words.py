@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-# Names of before, and what is said now; those that are words of English too are refused as names only, with their
-# capital. `docs/decisions` tells of the past and may use them.
+# Names of before, and what is said now; words of English are refused as names only, with their capital.
 RETIRED = {
     "(?i:Workshop)": "worker context",
     "Flight": "progress marker",
@@ -32,7 +31,7 @@ KEPT = "TERMS_OF_0_1 ="  # the name of a folder in runs of version 0.1
 
 def texts() -> list[Path]:
     code = [path for top in ("tuning", "tests") for path in (ROOT / top).rglob("*.py")]
-    pages = [path for path in (ROOT / "docs").rglob("*.md") if "decisions" not in path.parts]
+    pages = (ROOT / "docs").rglob("*.md")
     return [path for path in [*code, *pages, ROOT / "README.md"] if path != Path(__file__).resolve()]
 
 

@@ -15,7 +15,7 @@ from paths import ROOT
 from search_spaces import SpaceError
 from search_spaces.yaml_text import parse_yaml
 
-# A dated note tells of its day, and nobody types what it shows.
+# Nobody types what a page of decisions shows.
 _DOCS = [path.relative_to(ROOT) for path in sorted((ROOT / "docs").rglob("*.md"))]
 README = ROOT / "README.md"
 PAGES = [README, *(ROOT / path for path in _DOCS if not {"decisions", "_build"} & {*path.parts})]
