@@ -98,7 +98,6 @@ def tuned(folder: Path, actors: int, shards: int, reports: int, pause: float) ->
         slots=actors,
         studies=range(100 * shards),
         resources=[Resources(cpus=1)] * shards,
-        shards_of=lambda _: [],
         spread_at_once=lambda _: 1,
         helpers=0,
         spec=SPEC,

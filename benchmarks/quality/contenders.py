@@ -28,7 +28,6 @@ REFERENCE = "ours_20"
 VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "ours_20_no_portfolio": ("ours, 20 trials, without the portfolio", {"portfolio": "none"}),
     "ours_20_no_ensemble": ("ours, 20 trials, without the ensemble", {"ensemble": "none"}),
-    "ours_20_transfer": ("ours, 20 trials, customers learn from each other", {"transfer": "on"}),
 }
 Run: TypeAlias = Callable[[Sequence[Round], float], Answers]
 

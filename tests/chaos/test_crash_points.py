@@ -78,10 +78,6 @@ WRITERS = {
         "tuning/execution/spread/predictions.py",
         "write_predictions",
     ): "unit/execution/test_spread_predictions.py: test_a_file_gives_back_what_was_said_and_a_damaged_one_nothing",
-    (
-        "tuning/execution/transfer.py",
-        "find_lesson",
-    ): "unit/execution/test_transfer.py: test_a_run_learns_once_is_resumed_with_the_same_and_says_what_it_gained",
     ("tuning/compare/on_data.py", "keep"): "made from the records again by `tuning compare RUN`",
     ("tuning/tracking/summary/summary.py", "save_summary"): "a copy for MLflow: test_mlflow_outage.py",
     ("tuning/models/shards.py", "shards_of"): "by the rows' digest, read where it is whole: ray/test_gangs.py",

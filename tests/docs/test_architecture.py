@@ -15,14 +15,12 @@ from sklearn.linear_model import LinearRegression
 from tuning import TuneRunner
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-# What a run writes only when it uses Ray, compares algorithms, has customers learn from others or estimators without an
-# import path.
+# What a run writes only when it uses Ray, compares algorithms or has estimators without an import path.
 SOMETIMES = {
     "log.txt",
     "shards",
     "logs",
     "train",
-    "lesson.json",
     "predictions",
     "tune",
     "in_progress",

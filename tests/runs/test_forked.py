@@ -163,17 +163,6 @@ def test_trials_are_counted_while_ray_starts(tmp_path: Path, monkeypatch: pytest
     assert counted[0] > 0
 
 
-def test_customers_that_wait_for_others_are_left_to_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fork that came to them early would end with an error, and leave the rest of its work undone."""
-    monkeypatch.setattr("tuning.planning.transfer.FEWEST", 6)
-    monkeypatch.setattr("tuning.planning.transfer.FEWEST_PILOTS", 4)
-    write_customers(tmp_path / "data", 8)
-    runner = TuneRunner(**definition(tmp_path / "data", placement="auto", transfer="on", trials=8))
-    runner.timing = PATIENT
-    with pytest.raises(RunError, match="Ray was wanted"):
-        runner.run(str(tmp_path / "run"), progress=False)
-
-
 @pytest.mark.parametrize("slots", [1, 2], ids=["packed", "spread"])
 def test_ctrl_c_ends_the_forks_and_loses_nothing_that_is_recorded(tmp_path: Path, slots: int) -> None:
     def interrupts(config: Mapping[str, float]) -> float:

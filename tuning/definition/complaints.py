@@ -16,6 +16,11 @@ ELSEWHERE = (
     " It stands in an entry of `models`, such as {estimator: xgboost, actors: 4}, and of single customers in their "
     "search_space, as a constant."
 )
+#: Keys of earlier versions, and what to do instead.
+RETIRED = {
+    "transfer": "the key is gone, because learning from other customers made models no better; remove it (`trials: 14` "
+    "saves as much), and start a new run in place of one that has it."
+}
 
 
 def complaints(error: ValidationError, kind: type[BaseModel]) -> list[str]:
@@ -29,6 +34,8 @@ def complaints(error: ValidationError, kind: type[BaseModel]) -> list[str]:
 def _sentence(found: Mapping[str, Any], kind: type[BaseModel]) -> str:
     path = ".".join(str(part) for part in found["loc"])
     if found["type"] == "extra_forbidden":
+        if path in RETIRED:
+            return f"{path}: {RETIRED[path]}"
         known = list(_kind_at(found["loc"][:-1], kind).model_fields)
         hint = ELSEWHERE if found["loc"][-1] in GANG_FIELDS else did_you_mean(found["loc"][-1], known)
         return f"{path}: unknown key.{hint} Allowed: {', '.join(sorted(known))}."

@@ -175,11 +175,6 @@ class Definition(Options):
         "the baseline. `shipped` comes with the program, `none` is the default of a comparison. Else a YAML file, a "
         "run directory to learn from, or a list (docs/models.md).",
     )
-    transfer: bool = Field(
-        False,
-        description="`on`: some customers are searched first; the others try the best configurations that these have "
-        "found, and end earlier where these are their best, too (docs/models.md).",
-    )
     warm_start: tuple[WarmStart, ...] = Field(
         (),
         max_length=100_000,
@@ -258,11 +253,6 @@ class Definition(Options):
         if isinstance(value, str) and value != IN_MEMORY:
             check_form(value)
         return value
-
-    @field_validator("transfer", mode="before")
-    @classmethod
-    def _on_or_off(cls, value: object) -> object:
-        return value == "on" if value in ("on", "off") else value
 
     @field_validator("mlflow", mode="before")
     @classmethod

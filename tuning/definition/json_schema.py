@@ -95,7 +95,6 @@ def _forms(split_types: list[str]) -> dict[str, Schema]:
         "stop": _any_of(_stop(), NOTHING),
         "objective": _any_of(IMPORT_PATH, NOTHING),
         "loggers": _any_of(LOGGERS, {"type": "array", "items": LOGGERS}),
-        "transfer": _any_of({"type": "boolean"}, {"enum": ["on", "off"]}),
         "mlflow": _any_of({"type": "boolean"}, {"enum": ["on", "off"]}, _ref("MLflowOptions")),
     }
 

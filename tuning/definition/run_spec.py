@@ -28,7 +28,6 @@ class RunSpec:
         space: the run's search space, without models that cannot do the task. A customer may have another one.
         stop: the stopping rules of every study, the seconds of a comparison among them.
         positive: the positive class of a binary task; None where no customer looked at has two classes.
-        transfer: whether customers learn from others; not where there are too few.
         portfolio: the configurations that studies try first, each as far as its search space has them.
     """
 
@@ -40,7 +39,6 @@ class RunSpec:
     stop: tuple[RuleSpec, ...]
     positive: str | int | float | bool | None = None
     portfolio: tuple[Mapping[str, object], ...] = ()
-    transfer: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the definition as plain values."""
@@ -52,7 +50,6 @@ class RunSpec:
             "stop": {rule.name: rule.to_dict() for rule in self.stop},
             "positive": self.positive,
             "portfolio": list(self.portfolio),
-            "transfer": self.transfer,
         }
 
     @classmethod
@@ -67,5 +64,4 @@ class RunSpec:
             stop=stopping.parse(values["stop"]),
             positive=values.get("positive"),
             portfolio=tuple(values.get("portfolio", ())),
-            transfer=values.get("transfer", False),
         )

@@ -81,9 +81,9 @@ def _load(owned: OwnedRun) -> None:
 def may_fork(owned: OwnedRun) -> bool:
     """Whether a run may begin in forks of this process.
 
-    Not one that says where it runs, that asks for more than a core or for several processes per trial, whose customers
-    wait for others, that is on object storage (whose clients do not survive a fork), that goes on beside other work of
-    this process (whose locks a fork would hold for ever), or whose process has begun to use Ray or a GPU.
+    Not one that says where it runs, that asks for more than a core or for several processes per trial, that is on
+    object storage (whose clients do not survive a fork), that goes on beside other work of this process (whose locks a
+    fork would hold for ever), or whose process has begun to use Ray or a GPU.
     """
     definition = owned.plan.spec.definition
     ray, torch = sys.modules.get("ray"), sys.modules.get("torch")
@@ -91,7 +91,6 @@ def may_fork(owned: OwnedRun) -> bool:
         sys.platform == "linux"
         and threading.current_thread() is threading.main_thread()
         and definition.placement == "auto"
-        and not owned.plan.spec.transfer
         and owned.plan.gang is None
         and not os.environ.get("RAY_ADDRESS")
         and not (ray is not None and ray.is_initialized())

@@ -19,7 +19,6 @@ from tuning.execution.spread.studies import Studies
 from tuning.execution.told import placement_group, shard_told
 from tuning.runs.begin import OwnedRun
 from tuning.storage.names import slug
-from tuning.study.study import FOLLOWER, PILOT
 
 TUNE_SETTINGS = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # CSV, JSON and TensorBoard files per shard tell nobody anything
@@ -42,7 +41,6 @@ def run_queue(
     """
     plan, needs, helpers = owned.plan, owned.plan.resources, helpers_with_room(owned.plan)
     shards = [shard for shard, need in enumerate(needs) if need not in without]
-    first, held = (len({*shards} & {*plan.shards_of(group)}) for group in (PILOT, FOLLOWER))
     return RunQueue(
         plan.slots,
         spread.room,
@@ -51,8 +49,6 @@ def run_queue(
         spread.tell,
         at_once=plan.spread_at_once(max(plan.slots, spread.room.cpus)),
         restarts=plan.spec.definition.limits.crashes_before_quarantine - 1,
-        first=first,
-        held=held,
         lost=lambda why: spread.report({"error": why}),
     )
 

@@ -16,7 +16,6 @@ from tuning.evaluation.objective import reads_files, steps_of
 from tuning.evaluation.study_data import MODEL, StudyData, full_steps, train
 from tuning.evaluation.winner import SimpleFirst
 from tuning.execution.limits import study_limit
-from tuning.execution.transfer import Lesson
 from tuning.models.base import SteppedFamily
 from tuning.models.log_target import TARGET
 from tuning.models.registry import families
@@ -49,7 +48,6 @@ class WorkerContext:
         customers: makes data of them.
         background: writes models while the next trials run.
         objective: the user's function that is tuned instead of models; None for models.
-        lesson: what customers searched before taught; None where nobody here begins with it.
         kept_bytes: how much of customers' files is kept as data; the customer used last always is.
     """
 
@@ -60,7 +58,6 @@ class WorkerContext:
     customers: CustomerData
     background: BackgroundWriter
     objective: Callable[..., object] | None = None
-    lesson: Lesson | None = None
     kept_bytes: float = 0.0
     _kept: dict[str, tuple[int, TrialData]] = field(default_factory=dict)
 

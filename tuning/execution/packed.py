@@ -38,7 +38,6 @@ from tuning.execution.study_run import (
     own_settings,
     run_study,
 )
-from tuning.execution.transfer import find_lesson
 from tuning.execution.warm_up import warm_up
 from tuning.records.ownership import Term
 from tuning.records.parts import STUDIES, TRIALS, PartWriter, read_table, shard_parts
@@ -50,7 +49,7 @@ from tuning.runs.trial_logs import TrialLogs
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.helpers import HelperPool
-from tuning.study.study import FOLLOWER, Study
+from tuning.study.study import Study
 from tuning.timing import USUAL, Timing, hang_seconds
 
 Report = Callable[[dict[str, Any]], None]
@@ -242,8 +241,6 @@ def work_shard(
     context = WorkerContext.open(
         directory, plan.run, plan.spec, [studies[position] for position in left], packs=plan.packs
     )
-    if any(studies[position].group == FOLLOWER for position in left):
-        context.lesson = find_lesson(directory, plan.spec)
     budgets = {study.id: study.budget for study in studies}
     logs = TrialLogs(directory, context.spec.definition.loggers)
     writer = PartWriter(directory, term, shard, report, timing.parts_s, context.background.flush, budgets, logs.write)

@@ -3,7 +3,6 @@
 A spread study is what a run would wait for last, so its trials never wait for more than the shards that are under way:
 no shard begins on CPUs that they are to have, nor on those of a last fit that several processes make. A trial that
 machines have no room for holds nobody up, and fails after a while; a shard is then left to the next Tuner, or a resume.
-Shards that learn from others begin once those have ended.
 """
 
 from __future__ import annotations
@@ -35,8 +34,6 @@ class RunQueue:
         tell: what the worker of a trial of theirs is told.
         at_once: trials of spread studies at once.
         restarts: how often a worker of such a trial is replaced.
-        first: how many shards must have ended before the last ones begin.
-        held: how many those are.
         lost: told why shards are left.
     """
 
@@ -47,8 +44,6 @@ class RunQueue:
     tell: Callable[[SpreadStudy, SpreadTrial], Told] = _of_one_process
     at_once: int = 1
     restarts: int = 0
-    first: int = 0
-    held: int = 0
     lost: Callable[[str], None] = lambda _: None
     _given: int = 0
     _flying: dict[str, Told] = field(default_factory=dict)
@@ -143,8 +138,6 @@ class RunQueue:
     def _shard(self) -> tuple[str, Told] | None:
         if self._broken or self._given == len(self.shards) or len(self._flying) >= self.slots:
             return None
-        if self._given >= len(self.shards) - self.held and self._teaching:
-            return None
         told = self.shards[self._given]
         if not self._beside(cpus(told)):
             return None
@@ -167,12 +160,6 @@ class RunQueue:
     def _fits(self) -> list[float]:
         """CPUs of last fits that several processes make, or will."""
         return [] if self.studies is None else self.studies.fits
-
-    @property
-    def _teaching(self) -> bool:
-        """Whether one of the first shards has not ended."""
-        first = {told[SHARD] for told in self.shards[: self.first]}
-        return any(told.get(SHARD) in first for told in self._flying.values())
 
     def report(self, name: str, report: str) -> bool:
         """A step of a spread study's trial, as JSON; True when the trial is to stop. name: its id."""

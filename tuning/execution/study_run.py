@@ -19,7 +19,6 @@ from tuning.evaluation.study_data import MODEL, StudyData
 from tuning.evaluation.winner import StudyOutcome, choose, conclude, fitted_on_all
 from tuning.execution.context import TrialData, WorkerContext, stopping_rules
 from tuning.execution.limits import took_longer, within
-from tuning.execution.transfer import agreement_rule, start_in_group
 from tuning.models.compute import trains_with
 from tuning.models.customer_model import ALL_ROWS, Saved
 from tuning.records.schema import FAILED, FINISHED, NO_MODEL, OK, STOPPED, Record, StudyRecord, TrialRecord
@@ -30,6 +29,7 @@ from tuning.study.local_trial import is_ctrl_c
 from tuning.study.record import versions, worker_name
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study
+from tuning.study.warm_start import start_of
 from tuning.wording import raised, stack
 
 
@@ -280,7 +280,6 @@ def study_record(
         constant_cv_score=constant.score if constant else None,
         constant_test_score=constant.test_score if constant else None,
         gain_over_constant=outcome.gain_over_constant,
-        group=study.group or None,
     )
     if constant is None or not outcome.is_constant:
         return record
@@ -329,8 +328,8 @@ def _trials(
         mode=context.spec.mode,
         recorded=before,
         on_start=watch.trial,
-        rules=[*stopping_rules(context.spec), *agreement_rule(context.spec, study, context.lesson)],
-        begin=start_in_group(context.spec, study, context.lesson),
+        rules=stopping_rules(context.spec),
+        begin=start_of(context.spec, study.customer.id),
     )
 
 

@@ -74,8 +74,8 @@ def placements(spec: RunSpec, studies: Studies, slots: int, workers: TrainWorker
 
     What the manifest says of a customer counts before what the definition says. With `auto` a study is spread where one
     slot would take longer for it than all slots for everything, or has not the memory; unless its scheduler pauses
-    trials, something is compared, or customers wait for others (`transfer`). One whose trials several processes train
-    is spread in any case. workers: of the trainers that an objective makes.
+    trials, or something is compared. One whose trials several processes train is spread in any case. workers: of the
+    trainers that an objective makes.
 
     Rows are all that is known of a trial before it runs; a model's own factor is the same for most studies of a run.
     """
@@ -91,16 +91,13 @@ def placements(spec: RunSpec, studies: Studies, slots: int, workers: TrainWorker
     several = with_gang(definition, studies, workers)
     check_gangs(studies.take(several & packed), studies.take(several & pauses), workers)
     amounts, needs = works(studies), TRIAL_BYTES * customers_of(studies).numbers("size")
-    free = ~(spread | packed | several | pauses) & (definition.compare is None and not spec.transfer)
+    free = ~(spread | packed | several | pauses) & (definition.compare is None)
     shares = amounts / max(1.0, float(amounts.sum()))
     late = free & tail(shares, slots) & _long(spec, studies)
     large = free & ~late & (needs > slot_bytes(slots))
     chosen = options.test(lambda options: bool(options and options.search_space))  # actors for this very customer
     small = several & ~chosen & ~_long(spec, studies)
-    found = Placements(spread | several | late | large, late, large, small, shares, needs)
-    if (found.spread & studies.shared("group").test(bool)).any():
-        raise PlanError("transfer: some customers wait for others, which needs placement: packed; change one of them.")
-    return found
+    return Placements(spread | several | late | large, late, large, small, shares, needs)
 
 
 def tail(shares: np.ndarray, slots: int) -> np.ndarray:

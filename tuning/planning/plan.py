@@ -32,12 +32,11 @@ from tuning.planning.room import fewer_at_once, too_large
 from tuning.planning.shadows import shadows
 from tuning.planning.shards import make_shards
 from tuning.planning.studies import check_studies, distinct, make_studies
-from tuning.planning.transfer import learning, with_transfer
 from tuning.storage.backend import check_scheme
 from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
 from tuning.study.interfaces import Configuration
-from tuning.study.study import PACKED, SPREAD, Studies, Study, customers_of, family_of, placed
+from tuning.study.study import PACKED, SPREAD, Studies, customers_of, family_of, placed
 from tuning.timing import HANG_TIMES, USUAL, Timing, hang_seconds
 from tuning.trainers.trainer import TrainWorkers, workers_of
 from tuning.wording import amount, duration, name_list
@@ -88,10 +87,6 @@ class Plan:
         """The studies each of whose trials is a Tune trial."""
         return self.studies.take(placed(self.studies, SPREAD))
 
-    def shards_of(self, group: str) -> list[int]:
-        """The shards whose studies are of this group; no shard has studies of pilots or followers and of others."""
-        return [number for number, study in enumerate(self._first_of_shards) if study.group == group]
-
     @cached_property
     def takes(self) -> tuple[tuple[Resources, Gang | TrainWorkers | None], ...]:
         """What trials of spread studies take: their own process, and the largest gang of their models."""
@@ -135,11 +130,7 @@ class Plan:
     @property
     def resources(self) -> list[Resources]:
         """What each shard's worker takes of the cluster."""
-        return [study.resources for study in self._first_of_shards]
-
-    @property
-    def _first_of_shards(self) -> list[Study]:
-        return [self.studies[shard[0]] for shard in self.shards]
+        return [self.studies[shard[0]].resources for shard in self.shards]
 
     @property
     def time_limit(self) -> str:
@@ -273,7 +264,6 @@ def make_plan(
         spec, chosen = resolve(definition, found, code)
     lost = [f"customer {name!r} has no say in what is guessed: {why}." for name, why in process.lost.items()]
     studies = make_studies(spec, found, code)
-    spec, studies, taught = with_transfer(spec, studies)
     if definition.warm_start and not definition.customers:
         warm_start.check_customers(definition.warm_start, set(found.texts("id").to_pylist()))
     slots = _slots(definition)
@@ -287,7 +277,6 @@ def make_plan(
         *idle,
         *([] if in_process else too_large(definition, studies, slots)),
         *([] if in_process else fewer_at_once(definition.resources, slots)),
-        *taught,
         *_copied(definition, len(studies)),
         *_logged(definition, int(studies.numbers("n_trials").sum())),
         *shadows(),
@@ -306,7 +295,7 @@ def resumed_plan(
     as of `make_plan`; of these only, the others stay where they are.
     """
     code = OwnCode(spec.definition, directory).loaded()  # what is wrong with the run's copies ends it here, not workers
-    studies = learning(spec, make_studies(spec, added, code))
+    studies = make_studies(spec, added, code)
     notes = (*_reading(spec.definition, added), *check_studies(spec, studies, code))
     slots, workers = _slots(spec.definition), workers_of(code.objective)
     everyone = Columnar.joined([left, studies])

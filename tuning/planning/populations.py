@@ -35,7 +35,7 @@ def helpers_of(
     definition = spec.definition
     if definition.placement == "packed" or not studies or not all(each.pauses for each in schedulers):
         return 0
-    if spec.transfer or (definition.compare is not None and definition.placement == "auto"):
+    if definition.compare is not None and definition.placement == "auto":
         return 0
     if objective is not None and not takes_state(objective):
         return 0

@@ -8,18 +8,16 @@ import pyarrow.compute as pc
 
 from tuning.data.balancing import divide, shard_count
 from tuning.data.customers import UNORDERED, Customers, about_rows
-from tuning.study.study import FOLLOWER, PILOT, Studies, customers_of
+from tuning.study.study import Studies, customers_of
 
-#: Of the groups of studies; all others come in between.
-TURNS = {PILOT: 0, FOLLOWER: 2}
 FEW_ROWS = 4  # so few hardly make a model
 
 
 def make_shards(studies: Studies, slots: int) -> tuple[np.ndarray, ...]:
     """Positions of studies, one group per Tune trial; studies of other resources are in other groups.
 
-    Those from which others learn come first, those that learn last. Files that hardly hold any rows come before others:
-    they are done at once, and whoever watches knows sooner how much there is to do.
+    Files that hardly hold any rows come before others: they are done at once, and whoever watches knows sooner how much
+    there is to do.
     """
     shards: list[np.ndarray] = []
     for positions in _groups(studies):
@@ -34,13 +32,12 @@ def make_shards(studies: Studies, slots: int) -> tuple[np.ndarray, ...]:
 
 def _groups(studies: Studies) -> list[np.ndarray]:
     """Positions of the studies that may share a shard, by their turn."""
-    groups, resources = studies.shared("group"), studies.shared("resources")
-    turns = np.array([TURNS.get(group, 1) for group in groups.distinct], dtype=np.int64)[groups.codes]
+    resources = studies.shared("resources")
     needs = list(dict.fromkeys(resources.distinct))
     need = np.array([needs.index(each) for each in resources.distinct], dtype=np.int64)[resources.codes]
     customers = customers_of(studies)
     rows = np.where(customers.present("key"), FEW_ROWS, about_rows(customers))  # tables are read in one go
-    turns = 2 * turns + (rows >= FEW_ROWS)
+    turns = (rows >= FEW_ROWS).astype(np.int64)
     codes = turns * len(needs) + need
     found, first = np.unique(codes, return_index=True)
     order = sorted(range(len(found)), key=lambda each: (turns[first[each]], first[each]))

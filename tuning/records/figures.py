@@ -207,7 +207,6 @@ STUDY_FIGURES = (
     Figure("worker", TEXT, "host:pid"),
     Figure("versions", TEXT, "of Python and the libraries that the result depends on"),
     Figure("error", TEXT, "traceback, when something unforeseen ended the study"),
-    Figure("group", TEXT, "with `transfer`: `pilot`, `follower` or `control`; empty for others"),
     Figure(
         "ensemble",
         TEXT,

@@ -127,7 +127,6 @@ class StudyRecord:
     positive: str | None = None
     final_fit: str | None = None
     baseline: str | None = None
-    group: str | None = None
     ensemble: str | None = None
     ensemble_score: float | None = None
     model_bytes: int | None = None

@@ -28,7 +28,6 @@ def sentences(result: RunResult, counts: Counts) -> list[str]:
         *_against_baseline(counts),
         *_ensembles(counts),
         *_constants(counts),
-        *([] if result.transfer_gain is None else [result.transfer_gain.sentence]),
         *_too_good(counts),
         *_notes(counts),
     ]

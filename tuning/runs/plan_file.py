@@ -195,13 +195,6 @@ def count_studies(directory: RunDirectory, term: Term) -> int:
     return sum(table.num_rows for table in _read(directory, term, columns=[])[1])
 
 
-def read_group(directory: RunDirectory, term: Term, group: str) -> set[str]:
-    """The ids of a group's studies in a term's plan, those that had ended under earlier owners included."""
-    _, tables = _read(directory, term, columns=["study", "group"])
-    rows = [row for table in tables for row in table.to_pylist()]
-    return {row["study"] for row in rows if row["group"] == group}
-
-
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:
     none = pa.table({"study": pa.array([], pa.string()), "customer": pa.array([], pa.string())})
     return pa.concat_tables([table.select(none.column_names) for table in (none, *tables)]).combine_chunks()

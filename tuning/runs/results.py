@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -28,7 +27,6 @@ from tuning.reporting.cells import listed, paragraph, table
 from tuning.runs.customer_result import CustomerResult, trials_frame
 from tuning.runs.leaderboard import LEADERBOARD, NEEDED, SO_FAR, Leaderboard, Row, Standings, Unfinished, exact_config
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan
-from tuning.runs.transfer_gain import TransferGain, transfer_gain
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.warm_start import best_entries
 from tuning.wording import amount, better_text, did_you_mean, name_list, resume_advice, score_text
@@ -47,7 +45,7 @@ _NO_MODELS = {
 }
 _TOLD_BY = ["cv_score", "cv_error", "rows"]
 _COUNTED = [*_TOLD_BY, "status", "trial", "ensemble", "gain", "notes", "model_bytes"]
-_NEEDED = list(dict.fromkeys((*NEEDED, *_COUNTED, "group", "fit_seconds", "model_sha256")))
+_NEEDED = list(dict.fromkeys((*NEEDED, *_COUNTED, "fit_seconds", "model_sha256")))
 SHOWN = 20  # customers, in a notebook
 MOST_GUESSES = 10_000  # customers among which a misspelt one is looked for
 PENDING = "not finished yet: resume the run"
@@ -278,18 +276,12 @@ class RunResult:
             "ensembles": _count(ensemble),
             "model_bytes": pc.sum(best["model_bytes"], min_count=0).as_py(),
             "constants": _count(pc.and_(ok, constant)),
-            **({} if self.transfer_gain is None else {"transfer": asdict(self.transfer_gain)}),
             "too_good": 0 if self._plan.of_objective else _too_good(self._plan.metric, best),
             "with_notes": _count(pc.not_equal(best["notes"], "")),
             "trials": pc.sum(self._studies["trials"], min_count=0).as_py() + sum(self._so_far.trials.values()),
             "wall_seconds": round(self._wall, 3),
             "fit_seconds": round(pc.sum(self._studies["fit_seconds"], min_count=0).as_py(), 3),
         }
-
-    @cached_property
-    def transfer_gain(self) -> TransferGain | None:
-        """What `transfer` gained over a search without it; None where nobody was searched without."""
-        return transfer_gain(self.study_records) if self._studies["group"].null_count < len(self._studies) else None
 
     def outcome(self, counts: Mapping[str, Any] | None = None) -> str:
         """The run in part of a sentence: how many customers have a model, or how many studies of an objective a winner.

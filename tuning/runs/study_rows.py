@@ -38,7 +38,6 @@ _COLUMNS = {
     "own_space": "string",
     "trials": "int64",
     "resources": "string",
-    "group": "string",
     "placement": "string",
 }
 SCHEMA = pa.schema([(name, pa.list_(pa.string()) if kind == "list" else kind) for name, kind in _COLUMNS.items()])
@@ -63,7 +62,7 @@ def study_columns(directory: RunDirectory, studies: Studies) -> dict[str, Column
         "own_space": options.map(lambda own: own.search_space and _space_text(own.search_space)),
         "trials": options.map(lambda own: own.trials),
         "resources": options.map(lambda own: own.resources and own.resources.model_dump_json()),
-        **{name: studies.columns[name] for name in ("group", "placement")},
+        "placement": studies.columns["placement"],
     }
 
 
@@ -104,7 +103,6 @@ def read_studies(
     given = combined(lambda own, meant: own or meant, shared("own_space"), shared("space"))
     options = combined(_options, given, shared("trials"), shared("resources"))
     own = options.map(lambda each: each or _NOTHING_OWN)
-    group = shared("group").map(lambda text: text or "")
     customers = Columnar(
         Customer,
         len(table),
@@ -129,7 +127,6 @@ def read_studies(
             "space": shared("space").map(lambda text: spec.space if text is None else _space(text)),
             "n_trials": own.map(lambda each: each.trials or spec.definition.trials),
             "resources": own.map(lambda each: each.resources or spec.definition.resources),
-            "group": group,
             "placement": shared("placement").map(lambda text: text or placement),
         },
     )

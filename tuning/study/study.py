@@ -30,7 +30,6 @@ SCORE = "score"
 
 TRIAL_ROWS = 1000  # which take as long as what a trial does whatever its customer's rows are
 
-PILOT, CONTROL, FOLLOWER = "pilot", "control", "follower"
 PACKED, SPREAD = "packed", "spread"
 
 
@@ -47,8 +46,6 @@ class Study:
         space: the customer's own search space, or the run's.
         n_trials: the study's budget.
         resources: what a worker takes of the cluster for it.
-        group: with `transfer`, whether others learn from it (`PILOT`), it from others (`FOLLOWER`), or neither, though
-            it could (`CONTROL`); else empty.
         placement: `PACKED`, a Tune trial works through a shard of studies in process; `SPREAD`, each of its trials is a
             Tune trial.
     """
@@ -61,7 +58,6 @@ class Study:
     space: SearchSpace
     n_trials: int
     resources: Resources
-    group: str = ""
     placement: str = PACKED
 
     @property

@@ -115,6 +115,14 @@ def test_the_field_the_rule_and_the_value(fields: dict[str, Any], message: str) 
     assert "Input should" not in str(caught.value)
 
 
+@pytest.mark.parametrize("value", ["on", "off", "true", "false"])
+def test_a_key_that_is_gone_is_answered_by_what_to_do(value: str) -> None:
+    text = f"data: x\ntarget: y\ntransfer: {value}\n"
+    for given in (load_yaml(text), {**GIVEN, "transfer": value in ("on", "true")}):
+        with pytest.raises(DefinitionError, match=r"^transfer: the key is gone, .*; remove it \(`trials: 14` [^.]*\.$"):
+            define(given)
+
+
 def test_words_of_yaml_stay_words() -> None:
     text = "data: x\ntarget: y\ncustomers: [no, 141, 007, 12:30]\nclass_weight: {no: 1, yes: 3}\nmlflow: off\n"
     made = define(load_yaml(text))

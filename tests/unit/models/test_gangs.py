@@ -36,8 +36,6 @@ SOURCES = {
     "train": "2fc0e9fad28bf165",
 }
 
-MANY = {str(number): pd.DataFrame({"a": range(9), "y": range(9)}) for number in range(40)}
-
 
 def plan(**fields: Any) -> Plan:
     numbers = np.random.default_rng(0).normal(size=(30, 3))
@@ -114,10 +112,6 @@ def test_its_search_space_is_that_of_xgboost() -> None:
         (
             {"scheduler": "hyperband"},
             r"the scheduler hyperband cannot pause trials; take asha, or models without actors",
-        ),
-        (
-            {"transfer": True, "data": MANY, "trials": 8},
-            r"transfer: some customers wait for others, which needs placement: packed",
         ),
     ],
 )

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -191,20 +190,6 @@ def test_the_plan_says_the_range_of_trials_where_customers_have_numbers_of_their
     assert "trials      12 (4 per study)" in runner(data).plan().describe()
     text = runner(data, manifest=str(tmp_path / "manifest.yaml")).plan().describe()
     assert "trials      17 (4 to 9 per study)" in text
-
-
-def test_customers_who_learn_from_others_are_packed_and_one_with_a_placement_of_its_own_is_not_among_them(
-    tmp_path: Path,
-) -> None:
-    frames = {f"c{n:02d}": pd.DataFrame({"x": range(9), "y": range(9)}) for n in range(40)}
-    table = pd.concat([frame.assign(customer=name) for name, frame in frames.items()])
-    fields: dict[str, Any] = {"transfer": True, "data": table, "trials": 20}
-    assert spread(runner(**fields).plan()) == []
-    (tmp_path / "manifest.yaml").write_text("c07: {placement: spread}")
-    plan = runner(**fields, manifest=str(tmp_path / "manifest.yaml")).plan()
-    assert [(study.id, study.group) for study in plan.spread] == [("c07", "")]
-    with pytest.raises(PlanError, match="transfer: some customers wait for others"):
-        runner(**fields, placement="spread").plan()
 
 
 def test_the_plan_file_has_it_for_each_study_and_a_resume_keeps_it(tmp_path: Path) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tuning import RunResult, TuneRunner
-from tuning.errors import RunError, StorageError
+from tuning.errors import DefinitionError, RunError, StorageError
 from tuning.records.ownership import newest_term
 from tuning.runs.begin import OwnedRun, begin, resume_run
-from tuning.runs.plan_file import freeze, frozen_definition, read_plan, read_shard
+from tuning.runs.plan_file import DIGEST_LINE, HEADER, freeze, frozen_definition, read_plan, read_shard
 from tuning.storage.run_directory import RunDirectory
 
 
@@ -66,6 +69,34 @@ def test_a_definition_that_is_not_what_the_run_wrote_is_not_believed(tmp_path: P
     file.write_text(file.read_text().replace("trials: 3", "trials: 4"))
     with pytest.raises(StorageError, match=r"\.yaml is not what the run has written: its SHA-256 differs"):
         frozen_definition(owned.directory)
+
+
+def test_a_column_of_an_earlier_version_is_no_obstacle(tmp_path: Path) -> None:
+    owned = started(tmp_path)
+    before, path = read_plan(owned.directory, owned.term), tmp_path / "run" / owned.term.plan
+    file = pq.ParquetFile(path)
+    groups = [file.read_row_group(number) for number in range(file.num_row_groups)]
+    groups = [table.append_column("group", pa.array(["pilot"] * len(table))) for table in groups]
+    header = file.metadata.metadata[HEADER]
+    with pq.ParquetWriter(path, groups[0].schema, write_page_checksum=True) as writer:
+        writer.add_key_value_metadata({HEADER: header.replace(b'"task":', b'"transfer": false, "task":')})
+        for table in groups:
+            writer.write_table(table)
+    again = resume_run(RunDirectory(owned.directory.uri))
+    again.lease.release()
+    assert [*read_plan(owned.directory, owned.term).studies] == [*before.studies]
+    assert {study.id for study in again.plan.studies} == {study.id for study in before.studies}
+
+
+def test_a_run_that_has_a_key_that_is_gone_is_not_resumed_and_says_what_to_do(tmp_path: Path) -> None:
+    owned = started(tmp_path)
+    file = tmp_path / "run" / owned.term.definition
+    text = file.read_bytes().partition(DIGEST_LINE)[0] + b"transfer: true\n"
+    file.write_bytes(text + DIGEST_LINE + sha256(text).hexdigest().encode() + b"\n")
+    with pytest.raises(
+        DefinitionError, match=r"transfer: the key is gone, .* start a new run in place of one that has"
+    ):
+        resume_run(RunDirectory(owned.directory.uri))
 
 
 def test_a_damaged_plan_says_how_to_go_on(tmp_path: Path) -> None:

@@ -59,20 +59,17 @@ def shipped(task: str) -> Portfolio:
 
 def learned(records: Sequence[TrialRecord], size: int = SIZE) -> Portfolio:
     """A portfolio from the finished trials of several customers."""
-    return tuple(json.loads(name) for name in learn(list(tables_of(records).values()), size))
+    return tuple(json.loads(name) for name in learn(list(_tables(records).values()), size))
 
 
-def tables_of(records: Sequence[TrialRecord], *, by_cost: bool = True) -> dict[str, Table]:
-    """The finished trials of each customer as a table of its configurations.
-
-    by_cost: with CPU seconds. Measured again they are others, and so may be what is learned.
-    """
+def _tables(records: Sequence[TrialRecord]) -> dict[str, Table]:
+    """The finished trials of each customer as a table of its configurations."""
     tables: dict[str, dict[str, Cell]] = {}
     for record in records:
         if record.state != FINISHED or record.score is None or not math.isfinite(record.score):
             continue
         loss = -record.score if record.mode == "max" else record.score
-        cell = Cell(loss, record.fit_seconds if by_cost else 1.0)
+        cell = Cell(loss, record.fit_seconds)
         table = tables.setdefault(record.customer, {})
         name = canonical(record.config)
         table[name] = min(cell, table.get(name, cell))

@@ -46,8 +46,6 @@ def overview(
             figures[f"median_{name}"] = float(values.median())
     if is_error(board.metric) and len(shares := _relative_gains(best)):
         figures["median_relative_gain"] = float(np.median(shares))
-    if (gain := result.transfer_gain) is not None:
-        figures |= {"transfer_gain": gain.difference, "transfer_gain_low": gain.low, "transfer_gain_high": gain.high}
     summary = Summary(
         state=FAILED if failed else STOPPED if unfinished else FINISHED,
         started=started,
