@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -35,19 +36,22 @@ from tuning.driver.signals import Signals
 from tuning.driver.tuner import build_tuner, run_queue
 from tuning.execution import trainable
 from tuning.execution.callback_keys import registered
+from tuning.execution.jobs import ShardJob, job_in
 from tuning.execution.room import Room
+from tuning.execution.tune_reports import report_to_tune
 from tuning.records.lease import Lease
 from tuning.records.ownership import claim
 from tuning.records.parts import TRIALS, part_name, shard_parts
+from tuning.records.reports import PartWritten
 from tuning.storage.run_directory import RunDirectory
 from tuning.timing import USUAL
 from tuning.tracking.copy.parts import FollowedRun
 
 WORKERS, STUDIES = 1000, 1_000_000
 KINDS = ("trials", "studies")
-FIGURES: dict[str, dict[str, Any]] = {
-    "trials": {"work": 51_000.0, "failed": 0, "best": 0.5},
-    "studies": {"work": 102_000.0, "unspent": 0, "no_model": 0, "gains": [0.01 * number for number in range(100)]},
+WRITTEN = {
+    "trials": PartWritten("", trials=100, work=51_000.0, best=0.5),
+    "studies": PartWritten("", studies=100, work=102_000.0, gains=tuple(0.01 * number for number in range(100))),
 }
 SPEC = SimpleNamespace(
     definition=SimpleNamespace(objective=None, limits=SimpleNamespace(crashes_before_quarantine=2), loggers=())
@@ -58,14 +62,14 @@ def worker(reports: int, pause: float) -> Callable[[dict[str, Any]], None]:
     """A trainable that works through a shard as a packed worker reports it: pairs of parts, each after a pause."""
 
     def work(config: dict[str, Any]) -> None:
-        from ray import tune
-
+        job = job_in(config)
+        assert isinstance(job, ShardJob)
         for _ in range(reports):
             time.sleep(pause)
             for kind in KINDS:
-                data = f"{config['shard']} {time.time_ns()}".encode()
-                name = part_name("0001-00000000", config["shard"], kind, data)
-                tune.report({"part": name, kind: 100, **FIGURES[kind]})
+                data = f"{job.shard} {time.time_ns()}".encode()
+                name = part_name("0001-00000000", job.shard, kind, data)
+                report_to_tune(replace(WRITTEN[kind], part=name))
 
     return work
 
@@ -102,7 +106,7 @@ def tuned(folder: Path, actors: int, shards: int, reports: int, pause: float) ->
         helpers=0,
         spec=SPEC,
     )
-    spread: Any = SimpleNamespace(tell=None, room=Room(lambda: [{"CPU": actors}]), report=None)
+    spread: Any = SimpleNamespace(job_of=None, room=Room(lambda: [{"CPU": actors}]), report=None)
     owned: Any = SimpleNamespace(plan=plan, term=term, timing=USUAL, directory=directory, run="thousand")
     with Lease(directory, term).hold() as lease:
         counter = Counter(shards * reports * 100, shards)
@@ -166,7 +170,7 @@ def of_listener(reports: int = 200_000) -> float:
     counter = Counter(reports, reports)
     began = time.process_time()
     for name in names:
-        counter({"part": name, "trials": 100, **FIGURES["trials"]})
+        counter(replace(WRITTEN["trials"], part=name))
     return 1e6 * (time.process_time() - began) / reports
 
 

@@ -22,7 +22,8 @@ from schedulers import stopping
 from search_spaces import Choice, Int, SearchSpace, algorithms
 from tuning.data.customers import Customer
 from tuning.definition.options import Resources, WarmStart
-from tuning.execution.spread.spread_study import Event, SpreadStudy
+from tuning.execution.spread.journal import event_of
+from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
 from tuning.study.recorded_study import RecordedStudy
@@ -206,7 +207,7 @@ def test_a_journal_of_version_0_1_leads_to_the_records_that_it_led_to_then() -> 
     found = json.loads((TESTS / "fixtures" / "spread-journal-0.1.json").read_text())
     case = Case("random", {"name": "asha"}, {"trial_plateau": {"steps": 2, "min_delta": 0.05}}, n_trials=9)
     live = SpreadStudy("run", case.study, "auc", "max", lambda event: None, rules=case.rules())
-    live.replay([Event(**event) for event in found["events"]], {})
+    live.replay([event_of({**event, "detail": json.dumps(event["detail"])}) for event in found["events"]], {})
     assert live.done
     for record, before in zip(live.remade, found["records"], strict=True):
         now = told(record)

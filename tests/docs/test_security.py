@@ -334,14 +334,14 @@ def test_a_model_is_checked_before_it_is_looked_at(run: Path, tmp_path: Path) ->
 
 
 def test_a_spread_trials_state_is_only_read_where_this_run_wrote_it(tmp_path: Path) -> None:
-    from tuning.execution.spread.state import FILE, read_state, write_state
+    from tuning.execution.spread.state import FILE, SavedState, read_state, write_state
 
     directory = RunDirectory(str(tmp_path / "run"))
     for name in ("run/tune/a", "run/models/a", "elsewhere/tune/a"):
         (tmp_path / name).mkdir(parents=True)
-        write_state(str(tmp_path / name), {"state": 5})
+        write_state(str(tmp_path / name), SavedState(5, 1.0, 0.5))
     path = str(tmp_path / "run" / "tune" / "a")
-    assert read_state(directory, path) == {"state": 5}
+    assert read_state(directory, path) == SavedState(5, 1.0, 0.5)
     for other in ("run/models/a", "elsewhere/tune/a", "run/tune/gone", "run/tune/../../elsewhere/tune/a"):
         assert read_state(directory, f"{tmp_path}/{other}") is None
     whole = Path(path, FILE).read_bytes()

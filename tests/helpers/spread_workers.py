@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,16 @@ from schedulers import stopping
 from search_spaces import Float, SearchSpace, algorithms
 from tuning.data.customers import Customer
 from tuning.definition.options import Resources
+from tuning.execution.spread.events import Event
+from tuning.execution.spread.journal import event_of, row_of
 from tuning.execution.spread.reports import step_reports, until_failure
-from tuning.execution.spread.spread_study import Event, SpreadStudy
+from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.execution.spread.studies import Studies
 from tuning.records.ownership import Term
+from tuning.records.reports import StepReport, TrialLength
 from tuning.records.schema import TrialRecord
 from tuning.seeds import trial_seed
+from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study, Training
 
@@ -53,6 +56,11 @@ def score(name: str, config: Any, step: int) -> float:
     return level + (config["x"] - 1) ** 2 + 3.0 / step
 
 
+def step_report(step: int, score: float, seconds: float = 0.1) -> StepReport:
+    """What the worker of one of these trials reports."""
+    return StepReport(Step(step, score), seconds, 0.1, TrialLength(STEPS, True, True, STEPS))
+
+
 class Workers:
     """Runs trials of `Studies` as Tune would: some slots, one step of each in turn."""
 
@@ -70,14 +78,7 @@ class Workers:
                 return
             trial_id, live, trial, done = self.running.pop(0)
             self.steps += 1
-            report = {
-                "step": done + 1,
-                "score": score(live.study.id, trial.config, done + 1),
-                "seconds": 0.1,
-                "fit_seconds": 0.1,
-                "full": STEPS,
-                "prefix": True,
-            }
+            report = step_report(done + 1, score(live.study.id, trial.config, done + 1))
             if self.studies.result(trial_id, report) or done + 1 == STEPS:
                 self.studies.end(trial_id)
             else:
@@ -104,8 +105,9 @@ def one_at_a_time(study: Study, training: Training, **fields: Any) -> tuple[list
         seed = trial_seed(study.seed, trial.number)
         reports = until_failure(step_reports(training, trial.config, seed, study.space))
         for report, _ in reports:
-            if live.result(trial.number, json.loads(json.dumps(report))):
+            if live.result(trial.number, report):
                 break
         live.end(trial.number)
-    json.dumps([event.detail for event in events])  # what a journal has to hold
+    for event in events:  # a NaN is not equal to itself, but it is written as one
+        assert repr(event_of(row_of(event))) == repr(event)
     return live.records, live.stopped_by

@@ -19,8 +19,9 @@ from search_spaces import algorithms
 from tuning import RunResult, TuneRunner
 from tuning.data.customers import Customer
 from tuning.definition.options import Resources
+from tuning.execution.spread.events import CheckpointSaved, StepTaken, TrialSuggested
 from tuning.execution.spread.journal import read_journal
-from tuning.execution.spread.spread_study import SAVE, SpreadStudy
+from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.execution.spread.state import FILE, read_state
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
@@ -50,7 +51,8 @@ def step_in(directory: RunDirectory, checkpoint: str) -> int:
     """The step that a trial goes on behind."""
     content = read_state(directory, directory.path(checkpoint))
     assert content is not None
-    return int(content["state"])
+    assert isinstance(content.state, int)
+    return content.state
 
 
 def objective_with_log(log: str) -> Any:
@@ -92,10 +94,10 @@ def test_trials_of_a_driver_that_died_go_on_from_their_checkpoints(
     configs: dict[int, float] = {}
     (events,) = journal_of(run).values()
     for event in events:
-        if event.kind == "suggest":
-            configs[event.trial] = event.detail["config"]["x"]
-        if event.kind == SAVE:
-            saved[event.trial] = event.detail["path"]
+        if isinstance(event.what, TrialSuggested):
+            configs[event.trial] = event.what.config["x"]
+        if isinstance(event.what, CheckpointSaved):
+            saved[event.trial] = event.what.path
     recorded = {record.trial for record in RunResult(run).trial_records}
     flying = {trial: step_in(RunDirectory(run), path) for trial, path in saved.items() if trial not in recorded}
     assert flying
@@ -164,7 +166,7 @@ def test_an_easy_and_a_hard_customer_on_a_cluster_take_the_decisions_that_their_
         for record in alone.records:
             other = together[record.trial]
             assert (record.config, record.state, record.reason) == (other.config, other.state, other.reason)
-        decided = [event.detail["stop"] for event in events if event.kind == "result"]
+        decided = [event.what.stop for event in events if isinstance(event.what, StepTaken)]
         assert any(decided)
         assert len(alone.records) == 10
         assert {record.state for record in alone.records} == {"finished", "stopped"}

@@ -16,8 +16,8 @@ from chaos import Crash, crashing, duplicates, truth
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import RunError
+from tuning.execution.spread.events import Event, TrialSuggested
 from tuning.execution.spread.journal import read_journal, write_journal
-from tuning.execution.spread.spread_study import Event
 from tuning.study.record import versions
 
 QUIET = {"progress": False, "in_process": True}
@@ -246,7 +246,7 @@ def test_a_journal_of_other_libraries_is_not_replayed_although_no_trial_has_ende
     with crashing(monkeypatch, 1, "before", only="records/"), pytest.raises(Crash):
         TuneRunner(**definition(tmp_path / "data", placement="spread")).run(run, **QUIET)
     begun = RunResult(run)
-    write_journal(begun.directory, begun.term, [Event("c0000", 0, "suggest", 0, {"config": {"alpha": 1.0}})])
+    write_journal(begun.directory, begun.term, [Event("c0000", 0, 0, TrialSuggested({"alpha": 1.0}))])
     assert list(read_journal(begun.directory, begun.term, pytest.fail)) == ["c0000"]
     monkeypatch.setattr("tuning.runs.resume.versions", lambda: "python 4.0")
     result = TuneRunner.resume(run, **QUIET)

@@ -17,8 +17,8 @@ from paths import HELPERS
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import RunError
+from tuning.execution.spread.events import Event, TrialSuggested
 from tuning.execution.spread.journal import write_journal
-from tuning.execution.spread.spread_study import Event
 from tuning.records.ownership import newest_term
 from tuning.records.parts import TRIALS, of_kind
 from tuning.records.tables import decode
@@ -320,7 +320,7 @@ def test_trials_that_have_overlapped_are_not_repeated_in_one_process(tmp_path: P
     write_customers(tmp_path / "data", 1)
     owned = begin(TuneRunner(**definition(tmp_path / "data", placement="spread")).definition, str(tmp_path / "run"))
     owned.lease.release()
-    write_journal(owned.directory, owned.term, [Event("c0000", 0, "suggest", 0, {"config": {"alpha": 1.0}})])
+    write_journal(owned.directory, owned.term, [Event("c0000", 0, 0, TrialSuggested({"alpha": 1.0}))])
     with pytest.raises(RunError, match=r"trials of 'c0000' have run at the same time.*Resume it with Ray: "):
         TuneRunner.resume(owned.directory.uri, **QUIET)
     again = resume_run(owned.directory)

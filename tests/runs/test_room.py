@@ -13,9 +13,9 @@ from s3_server import SECRET, Bucket
 from tuning import RunResult, TuneRunner
 from tuning.errors import PlanError, RunError
 from tuning.execution.callback_keys import Key, lookup
+from tuning.execution.jobs import ShardJob
 from tuning.execution.packed import work_shard
 from tuning.execution.run_queue import RunQueue
-from tuning.execution.told import SHARD, takes
 from tuning.runs.begin import OwnedRun
 from tuning.runs.results import PENDING
 from tuning.storage.run_directory import RunDirectory
@@ -35,8 +35,8 @@ class _Workers:
         self.owned, self.queue = owned, queue
 
     def fit(self) -> None:
-        for told in lookup(self.queue).shards:
-            work_shard(self.owned.directory, self.owned.term, told[SHARD], lambda _: None)
+        for job in lookup(self.queue).shards:
+            work_shard(self.owned.directory, self.owned.term, job.shard, lambda _: None)
 
 
 class _Placed(_Workers):
@@ -44,9 +44,9 @@ class _Placed(_Workers):
 
     def fit(self) -> None:
         queue, waiting = lookup(self.queue), list[str]()
-        for name, told in iter(queue.next, None):
-            if queue.room.has(takes(told)):
-                work_shard(self.owned.directory, self.owned.term, told[SHARD], lambda _: None)
+        for name, job in iter(queue.next, None):
+            if isinstance(job, ShardJob) and queue.room.has(job.takes):
+                work_shard(self.owned.directory, self.owned.term, job.shard, lambda _: None)
                 queue.end(name)
             else:
                 waiting.append(name)

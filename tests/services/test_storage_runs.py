@@ -140,13 +140,13 @@ def test_a_worker_that_dies_is_known_and_its_study_put_aside(bucket: Bucket, tmp
 
 
 def test_a_spread_trials_state_comes_back(bucket: Bucket, tmp_path: Path) -> None:
-    from tuning.execution.spread.state import FILE, read_state, write_state
+    from tuning.execution.spread.state import FILE, SavedState, read_state, write_state
 
-    write_state(str(tmp_path), {"state": [1, 2]})
+    write_state(str(tmp_path), SavedState([1, 2], 1.0, 0.5))
     bucket.put(f"run/tune/trial/checkpoint_1/{FILE}", (tmp_path / FILE).read_bytes())
     directory = RunDirectory(bucket.uri("run"))
     # As Tune says where a checkpoint is: on the filesystem, without scheme and query.
-    assert read_state(directory, f"{bucket.name}/run/tune/trial/checkpoint_1") == {"state": [1, 2]}
+    assert read_state(directory, f"{bucket.name}/run/tune/trial/checkpoint_1") == SavedState([1, 2], 1.0, 0.5)
     assert read_state(directory, f"{bucket.name}/run/tune/trial/checkpoint_2") is None
     assert read_state(directory, f"{bucket.name}/other/tune/trial/checkpoint_1") is None
 

@@ -25,13 +25,14 @@ from types import TracebackType
 from tuning.definition.options import Resources
 from tuning.driver.cluster import ONE_THREAD
 from tuning.driver.halt import StopConditions
-from tuning.driver.progress import Counter, Listener, Pace, Report, hand_on
+from tuning.driver.progress import Counter, Pace, hand_on
 from tuning.driver.tuner import in_memory
 from tuning.execution.crash_log import forget
 from tuning.execution.nodes import Nodes
 from tuning.execution.packed import work_shard
 from tuning.execution.spread.running import SpreadRun
 from tuning.models.skops_format import dump_skops
+from tuning.records.reports import Listener, WorkerReport
 from tuning.runs.begin import OwnedRun
 from tuning.study.build import build_scheduler, build_searcher
 from tuning.study.study import customers_of
@@ -202,7 +203,7 @@ class ForkedWorkers:
             os._exit(code)
 
     def _packed(self, shards: range, slots: int, report: Listener) -> None:
-        def told(result: Report) -> None:
+        def told(result: WorkerReport) -> None:
             report(result)
             if self._stop[0]:
                 raise _EnoughError

@@ -10,15 +10,17 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tuning.execution.callback_keys import Key, lookup
+from tuning.execution.tune_reports import TuneResult, report_in
 from tuning.planning.plan import Plan
 from tuning.records.gains import is_error
+from tuning.records.reports import Listener, PartWritten, WorkerError, WorkerReport
 from tuning.study.study import work_of
 from tuning.timing import Timing
 from tuning.wording import amount, duration, figure, gain_text
@@ -35,14 +37,11 @@ SURE_S, SURE_REPORTS, SURE_SHARE = 10.0, 10, 0.25  # what the time left is judge
 LEAST_LEFT_S = 0.5  # less would be shown as 0
 RECOUNT = 1.01  # times as many gains as there were: then their median is computed anew
 
-Report = Mapping[str, Any]  # of a worker: as of `tuning.records.parts.PartWriter`, or an error
-Listener = Callable[[Report], None]
 
-
-def hand_on(listener: Listener, result: Report) -> None:
+def hand_on(listener: Listener, report: WorkerReport) -> None:
     """Give a worker's report to a listener; never raises."""
     try:
-        listener(result)
+        listener(report)
     except Exception:  # an exception in a callback would end the whole search
         logger.exception("a listener of the run failed; the search continues")
 
@@ -52,8 +51,11 @@ def reports_callback(listener: Key[Listener]) -> tune.Callback:
     from ray import tune
 
     class Reports(tune.Callback):
-        def on_trial_result(self, iteration: int, trials: object, trial: Trial, result: Report, **info: object) -> None:
-            hand_on(lookup(listener), result)
+        def on_trial_result(
+            self, iteration: int, trials: object, trial: Trial, result: TuneResult, **info: object
+        ) -> None:
+            if (report := report_in(result)) is not None:
+                hand_on(lookup(listener), report)
 
     return Reports()
 
@@ -180,29 +182,28 @@ class Counter:
             _best=best,
         )
 
-    def __call__(self, result: Report) -> None:
-        if result.get("error"):
-            self.errors.append(result["error"])
+    def __call__(self, report: WorkerReport) -> None:
+        if isinstance(report, WorkerError):
+            self.errors.append(report.message)
         if self.doing:  # other workers than before, or none has reported yet, be it a step: the pace is theirs alone
             self.doing, self._first = "", None
             self._marks.clear()
-        part = result.get("part")
-        if part is None or part in self.seen:
+        if not isinstance(report, PartWritten) or report.part in self.seen:
             return
         if not self.seen:
             self.on_first()
-        self.seen.add(part)
-        self.done_trials += result.get("trials", 0)
-        self.done_studies += result.get("studies", 0)
-        self.n_trials -= result.get("unspent", 0)
-        self.done_work += result.get("work", 0.0)
-        self._failed += result.get("failed", 0)
-        self._no_model += result.get("no_model", 0)
-        if gains := result.get("gains"):
-            self._gains.append(np.array(gains))
-        if (best := result.get("best")) is not None:
-            known = best if self._best is None else self._best
-            self._best = min(known, best) if self.smaller else max(known, best)
+        self.seen.add(report.part)
+        self.done_trials += report.trials
+        self.done_studies += report.studies
+        self.n_trials -= report.unspent
+        self.done_work += report.work
+        self._failed += report.failed
+        self._no_model += report.no_model
+        if report.gains:
+            self._gains.append(np.array(report.gains))
+        if report.best is not None:
+            known = report.best if self._best is None else self._best
+            self._best = min(known, report.best) if self.smaller else max(known, report.best)
         now = self.clock()
         if self._first is None:
             self._first, self._reports = (now, self.done_trials, self.done_work), 0

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,16 +15,17 @@ from tuning.definition.options import Resources
 from tuning.errors import PlanError, RunError
 from tuning.evaluation.winner import StudyOutcome
 from tuning.execution.context import WorkerContext
+from tuning.execution.jobs import PACK
 from tuning.execution.packed import recorded
 from tuning.execution.room import Bundle, alive_machines, has_room
 from tuning.execution.spread.journal import DRIVER, written_by_driver
 from tuning.execution.study_run import Clock, study_record
-from tuning.execution.told import PACK
 from tuning.models.gang import Gang
 from tuning.planning.gangs import asked_in, gangs_in, largest_gang
 from tuning.planning.plan import Plan
 from tuning.planning.room import ids_of
 from tuning.records.parts import PartWriter, accepted, read_trials
+from tuning.records.reports import Listener
 from tuning.records.schema import NO_MODEL, TrialRecord
 from tuning.runs.begin import OwnedRun
 from tuning.storage.run_directory import RunDirectory
@@ -62,7 +62,7 @@ class Lack:
     of_folder: bool = False
 
 
-def make_room(owned: OwnedRun, report: Callable[[dict[str, Any]], None]) -> frozenset[Resources]:
+def make_room(owned: OwnedRun, report: Listener) -> frozenset[Resources]:
     """What nobody is to wait for: customers who ask for more than there is get that as their reason.
 
     `PlanError` when all of them do, or the run itself does; `RunError` when such a customer has trials already, which

@@ -16,7 +16,7 @@ from tuning.driver.cluster import restart_ray, start_ray
 from tuning.driver.display import Display
 from tuning.driver.forked import work_forked
 from tuning.driver.halt import StopConditions, stopper, workers_callback
-from tuning.driver.progress import Counter, Listener, Report, hand_on, reports_callback
+from tuning.driver.progress import Counter, hand_on, reports_callback
 from tuning.driver.ready_workers import ready_workers, start_workers
 from tuning.driver.room import make_room
 from tuning.driver.signals import Signals
@@ -29,6 +29,7 @@ from tuning.execution.packed import work_shard
 from tuning.execution.room import Room, machines_now
 from tuning.execution.spread.running import SpreadRun
 from tuning.records.parts import accepted
+from tuning.records.reports import Listener, WorkerReport
 from tuning.runs.begin import OwnedRun, abandon
 from tuning.runs.outcome import report_line, sentences, typing
 from tuning.runs.plan_file import count_studies
@@ -224,7 +225,7 @@ class RunSession:
         )
 
     def _work_here(self, halt: StopConditions, counter: Counter) -> None:
-        def report(result: Report) -> None:
+        def report(result: WorkerReport) -> None:
             counter(result)
             if halt.wanted:
                 raise _EnoughError

@@ -13,10 +13,11 @@ from tuning.definition.run_spec import RunSpec
 from tuning.driver.room import helpers_with_room
 from tuning.evaluation.objective import PortableFunction
 from tuning.execution.callback_keys import Key
+from tuning.execution.jobs import ShardJob, placement_group
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.spread.running import SpreadRun
 from tuning.execution.spread.studies import Studies
-from tuning.execution.told import placement_group, shard_told
+from tuning.records.reports import WorkerError
 from tuning.runs.begin import OwnedRun
 from tuning.storage.names import slug
 
@@ -44,12 +45,12 @@ def run_queue(
     return RunQueue(
         plan.slots,
         spread.room,
-        [shard_told(shard, needs[shard], helpers) for shard in shards],
+        [ShardJob.of(shard, needs[shard], helpers) for shard in shards],
         studies,
-        spread.tell,
+        spread.job_of,
         at_once=plan.spread_at_once(max(plan.slots, spread.room.cpus)),
         restarts=plan.spec.definition.limits.crashes_before_quarantine - 1,
-        lost=lambda why: spread.report({"error": why}),
+        lost=lambda why: spread.report(WorkerError(why)),
     )
 
 

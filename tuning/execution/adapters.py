@@ -8,15 +8,16 @@ sample count and one id scheme for all.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tuning.execution.callback_keys import Key, lookup
+from tuning.execution.jobs import ShardJob, job_in
 from tuning.execution.lost_nodes import error_text
 from tuning.execution.run_queue import RunQueue
-from tuning.execution.spread.reports import REPORT
 from tuning.execution.spread.studies import Studies
-from tuning.execution.told import is_shard
+from tuning.execution.tune_reports import TuneResult, report_in
+from tuning.records.reports import FailureReport, StepReport
 
 if TYPE_CHECKING:
     from ray import tune
@@ -53,15 +54,15 @@ def search_over(queue: Key[RunQueue]) -> SearchAlgorithm:
             found = None if self._stopped else lookup(queue).next()
             if found is None:
                 return None
-            trial_id, told = found
+            trial_id, job = found
             trial = _create_trial_from_spec(
-                {**self._spec, "config": told},
+                {**self._spec, "config": job.to_config()},
                 _make_parser(),
                 evaluated_params={},
                 experiment_tag=trial_id,
                 trial_id=trial_id,
             )
-            trial.max_failures = ALWAYS if is_shard(told) else lookup(queue).restarts
+            trial.max_failures = ALWAYS if isinstance(job, ShardJob) else lookup(queue).restarts
             return trial
 
         def on_trial_result(self, trial_id: str, result: object) -> None:
@@ -110,10 +111,9 @@ def scheduler_over(queue: Key[RunQueue]) -> TrialScheduler:
         def set_search_properties(self, metric: object, mode: object, **spec: object) -> bool:
             return True
 
-        def on_trial_result(self, tune_controller: object, trial: Trial, result: Mapping[str, Any]) -> str:
-            if REPORT not in result:
-                return str(TrialScheduler.CONTINUE)
-            stop = lookup(queue).report(trial.trial_id, result[REPORT])
+        def on_trial_result(self, tune_controller: object, trial: Trial, result: TuneResult) -> str:
+            report = report_in(result)
+            stop = isinstance(report, StepReport | FailureReport) and lookup(queue).report(trial.trial_id, report)
             return str(TrialScheduler.STOP if stop else TrialScheduler.CONTINUE)
 
         def on_trial_error(self, tune_controller: object, trial: Trial) -> None:
@@ -133,7 +133,7 @@ def scheduler_over(queue: Key[RunQueue]) -> TrialScheduler:
                 tune_controller.stop_trial(waiting.pop(name))
             if lookup(queue).idle_end(waiting.keys()):
                 tune_controller._cleanup_cached_actors(force_all=True)
-            pending = {name: each for name, each in waiting.items() if is_shard(each.config)}
+            pending = {name: each for name, each in waiting.items() if _of_shard(each)}
             known = dict.fromkeys(name for name in self._waiting if name in pending)
             self._waiting = [*known, *(name for name in pending if name not in known)]
             return pending[self._waiting[-1]] if self._waiting else None
@@ -148,9 +148,13 @@ def spread_callbacks(queue: Key[RunQueue], stopped: Callable[[], bool] = lambda:
     return [checkpoints_callback(queue, stopped), time_limits_callback(queue)]
 
 
+def _of_shard(trial: Trial) -> bool:
+    return isinstance(job_in(trial.config), ShardJob)
+
+
 def _studies_of(queue: Key[RunQueue], trial: Trial) -> Studies | None:
     """The studies one of which a Tune trial belongs to; None of a shard."""
-    return None if is_shard(trial.config) else lookup(queue).studies
+    return None if _of_shard(trial) else lookup(queue).studies
 
 
 def checkpoints_callback(queue: Key[RunQueue], stopped: Callable[[], bool]) -> tune.Callback:
@@ -190,7 +194,7 @@ def time_limits_callback(queue: Key[RunQueue]) -> tune.Callback:
             self._working: dict[str, tuple[Trial, float, float]] = {}  # since when, and when something was reported
 
         def on_trial_start(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
-            if not is_shard(trial.config):  # it looks after itself
+            if not _of_shard(trial):  # it looks after itself
                 now = time.monotonic()
                 self._working[trial.trial_id] = trial, now, now
 

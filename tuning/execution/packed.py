@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from operator import attrgetter
-from typing import Any
 
 import pyarrow as pa
 
@@ -38,9 +37,11 @@ from tuning.execution.study_run import (
     own_settings,
     run_study,
 )
+from tuning.execution.tune_reports import report_to_tune
 from tuning.execution.warm_up import warm_up
 from tuning.records.ownership import Term
 from tuning.records.parts import STUDIES, TRIALS, PartWriter, read_table, shard_parts
+from tuning.records.reports import Listener, WorkerError
 from tuning.records.schema import Record, TrialRecord
 from tuning.records.tables import KEYS, distinct, records_of
 from tuning.runs.plan_file import read_shard
@@ -52,7 +53,6 @@ from tuning.study.helpers import HelperPool
 from tuning.study.study import Study
 from tuning.timing import USUAL, Timing, hang_seconds
 
-Report = Callable[[dict[str, Any]], None]
 FALSE_STARTS = 5  # of a shard's workers, before its first study
 WORK = run_study.__code__.co_filename  # the thread that is in this file is the one that a crash happened to
 
@@ -219,7 +219,7 @@ def work_shard(
     directory: RunDirectory,
     term: Term,
     shard: int,
-    report: Report,
+    report: Listener,
     *,
     spec: RunSpec | None = None,
     timing: Timing = USUAL,
@@ -302,12 +302,10 @@ def run_shard(uri: str, term: Term, shard: int, spec: RunSpec | None, timing: Ti
 
     It never raises: Tune would start it again for ever. What went wrong is reported, and the shard ends.
     """
-    from ray import tune
-
     try:
         where = (RunDirectory(uri, timing), term, shard)
-        work_shard(*where, tune.report, spec=spec, timing=timing, nodes=ray_nodes())
+        work_shard(*where, report_to_tune, spec=spec, timing=timing, nodes=ray_nodes())
     except (WornOutError, StateLostError):
         os._exit(0)  # Tune starts another process for what is left
     except Exception as error:
-        tune.report({"error": f"{type(error).__name__}: {error}"})
+        report_to_tune(WorkerError(f"{type(error).__name__}: {error}"))

@@ -7,19 +7,19 @@ machines have no room for holds nobody up, and fails after a while; a shard is t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
+from tuning.execution.jobs import Job, ShardJob, TrialJob
 from tuning.execution.room import Bundle, Room
 from tuning.execution.spread.spread_study import DEATHS, SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.execution.spread.studies import Studies
-from tuning.execution.told import SHARD, Told, cpus, is_shard, takes, trial_told
+from tuning.records.reports import FailureReport, StepReport
 
 
-def _of_one_process(study: SpreadStudy, trial: SpreadTrial) -> Told:
-    return trial_told(study.study, trial, trial.checkpoint)
+def _of_one_process(study: SpreadStudy, trial: SpreadTrial) -> TrialJob:
+    return TrialJob.of(study.study, trial, trial.checkpoint)
 
 
 @dataclass
@@ -29,9 +29,9 @@ class RunQueue:
     Attributes:
         slots: Tune trials at once.
         room: what they may take together while trials of spread studies are among them.
-        shards: what the workers of shards are told, in the order in which they begin.
+        shards: in the order in which they begin.
         studies: the spread ones; None where all are packed.
-        tell: what the worker of a trial of theirs is told.
+        job_of: what the worker of a trial of theirs is to do.
         at_once: trials of spread studies at once.
         restarts: how often a worker of such a trial is replaced.
         lost: told why shards are left.
@@ -39,14 +39,14 @@ class RunQueue:
 
     slots: int
     room: Room
-    shards: Sequence[Told] = ()
+    shards: Sequence[ShardJob] = ()
     studies: Studies | None = None
-    tell: Callable[[SpreadStudy, SpreadTrial], Told] = _of_one_process
+    job_of: Callable[[SpreadStudy, SpreadTrial], TrialJob] = _of_one_process
     at_once: int = 1
     restarts: int = 0
     lost: Callable[[str], None] = lambda _: None
     _given: int = 0
-    _flying: dict[str, Told] = field(default_factory=dict)
+    _flying: dict[str, Job] = field(default_factory=dict)
     _homeless: set[str] = field(default_factory=set)  # of those, trials that the machines have no room for
     _looked: Sequence[Bundle] | None = None  # at these machines, the last time
 
@@ -69,13 +69,13 @@ class RunQueue:
     def _broken(self) -> bool:
         return self.studies is not None and bool(self.studies.broken)
 
-    def next(self) -> tuple[str, Told] | None:
-        """(id, what its worker is told) of the next Tune trial; None when there is none now."""
+    def next(self) -> tuple[str, Job] | None:
+        """(id, job) of the next Tune trial; None when there is none now."""
         found = self._trial() or self._shard()
         if found is not None:
-            name, told = found
-            self._flying[name] = told
-            if not is_shard(told) and not self.room.has(takes(told)):
+            name, job = found
+            self._flying[name] = job
+            if isinstance(job, TrialJob) and not self.room.has(job.takes):
                 self._homeless.add(name)
         return found
 
@@ -92,13 +92,13 @@ class RunQueue:
         if (self.studies is None and not waiting) or (machines := self.room.machines()) is self._looked:
             return []
         self._looked = machines
-        trials = {name: told for name, told in self._flying.items() if not is_shard(told)}
-        self._homeless = {name for name, told in trials.items() if not self.room.has(takes(told))}
+        trials = {name: job for name, job in self._flying.items() if isinstance(job, TrialJob)}
+        self._homeless = {name for name, job in trials.items() if not self.room.has(job.takes)}
         found = self._shards_left(waiting)
-        for name, told in trials.items():
+        for name, job in trials.items():
             if self.studies is None or name not in self._homeless or name not in waiting:
                 continue
-            if why := self.room.given_up(takes(told), f"a trial of {told['study']!r}"):
+            if why := self.room.given_up(job.takes, f"a trial of {job.study!r}"):
                 self.studies.fail(name, why)
                 found.append(name)
         return found
@@ -106,12 +106,12 @@ class RunQueue:
     def _shards_left(self, waiting: Collection[str]) -> list[str]:
         """Shards for which there was no machine for too long. They may be a thousand, and take the same."""
         alike: dict[str, list[str]] = {}
-        for name, told in self._flying.items():
-            if is_shard(told) and name in waiting:
-                alike.setdefault(repr(takes(told)), []).append(name)
+        for name, job in self._flying.items():
+            if isinstance(job, ShardJob) and name in waiting:
+                alike.setdefault(repr(job.takes), []).append(name)
         found = []
         for names in alike.values():
-            if why := self.room.given_up(takes(self._flying[names[0]]), "a worker", "resume the run"):
+            if why := self.room.given_up(self._flying[names[0]].takes, "a worker", "resume the run"):
                 self.lost(f"a worker has no place: {why}")
                 found += names
         return found
@@ -125,35 +125,35 @@ class RunQueue:
         conclusions = None if self.studies is None else self.studies.conclusions
         return not self._homeless.isdisjoint(waiting) or (conclusions is not None and conclusions.waits)
 
-    def _trial(self) -> tuple[str, Told] | None:
+    def _trial(self) -> tuple[str, TrialJob] | None:
         # With nothing under way Tune would keep the last trial's place, and ask for ten minutes before it does
         # anything else. So a last fit waits for a place then, and no trial for it.
         fits = len(self._fits) if self._flying else 0
-        trials = fits + sum(not is_shard(told) for told in self._flying.values())
+        trials = fits + sum(isinstance(job, TrialJob) for job in self._flying.values())
         if self.studies is None or trials >= self.at_once or (found := self.studies.next()) is None:
             return None
         name, study, trial = found
-        return name, self.tell(study, trial)
+        return name, self.job_of(study, trial)
 
-    def _shard(self) -> tuple[str, Told] | None:
+    def _shard(self) -> tuple[str, ShardJob] | None:
         if self._broken or self._given == len(self.shards) or len(self._flying) >= self.slots:
             return None
-        told = self.shards[self._given]
-        if not self._beside(cpus(told)):
+        job = self.shards[self._given]
+        if not self._beside(job.cpus):
             return None
         self._given += 1
-        return f"shard_{told[SHARD]:05d}", told
+        return f"shard_{job.shard:05d}", job
 
     def _beside(self, needs: float) -> bool:
         """Whether a shard has room beside trials of spread studies, and beside as many last fits as it ever has."""
-        trials = not all(map(is_shard, self._flying.values()))
+        trials = any(isinstance(job, TrialJob) for job in self._flying.values())
         most = self.room.cpus
         fits = 0.0
         for each in self._fits:  # the others wait for these, or for all shards to end
             fits += each if needs + fits + each <= most else 0.0
         if not trials and not fits:
             return True
-        taken = (cpus(told) for name, told in self._flying.items() if name not in self._homeless)
+        taken = (job.cpus for name, job in self._flying.items() if name not in self._homeless)
         return needs + fits + sum(each for each in taken if each <= most) <= most
 
     @property
@@ -161,11 +161,11 @@ class RunQueue:
         """CPUs of last fits that several processes make, or will."""
         return [] if self.studies is None else self.studies.fits
 
-    def report(self, name: str, report: str) -> bool:
-        """A step of a spread study's trial, as JSON; True when the trial is to stop. name: its id."""
-        return self.studies is not None and self.studies.result(name, json.loads(report))
+    def report(self, name: str, report: StepReport | FailureReport) -> bool:
+        """What a spread study's trial reports; True when the trial is to stop. name: its id."""
+        return self.studies is not None and self.studies.result(name, report)
 
     def end(self, name: str, *, died: bool = False) -> None:
         """A Tune trial has ended. died: so have all of its workers."""
-        if not is_shard(self._flying.pop(name)) and self.studies is not None:
+        if isinstance(self._flying.pop(name), TrialJob) and self.studies is not None:
             self.studies.end(name, f"its worker died: {DEATHS}" if died else None)

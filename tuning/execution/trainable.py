@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from tuning.definition.run_spec import RunSpec
+from tuning.execution.jobs import ShardJob, TrialJob, job_in
 from tuning.execution.packed import run_shard
 from tuning.execution.spread.trainable import let_go, run_trial
 from tuning.execution.study_run import unblock_sigterm
-from tuning.execution.told import SHARD, Told, is_shard
 from tuning.records.ownership import Term
 from tuning.timing import Timing
 
 
-def run_trainable(uri: str, term: Term, name: str, spec: RunSpec | None, timing: Timing) -> Any:
+def run_trainable(
+    uri: str, term: Term, name: str, spec: RunSpec | None, timing: Timing
+) -> Callable[[dict[str, object]], None]:
     """The Tune trainable; its name carries the run, because Ray keeps trainables by name within a job.
 
     spec: where it holds a function, which cannot be written down; else the one in the plan file.
     """
 
-    def trainable(told: Told) -> None:
+    def trainable(config: dict[str, object]) -> None:
         unblock_sigterm()
-        if is_shard(told):
-            let_go()
-            run_shard(uri, term, told[SHARD], spec, timing)
-        else:
-            run_trial(uri, term, spec, told, timing)
+        match job_in(config):
+            case ShardJob(shard=shard):
+                let_go()
+                run_shard(uri, term, shard, spec, timing)
+            case TrialJob() as job:
+                run_trial(uri, term, spec, job, timing)
 
     trainable.__name__ = name
     return trainable

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from tuning.errors import StorageError
 from tuning.records.gains import compared_gains
 from tuning.records.ownership import Term
+from tuning.records.reports import Listener, PartWritten
 from tuning.records.schema import FAILED, FINISHED, OK, Record, StudyRecord, TrialRecord, encode, encode_table
 from tuning.records.tables import KEYS, decode, decode_table, distinct, joined, no_rows, records_of
 from tuning.storage.run_directory import RunDirectory
@@ -121,10 +122,7 @@ class Budget:
 class PartWriter:
     """Collects a shard's records and writes them as parts about every `interval` seconds: written first, then reported.
 
-    report: called after each part is in place. Of trials with {"part", "trials", "work", "failed", "best"}; of studies
-    with {"part", "studies", "work", "unspent", "no_model", "gains"}. work: what was done of the budgets; a study that
-    ends has done all of its own. unspent: trials that its studies have left. best: score, None where no trial has one.
-    budgets: by study.
+    report: told of each part once it is in place. budgets: by study.
     flush_files: called before studies are written, to wait for the files that their records name.
     recorded: told of a part's trials once it is in place, before it is reported.
     """
@@ -132,7 +130,7 @@ class PartWriter:
     directory: RunDirectory
     term: Term
     shard: int
-    report: Callable[[dict[str, Any]], None]
+    report: Listener
     interval: float = 1.0
     flush_files: Callable[[], None] = lambda: None
     budgets: Mapping[str, Budget] = field(default_factory=dict)
@@ -164,8 +162,7 @@ class PartWriter:
                 data = encode(records)
                 name = part_name(self.term.folder, self.shard, kind, data)
                 self.directory.write(name, data)
-                figures = self._of_studies() if kind == STUDIES else self._of_trials()
-                written.append({"part": name, kind: len(records), **figures})
+                written.append(self._studies_written(name) if kind == STUDIES else self._trials_written(name))
                 if kind == TRIALS:
                     self.recorded(self.trials)
                 records.clear()  # only after they are in place
@@ -173,29 +170,33 @@ class PartWriter:
             self.report(part)
         self._last = time.monotonic()
 
-    def _of_trials(self) -> dict[str, object]:
+    def _trials_written(self, part: str) -> PartWritten:
         scores = [record.score for record in self.trials if record.state == FINISHED and record.score is not None]
         better = max if self.trials[0].mode == "max" else min
-        return {
-            "work": sum(self._budget(record).trial_work for record in self.trials),
-            "failed": sum(record.state == FAILED for record in self.trials),
-            "best": better(scores, default=None),
-        }
+        return PartWritten(
+            part,
+            trials=len(self.trials),
+            work=sum(self._budget(record).trial_work for record in self.trials),
+            failed=sum(record.state == FAILED for record in self.trials),
+            best=better(scores, default=None),
+        )
 
-    def _of_studies(self) -> dict[str, object]:
+    def _studies_written(self, part: str) -> PartWritten:
         left = [(self._budget(record), record.trials) for record in self.studies]
-        return {
-            "work": sum((budget.n_trials - trials + ENDING) * budget.trial_work for budget, trials in left),
-            "unspent": sum(max(0, budget.n_trials - trials) for budget, trials in left),
-            "no_model": sum(record.status != OK for record in self.studies),
-            "gains": self._gains(),
-        }
+        return PartWritten(
+            part,
+            studies=len(self.studies),
+            work=sum((budget.n_trials - trials + ENDING) * budget.trial_work for budget, trials in left),
+            unspent=sum(max(0, budget.n_trials - trials) for budget, trials in left),
+            no_model=sum(record.status != OK for record in self.studies),
+            gains=self._gains(),
+        )
 
-    def _gains(self) -> list[float]:
+    def _gains(self) -> tuple[float, ...]:
         """As `compared_gains` has them, of those who have one."""
         gains, baselines = zip(*((record.gain, record.baseline_test_score) for record in self.studies), strict=True)
         found = compared_gains(gains, baselines, self.studies[0].metric)
-        return [gain for gain in found.tolist() if gain == gain]
+        return tuple(gain for gain in found.tolist() if gain == gain)
 
     def _budget(self, record: Record) -> Budget:
         return self.budgets.get(record.study) or Budget(record.trials if isinstance(record, StudyRecord) else 1)

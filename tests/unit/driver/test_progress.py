@@ -19,9 +19,11 @@ from builders import definition, tuner_of, write_customers
 from tuning import TuneRunner
 from tuning.driver import display, session
 from tuning.driver.display import Display
-from tuning.driver.progress import Counter, Pace, Report
+from tuning.driver.progress import Counter, Pace
 from tuning.errors import DefinitionError
 from tuning.records.parts import ENDING
+from tuning.records.reports import PartWritten, StepReport, TrialLength, WorkerReport
+from tuning.steps import Step
 from tuning.study.study import TRIAL_ROWS
 from tuning.timing import Timing
 
@@ -38,16 +40,16 @@ def test_the_first_estimate_waits_until_there_is_a_pace() -> None:
     counter = Counter(n_trials=1010, n_studies=101, work=1010, clock=clock)
     clock.now = 40.0  # Ray and the workers have started
     for worker in range(10):  # whose first reports come all at once
-        counter({"part": f"first-{worker}", "trials": 1, "work": 1})
+        counter(PartWritten(f"first-{worker}", trials=1, work=1))
     assert counter.now.seconds_left is None
     clock.now = 44.0
-    counter({"part": "a", "trials": 50, "work": 50})
+    counter(PartWritten("a", trials=50, work=50))
     assert counter.now.seconds_left is None
     clock.now = 50.0
-    counter({"part": "b", "trials": 41, "work": 41})
+    counter(PartWritten("b", trials=41, work=41))
     assert counter.now.seconds_left == pytest.approx(133.0, abs=0.1)
     assert "2 min left" in str(counter.now)
-    counter({"part": "c", "studies": 101, "work": 909})
+    counter(PartWritten("c", studies=101, work=909))
     assert counter.now.seconds_left is None
 
 
@@ -62,7 +64,7 @@ def test_no_time_is_named_before_enough_has_come_to_judge_by(trials: int, each: 
     said = dict[float, float]()
     for number in range(trials):
         clock.now = number * each
-        counter({"part": str(number), "trials": 1, "work": 1})
+        counter(PartWritten(str(number), trials=1, work=1))
         if (left := counter.now.seconds_left) is not None:
             said[clock.now] = left
     assert min(said) == first < trials * each / 2
@@ -74,7 +76,7 @@ def test_what_all_workers_report_at_once_is_no_pace() -> None:
     counter = Counter(n_trials=1000, n_studies=1, work=1000, clock=clock)
     for worker in range(16):
         clock.now = worker / 20
-        counter({"part": f"first-{worker}", "trials": 1, "work": 1})
+        counter(PartWritten(f"first-{worker}", trials=1, work=1))
     for clock.now in (1.0, 5.0, 10.0, 20.0):
         assert counter.now.seconds_left is None
 
@@ -83,14 +85,14 @@ def test_while_other_workers_start_nothing_is_estimated_and_then_by_their_pace_a
     clock = Clock()
     counter = Counter(n_trials=200, n_studies=20, work=200, clock=clock, doing="starting")
     for clock.now in range(20):
-        counter({"part": f"fork-{clock.now}", "trials": 1, "work": 1})
+        counter(PartWritten(f"fork-{clock.now}", trials=1, work=1))
     assert counter.now.seconds_left == pytest.approx(180.0)
     counter.doing = "starting Ray"
     clock.now = 30.0
     assert str(counter.now) == "0/20 customers, 20 trials, starting Ray"
     for clock.now in range(40, 60):
         assert counter.now.seconds_left is None or clock.now >= 45
-        counter({"part": f"ray-{clock.now}", "trials": 4, "work": 4})
+        counter(PartWritten(f"ray-{clock.now}", trials=4, work=4))
     assert counter.now.seconds_left == pytest.approx(25.0)
     assert counter.now.rate == pytest.approx(4.0)
 
@@ -99,14 +101,14 @@ def test_while_a_last_fit_takes_longer_than_the_pace_says_no_time_is_named() -> 
     clock = Clock()
     counter = Counter(n_trials=1000, n_studies=2, work=1004, clock=clock)
     for clock.now in range(101):
-        counter({"part": f"{clock.now}", "trials": 10 * (clock.now > 0), "work": 10 * (clock.now > 0)})
-    counter({"part": "first", "studies": 1, "work": 2})
+        counter(PartWritten(f"{clock.now}", trials=10 * (clock.now > 0), work=10 * (clock.now > 0)))
+    counter(PartWritten("first", studies=1, work=2))
     for clock.now in (100.0, 101.0, 160.0, 1000.0, 10_000.0):
         assert counter.now.seconds_left is None
         assert "left" not in str(counter.now)
     resumed = Counter(n_trials=10, n_studies=1, work=12, done_trials=10, done_work=12, clock=clock)
     for clock.now in (0.0, 10.0):
-        resumed({"part": f"{clock.now}", "trials": 0, "work": 1})
+        resumed(PartWritten(f"{clock.now}", trials=0, work=1))
     assert str(resumed.now) == "10/10 trials"
 
 
@@ -124,11 +126,11 @@ def test_at_half_time_the_estimate_is_right_although_customers_differ_in_size(or
     for customer, each in enumerate(unit):
         for trial in range(trials):
             clock.now += seconds[trial, customer]
-            counter({"part": f"{customer}-{trial}", "trials": 1, "work": each})
+            counter(PartWritten(f"{customer}-{trial}", trials=1, work=each))
             if said is None and clock.now >= total / 2:
                 said = counter.now.seconds_left
         clock.now += seconds[trials:, customer].sum()
-        counter({"part": f"{customer}", "studies": 1, "work": ENDING * each})
+        counter(PartWritten(f"{customer}", studies=1, work=ENDING * each))
     assert said == pytest.approx(total / 2, rel=0.2)
     assert counter.now.share == pytest.approx(1.0)
 
@@ -137,12 +139,12 @@ def test_the_line_says_what_has_come_of_the_run_so_far() -> None:
     clock = Clock()
     counter = Counter(n_trials=40, n_studies=4, work=44.0, clock=clock, doing="starting Ray")
     assert str(counter.now) == "0/4 customers, 0 trials, starting Ray"
-    counter({"part": "a", "trials": 10, "work": 10, "failed": 2, "best": 0.5})
+    counter(PartWritten("a", trials=10, work=10, failed=2, best=0.5))
     clock.now = 10.0
-    counter({"part": "b", "trials": 10, "work": 10, "failed": 0, "best": 0.7})
-    counter({"part": "c", "studies": 2, "work": 2, "unspent": 5, "no_model": 1, "gains": [0.25]})
-    counter({"part": "d", "studies": 1, "work": 1, "unspent": 0, "no_model": 0, "gains": [0.75]})
-    counter({"part": "d", "studies": 1, "work": 1, "unspent": 0, "no_model": 0, "gains": [0.75]})  # told twice
+    counter(PartWritten("b", trials=10, work=10, failed=0, best=0.7))
+    counter(PartWritten("c", studies=2, work=2, unspent=5, no_model=1, gains=(0.25,)))
+    counter(PartWritten("d", studies=1, work=1, unspent=0, no_model=0, gains=(0.75,)))
+    counter(PartWritten("d", studies=1, work=1, unspent=0, no_model=0, gains=(0.75,)))  # told twice
     assert str(counter.now) == (
         "3/4 customers, 20 trials, 16 s left, median gain +0.5, 1 without a model, 2 trials failed, 1 trials/s"
     )
@@ -151,21 +153,21 @@ def test_the_line_says_what_has_come_of_the_run_so_far() -> None:
 @pytest.mark.parametrize(("gain", "said"), [(0.1234, "+12.3 %"), (-0.5, "-50 %"), (-0.0, "+0 %")])
 def test_of_an_error_the_median_gain_is_in_percent(gain: float, said: str) -> None:
     counter = Counter(n_trials=40, n_studies=4, relative=True)
-    counter({"part": "a", "studies": 3, "gains": [gain, 9.0, -9.0]})
+    counter(PartWritten("a", studies=3, gains=(gain, 9.0, -9.0)))
     assert f"median gain {said}" in str(counter.now)
     assert (counter.now.to_dict()["median_gain"], counter.now.relative) == (gain, True)
 
 
 def test_workers_have_started_with_the_first_step_of_a_trial() -> None:
     counter = Counter(n_trials=9, n_studies=1, doing="starting workers")
-    counter({"trial": 0})
+    counter(StepReport(Step(1, 0.5), 0.1, 0.1, TrialLength(9, True, True, 9)))
     assert str(counter.now) == "0/9 trials"
 
 
 def test_a_run_of_one_study_says_its_best_score() -> None:
     counter = Counter(n_trials=9, n_studies=1, noun="study", smaller=True)
-    counter({"part": "a", "trials": 4, "best": 0.25})
-    counter({"part": "b", "trials": 4, "best": 0.5})
+    counter(PartWritten("a", trials=4, best=0.25))
+    counter(PartWritten("b", trials=4, best=0.5))
     assert str(counter.now) == "8/9 trials, best 0.25"
     assert repr(counter.now) == "Progress(8/9 trials, best 0.25)"
 
@@ -175,7 +177,7 @@ def test_the_median_of_a_million_gains_is_not_computed_for_each_of_them(monkeypa
     median = np.median
     monkeypatch.setattr(np, "median", lambda values: medians.append(len(values)) or median(values))
     for part in range(6000):
-        counter({"part": str(part), "studies": 166, "gains": [part / 6000] * 166})
+        counter(PartWritten(str(part), studies=166, gains=(part / 6000,) * 166))
         assert counter.now.median_gain == pytest.approx(part / 12000, abs=0.02)
     assert len(medians) < 700
     assert sum(medians) < 120_000_000  # a second's work
@@ -186,7 +188,7 @@ def run_watched(monkeypatch: pytest.MonkeyPatch, search: TuneRunner, run: Path) 
     seen: list[tuple[int, int]] = []
 
     class Watched(Counter):
-        def __call__(self, result: Report) -> None:
+        def __call__(self, result: WorkerReport) -> None:
             super().__call__(result)
             seen.append((self.done_trials, self.n_trials))
 
@@ -231,7 +233,7 @@ def test_where_all_trials_are_recorded_the_last_fits_are_still_to_come(tmp_path:
     assert counter.now.done_trials == counter.now.trials == 12
     assert counter.now.share == pytest.approx(4 / (4 + ENDING))
     for study in plan.studies:
-        counter({"part": study.id, "studies": 1, "work": ENDING * study.budget.trial_work})
+        counter(PartWritten(study.id, studies=1, work=ENDING * study.budget.trial_work))
     assert counter.now.share == pytest.approx(1.0)
 
 
@@ -274,7 +276,7 @@ def test_in_a_terminal_a_line_stays_one_and_a_warning_has_its_own(
     counter = Counter(n_trials=3, n_studies=1)
     with Display(counter):
         logging.getLogger("tuning.driver.runner").warning("a worker was killed")
-        counter({"part": "a", "trials": 3, "studies": 1})
+        counter(PartWritten("a", trials=3, studies=1))
     shown = capsys.readouterr().err
     assert "a worker was killed" in [line.strip() for line in shown.splitlines()]
     assert "3/3 trials" in shown.rstrip("\n").splitlines()[-1]
@@ -289,7 +291,7 @@ def test_a_terminal_that_cannot_go_back_in_a_line_gets_lines(
     importlib.import_module("ipykernel.kernelapp")  # by whatever code: that makes no notebook
     counter = Counter(n_trials=3, n_studies=1)
     with Display(counter):
-        counter({"part": "a", "trials": 3, "studies": 1})
+        counter(PartWritten("a", trials=3, studies=1))
     shown = capsys.readouterr().err
     assert "\r" not in shown
     assert shown.endswith("3/3 trials\n")
@@ -301,7 +303,7 @@ def test_a_run_begins_while_another_thread_is_half_through_importing_ipython(
     monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
     counter = Counter(n_trials=3, n_studies=1)
     with Display(counter):
-        counter({"part": "a", "trials": 3, "studies": 1})
+        counter(PartWritten("a", trials=3, studies=1))
     assert capsys.readouterr().err.endswith("3/3 trials\n")
 
 
@@ -312,7 +314,7 @@ def test_a_terminal_without_a_size_gets_lines(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(sys, "stderr", terminal)
         counter = Counter(n_trials=3, n_studies=1)
         with Display(counter):
-            counter({"part": "a", "trials": 3, "studies": 1})
+            counter(PartWritten("a", trials=3, studies=1))
         shown = os.read(ours, 10_000).decode()
     os.close(ours)
     assert "3/3 trials" in shown
@@ -323,14 +325,14 @@ def test_the_rest_is_judged_by_the_pace_so_far() -> None:
     counter = Counter(n_trials=100, n_studies=1, done_trials=20, clock=clock)
     pace = Pace(counter, Timing(first_trial_s=3.0))
     clock.now = 2.9
-    counter({"part": "a", "trials": 1})
+    counter(PartWritten("a", trials=1))
     assert not pace.slower_than(8.0)  # it has waited for libraries
     clock.now = 3.9
-    counter({"part": "b", "trials": 8})
+    counter(PartWritten("b", trials=8))
     assert pace.slower_than(8.0)  # 71 more, 8 per second
     assert not pace.slower_than(9.0)
     clock.now = 4.9
-    counter({"part": "c", "trials": 63})
+    counter(PartWritten("c", trials=63))
     assert not pace.slower_than(8.0)
     clock.now = 13.0  # nothing has come since
     assert pace.slower_than(8.0)
@@ -344,7 +346,7 @@ def test_a_first_trial_that_takes_long_is_a_slow_one() -> None:
     assert not pace.slower_than(8.0)
     clock.now = 3.1
     assert pace.slower_than(8.0)
-    counter({"part": "a", "trials": 1})
+    counter(PartWritten("a", trials=1))
     assert not pace.slower_than(8.0)
     clock.now = 4.2  # more than a second for the next
     assert pace.slower_than(8.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,12 +17,13 @@ from mlflow_records import trial as trial_of
 from tuning import RunResult, TuneRunner
 from tuning.definition.options import Limits
 from tuning.execution.crash_log import ProgressMarker
+from tuning.execution.jobs import TrialJob
 from tuning.execution.limits import TimeLimits, TrialTimeoutError, study_limit, within
 from tuning.execution.lost_nodes import worker_died
 from tuning.execution.nodes import Nodes
 from tuning.execution.packed import work_shard
-from tuning.execution.spread.reports import REPORT
 from tuning.execution.spread.trainable import run_trial
+from tuning.execution.tune_reports import report_in
 from tuning.runs.begin import begin
 from tuning.steps import Step
 from tuning.study.interfaces import Rule
@@ -204,17 +204,17 @@ def test_a_spread_trial_has_the_limits_of_time_and_memory(
 ) -> None:
     clock = _Clock(monkeypatch)
     monkeypatch.setattr("builders.tick", lambda: setattr(clock, "now", clock.now + 30))
-    reports: list[dict[str, Any]] = []
-    monkeypatch.setattr("ray.tune.report", lambda report, **_: reports.append(json.loads(report[REPORT])))
+    reports: list[Any] = []
+    monkeypatch.setattr("ray.tune.report", lambda result, **_: reports.append(report_in(result)))
     monkeypatch.setattr("ray.tune.get_checkpoint", lambda: None)
     write_hazards(tmp_path / "data", 1, {})
     fields: dict[str, Any] = {"limits": limits, "objective": objective, "steps": 4, "placement": "spread"}
     owned = begin(hazards(tmp_path / "data", **fields).definition, str(tmp_path / "run"))
-    config = {"study": "c0000", "trial": 1, "config": {"x": 1.0, "y": 0.0}, "checkpoint": None}
-    run_trial(owned.directory.uri, owned.term, None, config, Timing(checkpoint_s=math.inf))
+    job = TrialJob(study="c0000", trial=1, config={"x": 1.0, "y": 0.0}, bundles=[])
+    run_trial(owned.directory.uri, owned.term, None, job, Timing(checkpoint_s=math.inf))
     owned.lease.release()
-    assert [report.get("step") for report in reports[:-1]] == list(range(1, len(reports)))
-    assert reports[-1]["failed"] == said
+    assert [report.step.step for report in reports[:-1]] == list(range(1, len(reports)))
+    assert reports[-1].reason == said
 
 
 @pytest.mark.parametrize(

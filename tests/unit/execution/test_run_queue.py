@@ -12,16 +12,16 @@ from spread_workers import study, together
 from tuning.definition.options import Resources
 from tuning.execution.adapters import scheduler_over
 from tuning.execution.callback_keys import registered
+from tuning.execution.jobs import Job, ShardJob, TrialJob
 from tuning.execution.room import Room, has_room
 from tuning.execution.run_queue import RunQueue
-from tuning.execution.told import is_shard, shard_told, trial_told
 from tuning.models.gang import Gang
 
 ONE = Resources()
 
 
-def shards(count: int, needs: Resources = ONE) -> list[dict[str, Any]]:
-    return [shard_told(number, needs) for number in range(count)]
+def shards(count: int, needs: Resources = ONE) -> list[ShardJob]:
+    return [ShardJob.of(number, needs) for number in range(count)]
 
 
 def machines(*cpus: float, patience: float = 900.0) -> Room:
@@ -31,7 +31,7 @@ def machines(*cpus: float, patience: float = 900.0) -> Room:
 
 def kinds(queue: RunQueue) -> str:
     """What Tune is given until there is nothing now: "t" for a trial, "s" for a shard."""
-    return "".join("s" if is_shard(told) else "t" for _, told in iter(queue.next, None))
+    return "".join("s" if isinstance(job, ShardJob) else "t" for _, job in iter(queue.next, None))
 
 
 def giants(folder: Path, n_trials: int = 6, **fields: Any) -> RunQueue:
@@ -45,7 +45,7 @@ def giants(folder: Path, n_trials: int = 6, **fields: Any) -> RunQueue:
 def test_trials_come_first_and_shards_fill_what_they_leave(tmp_path: Path) -> None:
     queue = giants(tmp_path)
     first = [queue.next() for _ in range(4)]
-    assert all(found is not None and not is_shard(found[1]) for found in first)
+    assert all(found is not None and isinstance(found[1], TrialJob) for found in first)
     assert queue.next() is None  # all slots are taken
     for found in first[:3]:
         assert found is not None
@@ -60,17 +60,17 @@ def test_as_many_trials_at_once_as_have_room_and_shards_beside_them(tmp_path: Pa
     assert kinds(giants(tmp_path, at_once=1)) == "tsss"
 
 
-def with_gang(live: Any, trial: Any) -> dict[str, Any]:
+def with_gang(live: Any, trial: Any) -> TrialJob:
     """A trial of three CPUs."""
-    return trial_told(live.study, trial, gang=Gang(actors=2))
+    return TrialJob.of(live.study, trial, gang=Gang(actors=2))
 
 
 def test_no_shard_begins_on_cpus_that_a_trial_with_a_gang_is_to_have(tmp_path: Path) -> None:
-    queue = giants(tmp_path, at_once=1, tell=with_gang)
+    queue = giants(tmp_path, at_once=1, job_of=with_gang)
     assert kinds(queue) == "ts"  # three CPUs and one
     queue.end("shard_00000")
     assert kinds(queue) == "s"
-    (trial,) = [name for name, told in queue._flying.items() if not is_shard(told)]
+    (trial,) = [name for name, job in queue._flying.items() if isinstance(job, TrialJob)]
     queue.end(trial)
     assert kinds(queue) == "t"  # and not the three shards for which there are CPUs now
 
@@ -81,14 +81,14 @@ def growing(left: list[float], patience: float) -> Room:
 
 def waiting(queue: RunQueue) -> list[str]:
     """The trials that Tune has no place for: all of them."""
-    return [name for name, told in queue._flying.items() if not is_shard(told)]
+    return [name for name, job in queue._flying.items() if isinstance(job, TrialJob)]
 
 
 def test_a_trial_that_machines_have_no_room_for_any_more_holds_up_no_shard(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     left = [4.0]
-    queue = giants(tmp_path, at_once=1, tell=with_gang, room=growing(left, 900.0))
+    queue = giants(tmp_path, at_once=1, job_of=with_gang, room=growing(left, 900.0))
     assert kinds(queue) == "ts"
     left[:] = [0.5, 0.5, 1.0, 1.0]  # a machine is lost; for three bundles of one CPU each there is no room on these
     assert queue.given_up([]) == []
@@ -115,7 +115,7 @@ def test_a_trial_for_which_no_machine_comes_fails_with_a_reason_and_those_after_
     left = [4.0]
     now = [0.0]
     monkeypatch.setattr("tuning.execution.room.time", SimpleNamespace(monotonic=lambda: now[0]))
-    queue = giants(tmp_path, at_once=1, tell=with_gang, room=growing(left, 900.0))
+    queue = giants(tmp_path, at_once=1, job_of=with_gang, room=growing(left, 900.0))
     queue.next()
     (first,) = waiting(queue)
     left[:] = [1.0, 1.0]
@@ -151,8 +151,8 @@ def test_a_shard_for_which_no_machine_comes_is_left_with_a_reason_and_the_others
 ) -> None:
     left, now, said = [4.0], [0.0], list[str]()
     monkeypatch.setattr("tuning.execution.room.time", SimpleNamespace(monotonic=lambda: now[0]))
-    large = [shard_told(number, Resources(cpus=4)) for number in range(4)]
-    queue = RunQueue(3, growing(left, 900.0), [*large, shard_told(4, ONE)], lost=said.append)
+    large = [ShardJob.of(number, Resources(cpus=4)) for number in range(4)]
+    queue = RunQueue(3, growing(left, 900.0), [*large, ShardJob.of(4, ONE)], lost=said.append)
     first = [name for name, _ in iter(queue.next, None)]
     left[:] = [2.0, 2.0]  # the only machine with four CPUs is lost
     assert queue.given_up(first) == []
@@ -267,10 +267,15 @@ def test_a_worker_that_dies_ends_the_study_of_its_trial_and_nothing_of_a_shard(t
     assert kinds(queue) == "ss"
 
 
+def waits(name: str, job: Job) -> SimpleNamespace:
+    """A trial of Tune's that waits for a place."""
+    return SimpleNamespace(trial_id=name, status="PENDING", config=job.to_config())
+
+
 def test_a_worker_that_is_free_takes_the_shard_that_waits_for_the_shortest_time() -> None:
     """For those that wait longer a process is being started."""
-    trials = [SimpleNamespace(trial_id=str(n), status="PENDING", config=told) for n, told in enumerate(shards(5))]
-    spread = SimpleNamespace(trial_id="spread", status="PENDING", config={"study": "giant"})
+    trials = [waits(str(number), job) for number, job in enumerate(shards(5))]
+    spread = waits("spread", TrialJob(study="giant", trial=0, config={}, bundles=[]))
     controller: Any = SimpleNamespace(get_trials=lambda: [spread, *trials[:3]], _staged_trials=())
     with registered(RunQueue(4, machines(4))) as key:
         scheduler = scheduler_over(key)
@@ -289,7 +294,7 @@ def test_what_tune_has_not_taken_up_yet_is_stopped_when_it_has() -> None:
     """Before that Tune raises, and the reason would be lost among its own words."""
     queue = RunQueue(2, machines(4, patience=0.0), shards(2, Resources(cpus=9)))
     given = list(iter(queue.next, None))
-    trials = [SimpleNamespace(trial_id=name, status="PENDING", config=told) for name, told in given]
+    trials = [waits(name, job) for name, job in given]
     stopped = list[Any]()
     controller: Any = SimpleNamespace(get_trials=lambda: trials, _staged_trials=trials[:1], stop_trial=stopped.append)
     with registered(queue) as key:

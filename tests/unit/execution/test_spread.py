@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from chaos import hazards, write_hazards
-from spread_workers import SPACE, STEPS, Workers, decisions, study, together
+from spread_workers import SPACE, STEPS, Workers, decisions, step_report, study, together
 
 from tuning import RunResult
 from tuning.definition.definition import define
@@ -222,9 +222,8 @@ def test_a_trial_that_makes_no_step_for_long_is_taken_for_one_that_hangs(tmp_pat
     why = "it made no step for 600 seconds, which is taken for a hang; limits.trial_seconds sets another"
     assert [(record.state, record.reason) for record in live.records] == [("failed", why)]
     assert live.crashed is None  # the study goes on
-    report = {"score": 1.0, "fit_seconds": 0.1, "full": STEPS, "prefix": True}
     for step in range(1, STEPS + 1):
-        studies.result(second, {**report, "step": step, "seconds": 20.0 * step})
+        studies.result(second, step_report(step, 1.0, 20.0 * step))
     studies.end(second)
     third = studies.next()
     assert third is not None
@@ -237,9 +236,8 @@ def test_a_step_told_twice_is_no_news(tmp_path: Path) -> None:
     studies = together(tmp_path, [live])
     found = studies.next()
     assert found is not None
-    report = {"step": 1, "score": 2.0, "seconds": 0.1, "fit_seconds": 0.1, "full": STEPS, "prefix": True}
     for _ in range(3):
-        assert studies.result(found[0], report) is False
+        assert studies.result(found[0], step_report(1, 2.0)) is False
     studies.end(found[0])
     assert [len(record.steps) for record in live.records] == [1]
 

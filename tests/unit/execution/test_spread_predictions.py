@@ -17,6 +17,8 @@ from tuning.execution.spread.predictions import (
 )
 from tuning.execution.spread.reports import Reported
 from tuning.preprocessing.task import REGRESSION, Prediction, Task
+from tuning.records.reports import StepReport, TrialLength
+from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 
 
@@ -45,7 +47,7 @@ def test_a_trial_leaves_what_it_said_before_anybody_hears_that_it_has_ended(take
     def training() -> Iterator[Reported]:
         for step in (1, 2, 3):
             watch(step, float(step), [Prediction(np.array([1.0]))])
-            yield {"step": step, "full": 3}, None
+            yield StepReport(Step(step, float(step)), 0.1, 0.1, TrialLength(3, True, True, 3)), None
 
     reports = with_predictions(training(), kept, {"model": "m"}, 5, lambda found: written.append(found.step))
     for _ in range(taken):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spread_workers import STEPS, Workers, decisions, study, together
+from spread_workers import STEPS, Workers, decisions, step_report, study, together
 
 from schedulers import stopping
 from tuning.execution.spread.journal import read_journal
@@ -109,11 +109,10 @@ def test_a_study_says_why_it_ended_also_when_all_its_trials_were_under_way(tmp_p
     first, second = studies.next(), studies.next()
     assert first is not None
     assert second is not None
-    report = {"score": 1.0, "seconds": 0.1, "fit_seconds": 0.1, "full": STEPS, "prefix": True}
     for step in range(1, STEPS + 1):
-        studies.result(first[0], {**report, "step": step})
+        studies.result(first[0], step_report(step, 1.0))
     studies.end(first[0])
     assert live.stopped_by == ""
-    assert studies.result(second[0], {**report, "step": 1}) is True
+    assert studies.result(second[0], step_report(1, 1.0)) is True
     studies.end(second[0])
     assert live.stopped_by == live.records[1].reason == "target: trial 00000 reached 1 (target 1e+09)"

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from paths import ROOT
 
+from tuning.execution.spread.events import CheckpointSaved, Event
 from tuning.execution.spread.journal import read_journal, write_journal
-from tuning.execution.spread.spread_study import Event
 from tuning.records.ownership import Term
 from tuning.records.parts import part_name, read_part, read_trials, until, without
 from tuning.records.schema import (
@@ -174,7 +174,7 @@ def test_parts_without_a_study_hold_everything_else_and_the_first_ones_stay(tmp_
     names = [part_name("0001-a", 0, "trials", data) for data in (both, encode([trial(0, "gamma")]))]
     for name, data in zip(names, (both, encode([trial(0, "gamma")])), strict=True):
         directory.write(name, data)
-    events = [Event(study, order, "begin", 0, {}) for study in ("acme", "beta") for order in range(2)]
+    events = [Event(study, order, 0, CheckpointSaved("c")) for study in ("acme", "beta") for order in range(2)]
     names.append(write_journal(directory, term, events))
     (tmp_path / names[1]).write_bytes(b"damaged")
     kept = without(directory, names, {"acme"})

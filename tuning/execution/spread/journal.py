@@ -2,19 +2,40 @@
 
 Written before the trials' records: a record that is missing can be made again from the journal, while a record
 without an end would make a recorded trial run again.
+
+An event is a row with its detail as JSON. Rows that earlier versions wrote lack what was added since.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 
-from tuning.execution.spread.spread_study import Event
+from tuning.execution.spread.events import (
+    CheckpointSaved,
+    Event,
+    Occurrence,
+    StepTaken,
+    StudyStopped,
+    TrialEnded,
+    TrialSuggested,
+)
 from tuning.records.ownership import Term
 from tuning.records.parts import JOURNAL, accepted, intact, of_kind, part_name
+from tuning.records.reports import StepReport, TrialLength
+from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 
 DRIVER = 99_999  # stands where a part's name has its shard: these are written by the driver
+Json: TypeAlias = Mapping[str, Any]  # as it was read
+KINDS: dict[type[Occurrence], str] = {
+    TrialSuggested: "suggest",
+    StepTaken: "result",
+    CheckpointSaved: "save",
+    TrialEnded: "end",
+    StudyStopped: "over",
+}
 
 
 def written_by_driver(names: Iterable[str]) -> list[str]:
@@ -27,15 +48,7 @@ def write_journal(directory: RunDirectory, term: Term, events: list[Event]) -> s
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.table(
-        {
-            "study": [event.study for event in events],
-            "order": [event.order for event in events],
-            "kind": [event.kind for event in events],
-            "trial": [event.trial for event in events],
-            "detail": [json.dumps(event.detail) for event in events],
-        }
-    )
+    table = pa.Table.from_pylist([row_of(event) for event in events])
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
     data = bytes(sink.getvalue())
@@ -59,7 +72,7 @@ def read_journal(
             damaged(name, error)
             continue
         for row in rows:
-            event = Event(row["study"], row["order"], row["kind"], row["trial"], json.loads(row["detail"]))
+            event = event_of(row)
             found.setdefault(event.study, {}).setdefault(event.order, event)
     return {study: list(_unbroken(events)) for study, events in found.items()}
 
@@ -69,3 +82,75 @@ def _unbroken(events: dict[int, Event]) -> Iterable[Event]:
     while order in events:
         yield events[order]
         order += 1
+
+
+def row_of(event: Event) -> dict[str, object]:
+    """An event as a row."""
+    detail = json.dumps({**_detail(event.what), "at": event.at})
+    kind = KINDS[type(event.what)]
+    return {"study": event.study, "order": event.order, "kind": kind, "trial": event.trial, "detail": detail}
+
+
+def event_of(row: Json) -> Event:
+    """The event of a row, be it of an earlier version."""
+    detail: Json = json.loads(row["detail"])
+    return Event(row["study"], row["order"], row["trial"], _what(row["kind"], detail), detail.get("at"))
+
+
+def _detail(what: Occurrence) -> dict[str, object]:
+    match what:
+        case TrialSuggested():
+            return {"config": dict(what.config), "seconds": what.seconds}
+        case StepTaken(report, stop, ruled):
+            step = report.step
+            return {
+                "step": step.step,
+                "score": step.score,
+                "seconds": report.seconds,
+                "folds": list(step.fold_scores),
+                "figures": dict(step.metrics),
+                **_length_detail(report.length),
+                "fit_seconds": report.fit_seconds,
+                "worker": report.worker,
+                "stop": stop,
+                "ruled": ruled,
+            }
+        case CheckpointSaved():
+            return {"path": what.path}
+        case TrialEnded():
+            shape = None if what.length is None else _length_detail(what.length)
+            return {"state": what.state, "failure": what.failure, "crashed": what.crash, "shape": shape}
+        case StudyStopped():
+            return {"reason": what.reason}
+
+
+def _what(kind: str, detail: Json) -> Occurrence:
+    if kind == KINDS[TrialSuggested]:
+        return TrialSuggested(detail["config"], detail.get("seconds", 0.0))
+    if kind == KINDS[StepTaken]:
+        folds, figures, ruled = (detail.get(name) or () for name in ("folds", "figures", "ruled"))
+        step = Step(int(detail["step"]), float(detail["score"]), tuple(folds), dict(figures))
+        length, worker = _length_of(detail), detail.get("worker", "")
+        report = StepReport(step, detail["seconds"], detail["fit_seconds"], length, worker)
+        return StepTaken(report, detail["stop"], tuple(ruled) or None)
+    if kind == KINDS[CheckpointSaved]:
+        return CheckpointSaved(detail["path"])
+    if kind == KINDS[StudyStopped]:
+        return StudyStopped(detail["reason"])
+    failure, crash, shape = (detail.get(name) or () for name in ("failure", "crashed", "shape"))
+    known = _length_of(shape) if shape else None
+    return TrialEnded(detail["state"], tuple(failure) or None, tuple(crash) or None, known)
+
+
+def _length_detail(length: TrialLength) -> dict[str, object]:
+    return {
+        "full": length.full_steps,
+        "race": length.race_steps,
+        "prefix": length.best_prefix,
+        "progress": length.progress,
+    }
+
+
+def _length_of(detail: Json) -> TrialLength:
+    full, prefix = int(detail["full"]), bool(detail["prefix"])
+    return TrialLength(full, prefix, bool(detail.get("progress", prefix)), int(detail.get("race", full)))

@@ -15,6 +15,7 @@ import numpy as np
 from tuning.errors import StorageError
 from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
 from tuning.execution.spread.reports import Reported
+from tuning.records.reports import StepReport
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.interfaces import Configuration
@@ -56,7 +57,8 @@ def with_predictions(
     written: OutOfFold | None = None
     try:
         for report, state in reports:
-            if report.get("step") == report.get("full", 0) and (found := kept.of(config, seed)) is not None:
+            last = isinstance(report, StepReport) and report.step.step == report.length.full_steps
+            if last and (found := kept.of(config, seed)) is not None:
                 write(found)
                 written = found
             yield report, state

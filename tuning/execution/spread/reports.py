@@ -6,22 +6,23 @@ import math
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from typing import Any
+from typing import TypeAlias
 
 from search_spaces import SearchSpace
 from tuning.errors import CustomerError, StudyError
+from tuning.execution.spread.state import SavedState
 from tuning.execution.study_run import ignore_warnings
+from tuning.records.reports import FailureReport, StepReport, TrialLength
 from tuning.steps import Step
 from tuning.study.core import NO_STEP
 from tuning.study.interfaces import Configuration
-from tuning.study.local_trial import END, is_ctrl_c
+from tuning.study.local_trial import is_ctrl_c
 from tuning.study.record import worker_name
 from tuning.study.study import Training
 from tuning.wording import raised, stack
 
-REPORT = "report"  # the key of a worker's report that holds the step, as JSON: Tune flattens nested results
 #: A report, and the state to save with it where one is due.
-Reported = tuple[dict[str, Any], dict[str, Any] | None]
+Reported: TypeAlias = tuple[StepReport | FailureReport, SavedState | None]
 
 
 def step_reports(
@@ -29,82 +30,74 @@ def step_reports(
     config: Configuration,
     seed: int,
     space: SearchSpace,
-    restored: dict[str, Any] | None = None,
+    restored: SavedState | None = None,
     pause: float = math.inf,
 ) -> Iterator[Reported]:
     """Train one configuration and report each step; an exception becomes the last report.
 
-    restored: the state that an earlier worker has saved; training goes on from there. pause: seconds between states.
+    restored: what an earlier worker has saved; training goes on from there. pause: seconds between states.
     """
-    known: dict[str, Any] = {}
-    spent, cpu = (restored["seconds"], restored["fit_seconds"]) if restored else (0.0, 0.0)
+    length: TrialLength | None = None
+    spent, cpu = (restored.seconds, restored.fit_seconds) if restored else (0.0, 0.0)
     saved, count = time.monotonic(), 0
     steps: Iterator[Step] | None = None
     while True:
         wall, before = time.perf_counter(), time.process_time()
         try:
             with ignore_warnings():
-                if steps is None:
-                    known = _shape(training, config, space)
-                    steps = iter(training.start(config, seed, restored["state"] if restored else None))
-                step: Any = next(steps, END)
-                report = {} if step is END else _figures(step)
+                if steps is None or length is None:
+                    length = _length(training, config, space)
+                    steps = iter(training.start(config, seed, restored.state if restored else None))
+                step = next(steps, None)
+                plain = None if step is None else _plain(step)
         except BaseException as error:  # sys.exit(), or the panic of a Rust library: it must not end the worker
             if is_ctrl_c(error):
                 raise
-            yield {**known, **_failed(error, unusable=isinstance(error, StudyError))}, None
+            yield _failure(error, length, of_study=isinstance(error, StudyError)), None
             return
-        if step is END:
+        if step is None or plain is None:
             if not count and restored is None:
-                yield {**known, "failed": NO_STEP, "error": None}, None
+                yield FailureReport(NO_STEP, length=length), None
             return
         count, spent, cpu = count + 1, spent + time.perf_counter() - wall, cpu + time.process_time() - before
-        report = {**known, **report, "seconds": spent, "fit_seconds": cpu, "worker": worker_name()}
+        report = StepReport(plain, spent, cpu, length, worker_name())
         if step.get_state is None or time.monotonic() - saved < pause:
             yield report, None
             continue
-        yield report, {"state": step.get_state(), "seconds": spent, "fit_seconds": cpu}
+        yield report, SavedState(step.get_state(), spent, cpu)
         saved = time.monotonic()
 
 
 def until_failure(reports: Generator[Reported, None, None]) -> Generator[Reported, None, None]:
     """The reports of a trial whose worker may fail to prepare it; an exception becomes the last report."""
+    found: Reported | None
     try:
         with ignore_warnings():
             found = next(reports, None)
     except BaseException as error:
         if is_ctrl_c(error):
             raise
-        found = _failed(error, unusable=isinstance(error, CustomerError | StudyError)), None
+        found = _failure(error, of_study=isinstance(error, CustomerError | StudyError)), None
     with closing(reports):
         if found is not None:
             yield found
             yield from reports
 
 
-def _failed(error: BaseException, *, unusable: bool) -> dict[str, Any]:
-    """Why a trial failed. unusable: the study cannot go on, whatever the configuration."""
-    if unusable:
-        return {"failed": str(error), "error": None, "unusable": True}
-    return {"failed": raised(error), "error": stack(error)}
+def _failure(error: BaseException, length: TrialLength | None = None, *, of_study: bool) -> FailureReport:
+    if of_study:
+        return FailureReport(str(error), of_study=True)
+    return FailureReport(raised(error), stack(error), length)
 
 
-def _shape(training: Training, config: Configuration, space: SearchSpace) -> dict[str, Any]:
-    """What the driver has to know of a trial before its first step."""
+def _length(training: Training, config: Configuration, space: SearchSpace) -> TrialLength:
     shape = training.shape(config)
-    return {
-        "full": shape.full_steps,
-        "race": training.race_steps(config, space),
-        "prefix": shape.best_prefix,
-        "progress": shape.progress,
-    }
+    steps, race = int(shape.full_steps), training.race_steps(config, space)
+    return TrialLength(steps, shape.best_prefix, shape.progress, race)
 
 
-def _figures(step: Step) -> dict[str, Any]:
-    """A step's numbers, as JSON can hold them; an exception where one is none."""
-    return {
-        "step": int(step.step),
-        "score": float(step.score),
-        "folds": [float(score) for score in step.fold_scores],
-        "figures": {name: float(figure) for name, figure in step.metrics.items()},
-    }
+def _plain(step: Step) -> Step:
+    """A step in plain numbers and without its state; an exception where one is no number."""
+    folds = tuple(float(score) for score in step.fold_scores)
+    figures = {name: float(figure) for name, figure in step.metrics.items()}
+    return Step(int(step.step), float(step.score), folds, figures)

@@ -3,41 +3,39 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import StorageError
 from tuning.execution.context import WorkerContext, stopping_rules
 from tuning.execution.crash_log import FINAL_FITS
+from tuning.execution.jobs import TrialJob
 from tuning.execution.quarantine import quarantine
 from tuning.execution.room import Room, machines_now
 from tuning.execution.spread.conclusions import Conclusions, Ended
+from tuning.execution.spread.events import Event
 from tuning.execution.spread.journal import DRIVER, read_journal, written_by_driver
 from tuning.execution.spread.predictions import FOLDER as PREDICTIONS
 from tuning.execution.spread.predictions import folder_of
-from tuning.execution.spread.spread_study import DEATHS, Event, SpreadStudy, failure_of
+from tuning.execution.spread.spread_study import DEATHS, SpreadStudy, failure_of
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.execution.spread.state import FILE
 from tuning.execution.spread.studies import Studies
 from tuning.execution.spread.trainable import SHARDS, shards_folder, train_folder, trial_reports
-from tuning.execution.told import Told, trial_told
 from tuning.models.registry import gang_of
 from tuning.planning.plan import Plan
 from tuning.records.ownership import Term
 from tuning.records.parts import PartWriter, accepted, read_studies, read_trials
+from tuning.records.reports import Listener
 from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.runs.trial_logs import TrialLogs
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
 from tuning.study.warm_start import start_of
 from tuning.timing import USUAL, Timing, hang_seconds
-
-Report = Callable[[dict[str, Any]], None]
 
 
 @dataclass
@@ -57,7 +55,7 @@ class SpreadRun:
     plan: Plan
     run: str
     in_memory: RunSpec | None
-    report: Report
+    report: Listener
     timing: Timing = USUAL
     room: Room = field(default_factory=lambda: Room(machines_now()))
 
@@ -94,11 +92,11 @@ class SpreadRun:
         try:
             while not stopped() and (found := studies.next()) is not None:
                 trial_id, study, trial = found
-                told = self.tell(study, trial)
-                reports = trial_reports(self.directory.uri, self.term, self.in_memory, told, self.timing)
+                job = self.job_of(study, trial)
+                reports = trial_reports(self.directory.uri, self.term, self.in_memory, job, self.timing)
                 with closing(reports):
                     for report, _ in reports:
-                        if studies.result(trial_id, json.loads(json.dumps(report))):
+                        if studies.result(trial_id, report):
                             break
                         if stopped():
                             return
@@ -108,11 +106,11 @@ class SpreadRun:
         if studies.broken:
             raise StorageError(studies.broken.removeprefix("StorageError: "))
 
-    def tell(self, study: SpreadStudy, trial: SpreadTrial) -> Told:
-        """What the worker of a trial is told."""
+    def job_of(self, study: SpreadStudy, trial: SpreadTrial) -> TrialJob:
+        """What the worker of a trial is to do."""
         of_models = self.plan.spec.definition.objective is None
         gang = gang_of(trial.config) if of_models else self.plan.workers
-        return trial_told(study.study, trial, trial.checkpoint, gang)
+        return TrialJob.of(study.study, trial, trial.checkpoint, gang)
 
     def open(self) -> Studies:
         """The unfinished studies, those in flight made; to be closed."""

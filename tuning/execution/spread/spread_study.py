@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
@@ -19,7 +17,18 @@ from tuning.definition.options import Limits
 from tuning.errors import CustomerError, StudyError
 from tuning.execution.limits import hard, took_longer
 from tuning.execution.lost_nodes import worker_died
-from tuning.execution.spread.spread_trial import REPORTED, SHAPE, SpreadTrial
+from tuning.execution.spread.events import (
+    NO_TRIAL,
+    CheckpointSaved,
+    Event,
+    Occurrence,
+    StepTaken,
+    StudyStopped,
+    TrialEnded,
+    TrialSuggested,
+)
+from tuning.execution.spread.spread_trial import SpreadTrial
+from tuning.records.reports import FailureReport, StepReport, TrialLength
 from tuning.records.schema import FAILED, TrialRecord
 from tuning.steps import Step
 from tuning.study.build import build_scheduler, build_searcher
@@ -31,26 +40,13 @@ from tuning.study.trial import RUNNING, Verdict
 from tuning.study.warm_start import DEFAULT_ONLY, Start
 from tuning.timing import HANG_TIMES, USUAL
 
-SUGGEST, RESULT, SAVE, END, OVER = "suggest", "result", "save", "end", "over"
-NO_TRIAL = -1
 DEATHS = "a crash, a time limit or too much memory"
 BROKEN = "a part of its journal is damaged or deleted: the study ends with what is recorded"
 LOST = ("the record that says why it failed is damaged or deleted", None)
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One line of the journal. order: position in the study. detail: by kind, see `SpreadStudy`."""
-
-    study: str
-    order: int
-    kind: str
-    trial: int
-    detail: Mapping[str, Any]
-
-
 class SpreadStudy:
-    """Feeds one study's core with what workers report; every call that changes anything is told to `journal`.
+    """Feeds one study's core with what workers report; `journal` is told of every call that changes anything.
 
     run: id of the run. metric, mode: as of the search. begin: what it starts with. rules: built stopping rules.
     limits: of time. patience: seconds for which a trial may report nothing, where `trial_seconds` is not set.
@@ -125,29 +121,28 @@ class SpreadStudy:
             self.core.exhaust()  # nothing runs whose end could bring the searcher to suggest something
         if asked is not None:
             self.live[asked.number] = asked
-            self._note(SUGGEST, asked.number, {"config": dict(asked.config), "seconds": asked.suggest_seconds})
+            self._note(asked.number, TrialSuggested(dict(asked.config), asked.suggest_seconds))
         return asked
 
-    def result(self, number: int, report: Mapping[str, Any]) -> bool:
-        """Take in a step of a trial; True when the trial is to stop. A step seen before changes nothing."""
+    def result(self, number: int, report: StepReport | FailureReport) -> bool:
+        """Take in what a trial reports; True when it is to stop. A step seen before changes nothing."""
         trial = self.live.get(number)
         if trial is None or trial.failed:
             return True
-        if report.get("unusable"):  # its data, for whatever configuration
-            raise StudyError(str(report["failed"]))
-        if "failed" in report:
-            if not trial.racing and report.keys() >= SHAPE:
-                trial.take_shape(report)
-            trial.fail(str(report["failed"]), report.get("error"))
+        if isinstance(report, FailureReport):
+            if report.of_study:  # its data, for whatever configuration
+                raise StudyError(report.reason)
+            if not trial.racing and report.length is not None:
+                trial.take_length(report.length)
+            trial.fail(report.reason, report.error)
             return False
-        if int(report["step"]) <= trial.last_step:
+        if report.step.step <= trial.last_step:
             return trial.verdict is not None
-        keep = {name: value for name, value in report.items() if name in REPORTED}
-        decision = self.core.step(trial, self._take_step(trial, keep))
-        ruled = None if trial.verdict is None else list(trial.verdict)
+        stop = self.core.step(trial, self._take_step(trial, report)) == STOP
+        ruled = None if trial.verdict is None else (trial.verdict.state, trial.verdict.reason)
         self._ask_rules()  # all trials may have been suggested, so that nobody asks any more
-        self._note(RESULT, number, {**keep, "stop": decision == STOP, "ruled": ruled})
-        return decision == STOP
+        self._note(number, StepTaken(report, stop, ruled))
+        return stop
 
     def overdue(self, number: int, worked: float, idle: float) -> bool:
         """Whether a trial hangs: it has failed then, and its worker is to be killed.
@@ -176,7 +171,7 @@ class SpreadStudy:
         """A trial has a checkpoint from which it can go on."""
         if number in self.live:
             self.live[number].checkpoint = path
-            self._note(SAVE, number, {"path": path})
+            self._note(number, CheckpointSaved(path))
 
     def end(self, number: int, lost: str | None = None) -> TrialRecord | None:
         """A trial has ended, by itself, stopped, or (`lost`) with its last worker: its study has ended then, too."""
@@ -189,11 +184,10 @@ class SpreadStudy:
                 self.crashed = (number, trial.death)
             else:
                 trial.fail(f"its worker could not work: {_last_line(trial.death)}", trial.death)
-        shape = _shape_detail(trial)
+        length = _length_without_step(trial)
         record = self._close(trial)
-        failure = [record.reason, record.error] if record.state == FAILED else None
-        crashed = self.crashed and list(self.crashed)
-        self._note(END, number, {"state": record.state, "failure": failure, "crashed": crashed, "shape": shape})
+        failure = (record.reason, record.error) if record.state == FAILED else None
+        self._note(number, TrialEnded(record.state, failure, self.crashed, length))
         self.records.append(record)
         if self.crashed is not None:
             self.live.clear()
@@ -218,7 +212,7 @@ class SpreadStudy:
         for event in sorted(events, key=lambda event: event.order):
             self._replay_event(event, records)
             self._order = event.order + 1
-            self._before = float(event.detail.get("at", self._before))
+            self._before = self._before if event.at is None else event.at
         for rule in self.core.rules:
             rule.on_replay(self._before)
         known = {record.trial for record in self.records}
@@ -233,46 +227,50 @@ class SpreadStudy:
         self.waiting = list(self.live.values())
 
     def _replay_event(self, event: Event, records: Mapping[int, TrialRecord]) -> None:
-        detail = event.detail
-        if event.kind == SUGGEST:
-            found = self.core.suggest()
-            if found is None or not same_config(found.config, detail["config"]):
-                now = None if found is None else dict(found.config)
-                raise StudyError(
-                    f"trial {event.trial} was suggested as {dict(detail['config'])}, now comes {now}: the "
-                    "definition, the data or a library has changed since; run the study anew."
-                )
-            self.live[found.number] = found
-        elif event.kind == RESULT:
-            trial = self.live[event.trial]
-            decision = self.core.step_again(trial, self._take_step(trial, detail))
-            if decision != STOP and detail.get("ruled"):
-                trial.verdict = Verdict(*detail["ruled"])
-        elif event.kind == OVER:
-            self.core.stopped_by, self._stop_noted = detail["reason"], True
-        elif event.kind == SAVE:
-            self.live[event.trial].checkpoint = detail["path"]
-        else:
-            trial, record = self.live.pop(event.trial), records.get(event.trial)
-            if detail.get("shape"):
-                trial.take_shape(detail["shape"])
-            if record is not None and record.state == FAILED:
-                trial.fail(record.reason, record.error)
-            elif detail["state"] == FAILED:
-                trial.fail(*(detail.get("failure") or LOST))
-            made = self._close(trial)
-            self.records.append(record or made)
-            if record is None:
-                self.remade.append(made)
-            else:
-                self.core.spent_seconds = max(self.core.spent_seconds, record.spent_seconds or 0.0)
-            if detail.get("crashed"):
-                self.crashed = tuple(detail["crashed"])
-                self.live.clear()
+        match event.what:
+            case TrialSuggested(config):
+                found = self.core.suggest()
+                if found is None or not same_config(found.config, config):
+                    now = None if found is None else dict(found.config)
+                    raise StudyError(
+                        f"trial {event.trial} was suggested as {dict(config)}, now comes {now}: the definition, the "
+                        "data or a library has changed since; run the study anew."
+                    )
+                self.live[found.number] = found
+            case StepTaken(report, _, ruled):
+                trial = self.live[event.trial]
+                decision = self.core.step_again(trial, self._take_step(trial, report))
+                if decision != STOP and ruled:
+                    trial.verdict = Verdict(*ruled)
+            case CheckpointSaved(path):
+                self.live[event.trial].checkpoint = path
+            case TrialEnded():
+                self._end_again(event.trial, event.what, records.get(event.trial))
+            case StudyStopped(reason):
+                self.core.stopped_by, self._stop_noted = reason, True
 
-    def _take_step(self, trial: SpreadTrial, report: Mapping[str, Any]) -> Step:
+    def _end_again(self, number: int, end: TrialEnded, record: TrialRecord | None) -> None:
+        """record: of the trial, None where it is missing."""
+        trial = self.live.pop(number)
+        if end.length is not None:
+            trial.take_length(end.length)
+        if record is not None and record.state == FAILED:
+            trial.fail(record.reason, record.error)
+        elif end.state == FAILED:
+            trial.fail(*(end.failure or LOST))
+        made = self._close(trial)
+        self.records.append(record or made)
+        if record is None:
+            self.remade.append(made)
+        else:
+            self.core.spent_seconds = max(self.core.spent_seconds, record.spent_seconds or 0.0)
+        if end.crash is not None:
+            self.crashed = end.crash
+            self.live.clear()
+
+    def _take_step(self, trial: SpreadTrial, report: StepReport) -> Step:
         if not trial.racing:
-            trial.take_shape(report)
+            trial.take_length(report.length)
             self._enter(trial)
         return trial.take_step(report)
 
@@ -298,28 +296,23 @@ class SpreadStudy:
         """Write down that a rule has ended the study: when it is asked again, the clock may say something else."""
         if self.core.stopped_by and not self._stop_noted:
             self._stop_noted = True
-            self._note(OVER, NO_TRIAL, {"reason": self.core.stopped_by})
+            self._note(NO_TRIAL, StudyStopped(self.core.stopped_by))
 
     def _scheduler_for(self, config: Configuration) -> Scheduler:
         return build_scheduler(self.study, self.mode, config, self._race_steps[family_of(config)])
 
-    def _note(self, kind: str, number: int, detail: Mapping[str, Any]) -> None:
+    def _note(self, number: int, what: Occurrence) -> None:
         at = self._before + time.monotonic() - self._began
-        self.journal(Event(self.study.id, self._order, kind, number, {**detail, "at": at}))
+        self.journal(Event(self.study.id, self._order, number, what, at))
         self._order += 1
 
 
-def _shape_detail(trial: SpreadTrial) -> dict[str, Any] | None:
+def _length_without_step(trial: SpreadTrial) -> TrialLength | None:
     """What a replay has to know of a trial that has no step."""
     if trial.racing or not trial.race_steps:
         return None
     shape = trial.shape
-    return {
-        "full": shape.full_steps,
-        "race": trial.race_steps,
-        "prefix": shape.best_prefix,
-        "progress": shape.progress,
-    }
+    return TrialLength(shape.full_steps, shape.best_prefix, shape.progress, trial.race_steps)
 
 
 def failure_of(error: Exception) -> str:

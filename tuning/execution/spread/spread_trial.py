@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
+from tuning.records.reports import StepReport, TrialLength
 from tuning.steps import Step
 from tuning.study.trial import Trial, TrialShape
-
-# What of a worker's report is part of the truth.
-REPORTED = frozenset(
-    {"step", "score", "seconds", "folds", "figures", "full", "race", "prefix", "progress", "fit_seconds", "worker"}
-)
-# Of those, what is known of the trial before its first step.
-SHAPE = frozenset({"full", "race", "prefix", "progress"})
 
 
 class SpreadTrial(Trial):
@@ -26,27 +18,24 @@ class SpreadTrial(Trial):
 
     __slots__ = ("checkpoint", "death", "race_steps")
 
-    def __init__(self, number: int, trial_id: str, config: dict[str, Any], family: str) -> None:
+    def __init__(self, number: int, trial_id: str, config: dict[str, object], family: str) -> None:
         super().__init__(number, trial_id, config, family)
         self.death: str | None = None
         self.checkpoint: str | None = None
         self.race_steps = 0
 
-    def take_shape(self, report: Mapping[str, Any]) -> None:
+    def take_length(self, length: TrialLength) -> None:
         """Its worker says how long it is, and what its steps are."""
-        prefix = bool(report["prefix"])
-        self.shape = TrialShape(int(report["full"]), prefix, bool(report.get("progress", prefix)))
-        self.race_steps = int(report.get("race", self.shape.full_steps))
+        self.shape = TrialShape(length.full_steps, length.best_prefix, length.progress)
+        self.race_steps = length.race_steps
 
-    def take_step(self, report: Mapping[str, Any]) -> Step:
-        """A step that its worker reports. NaN and infinity are scores; anything that is no number is an error."""
-        folds, figures = report.get("folds") or (), report.get("figures") or {}
-        step = Step(int(report["step"]), float(report["score"]), tuple(folds), dict(figures))
-        self.steps.append(step)
-        self.seconds, self.fit_seconds = float(report["seconds"]), float(report["fit_seconds"])
-        self.step_seconds.append(self.seconds)
-        self.worker = str(report.get("worker", ""))
-        return step
+    def take_step(self, report: StepReport) -> Step:
+        """A step that its worker reports. NaN and infinity are scores."""
+        self.steps.append(report.step)
+        self.seconds, self.fit_seconds = report.seconds, report.fit_seconds
+        self.step_seconds.append(report.seconds)
+        self.worker = report.worker
+        return report.step
 
     @property
     def last_step(self) -> float:

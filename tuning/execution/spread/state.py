@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-from typing import Any
+from dataclasses import dataclass, fields
 
 from tuning.errors import StorageError
 from tuning.storage.run_directory import RunDirectory
@@ -18,14 +18,23 @@ FILE = "state.pkl"
 DIGEST = hashlib.sha256().digest_size
 
 
-def write_state(folder: str, content: dict[str, Any]) -> None:
+@dataclass(frozen=True)
+class SavedState:
+    """From which a trial goes on. state: of its training. seconds, fit_seconds: wall and CPU time until then."""
+
+    state: object
+    seconds: float
+    fit_seconds: float
+
+
+def write_state(folder: str, content: SavedState) -> None:
     """Put a state into a local folder, which becomes a checkpoint."""
-    data = pickle.dumps(content)
+    data = pickle.dumps({field.name: getattr(content, field.name) for field in fields(content)})
     with open(os.path.join(folder, FILE), "wb") as stream:
         stream.write(hashlib.sha256(data).digest() + data)
 
 
-def read_state(directory: RunDirectory, path: str) -> dict[str, Any] | None:
+def read_state(directory: RunDirectory, path: str) -> SavedState | None:
     """The state in a checkpoint; None when it is gone, damaged or not of this run: the trial starts again.
 
     path: of the checkpoint's folder, on the run directory's filesystem.
@@ -40,5 +49,4 @@ def read_state(directory: RunDirectory, path: str) -> dict[str, Any] | None:
     digest, data = content[:DIGEST], content[DIGEST:]
     if hashlib.sha256(data).digest() != digest:
         return None
-    found: dict[str, Any] = pickle.loads(data)  # noqa: S301  # see above
-    return found
+    return SavedState(**pickle.loads(data))  # noqa: S301  # see above

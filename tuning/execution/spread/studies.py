@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 from tuning.execution.spread.conclusions import Conclusions
+from tuning.execution.spread.events import Event
 from tuning.execution.spread.journal import DRIVER, write_journal
-from tuning.execution.spread.spread_study import Event, SpreadStudy
+from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.records.ownership import Term
 from tuning.records.parts import Budget, PartWriter
+from tuning.records.reports import FailureReport, Listener, StepReport
 from tuning.records.schema import TrialRecord
 from tuning.storage.run_directory import RunDirectory
 
@@ -41,7 +42,7 @@ class Studies:
     term: Term
     studies: Iterable[SpreadStudy]
     total: int
-    report: Callable[[dict[str, Any]], None]
+    report: Listener
     on_end: Callable[[SpreadStudy], None]
     at_once: int = AT_ONCE
     conclusions: Conclusions | None = None
@@ -132,8 +133,8 @@ class Studies:
                 break
         return None
 
-    def result(self, trial_id: str, report: Mapping[str, Any]) -> bool:
-        """A trial's step; True when it is to stop."""
+    def result(self, trial_id: str, report: StepReport | FailureReport) -> bool:
+        """What a trial reports; True when it is to stop."""
         study, number = self._trials[trial_id]
         if study.failure is not None or self.broken:
             return True

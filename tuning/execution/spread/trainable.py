@@ -13,16 +13,16 @@ from collections.abc import Generator, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.study_data import StudyData
 from tuning.execution.context import WorkerContext
+from tuning.execution.jobs import TrialJob
 from tuning.execution.limits import MemoryLimit, within
 from tuning.execution.spread.predictions import with_predictions, write_predictions
-from tuning.execution.spread.reports import REPORT, Reported, step_reports, until_failure
-from tuning.execution.spread.state import read_state, write_state
-from tuning.execution.told import Told
+from tuning.execution.spread.reports import Reported, step_reports, until_failure
+from tuning.execution.spread.state import SavedState, read_state, write_state
+from tuning.execution.tune_reports import report_to_tune
 from tuning.models.compute import trains_with
 from tuning.models.gang import Gang
 from tuning.models.registry import gang_of
@@ -41,7 +41,7 @@ SHARDS = "shards"
 KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as large
 
 
-def run_trial(uri: str, term: Term, spec: RunSpec | None, config: Told, timing: Timing) -> None:
+def run_trial(uri: str, term: Term, spec: RunSpec | None, job: TrialJob, timing: Timing) -> None:
     """One trial in a worker of Tune's, every step reported.
 
     An exception of the user's code is reported too, and not tried again. spec: where it holds a function, which cannot
@@ -52,21 +52,21 @@ def run_trial(uri: str, term: Term, spec: RunSpec | None, config: Told, timing: 
     # Tune ends a stopped trial by a SystemExit from `tune.report`.
     checkpoint = tune.get_checkpoint()  # of this trial, after a lost worker
     path = checkpoint and str(checkpoint.path)
-    with closing(trial_reports(uri, term, spec, config, timing, path)) as reports:
+    with closing(trial_reports(uri, term, spec, job, timing, path)) as reports:
         for report, state in reports:
             if state is None:
-                tune.report({REPORT: json.dumps(report)})
+                report_to_tune(report)
                 continue
             with tempfile.TemporaryDirectory() as folder:
                 write_state(folder, state)
-                tune.report({REPORT: json.dumps(report)}, checkpoint=tune.Checkpoint.from_directory(folder))
+                report_to_tune(report, tune.Checkpoint.from_directory(folder))
 
 
 def trial_reports(
     uri: str,
     term: Term,
     spec: RunSpec | None,
-    config: Told,
+    job: TrialJob,
     timing: Timing,
     checkpoint: str | None = None,
 ) -> Generator[Reported, None, None]:
@@ -74,27 +74,27 @@ def trial_reports(
 
     checkpoint: the path of a newer one than the journal's.
     """
-    return until_failure(_reports(uri, term, spec, config, timing, checkpoint))
+    return until_failure(_reports(uri, term, spec, job, timing, checkpoint))
 
 
 def _reports(
-    uri: str, term: Term, spec: RunSpec | None, config: Told, timing: Timing, checkpoint: str | None
+    uri: str, term: Term, spec: RunSpec | None, job: TrialJob, timing: Timing, checkpoint: str | None
 ) -> Generator[Reported, None, None]:
     grace = 0.0 if (uri, term.folder) in _OPEN else timing.cold_start_s
     context, studies = opened(uri, term, spec, timing)
-    limits, study = context.spec.definition.limits, studies[config["study"]]
+    limits, study = context.spec.definition.limits, studies[job.study]
     memory = nullcontext() if limits.memory_gb is None else MemoryLimit(limits.memory_gb, slots=1)
-    gang = gang_of(config["config"]) if context.objective is None else None
+    gang = gang_of(job.config) if context.objective is None else None
     place = gangs_work_in(place_here(context.directory, study, gang))
     with memory, place, trains_with(study.resources.compute):
         data = context.data(study.customer)
-        training = context.training(study, data, _home(context, study, config))
+        training = context.training(study, data, _home(context, study, job))
         training = replace(training, start=within(training.start, limits.trial_seconds, grace))
-        seed, state = trial_seed(study.seed, config["trial"]), _restored(context.directory, config, checkpoint)
-        reports = step_reports(training, config["config"], seed, study.space, state, timing.checkpoint_s)
+        seed, state = trial_seed(study.seed, job.trial), _restored(context.directory, job, checkpoint)
+        reports = step_reports(training, job.config, seed, study.space, state, timing.checkpoint_s)
         if isinstance(data, StudyData) and data.kept is not None:
-            write = partial(write_predictions, context.directory, study.id, config["trial"])
-            reports = with_predictions(reports, data.kept, config["config"], seed, write)
+            write = partial(write_predictions, context.directory, study.id, job.trial)
+            reports = with_predictions(reports, data.kept, job.config, seed, write)
         yield from reports
 
 
@@ -120,20 +120,20 @@ def train_folder(study: str) -> str:
     return f"train/{slug(study)}"
 
 
-def _home(context: WorkerContext, study: Study, told: Told) -> Home | None:
+def _home(context: WorkerContext, study: Study, job: TrialJob) -> Home | None:
     workers = workers_of(context.objective)
     if workers is None:
         return None
     # Of a journal whose end is lost, a trial of this number may come again with another configuration.
-    digest = hashlib.blake2b(json.dumps(told["config"], sort_keys=True).encode(), digest_size=4).hexdigest()
-    return Home(context.directory.locate(train_folder(study.id)), f"{told['trial']}-{digest}", workers)
+    digest = hashlib.blake2b(json.dumps(job.config, sort_keys=True).encode(), digest_size=4).hexdigest()
+    return Home(context.directory.locate(train_folder(study.id)), f"{job.trial}-{digest}", workers)
 
 
-def _restored(directory: RunDirectory, config: Told, checkpoint: str | None) -> dict[str, Any] | None:
+def _restored(directory: RunDirectory, job: TrialJob, checkpoint: str | None) -> SavedState | None:
     """The state of this trial's last checkpoint: Tune's own after a lost worker, the journal's after a lost driver."""
-    if checkpoint is None and not config["checkpoint"]:
-        return None
-    return read_state(directory, checkpoint or directory.path(config["checkpoint"]))
+    if path := checkpoint or (job.checkpoint and directory.path(job.checkpoint)):
+        return read_state(directory, path)
+    return None
 
 
 Opened = tuple[WorkerContext, Mapping[str, Study]]

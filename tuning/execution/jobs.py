@@ -1,0 +1,116 @@
+"""What a Tune trial is to do: work through a shard, or train one trial of a spread study.
+
+A job is the configuration of its Tune trial. It says what its worker takes of the cluster, too, since a run's shards
+and trials are Tune trials of one trainable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tuning.definition.options import Resources
+from tuning.execution.room import Bundle, Takes
+from tuning.models.gang import Gang
+from tuning.study.interfaces import Configuration
+from tuning.trainers.trainer import TrainWorkers
+
+if TYPE_CHECKING:
+    from ray.tune import PlacementGroupFactory
+
+    from tuning.study.study import Study
+    from tuning.study.trial import Trial
+
+JOB = "job"  # the key of a Tune trial's configuration that holds it
+PACK = "PACK"  # Ray's own choice of where bundles are to be: on few machines
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What a Tune trial is to do.
+
+    Attributes:
+        bundles: what it takes: a bundle for its own process, and one for each process that works for it.
+        strategy: where Ray puts them.
+    """
+
+    bundles: Sequence[Bundle]
+    strategy: str = PACK
+
+    @property
+    def takes(self) -> Takes:
+        """Its bundles and their strategy, as `Room` asks for them."""
+        return self.bundles, self.strategy
+
+    @property
+    def cpus(self) -> float:
+        """Of all of its processes."""
+        return sum(bundle.get("CPU", 0.0) for bundle in self.bundles)
+
+    def to_config(self) -> dict[str, object]:
+        """The configuration of its Tune trial."""
+        return {JOB: self}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardJob(Job):
+    """Work through a shard. shard: its number."""
+
+    shard: int
+
+    @classmethod
+    def of(cls, shard: int, needs: Resources, helpers: int = 0) -> ShardJob:
+        """needs: what its worker takes. helpers: how many it has; each takes the same, the first with the worker."""
+        return cls(shard=shard, bundles=[needs.to_bundle()] * max(1, helpers))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialJob(Job):
+    """Train one trial of a spread study.
+
+    Attributes:
+        study: its id.
+        trial: the trial's number.
+        config: its configuration.
+        checkpoint: from which it goes on, a path in the run directory; None from its beginning.
+    """
+
+    study: str
+    trial: int
+    config: Configuration
+    checkpoint: str | None = None
+
+    @classmethod
+    def of(
+        cls, study: Study, trial: Trial, checkpoint: str | None = None, gang: Gang | TrainWorkers | None = None
+    ) -> TrialJob:
+        """The job of a trial of a study.
+
+        gang: what trains it, where several processes do. For workers of a trainer the trial's own process only waits,
+        so what it would take is for Ray Data.
+        """
+        trainer = isinstance(gang, TrainWorkers)
+        return cls(
+            study=study.id,
+            trial=trial.number,
+            config=dict(trial.config),
+            checkpoint=checkpoint,
+            bundles=[*([{}] if trainer else []), study.resources.to_bundle(), *(gang.bundles if gang else [])],
+            strategy=gang.strategy if isinstance(gang, TrainWorkers) else PACK,
+        )
+
+
+def job_in(config: Mapping[str, object]) -> Job:
+    """The job in a Tune trial's configuration."""
+    found = config[JOB]
+    assert isinstance(found, Job)
+    return found
+
+
+def placement_group(config: Mapping[str, object]) -> PlacementGroupFactory:
+    """What a Tune trial takes, as `tune.with_resources` wants it."""
+    from ray import tune
+
+    job = job_in(config)
+    return tune.PlacementGroupFactory([dict(bundle) for bundle in job.bundles], strategy=job.strategy)

@@ -1,0 +1,99 @@
+"""What a worker reports to the driver: parts of records that are in place, steps of a trial, an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tuning.steps import Step
+
+
+@dataclass(frozen=True, slots=True)
+class PartWritten:
+    """A part of records is in place.
+
+    Attributes:
+        part: its name.
+        trials, studies: how many records of each kind it holds.
+        work: what was done of the budgets; a study that ends has done all of its own.
+        failed: trials that raised or crashed.
+        best: score of its trials, None where none has one.
+        unspent: trials that its studies have left.
+        no_model: studies that ended without one.
+        gains: of its studies that have one, as of `tuning.records.gains.compared_gains`.
+    """
+
+    part: str
+    trials: int = 0
+    studies: int = 0
+    work: float = 0.0
+    failed: int = 0
+    best: float | None = None
+    unspent: int = 0
+    no_model: int = 0
+    gains: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrialLength:
+    """What a worker knows of its trial before the first step; its first three fields are those of `TrialShape`.
+
+    Attributes:
+        full_steps: steps of the trial if nobody stops it.
+        best_prefix: whether every prefix of the steps is a model of its own.
+        progress: whether the steps are one training's, and not folds.
+        race_steps: steps of the longest trial of its race.
+    """
+
+    full_steps: float
+    best_prefix: bool
+    progress: bool
+    race_steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """A spread trial has made a step.
+
+    Attributes:
+        step: the step, in plain numbers and without its state.
+        seconds, fit_seconds: wall and CPU time of the trial so far.
+        length: of the trial.
+        worker: where it was made.
+    """
+
+    step: Step
+    seconds: float
+    fit_seconds: float
+    length: TrialLength
+    worker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureReport:
+    """A spread trial has failed.
+
+    Attributes:
+        reason: why.
+        error: the traceback, None without one.
+        length: of the trial, None where that is not known yet.
+        of_study: whether the study cannot go on, whatever the configuration.
+    """
+
+    reason: str
+    error: str | None = None
+    length: TrialLength | None = None
+    of_study: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerError:
+    """A worker cannot work, or can have no place. message: why."""
+
+    message: str
+
+
+WorkerReport: TypeAlias = PartWritten | StepReport | FailureReport | WorkerError
+#: Hears what workers report.
+Listener: TypeAlias = Callable[[WorkerReport], None]
