@@ -29,10 +29,9 @@ from benchmarks.workload import ONE_THREAD, TIERS, Scenario, definition, make_wo
 
 @dataclass(frozen=True)
 class Insert:
-    """One call of `bulk_insert.insert`; `None` in a list of these is the beginning of a transaction."""
+    """One call of `tables.insert`; `None` in a list of these is the beginning of a transaction."""
 
     table: Any
-    columns: Sequence[str]
     rows: Sequence[tuple[Any, ...]]
     replace: Sequence[str]
 
@@ -89,9 +88,9 @@ def recorded(folder: Path, tier: str, customers: int, trials: int) -> tuple[Path
     kept: list[Insert | None] = []
     insert, write = sql_store.insert, sql_store.BulkStore._write
 
-    def keeping(connection: Any, table: Any, columns: Sequence[str], rows: Sequence[Any], replace: Any = ()) -> None:
-        kept.append(Insert(table, columns, rows, replace))
-        insert(connection, table, columns, rows, replace)
+    def keeping(connection: Any, table: Any, rows: Sequence[Any], replace: Any = ()) -> None:
+        kept.append(Insert(table, rows, replace))
+        insert(connection, table, rows, replace)
 
     def beginning(store: Any, connection: Any, runs: Any) -> None:
         kept.append(None)
@@ -107,14 +106,17 @@ def recorded(folder: Path, tier: str, customers: int, trials: int) -> tuple[Path
 
 def sorted_by_key(statement: Insert) -> Insert:
     """The same rows, in the order of the primary key's index."""
-    places = [statement.columns.index(column.name) for column in statement.table.primary_key.columns]
+    from tuning.tracking.stores.tables import COLUMNS
+
+    columns = COLUMNS[statement.table.name]
+    places = [columns.index(column.name) for column in statement.table.primary_key.columns]
     return replace(statement, rows=sorted(statement.rows, key=lambda row: [row[place] for place in places]))
 
 
 def play(empty: Path, statements: Sequence[Insert | None], variant: Variant) -> float:
     """Core-seconds for all statements, commits included."""
-    from tuning.tracking.stores.bulk_insert import insert
     from tuning.tracking.stores.database import engine_for
+    from tuning.tracking.stores.tables import insert
 
     path = empty.with_name("played.db")
     shutil.copy(empty, path)
@@ -136,7 +138,7 @@ def play(empty: Path, statements: Sequence[Insert | None], variant: Variant) -> 
                 if begun % variant.transactions == 0:
                     connection.commit()
                 continue
-            insert(connection, statement.table, statement.columns, statement.rows, statement.replace)
+            insert(connection, statement.table, statement.rows, statement.replace)
         connection.commit()
         used = time.process_time() - before
     engine.dispose()

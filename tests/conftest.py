@@ -88,6 +88,13 @@ def gang_cluster(ray_cluster: None) -> Iterator[None]:
     assert left_over() == {}
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What a run keeps in the user's cache folder is kept for this session's tests, and made once for all workers."""
+    place = tmp_path_factory.getbasetemp()
+    os.environ["TUNING_CACHE"] = str((place.parent if "PYTEST_XDIST_WORKER" in os.environ else place) / "cache")
+
+
 @pytest.fixture(scope="session")
 def migrated_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A new MLflow database, made once per session because it takes seconds: copy it, never write to it."""

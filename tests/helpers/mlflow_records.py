@@ -7,7 +7,9 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
+
+import pytest
 
 from tuning.records.lease import Lease
 from tuning.records.ownership import Term, claim_file, this_process
@@ -16,11 +18,13 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.timing import USUAL, Timing
 from tuning.tracking.copy.live import LiveCopy
 from tuning.tracking.settings import settings_for
+from tuning.tracking.stores import tables
 
 # A copy leaves the cores to everybody else: on a busy machine, what takes it seconds takes minutes.
 MINUTES = 300.0
 RUN = "weekly-20261120"
 STARTED = 1_795_000_000.25
+TAG_COLUMNS = tables.COLUMNS["tags"]
 
 
 TERM = Term(1, "0001", owner=this_process())
@@ -40,6 +44,11 @@ def live_copy(directory: RunDirectory, tracking_uri: str | None, experiment: str
     result = LiveCopy(settings_for(directory, tracking_uri, experiment, RUN), TERM, patience=MINUTES)
     result.start()
     return result
+
+
+def without_bulk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on no database has all that the bulk writer needs, so MLflow's client writes."""
+    monkeypatch.setitem(cast(dict[str, Any], tables.COLUMNS), "tags", (*TAG_COLUMNS, "from_the_future"))
 
 
 def trial(study: str = "acme", number: int = 0, **changes: Any) -> TrialRecord:

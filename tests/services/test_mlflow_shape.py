@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 from mlflow import MlflowClient
-from mlflow_records import RUN, STARTED, by_name, study, trial, write_part
+from mlflow_records import RUN, STARTED, by_name, study, trial, without_bulk, write_part
 
 from tuning.records.schema import FAILED, NO_MODEL, QUARANTINED, STOPPED, Record, StepRecord
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.copier import Copier
 from tuning.tracking.identity import Search
 from tuning.tracking.selection import Selection
-from tuning.tracking.stores import sql_store
 from tuning.tracking.stores.client_store import ClientStore
 from tuning.tracking.stores.database import client
 from tuning.tracking.stores.opening import open_store
+from tuning.tracking.stores.sql_store import BulkStore
 
 SEARCH = Search("churn", RUN)
 
@@ -34,7 +34,7 @@ BY_CLIENT = {"tuning.key", "tuning.search"}  # tags by which a run is found wher
 def copy(request: pytest.FixtureRequest, mlflow_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
     """Copies records, each list as one part, by either kind of store; both must give the same."""
     if request.param == "client":
-        monkeypatch.setattr(sql_store, "TESTED_REVISIONS", frozenset())
+        without_bulk(monkeypatch)
     directory = RunDirectory(str(tmp_path / "run"))
 
     def run(*parts: list[Record], record_trials: str = "all") -> Copier:
@@ -312,7 +312,7 @@ def test_trials_of_one_customer_are_written_side_by_side(
     mlflow_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So a server's answers are waited for together. The barrier breaks when no second trial comes."""
-    monkeypatch.setattr(sql_store, "TESTED_REVISIONS", frozenset())
+    without_bulk(monkeypatch)
     directory = RunDirectory(str(tmp_path / "run"))
     opened = open_store(mlflow_database, SEARCH, str(tmp_path / "mlruns"))
     copier = Copier(directory, SEARCH, Selection(None), lambda: opened)
@@ -333,20 +333,22 @@ def test_either_store_completes_what_the_other_began(
     second = write_part(directory, "b", *(trial("acme", n) for n in range(4)))
     third = write_part(directory, "c", study("acme", 4))
 
-    def copy_with(revisions: frozenset[str], *parts: str, run: str = RUN) -> None:
-        monkeypatch.setattr(sql_store, "TESTED_REVISIONS", revisions)
-        opened = open_store(mlflow_database, Search("churn", run), str(tmp_path / "mlruns"))
+    def copy_with(kind: type[BulkStore | ClientStore], *parts: str, run: str = RUN) -> None:
+        with monkeypatch.context() as changed:
+            if kind is ClientStore:
+                without_bulk(changed)
+            opened = open_store(mlflow_database, Search("churn", run), str(tmp_path / "mlruns"))
+        assert isinstance(opened, kind)
         copier = Copier(directory, Search("churn", run), Selection(None), lambda: opened)
         for part in parts:
             copier.add(part)
         copier.work()
 
-    known = sql_store.TESTED_REVISIONS
-    copy_with(frozenset(), first)
-    copy_with(known, first, second, third)
+    copy_with(ClientStore, first)
+    copy_with(BulkStore, first, second, third)
     assert len(by_name(mlflow_database)) == 5
-    copy_with(known, first, run="other")
-    copy_with(frozenset(), first, second, third, run="other")
+    copy_with(BulkStore, first, run="other")
+    copy_with(ClientStore, first, second, third, run="other")
     names = [run.info.run_name for run in MlflowClient(mlflow_database).search_runs(["1"])]
     assert len(names) == 10
     assert len(set(names)) == 5

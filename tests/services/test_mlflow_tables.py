@@ -1,16 +1,18 @@
-"""New databases, and the tables that the bulk writer knows: both are what MLflow itself would have made."""
+"""New databases, and which of all databases are written to in bulk."""
 
 from __future__ import annotations
 
-import importlib.metadata
+import shutil
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from mlflow_records import write_parts
-from sqlalchemy import Table
+from alembic import command
+from alembic.config import Config
+from mlflow_records import by_name, without_bulk, write_parts
+from sqlalchemy import create_engine
 
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.sync import sync
@@ -23,51 +25,30 @@ from tuning.tracking.settings import (
     sqlite_uri,
     tracking_uri_of,
 )
-from tuning.tracking.stores import tables
-from tuning.tracking.stores.database import client, database_file, prepare, revision
+from tuning.tracking.stores import database
+from tuning.tracking.stores.database import (
+    client,
+    database_file,
+    engine_for,
+    initialized,
+    kept_database,
+    prepare,
+)
 from tuning.tracking.stores.opening import open_store
-from tuning.tracking.stores.schema import HEAD, STATEMENTS, create_database, mlflows_own, statements_of
-from tuning.tracking.stores.sql_store import TESTED_REVISIONS, BulkStore
+from tuning.tracking.stores.sql_store import BulkStore
+from tuning.tracking.stores.tables import COLUMNS, OtherTablesError, read_tables
 from tuning.tracking.summary.summary import SUMMARY_FILE, Summary, save_summary
-
-MODELS = {
-    "SqlExperiment": tables.EXPERIMENTS,
-    "SqlExperimentTag": tables.EXPERIMENT_TAGS,
-    "SqlRun": tables.RUNS,
-    "SqlParam": tables.PARAMS,
-    "SqlMetric": tables.METRICS,
-    "SqlLatestMetric": tables.LATEST,
-    "SqlTag": tables.TAGS,
-}
-
-
-@pytest.mark.parametrize(("name", "ours"), MODELS.items(), ids=MODELS)
-def test_our_tables_are_those_of_mlflows_models(name: str, ours: Table) -> None:
-    from mlflow.store.tracking.dbmodels import models
-
-    theirs = getattr(models, name).__table__
-    assert ours.name == theirs.name
-    assert {column.name for column in ours.primary_key} == {column.name for column in theirs.primary_key}
-    for column in theirs.columns:
-        if column.name not in ours.columns:
-            assert column.nullable, f"{name}.{column.name} must have a value, and we give none"
-            continue
-        known = ours.columns[column.name]
-        assert known.nullable == column.nullable
-        assert type(known.type) is type(column.type)
-        assert getattr(known.type, "length", None) == getattr(column.type, "length", None)
-    assert {column.name for column in ours.columns} <= {column.name for column in theirs.columns}
 
 
 def test_a_new_database_is_made_whole_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "new folder" / "100%20 what?.db"
     uri = sqlite_uri(str(path))
-    assert revision(uri) is None
+    assert not initialized(uri)
     assert not path.exists(), "asking has made it"
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     prepare(uri)
-    assert revision(uri) in TESTED_REVISIONS
+    assert initialized(uri)
     experiments = client(uri).search_experiments()
     assert [each.artifact_location for each in experiments] == [str(path.parent / "mlruns" / "0")]
     assert [each.name for each in path.parent.iterdir()] == [path.name]
@@ -169,18 +150,133 @@ def test_an_experiments_name_is_one_that_every_database_takes() -> None:
     assert len(experiment_name("x" * 600)) == 250
 
 
-def test_the_statements_for_a_new_database_are_what_the_installed_mlflow_makes(tmp_path: Path) -> None:
-    """Write them again with `python -m tuning.tracking.stores.schema` after an upgrade."""
-    made = HEAD.format(version=importlib.metadata.version("mlflow")) + statements_of(mlflows_own(tmp_path))
-    assert in_any_order(STATEMENTS.read_text(encoding="utf-8")) == in_any_order(made)
+def test_a_database_of_an_older_mlflow_is_written_to_as_it_is(tmp_path: Path) -> None:
+    revision = "acf3f17fdcc7"  # MLflow 2.8, which knows no workspaces
+    uri = older_database(tmp_path, revision)
+    directory = RunDirectory(str(tmp_path / "run"))
+    report = sync(settings_for(directory, uri, "churn", "run"), write_parts(directory, 2, 3))
+    assert report.complete
+    assert report.status.note is None
+    with sqlite3.connect(tmp_path / "older.db") as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(revision,)]
+        assert connection.execute("SELECT count(*) FROM runs").fetchone() == (8,)
+    upgrade(uri, "head")
+    assert sorted(by_name(uri)) == sorted(["c0000", "c0001", *(f"c000{s}/000{n}" for s in range(2) for n in range(3))])
+    assert by_name(uri)["c0000/0002"].data.metrics["score"] == pytest.approx(0.702)
 
 
-def in_any_order(statements: str) -> list[str]:
-    """SQLAlchemy writes a table's checks in an order of their hashes, which differs between processes."""
-    return sorted(line.strip().removesuffix(",") for line in statements.splitlines())
+def older_database(folder: Path, revision: str) -> str:
+    """The URI of a database as an MLflow of that time has made it."""
+    from mlflow.store.tracking.dbmodels.initial_models import Base
+
+    uri = f"sqlite:///{folder / 'older.db'}"
+    engine = create_engine(uri)
+    Base.metadata.create_all(engine)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("INSERT INTO experiments VALUES (0, 'Default', 'mlruns/0', 'active')")
+    engine.dispose()
+    upgrade(uri, revision)
+    return uri
 
 
-def test_another_version_of_mlflow_makes_its_database_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuning.tracking.stores.schema.version", lambda name: "99.0")
-    assert not create_database(tmp_path / "mlflow.db", "mlruns")
-    assert not (tmp_path / "mlflow.db").exists()
+def upgrade(uri: str, revision: str) -> None:
+    """Run MLflow's migrations up to one of them."""
+    import mlflow
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(mlflow.__file__).parent / "store" / "db_migrations"))
+    config.set_main_option("sqlalchemy.url", uri)
+    command.upgrade(config, revision)
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "said"),
+    [
+        ("tags", "run_uuid, key, value, later TEXT, counted TEXT DEFAULT '' NOT NULL", None),
+        ("tags", "run_uuid, key", "tags.value is missing"),
+        ("tags", "run_uuid, key, value, more TEXT NOT NULL", "tags.more must have a value"),
+        ("other", "one", "tags.run_uuid is missing, tags.key is missing, tags.value is missing"),
+    ],
+)
+def test_tables_that_cannot_be_filled_are_named(name: str, columns: str, said: str | None, tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "other.db") as connection:
+        for table, needed in COLUMNS.items():
+            if table != "tags":
+                connection.execute(f"CREATE TABLE {table} ({', '.join(needed)})")
+        connection.execute(f"CREATE TABLE {name} ({columns})")
+    engine = engine_for(f"sqlite:///{tmp_path / 'other.db'}")
+    if said is None:
+        assert set(read_tables(engine)) == set(COLUMNS)
+    else:
+        with pytest.raises(OtherTablesError, match=f"^{said}$"):
+            read_tables(engine)
+
+
+def test_what_cannot_be_written_in_bulk_is_written_more_slowly_and_said(
+    mlflow_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_bulk(monkeypatch)
+    directory = RunDirectory(str(tmp_path / "run"))
+    report = sync(settings_for(directory, mlflow_database, "churn", "run"), write_parts(directory, 1, 2))
+    assert report.complete
+    assert "tags.from_the_future is missing" in str(report.status.note)
+    assert "times as long" in str(report.status.note)
+    assert sorted(by_name(mlflow_database)) == ["c0000", "c0000/0000", "c0000/0001"]
+
+
+@pytest.fixture
+def made(migrated_database: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The URIs of the databases that MLflow is asked to make; what it makes is there at once."""
+    uris: list[str] = []
+
+    def make(uri: str, artifacts: str) -> None:
+        uris.append(uri)
+        shutil.copy(migrated_database, str(database_file(uri)))
+
+    monkeypatch.setattr(database, "_have_made", make)
+    return uris
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the empty database of this test is kept."""
+    monkeypatch.setenv("TUNING_CACHE", str(tmp_path / "cache"))
+    kept = kept_database()
+    assert kept is not None
+    assert kept.parent == tmp_path / "cache"
+    return kept
+
+
+def test_an_empty_database_is_made_once_and_kept(cache: Path, made: list[str], tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        prepare(f"sqlite:///{tmp_path / name}.db", str(tmp_path / name))
+    assert len(made) == 1
+    assert [path.name for path in cache.parent.iterdir()] == [cache.name]
+    assert client(f"sqlite:///{tmp_path}/second.db").get_experiment("0").artifact_location == f"{tmp_path}/second/0"
+
+
+@pytest.mark.parametrize("damage", [b"", b"no database", None], ids=["empty", "torn", "used"])
+def test_a_damaged_empty_database_is_made_again(
+    damage: bytes | None, cache: Path, made: list[str], tmp_path: Path, migrated_database: Path
+) -> None:
+    cache.parent.mkdir()
+    cache.write_bytes(migrated_database.read_bytes() if damage is None else damage)
+    if damage is None:
+        client(f"sqlite:///{cache}").create_run("0")
+    for name in ("first", "second"):
+        prepare(f"sqlite:///{tmp_path / name}.db")
+    assert len(made) == 1
+    assert client(f"sqlite:///{tmp_path}/second.db").search_runs(["0"]) == []
+
+
+@pytest.mark.parametrize("place", ["off", "a file", "~/nobody"])
+def test_a_run_needs_no_cache(place: str, made: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a file").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TUNING_CACHE", str(tmp_path / place) if place == "a file" else place)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    for name in ("first", "second"):
+        prepare(f"sqlite:///{tmp_path / name}.db")
+        assert initialized(f"sqlite:///{tmp_path / name}.db")
+    assert len(made) == 2
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".db") == ["a file"]

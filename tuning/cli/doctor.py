@@ -231,9 +231,10 @@ def _nothing(config: dict[str, float]) -> float:
 def _mlflow(storage: str) -> Iterator[Finding]:
     from tuning.definition.options import SERVERS
     from tuning.storage.names import mask
+    from tuning.tracking.copy.sync import quiet_mlflow
     from tuning.tracking.settings import tracking_uri_of
     from tuning.tracking.stores.client_store import reach
-    from tuning.tracking.stores.database import database_file, prepare, revision, usable_uri
+    from tuning.tracking.stores.database import database_file, initialized, prepare, usable_uri
 
     advice = "Runs do not stop for it: `tuning mlflow sync RUN` completes the copy later; `mlflow: false` does without."
     with _probe(storage) as directory:
@@ -242,11 +243,12 @@ def _mlflow(storage: str) -> Iterator[Finding]:
         began = time.perf_counter()
         try:
             if own is not None and own.parent == Path(directory.root).absolute():
-                prepare(uri)
+                with quiet_mlflow():
+                    prepare(uri)
             elif uri.partition(":")[0] in SERVERS:
                 reach(uri)
             else:
-                revision(usable_uri(uri))
+                initialized(usable_uri(uri))
         except Exception as error:
             yield Finding("mlflow", WRONG, f"{mask(uri)}: {one_line(error)}", advice)
             return

@@ -93,7 +93,9 @@ def _tell(report: SyncReport, output: str, run_dir: str) -> None:
     status = report.status
     if output == "json":
         click.echo(json.dumps({**asdict(report), "complete": report.complete}))
-    elif report.complete:
+    elif status.note:
+        click.echo(status.note, err=True)
+    if output != "json" and report.complete:
         click.echo(
             f"complete: {status.trials} trials, {status.studies} studies and {status.models} models of "
             f"{report.parts} record parts are in {report.where} ({report.seconds:.1f} s)."

@@ -319,6 +319,8 @@ class RunSession:
 
     def _close_tracking(self, copy: LiveCopy) -> None:
         status = copy.close(self._closing_seconds)
+        if status.note:
+            logger.warning("%s", status.note)
         if status.missing:
             logger.warning(
                 "the copy in MLflow is incomplete: %s are missing (%s); complete it with: tuning mlflow sync %s",

@@ -58,7 +58,8 @@ class CopyStatus:
     trials, studies: runs written or found complete in this session. copied: parts that are in MLflow completely;
     pending: those that are not. models: logged or found; models_pending: to be logged (at the end, where it is not
     sure before that there are not too many). rejected: runs that MLflow refuses for their content, and damaged models.
-    error: the last one, secrets masked; None after a success. healthy: False while the store or the copying process
+    error: the last one, secrets masked; None after a success. note: what is to be said of how runs are written, if
+    anything. healthy: False while the store or the copying process
     fails.
     """
 
@@ -70,6 +71,7 @@ class CopyStatus:
     models_pending: int = 0
     rejected: int = 0
     error: str | None = None
+    note: str | None = None
     healthy: bool = True
 
     @property

@@ -84,6 +84,19 @@ class TrackedRun:
         return next((value for key, value, *_ in self.metrics if key == TRIALS), 0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class KnownRun:
+    """A run that is in MLflow; everything is in it when its status is a final one.
+
+    run_id: MLflow's. trials: of a study. end: milliseconds since 1970.
+    """
+
+    run_id: str
+    status: str
+    trials: float = 0.0
+    end: int | None = None
+
+
 def of_trial(record: TrialRecord, search: Search, best: bool = False) -> TrackedRun:
     """A trial's child run."""
     name = _trial_name(record)
@@ -221,8 +234,8 @@ def ended(record: StudyRecord) -> int:
     return _milliseconds(record.started) + max(0, int(record.seconds * 1000))
 
 
-def replaces(new: TrackedRun, status: str, trials: float, end: int | None) -> bool:
-    """Whether a run must be written although one with its key is there, with that status, number of trials and end.
+def replaces(new: TrackedRun, known: KnownRun) -> bool:
+    """Whether a run must be written although one with its key is there.
 
     A run that is complete stays as it is. Exceptions: a search's summary; a study that was resumed with more trials
     (whatever the clock said then and now); a study with as many or fewer, or a trial, with a later end: its data had
@@ -230,9 +243,9 @@ def replaces(new: TrackedRun, status: str, trials: float, end: int | None) -> bo
     """
     if new.kind == SUMMARY:
         return True
-    if new.status == RUNNING or status == RUNNING:
+    if new.status == RUNNING or known.status == RUNNING:
         return new.status != RUNNING
-    return new.trials > trials or (new.end or 0) > (end or 0)
+    return new.trials > known.trials or (new.end or 0) > (known.end or 0)
 
 
 def is_surplus(study: TrackedRun, key: str, end: int | None) -> bool:

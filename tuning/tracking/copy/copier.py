@@ -21,7 +21,6 @@ from tuning.tracking.selection import Selection, Waiting
 from tuning.tracking.stores.store import RejectedError, Store
 from tuning.tracking.summary.summary import SUMMARY_FILE, warm_up_plots, write_summary
 from tuning.tracking.tracked_runs import (
-    BEST_TAG,
     RUNNING,
     STUDY,
     TRIAL,
@@ -132,6 +131,11 @@ class Copier:
         if self._store is None:
             self._store = self._open_store()
         return self._store
+
+    @property
+    def note(self) -> str | None:
+        """What is to be said of how runs are written, once the store is open."""
+        return None if self._store is None else self._store.note
 
     def work(self) -> None:
         """Copy one batch. Raises what the storage or the store raised; nothing is lost by that."""
@@ -259,9 +263,7 @@ class Copier:
         if short:
             return
         # The winner's run may have been written before anybody knew that it would win.
-        winners = {self.search.id(s.study, s.trial): {BEST_TAG: "true"} for s in studies if s.trial is not None}
-        if winners:
-            store.mark(winners)
+        store.mark_best([self.search.id(study.study, study.trial) for study in studies if study.trial is not None])
 
     def _winner(self, study: str) -> int | None:
         return self._ended.get(study, ((0, 0), None))[1]

@@ -131,6 +131,7 @@ class CopyLoop:
             models_pending=self.copier.models_pending,
             rejected=progress.rejected,
             error=masked(message, self._tracking_uri) if message else None,
+            note=self.copier.note,
             healthy=error is None,
         )
         if status != self.status:

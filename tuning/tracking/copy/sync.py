@@ -151,7 +151,7 @@ def _copy(
         lambda: open_store(settings.tracking_uri, search, settings.artifacts),
         most_models(settings.record_models),
     )
-    with _quiet_mlflow():
+    with quiet_mlflow():
         loop = CopyLoop(
             copier, parts, settings.tracking_uri, patience=patience, timing=timing, progress=progress, nice=nice
         )
@@ -166,7 +166,7 @@ def _copy(
 
 
 @contextlib.contextmanager
-def _quiet_mlflow() -> Iterator[None]:
+def quiet_mlflow() -> Iterator[None]:
     """Short waits, our own retries, no progress bars; a user's own setting of a timeout stays."""
     wanted = {
         "MLFLOW_HTTP_REQUEST_TIMEOUT": os.environ.get("MLFLOW_HTTP_REQUEST_TIMEOUT", str(REQUEST_TIMEOUT_S)),

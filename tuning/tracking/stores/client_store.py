@@ -1,4 +1,4 @@
-"""Runs through MLflow's public client: tracking servers, and databases whose schema we do not know.
+"""Runs through MLflow's public client: tracking servers, and databases whose tables the bulk writer cannot fill.
 
 A server chooses run ids itself, so our key is the tag `tuning.key`; a run is looked for before it is made.
 A run is RUNNING until everything is in it, so one that an outage cut short is completed, not repeated. What a
@@ -10,9 +10,8 @@ from __future__ import annotations
 import socket
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -20,10 +19,10 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from tuning.storage.names import mask
-from tuning.tracking.identity import Search
+from tuning.tracking.identity import Search, experiment_name
 from tuning.tracking.stores.batches import batches
-from tuning.tracking.stores.database import client, experiment_id
-from tuning.tracking.stores.store import RejectedError
+from tuning.tracking.stores.database import client
+from tuning.tracking.stores.store import ACTIVE, EXPERIMENT_TAGS, DeletedExperimentError, RejectedError
 from tuning.tracking.tracked_runs import (
     BEST_TAG,
     KEY_TAG,
@@ -36,6 +35,7 @@ from tuning.tracking.tracked_runs import (
     TRIAL,
     TRIALS,
     USER_TAG,
+    KnownRun,
     TrackedRun,
     is_surplus,
     replaces,
@@ -69,30 +69,18 @@ def reach(tracking_uri: str) -> None:
         raise OSError(f"The tracking server {mask(tracking_uri)} cannot be reached: {error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A run on the server; everything is in it when its status is a final one.
-
-    trials: of a study. end: milliseconds since 1970.
-    """
-
-    run_id: str
-    status: str
-    trials: float = 0.0
-    end: int | None = None
-
-
 class ClientStore:
     """The runs of studies first, then those of trials, each kind side by side in a few threads."""
 
     batch = 100
     niceness = 5  # a run costs 20 times what it costs in bulk: with this, all of them 2 % of two busy cores
 
-    def __init__(self, tracking_uri: str, search: Search, artifacts: str | None) -> None:
+    def __init__(self, tracking_uri: str, search: Search, artifacts: str | None, note: str | None = None) -> None:
+        self.note = note
         self.client = client(tracking_uri)
-        self.experiment = experiment_id(tracking_uri, search.experiment, artifacts)
+        self.experiment = self._experiment(experiment_name(search.experiment), artifacts)
         self.search = search.id()
-        self.found: dict[str, Found] = {}  # key → run, of everything seen in this session
+        self.found: dict[str, KnownRun] = {}  # key → run, of everything seen in this session
         self.complete: set[str] = set()  # studies whose trials on the server are all in `found`
         self.unsure: set[str] = set()  # studies about which an answer got lost
         self.unsettled: set[str] = set()  # studies about which one was lost at any time
@@ -126,11 +114,10 @@ class ClientStore:
         if failures:
             raise (outages or failures)[0][1]
 
-    def mark(self, tags: Mapping[str, Mapping[str, str]]) -> None:
-        for key, values in tags.items():
+    def mark_best(self, keys: Iterable[str]) -> None:
+        for key in keys:
             if key in self.found:
-                for name, value in values.items():
-                    _persist(partial(self.client.set_tag, self.found[key].run_id, name, value))
+                _persist(partial(self.client.set_tag, self.found[key].run_id, BEST_TAG, "true"))
 
     def run_id(self, key: str) -> str:
         return self.found[key].run_id
@@ -144,6 +131,23 @@ class ClientStore:
             if study in self.found:
                 self._remember(_is(PARENT_TAG, self.found[study].run_id))
             self.unsettled.discard(study)
+
+    def _experiment(self, name: str, artifacts: str | None) -> str:
+        """The experiment's id; it is created when it is missing."""
+        from mlflow.exceptions import MlflowException
+
+        found = self.client.get_experiment_by_name(name)
+        if found is None:
+            try:
+                return str(self.client.create_experiment(name, artifacts, EXPERIMENT_TAGS))
+            except MlflowException as error:
+                # Another search may have created it in the meantime, or it was created and the reply got lost.
+                found = self.client.get_experiment_by_name(name)
+                if found is None:
+                    raise error
+        if found.lifecycle_stage != ACTIVE:
+            raise DeletedExperimentError(name, str(found.experiment_id))
+        return str(found.experiment_id)
 
     def _attempt(self, study: str, failures: list[tuple[str, Exception]], write: Callable[[], str]) -> str | None:
         """What `write` gives; None when it failed, which is noted, or when an outage keeps it from trying."""
@@ -182,7 +186,7 @@ class ClientStore:
         from mlflow.exceptions import MlflowException
 
         there = self.found.get(run.key)
-        if there is not None and not replaces(run, there.status, there.trials, there.end):
+        if there is not None and not replaces(run, there):
             return there.run_id
         # Params cannot be changed, so what is written anew gets a new run; a study's trials move there.
         again = run.kind in (STUDY, TRIAL) and there is not None and there.status != RUNNING
@@ -195,7 +199,7 @@ class ClientStore:
         try:
             if there is None:
                 made = self.client.create_run(self.experiment, run.start, tags, run.name)
-                there = Found(made.info.run_id, RUNNING)
+                there = KnownRun(made.info.run_id, RUNNING)
                 if outdated is None:
                     self.found[run.key] = there
                 tags = {}
@@ -203,7 +207,7 @@ class ClientStore:
                 _persist(partial(self.client.log_batch, there.run_id, **batch, synchronous=True))
             if run.status != RUNNING:
                 _persist(partial(self.client.set_terminated, there.run_id, run.status, run.end))
-                self.found[run.key] = Found(there.run_id, run.status, run.trials, run.end)
+                self.found[run.key] = KnownRun(there.run_id, run.status, run.trials, run.end)
             if outdated is not None:
                 condition = f"{_is(PARENT_TAG, outdated.run_id)} and {_is(BEST_TAG, 'true')}"
                 for former in self.client.search_runs([self.experiment], condition):
@@ -244,7 +248,7 @@ class ClientStore:
             kept = runs[0].info
             for extra in runs[1:]:
                 self._remove(extra.info.run_id, kept.run_id)
-            self.found[key] = Found(kept.run_id, kept.status, _trials(runs[0]), kept.end_time)
+            self.found[key] = KnownRun(kept.run_id, kept.status, _trials(runs[0]), kept.end_time)
         return len(same)
 
     def _remove(self, extra: str, kept: str) -> None:

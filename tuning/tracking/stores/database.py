@@ -1,14 +1,17 @@
-"""A tracking database before it is written to: created once, by one process, with its experiment."""
+"""A tracking database before it is written to: its URI, its engine, and how a new one is made."""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
 import os
+import shutil
+import sqlite3
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,62 +19,96 @@ from urllib.parse import unquote
 
 import sqlalchemy
 
-from tuning.tracking.identity import experiment_name
 from tuning.tracking.settings import ARTIFACTS, sqlite_uri
-from tuning.tracking.stores.schema import create_database
-from tuning.tracking.stores.tables import EXPERIMENT_TAGS, EXPERIMENTS
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+CACHE_VARIABLE = "TUNING_CACHE"
+NO_CACHE = "off"
 CACHE_KIB = 64 * 1024
-ACTIVE = "active"
-WORKSPACE = "default"
-KIND = {"mlflow.experimentKind": "custom_model_development"}  # MLflow's page opens on runs, not on traces of chats
-
-
-class DeletedError(Exception):
-    """The experiment is in MLflow's trash."""
-
-    def __init__(self, name: str, number: str) -> None:
-        super().__init__(
-            f"The MLflow experiment {name!r} is deleted. Restore it "
-            f"(`mlflow experiments restore -x {number}`) or use another experiment name; "
-            "then `tuning mlflow sync` completes the copy."
-        )
 
 
 def prepare(tracking_uri: str, artifacts: str | None = None) -> None:
-    """Create the database and its tables when they are missing, by MLflow itself where it is no new SQLite file.
+    """Have MLflow make the database and its tables, when they are missing.
 
     Two searches that start together must not both migrate a fresh database, so a lock is held in the meantime: a
-    file of this machine. An older schema is left alone: MLflow's error says how to upgrade it.
+    file of this machine. An older schema is left alone.
 
     artifacts: where MLflow's own experiment 0 keeps its artifacts; default: `mlruns` beside a SQLite file.
     """
     with _alone(tracking_uri):
+        if initialized(tracking_uri):
+            return
         path = database_file(tracking_uri)
-        if path is None:
-            _create(tracking_uri, artifacts or ARTIFACTS)
-        elif not path.exists():
-            _create_file(path, artifacts or str(path.parent / ARTIFACTS))
+        if path is None or path.exists():
+            _have_made(tracking_uri, artifacts or ARTIFACTS)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Whole or not at all: this process may be killed while MLflow migrates.
+        with tempfile.TemporaryDirectory(prefix=".mlflow-", dir=path.parent) as folder:
+            fresh = Path(folder, path.name)
+            _make_file(fresh, artifacts or str(path.parent / ARTIFACTS))
+            with suppress(FileExistsError):
+                os.link(fresh, path)  # unlike a rename, never replaces a file
 
 
-def _create(tracking_uri: str, artifacts: str) -> None:
-    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+def _make_file(path: Path, artifacts: str) -> None:
+    """A new SQLite database: a copy of the empty one that is kept, or made by MLflow, which takes 3 core-seconds."""
+    kept = kept_database()
+    if kept is None:
+        _have_made(sqlite_uri(str(path)), artifacts)
+        return
+    with _alone(str(kept)):
+        if not _usable(kept):
+            _have_made(sqlite_uri(str(path)), artifacts)
+            with suppress(OSError):  # no place, no permission: the next run has another one made
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+                    os.replace(shutil.copyfile(path, Path(folder, kept.name)), kept)
+            return
+        shutil.copyfile(kept, path)
+    _settle_default_experiment(sqlite_uri(str(path)), artifacts)
 
-    SqlAlchemyStore(tracking_uri, artifacts)
+
+def kept_database() -> Path | None:
+    """Where the empty database of the installed MLflow is kept; None when nothing is to be kept.
+
+    `TUNING_CACHE` names the folder, or is "off"; default: `tuning-service` in the user's cache folder.
+    """
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen == NO_CACHE:
+        return None
+    from platformdirs import user_cache_path
+
+    folder = Path(chosen) if chosen else user_cache_path("tuning-service", appauthor=False)
+    return folder / f"mlflow-{version('mlflow')}.db" if folder.is_absolute() else None  # "~" of a user without a home
 
 
-def _create_file(path: Path, artifacts: str) -> None:
-    """Make a SQLite database whole or not at all: this process may be killed while MLflow migrates it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".mlflow-", dir=path.parent) as folder:
-        fresh = Path(folder, path.name)
-        if not create_database(fresh, artifacts):
-            _create(sqlite_uri(str(fresh)), artifacts)
-        with suppress(FileExistsError):
-            os.link(fresh, path)  # unlike a rename, never replaces a file
+def _usable(path: Path) -> bool:
+    """Whether the file is a whole database of MLflow without any run."""
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+            whole = connection.execute("PRAGMA quick_check").fetchone()
+            runs = connection.execute("SELECT count(*) FROM runs, alembic_version").fetchone()
+            return (*whole, *runs) == ("ok", 0)
+    except sqlite3.Error:
+        return False
+
+
+def _have_made(tracking_uri: str, artifacts: str) -> None:
+    """MLflow's client makes what is missing when it is used."""
+    client(tracking_uri).search_experiments(max_results=1)
+    _settle_default_experiment(tracking_uri, artifacts)
+
+
+def _settle_default_experiment(tracking_uri: str, artifacts: str) -> None:
+    """Experiment 0 of a new database, which MLflow has made in the folder and at the time of another one."""
+    engine, now = engine_for(tracking_uri), int(time.time() * 1000)
+    update = "UPDATE experiments SET artifact_location = :place, creation_time = :now, last_update_time = :now"
+    with suppress(sqlalchemy.exc.DatabaseError), engine.begin() as connection:  # nothing of ours depends on it
+        connection.execute(sqlalchemy.text(update), {"place": f"{artifacts}/0", "now": now})
+    engine.dispose()
 
 
 def database_file(tracking_uri: str) -> Path | None:
@@ -82,19 +119,14 @@ def database_file(tracking_uri: str) -> Path | None:
     return Path(unquote(rest.removeprefix("/"))).absolute()
 
 
-def revision(tracking_uri: str) -> str | None:
-    """The revision of the database's schema; None when it has none yet. A SQLite file is not created by asking."""
-
+def initialized(tracking_uri: str) -> bool:
+    """Whether MLflow has made its tables there. Asking makes no SQLite file."""
     path = database_file(tracking_uri)
     if path is not None and not path.exists():
-        return None
+        return False
     engine = engine_for(tracking_uri)
     try:
-        with engine.connect() as connection:
-            if not sqlalchemy.inspect(connection).has_table("alembic_version"):
-                return None
-            found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalars().all()
-            return str(found[0]) if len(found) == 1 else None
+        return sqlalchemy.inspect(engine).has_table("alembic_version")
     finally:
         engine.dispose()
 
@@ -132,59 +164,6 @@ def engine_for(tracking_uri: str) -> sqlalchemy.engine.Engine:
     return engine
 
 
-def experiment_id(tracking_uri: str, name: str, artifacts: str | None) -> str:
-    """The experiment's id, through MLflow's client; it is created when it is missing.
-
-    Raises `DeletedError` when somebody deleted it in MLflow.
-    """
-    from mlflow.exceptions import MlflowException
-
-    mlflow_client = client(tracking_uri)
-    name = experiment_name(name)
-    found = mlflow_client.get_experiment_by_name(name)
-    if found is None:
-        try:
-            return str(mlflow_client.create_experiment(name, artifacts, KIND))
-        except MlflowException as error:
-            # Another search may have created it in the meantime, or it was created and the reply got lost.
-            found = mlflow_client.get_experiment_by_name(name)
-            if found is None:
-                raise error
-    if found.lifecycle_stage != ACTIVE:
-        raise DeletedError(name, str(found.experiment_id))
-    return str(found.experiment_id)
-
-
-def experiment_row(engine: sqlalchemy.Engine, name: str, artifacts: str) -> tuple[str, str]:
-    """(id, where artifacts are) of the experiment, as rows of a database whose schema we know.
-
-    artifacts: of an experiment that has to be created: an absolute path or a URI. Raises as `experiment_id` does.
-    """
-
-    name = experiment_name(name)
-    columns = EXPERIMENTS.c
-    query = sqlalchemy.select(columns.experiment_id, columns.lifecycle_stage, columns.artifact_location)
-    query = query.where(columns.name == name, columns.workspace == WORKSPACE)
-    for _ in range(2):
-        with engine.connect() as connection:
-            found = connection.execute(query).first()
-        if found is not None:
-            if found[1] != ACTIVE:
-                raise DeletedError(name, str(found[0]))
-            return str(found[0]), str(found[2])
-        now = int(time.time() * 1000)
-        row = {"name": name, "artifact_location": artifacts, "lifecycle_stage": ACTIVE, "workspace": WORKSPACE}
-        try:
-            with engine.begin() as connection:
-                connection.execute(EXPERIMENTS.insert().values(**row, creation_time=now, last_update_time=now))
-                number = connection.execute(query).scalar_one()
-                tags = [{"experiment_id": number, "key": key, "value": value} for key, value in KIND.items()]
-                connection.execute(EXPERIMENT_TAGS.insert(), tags)
-        except sqlalchemy.exc.IntegrityError:
-            continue  # another search has created it in the meantime
-    raise OSError(f"The experiment {name!r} can neither be read nor created.")
-
-
 def client(tracking_uri: str) -> MlflowClient:
     """MLflow's client for a URI, without touching the process's global tracking URI."""
     from mlflow import MlflowClient
@@ -193,8 +172,8 @@ def client(tracking_uri: str) -> MlflowClient:
 
 
 @contextmanager
-def _alone(tracking_uri: str) -> Iterator[None]:
-    digest = hashlib.sha256(tracking_uri.encode()).hexdigest()[:16]
+def _alone(place: str) -> Iterator[None]:
+    digest = hashlib.sha256(place.encode()).hexdigest()[:16]
     path = Path(tempfile.gettempdir()) / f"tuning-mlflow-{os.getuid()}-{digest}.lock"
     with path.open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)

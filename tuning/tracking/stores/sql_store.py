@@ -1,15 +1,15 @@
-"""Runs as rows: one transaction for thousands of runs, into the tables of MLflow's own SQLAlchemy models.
+"""Runs as rows: one transaction for thousands of runs, into the tables that MLflow has made.
 
-The client writes a run in several transactions (16 ms per trial on SQLite); this costs 0.2 to 0.4 ms. The tables are
-MLflow's private business, so only a schema revision that our tests know is written to like this. MLflow itself is
+The client writes a run in several transactions (15 ms per trial on SQLite); this costs 0.2 to 0.4 ms. MLflow itself is
 imported only where its client is needed: for models, and for artifacts that are not on a local disk.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING
 import sqlalchemy
 
 from tuning.tracking import mlflow_limits
-from tuning.tracking.identity import Search
+from tuning.tracking.identity import Search, experiment_name
 from tuning.tracking.settings import ARTIFACTS, absolute
-from tuning.tracking.stores import tables
-from tuning.tracking.stores.bulk_insert import Row, insert
-from tuning.tracking.stores.database import client, engine_for, experiment_row
-from tuning.tracking.stores.store import RejectedError
+from tuning.tracking.stores.database import client, engine_for
+from tuning.tracking.stores.store import ACTIVE, EXPERIMENT_TAGS, DeletedExperimentError, RejectedError
+from tuning.tracking.stores.tables import Row, insert, read_tables
 from tuning.tracking.tracked_runs import (
     BEST_TAG,
     KEY_TAG,
@@ -35,6 +34,7 @@ from tuning.tracking.tracked_runs import (
     STUDY,
     TRIAL,
     TRIALS,
+    KnownRun,
     TrackedRun,
     is_surplus,
     replaces,
@@ -44,46 +44,40 @@ from tuning.tracking.tracked_runs import (
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-TESTED_REVISIONS = frozenset({"dc11669786a5"})  # MLflow 3.17
-ARTIFACT_URI_LIMIT = 200
-_LOOKUP = 500  # ids in one query: SQLite takes 999 parameters at least
+WORKSPACE = "default"
+ARTIFACT_URI_LIMIT = 200  # of MLflow's column, which SQLite does not hold to
+LOOKUP = 500  # ids in one query: SQLite takes 999 parameters at least
 
-_RUN_COLUMNS = (
-    "run_uuid",
-    "name",
-    "source_type",
-    "source_name",
-    "entry_point_name",
-    "user_id",
-    "status",
-    "start_time",
-    "end_time",
-    "source_version",
-    "lifecycle_stage",
-    "artifact_uri",
-    "experiment_id",
-)
-_METRIC_COLUMNS = ("run_uuid", "key", "step", "timestamp", "value", "is_nan")
+# Table → what is overwritten in a row that is already there. A run stands before what refers to it.
+OVERWRITTEN = {
+    "runs": ("name", "status", "start_time", "end_time"),
+    "params": ("value",),
+    "metrics": (),
+    "latest_metrics": ("step", "timestamp", "value", "is_nan"),
+    "tags": ("value",),
+}
+
 MetricRow = tuple[str, str, int, int, float, bool]
-_TEXT_COLUMNS = ("run_uuid", "key", "value")
 
 
 class BulkStore:
     """Writes runs into the tables of an MLflow database. One transaction per call of `write`.
 
-    A run is there completely or not at all.
+    A run is there completely or not at all. Raises `OtherTablesError` when the tables are not those that it can fill.
     """
 
     batch = 5000
     niceness = 0
+    note: str | None = None
 
     def __init__(self, tracking_uri: str, search: Search, artifacts: str | None) -> None:
         self.engine = engine_for(tracking_uri)
         self.tracking_uri = tracking_uri
-        self.experiment, location = experiment_row(self.engine, search.experiment, absolute(artifacts or ARTIFACTS))
+        self.tables = read_tables(self.engine)
+        self.runs, self.params, self.tags = self.tables["runs"], self.tables["params"], self.tables["tags"]
+        self.metrics, self.latest = self.tables["metrics"], self.tables["latest_metrics"]
+        self.experiment, location = self._experiment(search.experiment, absolute(artifacts or ARTIFACTS))
         self.artifacts = location.rstrip("/")
-        self.runs, self.params, self.tags = tables.RUNS, tables.PARAMS, tables.TAGS
-        self.metrics, self.latest = tables.METRICS, tables.LATEST
         # Runs that the client wrote earlier (through a server) have ids of MLflow's choice and ours as a tag.
         self.ids = self._foreign_ids(search)
 
@@ -108,27 +102,53 @@ class BulkStore:
         for run in runs:
             done(run)
 
-    def mark(self, tags: Mapping[str, Mapping[str, str]]) -> None:
-        wanted = {self.run_id(key): values for key, values in tags.items()}
+    def mark_best(self, keys: Iterable[str]) -> None:
+        marked = (self.tags.c.run_uuid == self.runs.c.run_uuid) & (self.tags.c.key == BEST_TAG)
+        unmarked = sqlalchemy.select(self.runs.c.run_uuid).select_from(self.runs.outerjoin(self.tags, marked))
+        rows: list[Row] = []
         with self.engine.connect() as connection:
-            present = self._best_tags(connection, list(wanted))
-            there = self._there(connection, list(wanted))
-        rows = [
-            (run_uuid, name, value)
-            for run_uuid, values in wanted.items()
-            if run_uuid in there
-            for name, value in values.items()
-            if present.get((run_uuid, name)) != value
-        ]
+            for chunk in _chunks([self.run_id(key) for key in keys]):
+                found = connection.execute(unmarked.where(self.runs.c.run_uuid.in_(chunk), self.tags.c.key.is_(None)))
+                rows += [(run_uuid, BEST_TAG, "true") for (run_uuid,) in found]
         if rows:  # most were written with the tag: no transaction for nothing
             with self.engine.begin() as connection:
-                insert(connection, self.tags, _TEXT_COLUMNS, rows, replace=("value",))
+                insert(connection, self.tags, rows)
 
     def settle(self) -> None:
         """Nothing to do: a transaction has happened once or not at all."""
 
     def run_id(self, key: str) -> str:
         return self.ids.get(key, key)
+
+    def _experiment(self, name: str, artifacts: str) -> tuple[str, str]:
+        """(id, where artifacts are) of the experiment, which is created when it is missing.
+
+        artifacts: of an experiment that has to be created: an absolute path or a URI.
+        """
+        name, table = experiment_name(name), self.tables["experiments"]
+        columns = table.c
+        query = sqlalchemy.select(columns.experiment_id, columns.lifecycle_stage, columns.artifact_location)
+        query = query.where(columns.name == name)
+        if "workspace" in columns:  # since MLflow 3.10
+            query = query.where(columns.workspace == WORKSPACE)
+        for _ in range(2):
+            with self.engine.connect() as connection:
+                found = connection.execute(query).first()
+            if found is not None:
+                if found[1] != ACTIVE:
+                    raise DeletedExperimentError(name, str(found[0]))
+                return str(found[0]), str(found[2])
+            now = int(time.time() * 1000)
+            row = {"name": name, "artifact_location": artifacts, "lifecycle_stage": ACTIVE}
+            try:
+                with self.engine.begin() as connection:
+                    connection.execute(table.insert().values(**row, creation_time=now, last_update_time=now))
+                    number = connection.execute(query).scalar_one()
+                    tags: list[Row] = [(number, key, value) for key, value in EXPERIMENT_TAGS.items()]
+                    insert(connection, self.tables["experiment_tags"], tags)
+            except sqlalchemy.exc.IntegrityError:
+                continue  # another search has created it in the meantime
+        raise OSError(f"The experiment {name!r} can neither be read nor created.")
 
     def _foreign_ids(self, search: Search) -> dict[str, str]:
         tagged, of_search = self.tags.alias(), self.tags.alias()
@@ -141,44 +161,48 @@ class BulkStore:
         with self.engine.connect() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
-    def _there(self, connection: sqlalchemy.Connection, ids: Sequence[str]) -> dict[str, tuple[str, float, int | None]]:
-        """Status, number of trials and end of those runs that are there."""
-        found: dict[str, tuple[str, float, int | None]] = {}
+    def _there(self, connection: sqlalchemy.Connection, ids: Sequence[str]) -> dict[str, KnownRun]:
+        """Those runs that are there, by id."""
         columns, latest = self.runs.c, self.latest.c
         count = (latest.run_uuid == columns.run_uuid) & (latest.key == TRIALS)
         wanted = sqlalchemy.select(columns.run_uuid, columns.status, latest.value, columns.end_time).select_from(
             self.runs.outerjoin(self.latest, count)
         )
-        for chunk in _chunks(ids, _LOOKUP):
-            for run_uuid, status, trials, end in connection.execute(wanted.where(columns.run_uuid.in_(chunk))):
-                found[run_uuid] = (status, trials or 0.0, end)
-        return found
+        return {
+            run_uuid: KnownRun(run_uuid, status, trials or 0.0, end)
+            for chunk in _chunks(ids)
+            for run_uuid, status, trials, end in connection.execute(wanted.where(columns.run_uuid.in_(chunk)))
+        }
 
-    def _best_tags(self, connection: sqlalchemy.Connection, ids: Sequence[str]) -> dict[tuple[str, str], str]:
-        """(run, tag) → value of the tags that `mark` sets."""
-        tags = self.tags.c
-        found: dict[tuple[str, str], str] = {}
-        for chunk in _chunks(ids, _LOOKUP):
-            query = sqlalchemy.select(tags.run_uuid, tags.key, tags.value)
-            for run_uuid, key, value in connection.execute(query.where(tags.run_uuid.in_(chunk), tags.key == BEST_TAG)):
-                found[run_uuid, key] = value
-        return found
+    def _write(self, connection: sqlalchemy.Connection, runs: Sequence[TrackedRun]) -> None:
+        there = self._there(connection, [self.run_id(run.key) for run in runs])
+        rows: defaultdict[str, list[Row]] = defaultdict(list)
+        outdated = []
+        for run in runs:
+            run_uuid = self.run_id(run.key)
+            before = there.get(run_uuid)
+            if before is not None:
+                if not replaces(run, before):
+                    continue
+                if before.status != RUNNING and run.kind in (STUDY, TRIAL):
+                    outdated.append(run_uuid)
+                    if run.kind == STUDY and (run.children is not None or before.trials > run.trials):
+                        self._remove_surplus(connection, run, run_uuid)
+            self._add(rows, run_uuid, run)
+        self._clear(connection, outdated)
+        for name, overwritten in OVERWRITTEN.items():
+            insert(connection, self.tables[name], rows[name], overwritten)
 
-    def _clear(self, connection: sqlalchemy.Connection, studies: Sequence[str]) -> None:
-        """Remove what a study's earlier record has left and its new one may not overwrite."""
+    def _clear(self, connection: sqlalchemy.Connection, outdated: Sequence[str]) -> None:
+        """Remove what the runs' earlier records have left and their new ones may not overwrite."""
         tags = self.tags.c
-        children = sqlalchemy.select(tags.run_uuid).where(tags.key == PARENT_TAG, tags.value.in_(studies))
         ours = tags.key.like(f"{PREFIX}%") | ((tags.key == NOTE_TAG) & tags.value.like(f"{NO_MODEL_NOTE}%"))
-        connection.execute(self.params.delete().where(self.params.c.run_uuid.in_(studies)))
-        connection.execute(self.tags.delete().where(tags.run_uuid.in_(studies), ours))
-        connection.execute(self.tags.delete().where(tags.key == BEST_TAG, tags.run_uuid.in_(children)))
-
-    def _empty(self, connection: sqlalchemy.Connection, trials: Sequence[str]) -> None:
-        """Remove what is in a trial's run, which has run again on other data."""
-        ours = self.tags.c.key.like(f"{PREFIX}%")
-        for table in (self.params, self.metrics, self.latest):
-            connection.execute(table.delete().where(table.c.run_uuid.in_(trials)))
-        connection.execute(self.tags.delete().where(self.tags.c.run_uuid.in_(trials), ours))
+        for chunk in _chunks(outdated):
+            for table in (self.params, self.metrics, self.latest):
+                connection.execute(table.delete().where(table.c.run_uuid.in_(chunk)))
+            children = sqlalchemy.select(tags.run_uuid).where(tags.key == PARENT_TAG, tags.value.in_(chunk))
+            connection.execute(self.tags.delete().where(tags.key == BEST_TAG, tags.run_uuid.in_(children)))
+            connection.execute(self.tags.delete().where(tags.run_uuid.in_(chunk), ours))
 
     def _remove_surplus(self, connection: sqlalchemy.Connection, study: TrackedRun, run_uuid: str) -> None:
         """Remove the trials of a study that it has no more, or that are none of its best ones any more."""
@@ -190,91 +214,32 @@ class BulkStore:
             child for child, end in connection.execute(query).all() if is_surplus(study, keys.get(child, child), end)
         ]
         for table in (self.params, self.metrics, self.latest, self.tags, self.runs):
-            for chunk in _chunks(found, _LOOKUP):
+            for chunk in _chunks(found):
                 connection.execute(table.delete().where(table.c.run_uuid.in_(chunk)))
 
-    def _write(self, connection: sqlalchemy.Connection, runs: Sequence[TrackedRun]) -> None:
-        there = self._there(connection, [self.run_id(run.key) for run in runs])
-        rows = _Rows()
-        cleared: dict[str, list[str]] = {STUDY: [], TRIAL: []}
-        for run in runs:
-            run_uuid = self.run_id(run.key)
-            before = there.get(run_uuid)
-            if before is not None:
-                if not replaces(run, *before):
-                    continue
-                if run.kind == STUDY and (run.children is not None or before[1] > run.trials) and before[0] != RUNNING:
-                    self._remove_surplus(connection, run, run_uuid)
-                if before[0] != RUNNING and run.kind in (STUDY, TRIAL):
-                    cleared[run.kind].append(run_uuid)
-            self._add(rows, run_uuid, run)
-        if cleared[STUDY]:
-            self._clear(connection, cleared[STUDY])
-        if cleared[TRIAL]:
-            self._empty(connection, cleared[TRIAL])
-        self._insert(connection, rows)
-
-    def _add(self, rows: _Rows, run_uuid: str, run: TrackedRun) -> None:
-        rows.runs.append(self._run_row(run_uuid, run))
-        rows.params += [(run_uuid, key, value) for key, value in run.params.items()]
-        history: list[MetricRow] = [
-            (run_uuid, key, step, when, *mlflow_limits.stored(value)) for key, value, step, when in run.metrics
-        ]
-        if not run.short:
-            rows.metrics += history
-        rows.latest += _latest(history)
-        rows.tags += [(run_uuid, key, value) for key, value in run.tags.items()]
-        if run.parent is not None:
-            rows.tags.append((run_uuid, PARENT_TAG, self.run_id(run.parent)))
-
-    def _insert(self, connection: sqlalchemy.Connection, rows: _Rows) -> None:
-        """Rows of all tables, a run before what refers to it."""
-        insert(connection, self.runs, _RUN_COLUMNS, rows.runs, ("name", "status", "start_time", "end_time"))
-        insert(connection, self.params, _TEXT_COLUMNS, rows.params, ("value",))
-        insert(connection, self.metrics, _METRIC_COLUMNS, rows.metrics)
-        insert(connection, self.latest, _METRIC_COLUMNS, rows.latest, _METRIC_COLUMNS[2:])
-        insert(connection, self.tags, _TEXT_COLUMNS, rows.tags, ("value",))
-
-    def _run_row(self, run_uuid: str, run: TrackedRun) -> Row:
+    def _add(self, rows: defaultdict[str, list[Row]], run_uuid: str, run: TrackedRun) -> None:
         location = f"{self.artifacts}/{run_uuid}/artifacts"
-        return (
-            run_uuid,
-            run.name,
-            "LOCAL",
-            "",
-            "",
-            user(),
-            run.status,
-            run.start,
-            run.end,
-            "",
-            "active",
-            location if len(location) <= ARTIFACT_URI_LIMIT or self.engine.dialect.name == "sqlite" else None,
-            int(self.experiment),
+        fits = len(location) <= ARTIFACT_URI_LIMIT or self.engine.dialect.name == "sqlite"
+        place = location if fits else None
+        times = (run.status, run.start, run.end)
+        rows["runs"].append(
+            (run_uuid, run.name, "LOCAL", "", "", user(), *times, "", ACTIVE, place, int(self.experiment))
         )
+        rows["params"] += [(run_uuid, key, value) for key, value in run.params.items()]
+        history = [(run_uuid, key, step, when, *mlflow_limits.stored(value)) for key, value, step, when in run.metrics]
+        if not run.short:
+            rows["metrics"] += history
+        latest: dict[str, MetricRow] = {}  # of each metric: highest step, then time, then value
+        for row in history:
+            before = latest.get(row[1])
+            if before is None or row[2:5] > before[2:5]:
+                latest[row[1]] = row
+        rows["latest_metrics"] += latest.values()
+        rows["tags"] += [(run_uuid, key, value) for key, value in run.tags.items()]
+        if run.parent is not None:
+            rows["tags"].append((run_uuid, PARENT_TAG, self.run_id(run.parent)))
 
 
-@dataclass(slots=True)
-class _Rows:
-    """What runs are, table by table."""
-
-    runs: list[Row] = field(default_factory=list)
-    params: list[Row] = field(default_factory=list)
-    metrics: list[MetricRow] = field(default_factory=list)
-    latest: list[MetricRow] = field(default_factory=list)
-    tags: list[Row] = field(default_factory=list)
-
-
-def _latest(history: Sequence[MetricRow]) -> Iterable[MetricRow]:
-    """Of each metric the row that MLflow calls its latest: highest step, then time, then value."""
-    latest: dict[str, MetricRow] = {}
-    for row in history:
-        before = latest.get(row[1])
-        if before is None or row[2:5] > before[2:5]:
-            latest[row[1]] = row
-    return latest.values()
-
-
-def _chunks(values: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    for start in range(0, len(values), size):
-        yield values[start : start + size]
+def _chunks(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(values), LOOKUP):
+        yield values[start : start + LOOKUP]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,8 +12,23 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 
+ACTIVE = "active"
+EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}  # MLflow's page opens on runs, not on chats
+
+
 class RejectedError(Exception):
     """The store refuses this very run and always will; everything else goes on."""
+
+
+class DeletedExperimentError(Exception):
+    """The experiment is in MLflow's trash."""
+
+    def __init__(self, name: str, number: str) -> None:
+        super().__init__(
+            f"The MLflow experiment {name!r} is deleted. Restore it "
+            f"(`mlflow experiments restore -x {number}`) or use another experiment name; "
+            "then `tuning mlflow sync` completes the copy."
+        )
 
 
 class Store(Protocol):
@@ -25,6 +40,8 @@ class Store(Protocol):
     """How many runs one `write` should get: as many as take about a second."""
     niceness: int
     """How much further the copying process steps back while fits want the cores, by what a run costs here."""
+    note: str | None
+    """What is to be said of how runs are written here; None when there is nothing."""
 
     @property
     def client(self) -> MlflowClient:
@@ -37,8 +54,8 @@ class Store(Protocol):
         done: called for each run that is there, also when others fail.
         """
 
-    def mark(self, tags: Mapping[str, Mapping[str, str]]) -> None:
-        """Set tags of runs that are already there (key → tags); unknown keys are ignored."""
+    def mark_best(self, keys: Iterable[str]) -> None:
+        """Tag runs as their study's best; those that are not there are ignored."""
 
     def run_id(self, key: str) -> str:
         """MLflow's id of a run that was written in this session."""
