@@ -160,8 +160,7 @@ class AheadLoop(InterleavedLoop):
         to_end = self._to_end(trial)
         if not trial.racing:
             return to_end
-        done = trial.steps[-1].step if trial.steps else 0
-        return int(min(self.core.race(trial).scheduler.steps_until_pause(trial, done), to_end))
+        return int(min(self.core.race(trial).steps_until_pause(trial), to_end))
 
     def _to_end(self, trial: LocalTrial) -> int:
         done = trial.steps[-1].step if trial.steps else 0

@@ -11,14 +11,15 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Generic, NoReturn, cast
+from typing import Generic, NoReturn
 
 from schedulers.protocols import Scheduler
 from tuning.errors import StudyError
 from tuning.records.schema import FAILED, FINISHED, STOPPED
 from tuning.study.interfaces import Configuration, Result, Rule, Searcher
-from tuning.study.race import Race, TrialT
-from tuning.study.trial import ERROR, PENDING, RUNNING, TERMINATED, AnyStep, Verdict, not_finite
+from tuning.study.race import Race
+from tuning.study.scheduler_view import TrialT
+from tuning.study.trial import ERROR, PENDING, TERMINATED, AnyStep, Verdict, not_finite
 from tuning.wording import raised
 
 STEP = "training_iteration"  # the key under which Ray's schedulers look for a trial's progress
@@ -144,20 +145,18 @@ class StudyCore(Generic[TrialT]):
     def enter(self, trial: TrialT) -> None:
         """A trial enters its race: its scheduler hears of it from now on."""
         race = self.race(trial)
-        trial.racing, trial.scheduler = True, race.scheduler
-        race.trials.append(trial)
+        trial.racing = True
         try:
-            race.scheduler.on_trial_add(race, trial)
+            race.add(trial)
         except Exception as error:
             self._fail("scheduler", f"adding trial {trial.number}", error)
 
     def choose(self, race: Race[TrialT]) -> TrialT | None:
         """The pending or paused trial that the scheduler wants to run next."""
         try:
-            chosen = race.scheduler.choose_trial_to_run(race)
+            return race.choose()
         except Exception as error:
             self._fail("scheduler", "choosing the next trial", error)
-        return cast(TrialT | None, chosen)  # one of the race's own
 
     def _expecting(self) -> bool:
         pending = any(trial.status == PENDING for race in self.races.values() for trial in race.trials)
@@ -199,7 +198,7 @@ class StudyCore(Generic[TrialT]):
             return CONTINUE
         result = self._as_result(trial, step.step, step.score)
         try:
-            decision = race.scheduler.on_trial_result(race, trial, result)
+            decision = race.judge(trial, result)
         except Exception as error:
             self._fail("scheduler", f"judging trial {trial.number} at step {step.step}", error)
         trial.last_result = result
@@ -254,7 +253,10 @@ class StudyCore(Generic[TrialT]):
             trial.state, trial.reason = FAILED, not_finite(trial.steps[-1])
         race = self.races[trial.family] if trial.racing else None
         if race is not None:
-            self._leave(race, trial)
+            try:
+                race.end(trial)
+            except Exception as error:
+                self._fail("scheduler", f"hearing the end of trial {trial.number}", error)
         trial.status = ERROR if trial.state == FAILED else TERMINATED
         if trial.state == STOPPED and not trial.reason and race is not None:
             trial.reason = race.reason(trial)
@@ -293,18 +295,6 @@ class StudyCore(Generic[TrialT]):
             pick = max if self.mode == "max" else min
             position = pick(finite, key=lambda index: steps[index].score, default=position)
         return position, steps[position].score
-
-    def _leave(self, race: Race[TrialT], trial: TrialT) -> None:
-        race.trials.remove(trial)
-        try:
-            if trial.status != RUNNING:
-                race.scheduler.on_trial_remove(race, trial)
-            elif trial.state == FAILED:
-                race.scheduler.on_trial_error(race, trial)
-            else:
-                race.scheduler.on_trial_complete(race, trial, trial.last_result)
-        except Exception as error:
-            self._fail("scheduler", f"hearing the end of trial {trial.number}", error)
 
     def _tell(self, trial: TrialT) -> None:
         before = time.perf_counter()

@@ -94,7 +94,7 @@ class InterleavedLoop(TrialLoop):
                 if trial.is_finished():
                     continue  # its scheduler has ended it when it heard of another one's end
                 if not trial.steps:
-                    race.trials.remove(trial)  # it never started
+                    race.forget(trial)
                     continue
                 if self.core.complete(trial):
                     trial.verdict = Verdict(FINISHED)

@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tuning.errors import StudyError
@@ -26,23 +27,17 @@ END = Step(0, math.nan)
 class LocalTrial(Trial):
     """A trial and its generator.
 
-    steps_run: steps really trained for this trial.
-
-    Ray's schedulers reach through `run_metadata.checkpoint_manager` and `temporary_state`; the trial itself plays all
-    of these parts.
+    steps_run: steps really trained for this trial. get_state: gives the state after the last step, where the training
+    code offers it.
     """
 
-    num_to_keep = None
-    saving_to = None
-    is_saving = False
-
-    __slots__ = ("_generator", "_inherited", "get_state", "saved", "steps_run")
+    __slots__ = ("_generator", "_inherited", "_snapshot", "get_state", "steps_run")
 
     def __init__(self, number: int, trial_id: str, config: dict[str, object], family: str) -> None:
         super().__init__(number, trial_id, config, family)
         self.steps_run = 0
         self.get_state: Callable[[], object] | None = None
-        self.saved: Snapshot | None = None
+        self._snapshot: Snapshot | None = None
         self._generator: Iterator[Step] | None = None
         self._inherited: object = None
 
@@ -50,49 +45,21 @@ class LocalTrial(Trial):
         """Let its training go on from a state of its own, or of another trial."""
         self._inherited = state
 
-    def set_config(self, config: dict[str, object]) -> None:
-        self.config = config
+    def snapshot(self) -> Snapshot:
+        """Where the trial stands now; the same object until its next step."""
+        if self._snapshot is None or self._snapshot.steps_run != self.steps_run:
+            self._snapshot = Snapshot(self)
+        return self._snapshot
 
-    def set_experiment_tag(self, tag: str) -> None:
-        self.experiment_tag = tag
-
-    @property
-    def run_metadata(self) -> LocalTrial:
-        return self
-
-    @property
-    def checkpoint_manager(self) -> LocalTrial:
-        return self
-
-    @property
-    def checkpoint_config(self) -> LocalTrial:
-        return self
-
-    @property
-    def temporary_state(self) -> LocalTrial:
-        return self
-
-    @property
-    def checkpoint(self) -> Snapshot:
-        """Where this trial stands: a state that another trial can start from."""
-        if self.saved is None or self.saved.at != self.steps_run:
-            self.saved = Snapshot(self)
-        return self.saved
-
-    @property
-    def _latest_checkpoint_result(self) -> None:
-        return None
-
-    @_latest_checkpoint_result.setter
-    def _latest_checkpoint_result(self, result: Any) -> None:
-        """An exploit: Ray's PBT sets this, after `set_config`, to let a trial go on from a donor's state."""
-        donor: Snapshot = result.checkpoint
+    def take_over(self, donor: DonorState, config: dict[str, object]) -> None:
+        """An exploit: go on from another trial's state, with another configuration."""
         self._close_generator()
+        self.config = config
         self._inherited = donor.state
-        self.saved = self.get_state = None
+        self._snapshot = self.get_state = None
         self.steps, self.step_seconds = list(donor.steps), [0.0] * len(donor.steps)
         self.lineage = (*donor.lineage, Exploit(donor.step, donor.number))
-        self.schedule = (*donor.schedule, (donor.step, dict(self.config)))
+        self.schedule = (*donor.schedule, (donor.step, dict(config)))
 
     def pull(self, start: Start) -> Step | None:
         """The next step of training; None at the end, and after an exception (then the trial has failed)."""
@@ -128,8 +95,8 @@ class LocalTrial(Trial):
     def release(self) -> None:
         self._close_generator()
         self.get_state = self._inherited = None
-        if self.saved is not None:
-            self.saved.forget()
+        if self._snapshot is not None:
+            self._snapshot.forget()
 
     def _close_generator(self) -> None:
         """Drop the generator and with it everything that training holds."""
@@ -145,52 +112,60 @@ def is_ctrl_c(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
-class Snapshot:
-    """A trial's state after a step, read only when somebody takes it: most are never taken."""
+@dataclass(frozen=True, slots=True)
+class DonorState:
+    """What another trial takes over of a trial.
 
-    __slots__ = ("_trial", "at", "lineage", "number", "schedule", "state", "step", "steps", "taken")
+    number: of the trial. state: what `Step.get_state` gave after `step` steps. steps, lineage, schedule: as of `Trial`.
+    """
+
+    number: int
+    step: int
+    state: object
+    steps: tuple[Step, ...]
+    lineage: tuple[Exploit, ...]
+    schedule: tuple[tuple[int, Configuration], ...]
+
+
+class Snapshot:
+    """A trial's state after a step. It is read only when somebody needs it, which is rare, before the trial goes on.
+
+    steps_run: of the trial when this was made.
+    """
+
+    __slots__ = ("_kept", "_trial", "steps_run")
 
     def __init__(self, trial: LocalTrial) -> None:
-        self.at, self.number = trial.steps_run, trial.number
-        self.forget(trial)
+        self._trial: LocalTrial | None = trial
+        self._kept: DonorState | None = None
+        self.steps_run = trial.steps_run
 
-    def forget(self, trial: LocalTrial | None = None) -> None:
-        """Drop what was read; trial: whose state can still be read."""
-        self._trial = trial
-        self.taken = False
-        self.state: object = None
-        self.step = 0
-        self.steps: tuple[Step, ...] = ()
-        self.lineage: tuple[Exploit, ...] = ()
-        self.schedule: tuple[tuple[int, Configuration], ...] = ()
-
-    def take(self) -> Snapshot:
-        """Read the state, before the trial goes on."""
+    def read(self) -> DonorState:
+        """The state that is kept, else the one that the trial has now; `StudyError` when there is none."""
+        if self._kept is not None:
+            return self._kept
         trial = self._trial
-        if self.taken or trial is None:
-            return self
+        if trial is None:
+            raise StudyError("a trial that has ended cannot pass its model to another trial.")
         if trial.get_state is None:
             raise StudyError(
                 f"the training code of family {trial.family!r} gives no `Step.get_state`, so that trial "
                 f"{trial.number} cannot pass its model to another trial; use a scheduler that needs no state "
                 "(docs/schedulers.md)."
             )
+        step = trial.steps[-1].step
         try:
-            self.state = trial.get_state()
+            state = trial.get_state()
         except Exception as error:
             raise StudyError(
-                f"`Step.get_state` of trial {trial.number} failed at step {trial.steps[-1].step}: {raised(error)}"
+                f"`Step.get_state` of trial {trial.number} failed at step {step}: {raised(error)}"
             ) from error
-        self.step, self.taken = trial.steps[-1].step, True
-        self.steps, self.lineage, self.schedule = tuple(trial.steps), trial.lineage, trial.schedule
-        return self
+        return DonorState(trial.number, step, state, tuple(trial.steps), trial.lineage, trial.schedule)
 
-    def __copy__(self) -> Snapshot:
-        """Ray's PBT copies a checkpoint at the moment of an exploit: this is when a state is needed."""
-        self.take()
-        copied = Snapshot.__new__(Snapshot)
-        for name in Snapshot.__slots__:
-            setattr(copied, name, getattr(self, name))
-        if not getattr(self._trial and self._trial.scheduler, "reuses_snapshots", True):
-            self.forget(self._trial)
-        return copied
+    def keep(self) -> None:
+        """Read the state and hold it, because the trial may go on before it is needed."""
+        self._kept = self.read()
+
+    def forget(self) -> None:
+        """The trial has ended: drop its state."""
+        self._trial = self._kept = None

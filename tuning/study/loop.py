@@ -125,7 +125,7 @@ class TrialLoop(Iterator[LocalTrial]):
             if decision == STOP:
                 break
             if decision != CONTINUE:
-                scheduler = type(trial.scheduler).__name__
+                scheduler = type(core.race(trial).scheduler).__name__
                 raise StudyError(f"{scheduler} paused trial {trial.number}, but trials run one after another here.")
         core.end(trial)
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Collection
+from typing import Generic, cast
 
 from schedulers.protocols import Scheduler
-from tuning.study.interfaces import Searcher
-from tuning.study.trial import PAUSED, Trial
-
-TrialT = TypeVar("TrialT", bound=Trial)
+from tuning.records.schema import FAILED
+from tuning.study.interfaces import Result, Searcher
+from tuning.study.scheduler_view import ControllerView, TrialT, TrialView
+from tuning.study.trial import RUNNING
 
 
 class Race(Generic[TrialT]):
-    """A scheduler and its trials that have not ended, behind the interface of Ray's controller.
+    """A scheduler and its trials that have not ended. What the scheduler raises is raised.
 
     end_trial: ends a trial that is paused or pending. expecting: whether the study may still bring trials.
     """
@@ -26,46 +26,53 @@ class Race(Generic[TrialT]):
         end_trial: Callable[[TrialT], None],
         expecting: Callable[[], bool],
     ) -> None:
-        self.scheduler, self.searcher = scheduler, searcher
-        self._end_trial, self._expecting = end_trial, expecting
+        self.scheduler = scheduler
         #: Steps of a full trial of this race; a stop there is the end of a trial's budget.
         self.max_steps: float = getattr(scheduler, "max_steps", math.inf)
         #: A trial whose score is not finite goes on, since it may take over another one's model.
         self.rescues_diverged: bool = getattr(scheduler, "rescues_diverged", False)
-        self.trials: list[TrialT] = []
+        self._reuses_snapshots: bool = getattr(scheduler, "reuses_snapshots", True)
+        self._views: dict[TrialT, TrialView[TrialT]] = {}
+        self._controller = ControllerView(self._views, searcher, end_trial, expecting)
 
     @property
-    def search_alg(self) -> Race[TrialT]:
-        """BOHB reaches its searcher through `search_alg.searcher`; PBT only checks the type."""
-        return self
+    def trials(self) -> Collection[TrialT]:
+        """Those that have not ended, in the order in which they were added."""
+        return self._views.keys()
 
-    @property
-    def more_to_come(self) -> bool:
-        """Whether trials are still to be suggested or started, so that a bracket may wait for them."""
-        return self._expecting()
+    def add(self, trial: TrialT) -> None:
+        view = self._views[trial] = TrialView(trial, self._reuses_snapshots)
+        self.scheduler.on_trial_add(self._controller, view)
 
-    def get_trials(self) -> list[TrialT]:
-        return self.trials
+    def judge(self, trial: TrialT, result: Result) -> str:
+        """What the scheduler says of a trial's step, one of Ray's words."""
+        return self.scheduler.on_trial_result(self._controller, self._views[trial], result)
 
-    def get_live_trials(self) -> list[TrialT]:
-        return [trial for trial in self.trials if not trial.is_finished()]
+    def choose(self) -> TrialT | None:
+        """The pending or paused trial that the scheduler wants to run next."""
+        chosen = cast(TrialView[TrialT] | None, self.scheduler.choose_trial_to_run(self._controller))
+        return None if chosen is None else chosen.trial
 
-    def pause_trial(self, trial: TrialT, should_checkpoint: bool = True) -> None:
-        trial.status = PAUSED
+    def end(self, trial: TrialT) -> None:
+        """A trial has ended in its state: it leaves, and the scheduler hears of it."""
+        view = self._views.pop(trial)
+        if trial.status != RUNNING:
+            self.scheduler.on_trial_remove(self._controller, view)
+        elif trial.state == FAILED:
+            self.scheduler.on_trial_error(self._controller, view)
+        else:
+            self.scheduler.on_trial_complete(self._controller, view, trial.last_result)
 
-    def stop_trial(self, trial: TrialT) -> None:
-        """End a paused or pending trial; the running one is stopped by the scheduler's decision."""
-        if not trial.is_finished():
-            self._end_trial(trial)
+    def forget(self, trial: TrialT) -> None:
+        """A trial leaves that has never started."""
+        del self._views[trial]
+
+    def steps_until_pause(self, trial: TrialT) -> float:
+        """How many steps a trial trains from here on, before it may have to wait for a decision."""
+        done = trial.steps[-1].step if trial.steps else 0
+        return self.scheduler.steps_until_pause(self._views[trial], done)
 
     def reason(self, trial: TrialT) -> str:
         """The scheduler's reason for a stop."""
         own: str = self.scheduler.reason(trial.trial_id) if hasattr(self.scheduler, "reason") else ""
         return own or f"{type(self.scheduler).__name__} stopped it after step {trial.steps[-1].step}"
-
-    def _schedule_trial_save(self, trial: Any, result: object = None) -> object:
-        """Ray's PBT asks for the state of a trial; only `tuning.study.local_trial.LocalTrial` has one."""
-        snapshot = trial.checkpoint
-        if getattr(self.scheduler, "reuses_snapshots", True):
-            snapshot.take()
-        return snapshot

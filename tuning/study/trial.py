@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple, Protocol
 
-from schedulers.protocols import Scheduler
 from tuning.records.schema import FAILED
 from tuning.steps import Step
 from tuning.study.interfaces import Configuration, Result
@@ -76,7 +75,7 @@ def first_gap(numbers: Collection[int]) -> int:
 
 
 class Trial:
-    """A trial from its suggestion on, with the attributes of Ray's `Trial` that Ray's schedulers touch.
+    """A trial from its suggestion on.
 
     number, trial_id, config, family: which trial; `config` is the one in force.
     status: as in Ray. racing: it takes part in its scheduler's race.
@@ -109,8 +108,6 @@ class Trial:
         "charged",
         "config",
         "error",
-        "evaluated_params",
-        "experiment_tag",
         "family",
         "fit_seconds",
         "last_result",
@@ -119,7 +116,6 @@ class Trial:
         "racing",
         "reason",
         "schedule",
-        "scheduler",
         "score",
         "seconds",
         "shape",
@@ -142,9 +138,6 @@ class Trial:
         self.number, self.trial_id, self.config, self.family = number, trial_id, config, family
         self.status = PENDING
         self.racing = False
-        self.scheduler: Scheduler | None = None
-        self.experiment_tag = trial_id
-        self.evaluated_params: dict[str, object] = {}
         self.last_result: Result = {}
         self.shape = ANY_SHAPE
         self.steps: list[Step] = []
@@ -168,7 +161,7 @@ class Trial:
     __repr__ = __str__
 
     def is_finished(self) -> bool:
-        """Whether it has ended, in whatever state; the name is Ray's."""
+        """Whether it has ended, in whatever state."""
         return self.status in (TERMINATED, ERROR)
 
     def fail(self, reason: str, error: str | None = None) -> None:
