@@ -6,6 +6,7 @@ python -m tuning.cli.command_table     # writes them into the page; run it at th
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,11 +15,19 @@ import click
 from tuning.cli.program import main
 
 PAGE = "docs/commands.md"
+_HEAD = ("| option | what |", "|---|---|")
+_SEVERAL = 3  # commands from which on an option is described once
 
 
 def command_tables() -> str:
-    """A section for each command: how it is called, what it does, and a table of its options."""
-    return "\n\n".join(_sections(main, click.Context(main, info_name="tuning")))
+    """The options of several commands in one table, then a section for each command with its own ones."""
+    found = dict(_commands(main, click.Context(main, info_name="tuning")))
+    counts = Counter(row for command, context in found.values() for row in _rows(command, context))
+    by_name = {_name(row): row for row, _ in reversed(counts.most_common())}
+    shared = {row for row in by_name.values() if counts[row] >= _SEVERAL}
+    several = "\n".join([*_HEAD, *sorted(shared)])
+    sections = [_section(*each, shared) for each in found.values()]
+    return "\n\n".join([f"### Options of several commands\n\n{several}", *sections])
 
 
 def written(text: str) -> str:
@@ -31,26 +40,42 @@ def written(text: str) -> str:
     )
 
 
-def _sections(group: click.Group, parent: click.Context) -> Iterator[str]:
+def _commands(group: click.Group, parent: click.Context) -> Iterator[tuple[str, tuple[click.Command, click.Context]]]:
     for name in group.list_commands(parent):
         command = group.get_command(parent, name)
         if isinstance(command, click.Group):
-            yield from _sections(command, click.Context(command, parent=parent, info_name=name))
+            yield from _commands(command, click.Context(command, parent=parent, info_name=name))
         elif command is not None:
-            yield _section(command, click.Context(command, parent=parent, info_name=name))
+            context = click.Context(command, parent=parent, info_name=name)
+            yield context.command_path, (command, context)
 
 
-def _section(command: click.Command, context: click.Context) -> str:
+def _section(command: click.Command, context: click.Context, shared: set[str]) -> str:
     arguments = [param.make_metavar(context) for param in command.params if isinstance(param, click.Argument)]
     call = " ".join([context.command_path, *arguments])
-    said = (command.help or "").partition("\n\n")[0].replace("\n", " ")
-    return f"### `{call}`\n\n{said}\n\n{_options(command, context)}"
+    summary = (command.help or "").partition("\n\n")[0].replace("\n", " ")
+    return "\n\n".join([f"### `{call}`", summary, *_options(_rows(command, context), shared)])
 
 
-def _options(command: click.Command, context: click.Context) -> str:
+def _options(rows: list[str], shared: set[str]) -> list[str]:
+    """A table of the command's own options, and the names of those that it shares with others."""
+    own = [row for row in rows if row not in shared]
+    names = [f"`{_name(row)}`" for row in rows if row in shared]
+    table = ["\n".join([*_HEAD, *own])] if own else []
+    return [
+        *table,
+        *([f"{'Also' if own else 'Options:'} {', '.join(names)}."] if names else []),
+    ]
+
+
+def _name(row: str) -> str:
+    """The option of a row, without what it takes."""
+    return row.removeprefix("| `").split()[0].strip("`")
+
+
+def _rows(command: click.Command, context: click.Context) -> list[str]:
     records = [param.get_help_record(context) for param in command.params if isinstance(param, click.Option)]
-    rows = [f"| `{_cell(record[0])}` | {_cell(record[1])} |" for record in records if record is not None]
-    return "\n".join(["| option | what |", "|---|---|", *rows]) if rows else "It has no options."
+    return [f"| `{_cell(record[0])}` | {_cell(record[1])} |" for record in records if record is not None]
 
 
 def _cell(text: str) -> str:

@@ -32,7 +32,7 @@ storage: runs
 @progress_option
 @output_option
 def demo(folder: Path, progress: str, output: str) -> None:
-    """Make 24 customers and their definition in FOLDER (default: demo), and search their models.
+    """Make 24 customers and their definition in FOLDER (default: demo), and train their models.
 
     FOLDER is new or empty, or one that this command has made: then its demo.yaml runs as it is. The exit code is 3,
     because three of the customers can have no model.

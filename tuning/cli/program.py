@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # name → "module:command" and the line that `--help` shows.
 COMMANDS: dict[str, tuple[str, str]] = {
     "completion": ("tuning.cli.completion:completion", "Print the shell's completion script."),
-    "demo": ("tuning.cli.demo:demo", "Make customers to try this on, and search their models."),
+    "demo": ("tuning.cli.demo:demo", "Make customers to try this on, and train their models."),
     "doctor": ("tuning.cli.doctor:doctor", "Look whether runs can work here, and what to do where they cannot."),
     "explain": ("tuning.cli.explain:explain", "Tell which columns a customer's model looks at."),
     "init": ("tuning.cli.init:init", "Write a commented definition for your data."),
@@ -36,7 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "plan": ("tuning.cli.plan:plan", "Show what would run, and where, without starting anything."),
     "resume": ("tuning.cli.resume:resume", "Resume a run from its records."),
-    "run": ("tuning.cli.run:run", "Search the best model for every customer of DEFINITION."),
+    "run": ("tuning.cli.run:run", "Find the best model for every customer of DEFINITION."),
     "predict": ("tuning.cli.predict:predict", "Predict new rows with a customer's model."),
     "report": ("tuning.cli.report:report", "Write a run's report: one HTML file."),
     "runs": ("tuning.cli.runs:runs", "List the runs in a folder, the newest first."),

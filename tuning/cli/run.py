@@ -30,7 +30,7 @@ def run(
     output: str,
     **options: Unpack[Overrides],
 ) -> None:
-    """Search the best model for every customer of DEFINITION."""
+    """Find the best model for every customer of DEFINITION."""
     if again and run_dir is None:
         raise DefinitionError("--resume needs --run-dir, the folder of the run to resume.")
     runner = TuneRunner(read(definition, **options))

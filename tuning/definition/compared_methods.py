@@ -62,7 +62,7 @@ class CompareOptions(Options):
         10,
         ge=1,
         le=10_000,
-        description="How often every algorithm searches every customer, each time with another seed.",
+        description="How many studies every algorithm gets per customer, each with another seed.",
     )
     baseline: str | None = Field(
         None, description="Label of the algorithm that the others are tested against. By default it is the best one."

@@ -34,7 +34,7 @@ from tuning.wording import resume_advice
 
 
 class TuneRunner:
-    """Searches the best model for every customer of a definition.
+    """Finds the best model for every customer of a definition.
 
     >>> runner = TuneRunner(data="customers/*.csv", target="churned", trials=40)   # doctest: +SKIP
     >>> runner.plan()      # what would run, and where

@@ -29,7 +29,7 @@ def tune(
     in_process: bool = False,
     **fields: object,
 ) -> RunResult:
-    """Search the best model of one data set; `tune(X, y).model()` predicts.
+    """Train the best model for one data set; `tune(X, y).model()` predicts.
 
     X: (n, columns) a DataFrame, or an array whose columns are then called x0, x1, …; its model takes arrays, too,
     unless it leaves a column out. y: (n,) what is to be predicted.
