@@ -13,7 +13,7 @@ from builders import as_parquet, definition, other_rows, table_of, write_custome
 from chaos import Crash, crashing, truth
 
 from tuning import TuneRunner
-from tuning.data import loading
+from tuning.data.formats.csv_file import CsvSource
 from tuning.driver import session
 
 QUIET = {"progress": False, "in_process": True}
@@ -74,8 +74,8 @@ def test_a_file_that_was_only_touched_is_read_once(tmp_path: Path, monkeypatch: 
     run = str(tmp_path / "run")
     TuneRunner(**definition(tmp_path / "data")).run(run, **QUIET)
     os.utime(tmp_path / "data" / "c0000.csv", (1, 1))
-    read, times = loading.read_frame, []
-    monkeypatch.setattr(loading, "read_frame", lambda *given, **named: (times.append(given), read(*given, **named))[1])
+    read, times = CsvSource.read, []
+    monkeypatch.setattr(CsvSource, "read", lambda file, **named: (times.append(file), read(file, **named))[1])
     TuneRunner.resume(run, trials=6, **QUIET)
     assert len(times) == 1
 
@@ -84,21 +84,21 @@ def test_a_file_that_is_written_while_it_is_read_is_read_again(tmp_path: Path, m
     """What is read may be of neither state, although the file is as it was at last."""
     write_customers(tmp_path / "data", 2)
     file = tmp_path / "data" / "c0000.csv"
-    whole, read, times = file.read_bytes(), loading.read_frame, []
+    whole, read, times = file.read_bytes(), CsvSource.read, []
 
-    def torn(path: str, *given: Any, **named: Any) -> pd.DataFrame:
-        if path == str(file) and not times:
-            times.append(path)
+    def torn(source: CsvSource, **named: Any) -> pd.DataFrame:
+        if source.path == str(file) and not times:
+            times.append(source.path)
             file.write_bytes(whole[: len(whole) // 2])
-            frame = read(path, *given, **named)
+            frame = read(source, **named)
             file.write_bytes(whole)
             os.utime(file, (1, 1))
             return frame
-        return read(path, *given, **named)
+        return read(source, **named)
 
     runner = TuneRunner(**definition(tmp_path / "data", task="regression"))
     undisturbed = runner.run(str(tmp_path / "undisturbed"), **QUIET)
-    changing(monkeypatch, lambda: monkeypatch.setattr(loading, "read_frame", torn))
+    changing(monkeypatch, lambda: monkeypatch.setattr(CsvSource, "read", torn))
     result = runner.run(str(tmp_path / "run"), **QUIET)
     assert times
     assert truth(result) == truth(undisturbed)

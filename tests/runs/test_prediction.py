@@ -241,7 +241,8 @@ def test_no_column_of_the_rows_is_overwritten(tmp_path: Path) -> None:
 def test_an_output_that_is_neither_csv_nor_parquet_is_refused_before_work(name: str, tmp_path: Path) -> None:
     answer = CliRunner().invoke(main, ["predict", "nowhere", "--data", "nothing.csv", "--output", name])
     assert answer.exit_code == 2
-    assert f"--output: '{name}' is neither CSV nor Parquet; end it in .csv, .csv.gz or .parquet." in answer.stderr
+    endings = ".csv, .csv.gz, .csv.bz2, .csv.zst, .parquet, .pq"
+    assert f"--output: '{name}' is neither CSV nor Parquet; end it in one of {endings}." in answer.stderr
 
 
 # --- kinds ----------------------------------------------------------------------------------------

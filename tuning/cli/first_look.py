@@ -16,8 +16,10 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
+from tuning.data.cells import ReadCsvOptions
 from tuning.data.files import File, file_ids
-from tuning.data.reading import CsvOptions, is_parquet, read_frame, read_head
+from tuning.data.formats.csv_file import CsvSource
+from tuning.data.registry import file_source, format_of
 from tuning.errors import CustomerError, DataError
 from tuning.preprocessing.columns import read_columns
 from tuning.preprocessing.kinds import MISSING
@@ -44,7 +46,7 @@ class Look:
         unreadable: why other ones cannot be read.
     """
 
-    csv: CsvOptions
+    csv: ReadCsvOptions
     agreeing: tuple[int, int]
     tables: Mapping[str, pd.DataFrame]
     unreadable: Sequence[str]
@@ -72,12 +74,12 @@ def look(files: Sequence[File]) -> Look:
     """Read the first rows of the largest files; `DataError` when none can be read."""
     ids = dict(zip([file.path for file in files], file_ids(files), strict=True))
     largest = sorted(files, key=lambda file: -file.size)
-    csv, agreeing = _guess_csv([file for file in largest if not is_parquet(file.path)][:LOOKED_AT])
+    csv, agreeing = _guess_csv([file for file in largest if format_of(file.path) is CsvSource][:LOOKED_AT])
     tables: dict[str, pd.DataFrame] = {}
     unreadable: list[str] = []
     for file in largest[: 2 * LOOKED_AT]:
         try:
-            tables[ids[file.path]] = read_frame(file.path, {"encoding": "utf-8", **csv}, rows=ROWS)
+            tables[ids[file.path]] = file_source(file.path, {"encoding": "utf-8", **csv}).read(rows=ROWS)
         except CustomerError as error:
             unreadable.append(str(error))
         if len(tables) == LOOKED_AT:
@@ -90,7 +92,7 @@ def look(files: Sequence[File]) -> Look:
 # --- how CSV files are written -------------------------------------------------------------------
 
 
-def _guess_csv(files: Sequence[File]) -> tuple[CsvOptions, tuple[int, int]]:
+def _guess_csv(files: Sequence[File]) -> tuple[ReadCsvOptions, tuple[int, int]]:
     """Options of pandas.read_csv that read most of the files: encoding, separator and decimal sign."""
     heads = [head for head in map(_head, files) if head]
     encodings = [_encoding(head) for head in heads]
@@ -116,7 +118,7 @@ def _most(found: Iterable[T]) -> T | None:
 def _head(file: File) -> bytes:
     """Nothing where the file cannot be read: `look` says so."""
     try:
-        return read_head(file.path, HEAD_BYTES)
+        return CsvSource(file.path, {}).head(HEAD_BYTES)
     except CustomerError:
         return b""
 

@@ -10,7 +10,9 @@ import pandas as pd
 from tuning.cli import exit_codes
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
-from tuning.data.frames import check_writable, csv_text, is_same_file, write_frame
+from tuning.data.file_access import is_same_file
+from tuning.data.formats.csv_file import csv_text
+from tuning.data.registry import check_writable, format_of
 from tuning.errors import DataError
 from tuning.runs.prediction import PREDICTION, predict_file
 from tuning.runs.results import RunResult
@@ -61,6 +63,6 @@ def _write(frame: pd.DataFrame, output: str | None) -> None:
         click.echo(csv_text(frame), nl=False)
         return
     try:
-        write_frame(frame, output)
+        format_of(output).write(frame, output)
     except (OSError, ValueError) as error:
         raise DataError(f"--output: {mask(output)!r} cannot be written: {error}.") from error

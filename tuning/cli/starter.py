@@ -12,8 +12,9 @@ import pandas as pd
 
 from search_spaces.yaml_text import dump_yaml
 from tuning.cli.first_look import Look, SeenColumn, look, see_column, tells_target
+from tuning.data.file_access import file_name, without_query
 from tuning.data.files import File, file_ids, find_files
-from tuning.data.reading import CSV_SUFFIXES, file_name, without_query
+from tuning.data.registry import without_suffix
 from tuning.errors import CustomerError, DefinitionError
 from tuning.evaluation.metrics import DEFAULT_METRIC
 from tuning.preprocessing.classes import guess_positive
@@ -191,8 +192,7 @@ def _some_files(files: Sequence[File], seen: Look) -> str:
 def _name(data: str, target: str) -> str:
     """After the file, or after the folder where the file's name is a pattern alone."""
     for name in reversed(without_query(data).rstrip("/").split("/")[-2:]):
-        for suffix in (*CSV_SUFFIXES, ".parquet", ".pq"):
-            name = name.removesuffix(suffix)
+        name = without_suffix(name)
         if re.search(r"\w", name):
             return f"{name}-{target}"
     return target

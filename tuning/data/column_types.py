@@ -7,21 +7,29 @@ from collections.abc import Callable, Mapping, Sequence
 import pandas as pd
 import pyarrow as pa
 
-from tuning.data.as_written import Options, is_marked, marked, plain_numbers, typed
+from tuning.data.cells import ReadCsvOptions, is_marked, marked, typed
 from tuning.errors import CustomerError
 
 MISMATCH = (pa.ArrowInvalid, pa.ArrowTypeError)  # what pyarrow raises when columns of one name have types that differ
 REFUSAL = b"tuning.refusal"
 
 
-def to_frame(table: pa.Table, csv: Options | None = None) -> pd.DataFrame:
+def to_frame(table: pa.Table, csv: ReadCsvOptions | None = None) -> pd.DataFrame:
     """One customer's rows as a frame: cells as written get their types, decimals are numbers, UTF-8 bytes are text.
 
     csv: the definition's options of `pandas.read_csv`.
     """
     check_refusal(table.schema)
+    cells = [field.name for field in table.schema if is_marked(field)]
+    if cells:
+        found = [typed(table.select(cells), csv or {}), to_frame(table.drop_columns(cells))]
+        fewer, more = sorted(found, key=lambda frame: frame.shape[1])
+        for position, name in enumerate(table.column_names):
+            if name in fewer.columns:
+                more.insert(position, name, fewer[name])
+        return more
     table = with_sound_text(table)
-    columns = [_plain(table.column(number), field, csv or {}) for number, field in enumerate(table.schema)]
+    columns = [_plain(table.column(number), field) for number, field in enumerate(table.schema)]
     fields = [
         field if column.type == field.type else pa.field(field.name, column.type)
         for column, field in zip(columns, table.schema, strict=True)
@@ -76,11 +84,8 @@ def with_sound_text(table: pa.Table) -> pa.Table:
     return table
 
 
-def _plain(column: pa.ChunkedArray, field: pa.Field, csv: Options) -> pa.ChunkedArray:
+def _plain(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     kind = field.type
-    if is_marked(field):
-        found = typed(column, csv)
-        return plain_numbers(found, csv) if pa.types.is_string(found.type) else found
     if pa.types.is_decimal(kind):
         return column.cast(pa.float64())
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
@@ -128,7 +133,7 @@ def concatenated(
             for field in table.schema:
                 kinds.setdefault(field.name, set()).add(field.type)
         mixed = [name for name, types in kinds.items() if len(types) > 1]
-        texts = [_with_text(table, mixed, as_text) for table in tables]
+        texts = [with_text(table, mixed, as_text) for table in tables]
         return marked(pa.concat_tables(texts, promote_options="permissive"), mixed).replace_schema_metadata(None)
 
 
@@ -151,9 +156,10 @@ def _kinds(schema: pa.Schema) -> list[tuple[object, ...]]:
     return [(field.name, field.type, is_marked(field), of_pandas.get(field.name)) for field in schema]
 
 
-def _with_text(
-    table: pa.Table, names: Sequence[str], as_text: Callable[[pa.ChunkedArray], pa.ChunkedArray]
+def with_text(
+    table: pa.Table, names: Sequence[str], as_text: Callable[[pa.ChunkedArray], pa.ChunkedArray] = cast_to_text
 ) -> pa.Table:
+    """The table with some of its columns as text, where it has them. as_text: how."""
     for name in names:
         position = table.schema.get_field_index(name)
         if position >= 0:

@@ -170,7 +170,7 @@ def _keyed(definition: Definition) -> Customers:
 
 
 def _of_table(table: KeyedTable, definition: Definition, tables: int) -> Customers:
-    found = index(table, definition.by, definition.csv_options)
+    found = index(table, definition)
     slots, count = definition.slots or len(os.sched_getaffinity(0)), len(found.ids)
     in_place = found.in_place(max(1, shard_count(count, slots, table.size) // tables))
     per_row = table.size / max(1, int(found.rows.sum()))

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow.fs
 
-from tuning.data.reading import SUFFIXES, located, without_query
+from tuning.data.file_access import located, without_query
+from tuning.data.registry import suffixes, without_suffix
 from tuning.errors import DataError, StorageError
 from tuning.storage.names import is_uri, mask
 from tuning.wording import encodable
@@ -55,7 +56,7 @@ def find_files(data: str | os.PathLike[str] | Sequence[str]) -> list[File]:
         shown = ", ".join(repr(mask(pattern)) for pattern in patterns(data))
         raise DataError(
             f"data: no file matches {shown}. A glob such as 'customers/*.csv', a folder, or one file with `by` "
-            f"is expected; in folders files end in {', '.join(SUFFIXES)}."
+            f"is expected; in folders files end in {', '.join(suffixes())}."
         )
     return [found[path] for path in sorted(found)]
 
@@ -127,7 +128,7 @@ def _size(path: str) -> int:
 
 
 def _counts(name: str) -> bool:
-    return name.lower().endswith(SUFFIXES) and not name.startswith((".", "_"))
+    return name.lower().endswith(suffixes()) and not name.startswith((".", "_"))
 
 
 def _remote(pattern: str) -> list[File]:
@@ -173,14 +174,7 @@ def file_ids(files: Sequence[File]) -> list[str]:
     addresses = [without_query(file.path) for file in files]
     schemes = {address.partition("://")[0] if is_uri(address) else "" for address in addresses}
     if len(schemes) > 1:
-        return [_without_suffix(address) for address in addresses]
+        return [without_suffix(address) for address in addresses]
     bare = [address.removeprefix(f"{scheme}://") for address in addresses for scheme in schemes]
     common = os.path.commonpath([path.rpartition("/")[0] for path in bare]).rstrip("/") + "/"
-    return [_without_suffix(path[len(common) :]) for path in bare]
-
-
-def _without_suffix(name: str) -> str:
-    for suffix in SUFFIXES:
-        if name.lower().endswith(suffix):
-            return name[: -len(suffix)]
-    return name
+    return [without_suffix(path[len(common) :]) for path in bare]

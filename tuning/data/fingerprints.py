@@ -8,7 +8,6 @@ its own rows. Customers of a larger table share that of their files. On object s
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -17,25 +16,23 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
-import pyarrow.fs
 
 from tuning.columnar import Columnar, column_of, constant
 from tuning.data.customers import Customer, Customers, rows_or_bytes
+from tuning.data.file_access import GONE
 from tuning.data.files import File, find_sizes
 from tuning.data.keyed_tables import IN_PLACE_BYTES, KeyedTable, find_tables
 from tuning.data.keys import Key, row_keys
 from tuning.data.partition import pieces
-from tuning.data.reading import located
+from tuning.data.registry import format_of
 from tuning.definition.definition import Definition
-from tuning.errors import CustomerError, DataError, StorageError
+from tuning.errors import CustomerError, DataError
 from tuning.storage.names import is_uri
 from tuning.wording import encodable
 
 T = TypeVar("T")
 MOST_READS = 3  # of a file that is written again and again
 AT_ONCE = 16  # looks at a storage, which take it a tenth of a second each
-PIECE = 1 << 20  # bytes of a file at a time
-GONE = ""  # the stamp of files that are not there
 
 
 def stamped(customers: Sequence[Customer]) -> Customers:
@@ -58,7 +55,9 @@ def _with_digests(definition: Definition, customers: Customers) -> Customers:
     of_rows = _of_rows(definition, customers.take(customers.present("key")))
     ids = customers.columns["id"].values(0, len(customers)) if of_rows else ()
     left = customers.take(np.array([name not in of_rows for name in ids])) if of_rows else customers
-    digest_of = _each(_digest, {file for names in left.shared("files").distinct for file in names})
+    digest_of = _each(
+        lambda path: format_of(path).digest(path), {file for names in left.shared("files").distinct for file in names}
+    )
     of_files = customers.shared("files").map(lambda names: _joined([digest_of.get(file, "") for file in names]))
     if not of_rows:
         return customers.with_columns(digest=of_files)
@@ -116,7 +115,7 @@ def read_unchanged(
 
 def _stamps(files: Sequence[tuple[str, ...]]) -> list[str]:
     """The stamp of each customer's files."""
-    stamp_of = _each(_stamp, {file for names in files for file in names})
+    stamp_of = _each(lambda path: format_of(path).stamp(path), {file for names in files for file in names})
     return [_joined([stamp_of[file] for file in names]) for names in files]
 
 
@@ -162,43 +161,6 @@ def _each(look: Callable[[str], str], files: Iterable[str]) -> dict[str, str]:
         return dict(zip(names, pool.map(look, names), strict=True))
 
 
-def _stamp(path: str) -> str:
-    """Size and time of a file on a disk, the ETag of an object; GONE where neither can be had."""
-    try:
-        filesystem, inner = located(path)
-        if not isinstance(filesystem, pyarrow.fs.LocalFileSystem):
-            return _etag(filesystem, inner)
-        found = os.stat(inner)
-    except (OSError, StorageError):
-        return GONE
-    return f"{found.st_size} {found.st_mtime_ns}"
-
-
-def _etag(filesystem: pyarrow.fs.FileSystem, inner: str) -> str:
-    with filesystem.open_input_file(inner) as file:
-        tag = {key.lower(): value for key, value in (file.metadata() or {}).items()}.get("etag")
-    if tag:
-        return bytes(tag).decode("utf-8", "replace")
-    info = filesystem.get_file_info(inner)
-    return f"{info.size} {info.mtime_ns}"
-
-
-def _digest(path: str) -> str:
-    try:
-        filesystem, inner = located(path)
-        if not isinstance(filesystem, pyarrow.fs.LocalFileSystem):
-            return _etag(filesystem, inner)
-        if not os.path.isfile(inner):  # a pipe would never end
-            return "no file"
-        with open(inner, "rb", buffering=0) as file:
-            digest = hashlib.sha256()
-            while piece := file.read(PIECE):
-                digest.update(piece)
-        return digest.hexdigest()
-    except (OSError, StorageError) as error:
-        return type(error).__name__  # nobody can read it now; when that changes, so does the customer
-
-
 def _of_rows(definition: Definition, customers: Customers) -> dict[str, str]:
     """The digests of those customers whose table or frame is small enough to be read for that, by id."""
     data, found = definition.data, dict[str, str]()
@@ -235,11 +197,11 @@ def _of_keys(table: KeyedTable, definition: Definition) -> dict[Key | None, str]
     """The digest of each key's rows, in their order."""
     digests: dict[Key | None, Any] = {}
     try:
-        for rows, keys_of in pieces(table, definition):
-            codes, keys = row_keys(keys_of, definition.by)
+        for piece in pieces(table, definition):
+            codes, keys = row_keys(piece.keys, definition.by)
             order = np.argsort(codes, kind="stable")
             bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
-            hashes = _row_hashes(rows.replace_schema_metadata(None).to_pandas(use_threads=False))[order]
+            hashes = _row_hashes(piece.rows.replace_schema_metadata(None).to_pandas(use_threads=False))[order]
             for number, key in enumerate(keys):
                 digest = digests.setdefault(key, hashlib.sha256())
                 digest.update(hashes[bounds[number] : bounds[number + 1]].tobytes())

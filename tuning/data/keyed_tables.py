@@ -1,7 +1,7 @@
 """Tables whose key columns say whose row it is: which customers they hold, and where each one's rows are.
 
-Only key columns are read here, and of Parquet row group by row group. A Parquet table is read in place when that
-costs little: it is small, or its rows are ordered by customer so that a worker's customers are in few row groups. Any
+Only key columns are read here, block by block. A table of a format that has rows by key (Parquet) is read in place when
+that costs little: it is small, or its rows are ordered by customer so that a worker's customers are in few blocks. Any
 other table (CSV, Parquet in another order, a frame in memory) is partitioned once, see `tuning.data.partition`.
 """
 
@@ -16,18 +16,21 @@ import pandas as pd
 import pyarrow as pa
 
 from tuning.columnar import Shared
-from tuning.data.column_types import concatenated, with_sound_text
+from tuning.data.column_types import concatenated
 from tuning.data.files import File, file_ids, find_files, is_glob
+from tuning.data.formats.memory_frame import FrameSource
 from tuning.data.keys import (
+    Key,
     check_columns,
     customer_ids,
     hive_values,
     key_lists,
-    key_table,
     key_texts,
     plain_column,
 )
-from tuning.data.reading import CsvOptions, is_parquet, open_parquet, read_chunks, read_schema, reading_errors
+from tuning.data.registry import file_source, format_of
+from tuning.data.table_source import KeyBlock, Piece, TableSource
+from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError
 from tuning.preprocessing.columns import text_names
 
@@ -48,9 +51,61 @@ class KeyedTable:
     @property
     def size(self) -> int:
         """Bytes."""
+        return sum(file.size for file in self.files) if self.frame is None else FrameSource(self.frame).size
+
+    def parts(self, definition: Definition) -> Iterator[TablePart]:
+        """Its files, or its frame, in order."""
         if self.frame is not None:
-            return int(self.frame.memory_usage(deep=False).sum())
-        return sum(file.size for file in self.files)
+            yield TablePart(FrameSource(self.frame), definition, {})
+        for file in self.files:
+            yield TablePart.of_file(file.path, definition)
+
+
+@dataclass(frozen=True)
+class TablePart:
+    """A file or a frame of a keyed table. What its path spells out (`zone=141/…`) are columns of its rows, too.
+
+    Attributes:
+        source: its other columns.
+        definition: names the key columns and those that are needed.
+        outside: the columns that hold one value each, by their names.
+    """
+
+    source: TableSource
+    definition: Definition
+    outside: Mapping[str, str | None]
+
+    @classmethod
+    def of_file(cls, path: str, definition: Definition) -> TablePart:
+        """The part that a file is."""
+        return cls(file_source(path, definition.csv_options), definition, hive_values(path))
+
+    @property
+    def _inside(self) -> list[str]:
+        """The key columns that the source has."""
+        return [name for name in self.definition.by if name not in self.outside]
+
+    def columns(self) -> list[str]:
+        """The names of all columns."""
+        return [*self.source.columns(), *self.outside]
+
+    def pieces(self) -> Iterator[Piece]:
+        """The needed columns of all rows in their order, as `TableSource.pieces` gives them."""
+        for piece in self.source.pieces(self._inside, self.definition.needed_of):
+            rows = with_columns(piece.rows, self.outside)
+            yield Piece(rows, self._with_outside(piece.keys, rows.num_rows))
+
+    def key_blocks(self) -> Iterator[KeyBlock]:
+        """The key columns of all rows in their order, as `TableSource.key_blocks` gives them."""
+        for block in self.source.key_blocks(self._inside):
+            yield KeyBlock(self._with_outside(block.keys, block.rows), block.rows, block.size)
+
+    def _with_outside(self, keys: pa.Table, count: int) -> pa.Table:
+        columns = [
+            pa.array([self.outside[name]] * count, pa.string()) if name in self.outside else keys.column(name)
+            for name in self.definition.by
+        ]
+        return pa.table(columns, names=list(self.definition.by))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +140,9 @@ class Index:
 
         shards: of consecutive customers; how many there will be.
         """
-        if self.table.frame is not None or not all(is_parquet(file.path) for file in self.table.files):
+        if self.table.frame is not None or not all(
+            format_of(file.path).dataset_format is not None for file in self.table.files
+        ):
             return False
         if self.table.size <= IN_PLACE_BYTES:
             return True
@@ -127,10 +184,11 @@ def find_tables(data: Any, by: Sequence[str]) -> list[KeyedTable]:
     return [KeyedTable(0, tuple(files))]
 
 
-def index(table: KeyedTable, by: Sequence[str], csv: CsvOptions) -> Index:
+def index(table: KeyedTable, definition: Definition) -> Index:
     """Read a table's key columns: its customers, how many rows each has, and between which blocks they are."""
+    by = definition.by
     try:
-        counts, blocks, sizes = _count(table, by, csv)
+        counts, blocks, sizes = _count(table, definition)
     except CustomerError as error:
         raise DataError(f"data: {error}") from error
     texts = pa.table(
@@ -144,52 +202,23 @@ def index(table: KeyedTable, by: Sequence[str], csv: CsvOptions) -> Index:
     return Index(table, customer_ids(columns, table.prefix), key_lists(columns), rows, first, last, blocks, sizes)
 
 
-def _count(table: KeyedTable, by: Sequence[str], csv: CsvOptions) -> tuple[pa.Table, tuple[int, ...], tuple[int, ...]]:
+def _count(table: KeyedTable, definition: Definition) -> tuple[pa.Table, tuple[int, ...], tuple[int, ...]]:
+    by = definition.by
     blocks: list[int] = []
     sizes: list[int] = []
     parts: list[pa.Table] = []
     waiting = 0
-    for number, size, part in _blocks(table, by, csv):
-        parts.append(_counted(part, by, len(blocks)))
-        blocks.append(number)
-        sizes.append(size)
-        waiting += parts[-1].num_rows
-        if waiting > MERGE_ROWS:
-            parts = [_merged(parts, by)]
-            waiting = 0
+    for number, part in enumerate(table.parts(definition)):
+        check_columns(by, part.columns())
+        for block in part.key_blocks():
+            parts.append(_counted(block.keys, by, len(blocks)))
+            blocks.append(number)
+            sizes.append(block.size)
+            waiting += parts[-1].num_rows
+            if waiting > MERGE_ROWS:
+                parts = [_merged(parts, by)]
+                waiting = 0
     return _merged(parts, by), tuple(blocks), tuple(sizes)
-
-
-def _blocks(table: KeyedTable, by: Sequence[str], csv: CsvOptions) -> Iterator[tuple[int, int, pa.Table]]:
-    """(file, bytes, key columns) of each row group of Parquet and of each chunk of CSV, in order."""
-    if table.frame is not None:
-        check_columns(by, list(map(str, table.frame.columns)))
-        yield 0, table.size, key_table(table.frame, by)
-        return
-    for number, file in enumerate(table.files):
-        outside = hive_values(file.path)
-        inside = [name for name in by if name not in outside]
-        check_columns(by, [*read_schema(file.path, csv), *outside])
-        if is_parquet(file.path):
-            with reading_errors(file.path, csv), open_parquet(file.path, streamed=True) as opened:
-                for group in range(opened.metadata.num_row_groups):
-                    meta = opened.metadata.row_group(group)
-                    rows = with_sound_text(opened.read_row_group(group, columns=inside)) if inside else None
-                    yield number, meta.total_byte_size, _with_outside(rows, meta.num_rows, outside, by)
-        else:
-            for frame in read_chunks(file.path, csv, columns=inside or None, text=inside):
-                rows = key_table(frame, inside) if inside else None
-                yield number, file.size, _with_outside(rows, len(frame), outside, by)
-
-
-def _with_outside(rows: pa.Table | None, count: int, outside: Mapping[str, str | None], by: Sequence[str]) -> pa.Table:
-    columns = [
-        rows.column(name)
-        if rows is not None and name not in outside
-        else pa.array([outside[name]] * count, pa.string())
-        for name in by
-    ]
-    return pa.table(columns, names=list(by))
 
 
 def _counted(part: pa.Table, by: Sequence[str], block: int) -> pa.Table:
@@ -215,3 +244,19 @@ def _merged(parts: list[pa.Table], by: Sequence[str]) -> pa.Table:
 
 def _positions(by: Sequence[str]) -> list[str]:
     return [str(position) for position in range(len(by))]
+
+
+def rows_of_file(path: str, definition: Definition, keys: Sequence[Key]) -> pa.Table:
+    """The needed columns of all rows of some keys in a file that is read in place, and of few others."""
+    source = file_source(path, definition.csv_options)
+    rows = source.rows_of(definition.by, keys, definition.needed_of, definition.limits.max_columns)
+    return with_columns(rows, hive_values(path))
+
+
+def with_columns(rows: pa.Table, values: Mapping[str, str | None]) -> pa.Table:
+    """The rows with columns that hold one value each (what a path spells out)."""
+    for name, value in values.items():
+        column = pa.array([value], pa.string()).take(pa.array([0] * rows.num_rows, pa.int32()))
+        position = rows.schema.get_field_index(name)
+        rows = rows.append_column(name, column) if position < 0 else rows.set_column(position, name, column)
+    return rows

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.dataset as ds
 
-from tuning.data.column_types import concatenated, runs_of_one_schema, to_frame, to_one_frame, with_sound_text
+from tuning.data.column_types import concatenated, runs_of_one_schema, to_frame, to_one_frame
 from tuning.data.customers import Customer
+from tuning.data.file_access import file_name
 from tuning.data.fingerprints import GONE, read_unchanged
-from tuning.data.keys import Key, hive_values, row_keys, written_forms
-from tuning.data.partition import with_columns
-from tuning.data.reading import check_names, file_name, located, read_frame, reading_errors
+from tuning.data.keyed_tables import rows_of_file
+from tuning.data.keys import Key, row_keys
+from tuning.data.registry import file_source
 from tuning.definition.definition import Definition
 from tuning.errors import ChangedDataError, CustomerError
 
 T = TypeVar("T")
-NO_UTF8 = re.compile(r"\\(x[89a-f]|ud[89a-f])")  # what a key shows of bytes that are no UTF-8, and of half characters
-_VERIFIED = ds.ParquetFileFormat(
-    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
-)
 
 
 class Loader:
@@ -51,11 +46,8 @@ class Loader:
             rows, changed = read_unchanged(
                 self.definition,
                 [customer],
-                lambda: read_frame(
-                    customer.files[0],
-                    self.definition.csv_options,
-                    max_rows=limits.max_rows,
-                    max_columns=limits.max_columns,
+                lambda: file_source(customer.files[0], self.definition.csv_options).read(
+                    max_rows=limits.max_rows, max_columns=limits.max_columns
                 ),
             )
             return _unchanged(rows, customer, changed)
@@ -179,52 +171,5 @@ class _Ordered:
 
 def _of_file(path: str, definition: Definition, customers: Sequence[Customer]) -> pa.Table:
     """These customers' rows of a file, and few others."""
-    outside = hive_values(path)
-    with reading_errors(path, {}):
-        dataset = _dataset(path)
-        check_names(dataset.schema.names, f"the file {file_name(path)}", definition.limits.max_columns)
-        keys = [customer.key for customer in customers if path in customer.files and customer.key is not None]
-        table = dataset.to_table(
-            columns=definition.needed_of(dataset.schema.names),
-            filter=push_down(dataset.schema, definition.by, keys),
-            use_threads=False,
-        )
-    return with_columns(with_sound_text(table), outside)
-
-
-def _dataset(path: str) -> ds.Dataset:
-    filesystem, inner = located(path)
-    return ds.dataset(inner, filesystem=filesystem, format=_VERIFIED)
-
-
-def push_down(schema: pa.Schema, by: Sequence[str], keys: Sequence[Key]) -> ds.Expression | None:
-    """A filter that lets all rows of the keys pass, and few others; None where the types allow none."""
-    found: ds.Expression | None = None
-    for position, name in enumerate(by):
-        if schema.get_field_index(name) < 0:
-            continue
-        kind = schema.field(name).type
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-            continue  # text and number round trips are exact for these; others are selected after reading
-        texts = {key[position] for key in keys}
-        if any(NO_UTF8.search(text) for text in texts if text is not None):
-            continue  # in the file it may be that byte
-        wanted = sorted(text for text in texts if text is not None)
-        if _is_text(kind):
-            wanted = [form for text in wanted for form in written_forms(text)]
-        try:
-            values = pa.array(wanted, pa.string()).cast(kind)
-        except pa.ArrowInvalid:
-            continue
-        here = ds.field(name)
-        part = here.isin(values)
-        if None in texts:
-            part = part | here.is_null()
-            part = part | (here == "") if _is_text(kind) else part
-        found = part if found is None else found & part
-    return found
-
-
-def _is_text(kind: Any) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    keys = [customer.key for customer in customers if path in customer.files and customer.key is not None]
+    return rows_of_file(path, definition, keys)

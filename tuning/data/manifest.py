@@ -13,7 +13,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from tuning.data.reading import located, read_frame, without_query
+from tuning.data.file_access import located, without_query
+from tuning.data.registry import file_source
 from tuning.definition.options import CustomerOptions, customer_options
 from tuning.definition.yaml_file import load_yaml
 from tuning.errors import CustomerError, DataError, DefinitionError
@@ -65,7 +66,7 @@ def _as_character(found: re.Match[str]) -> str:
 
 def _rows(path: str) -> Mapping[str, object]:
     try:
-        frame = read_frame(path, {}, text=(CUSTOMER, "path", "search_space", "placement"))
+        frame = file_source(path, {}).read(text=(CUSTOMER, "path", "search_space", "placement"))
     except CustomerError as error:
         raise DataError(f"manifest: {error}") from error
     if CUSTOMER not in frame.columns:

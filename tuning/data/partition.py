@@ -18,29 +18,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tuning.columnar import Column, Columnar, Plain, Shared
-from tuning.data.as_written import written_table
+from tuning.data.arrow_frames import to_arrow
 from tuning.data.balancing import balance, shard_count
-from tuning.data.column_types import refusal, runs_of_one_schema, with_sound_text
+from tuning.data.column_types import refusal, runs_of_one_schema
 from tuning.data.customers import Customer, Customers, unpartitioned
-from tuning.data.frames import is_mixed, to_arrow
 from tuning.data.keyed_tables import KeyedTable, find_tables
-from tuning.data.keys import hive_values, key_table, row_keys
-from tuning.data.reading import (
-    check_names,
-    file_name,
-    is_parquet,
-    open_parquet,
-    read_chunks,
-    read_schema,
-    reading_errors,
-)
+from tuning.data.keys import row_keys
+from tuning.data.table_source import Piece
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError
 from tuning.storage.run_directory import RunDirectory
 
 BUCKET_BYTES = 1 << 27
 BUFFER_BYTES = 1 << 28
-ROWS_AT_ONCE = 1 << 17
 FOLDER = "data"
 
 
@@ -109,14 +99,14 @@ def _divide(
         buckets[group] = number
     bucket_of = dict(zip(here.columns["key"].values(0, len(here)), buckets.tolist(), strict=True))
     waiting = _Waiting(directory, prefix, len(groups))
-    for piece, keys_of in pieces(table, definition):
-        codes, keys = row_keys(keys_of, definition.by)
+    for piece in pieces(table, definition):
+        codes, keys = row_keys(piece.keys, definition.by)
         own = np.array([bucket_of.get(key, -1) for key in keys], dtype=np.int64)[codes]
         order = np.argsort(own, kind="stable")
         bounds = np.searchsorted(own[order], np.arange(len(groups) + 1))
         for bucket, (start, end) in enumerate(pairwise(bounds.tolist())):
             if end > start:  # a copy: a slice would keep the whole piece in memory until its last bucket is written
-                waiting.add(bucket, piece.take(order[start:end]))
+                waiting.add(bucket, piece.rows.take(order[start:end]))
     waiting.flush()
     return buckets, [tuple(files) for files in waiting.files]
 
@@ -159,29 +149,13 @@ def _write(directory: RunDirectory, name: str, rows: pa.Table) -> str:
     return directory.locate(name)
 
 
-def pieces(table: KeyedTable, definition: Definition) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """(rows, their key columns) of a table, piece by piece in its order."""
-    by = definition.by
-    if table.frame is not None:
-        yield from _frame_pieces(table.frame, by)
-        return
-    for file in table.files:
-        outside = hive_values(file.path)
-        for rows in _file_pieces(file.path, definition, [name for name in by if name not in outside]):
-            whole = with_columns(rows, outside)
-            yield whole, pa.table([whole.column(name) for name in by], names=list(by))
-
-
-def _frame_pieces(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """A frame as one piece; where a column is not of one type, a piece per customer, whose own rows decide."""
-    keys_of = key_table(frame, by)
-    if not is_mixed(frame):
-        yield to_arrow(frame), keys_of
-        return
-    codes, keys = row_keys(keys_of, by)
-    order = np.argsort(codes, kind="stable")
-    for rows in np.split(order, np.searchsorted(codes[order], np.arange(1, len(keys)))):
-        yield to_arrow(frame.iloc[rows]), keys_of.take(rows)
+def pieces(table: KeyedTable, definition: Definition) -> Iterator[Piece]:
+    """A table piece by piece, in its order."""
+    try:
+        for part in table.parts(definition):
+            yield from part.pieces()
+    except CustomerError as error:
+        raise DataError(f"data: {error}") from error
 
 
 def _rows_or_reason(frame: pd.DataFrame) -> pa.Table:
@@ -190,28 +164,3 @@ def _rows_or_reason(frame: pd.DataFrame) -> pa.Table:
         return to_arrow(frame)
     except CustomerError as error:
         return refusal(str(error))
-
-
-def _file_pieces(path: str, definition: Definition, by: Sequence[str]) -> Iterator[pa.Table]:
-    csv = definition.csv_options
-    try:
-        if not is_parquet(path):
-            for frame in read_chunks(path, csv, columns=definition.needed_of(read_schema(path, csv)), text=by):
-                yield written_table(frame, by)
-            return
-        with reading_errors(path, csv), open_parquet(path, streamed=True) as file:
-            check_names(file.schema_arrow.names, f"the file {file_name(path)}", definition.limits.max_columns)
-            columns = definition.needed_of(file.schema_arrow.names)
-            for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=columns):
-                yield with_sound_text(pa.Table.from_batches([batch]))
-    except CustomerError as error:
-        raise DataError(f"data: {error}") from error
-
-
-def with_columns(rows: pa.Table, values: Mapping[str, str | None]) -> pa.Table:
-    """The rows with columns that hold one value each (what a path spells out)."""
-    for name, value in values.items():
-        column = pa.array([value], pa.string()).take(pa.array([0] * rows.num_rows, pa.int32()))
-        position = rows.schema.get_field_index(name)
-        rows = rows.append_column(name, column) if position < 0 else rows.set_column(position, name, column)
-    return rows

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from tuning.data.as_written import written_table
+from tuning.data.arrow_frames import to_arrow
 from tuning.data.column_types import concatenated, to_frame
 from tuning.data.customers import Customer, Customers
-from tuning.data.frames import to_arrow
+from tuning.data.formats.memory_frame import FrameSource
 from tuning.data.keyed_tables import find_tables
-from tuning.data.keys import Key, hive_values, key_table, row_keys
+from tuning.data.keys import Key, key_table, row_keys
 from tuning.data.loading import Loader, check_size
 from tuning.data.prepared import OwnCode
-from tuning.data.reading import check_names, is_parquet, read_frame, read_pieces
+from tuning.data.registry import file_source
+from tuning.data.table_source import Piece, check_names
 from tuning.errors import CustomerError, NotLookedAtError
 from tuning.preprocessing.task import is_comparable
 from tuning.wording import did_you_mean, name_list
@@ -97,13 +99,8 @@ def sample_frames(
                 rows = unpartitioned(customer)
                 check_names([str(name) for name in rows.columns], "its table", limits.max_columns)
             elif customer.key is None:
-                rows = read_frame(
-                    customer.files[0],
-                    definition.csv_options,
-                    rows=ROWS,
-                    max_rows=limits.max_rows,
-                    max_columns=limits.max_columns,
-                )
+                file = file_source(customer.files[0], definition.csv_options)
+                rows = file.read(rows=ROWS, max_rows=limits.max_rows, max_columns=limits.max_columns)
             else:
                 rows = Loader(definition, [customer]).read(customer)
             yield customer, code.frame(rows, customer.id)
@@ -123,63 +120,67 @@ def _unpartitioned_rows(definition: Definition, customers: Customers) -> Callabl
     for each in customers.take(customers.numbers("rows") > definition.limits.max_rows):
         if each.key:
             refused.setdefault(each.table, set()).add(each.key)
-    heads: dict[int, list[tuple[pd.DataFrame | pa.Table, np.ndarray, list[Key]]]] = {}
+    heads: dict[int, list[_Head]] = {}
 
     def rows_of(customer: Customer) -> pd.DataFrame:
         if isinstance(definition.data, Mapping):
-            return to_frame(to_arrow(definition.data[customer.id]))
+            return FrameSource(definition.data[customer.id]).read()
         if not definition.by:
-            return to_frame(to_arrow(definition.data))
+            return FrameSource(definition.data).read()
         assert customer.key is not None
         if customer.table not in heads:
             heads[customer.table] = list(_heads(definition, customer.table, refused.get(customer.table, set())))
-        found = [
-            _own(head, codes == keys.index(customer.key))
-            for head, codes, keys in heads[customer.table]
-            if customer.key in keys
-        ]
-        head, codes, _ = heads[customer.table][0]
-        return to_frame(concatenated(found or [_own(head, codes < 0)]), definition.csv_options)
+        found = [head.of(customer.key) for head in heads[customer.table]]
+        return to_frame(concatenated([rows for rows in found if len(rows)] or found[:1]), definition.csv_options)
 
     return rows_of
 
 
-def _heads(
-    definition: Definition, number: int, refused: Set[Key]
-) -> Iterator[tuple[pd.DataFrame | pa.Table, np.ndarray, list[Key]]]:
-    """The first rows of each file of a keyed table, with the code of each row's key, and the keys.
+@dataclass(frozen=True)
+class _Head:
+    """The first rows of a part of a keyed table, or all of a frame.
+
+    Attributes:
+        codes, keys: whose rows they are, as of `row_keys`.
+    """
+
+    rows: pa.Table | pd.DataFrame
+    codes: np.ndarray
+    keys: list[Key]
+
+    def of(self, key: Key) -> pa.Table:
+        """A customer's rows; of a frame in the types that they have without those of others."""
+        wanted = self.codes == (self.keys.index(key) if key in self.keys else -1)
+        return self.rows.filter(pa.array(wanted)) if isinstance(self.rows, pa.Table) else to_arrow(self.rows[wanted])
+
+
+def _heads(definition: Definition, number: int, refused: Set[Key]) -> Iterator[_Head]:
+    """The first rows of each of the first parts of a keyed table.
 
     refused: keys whose rows are passed over.
     """
     by = definition.by
     table = next(table for table in find_tables(definition.data, by) if table.number == number)
     if table.frame is not None:
-        yield (table.frame, *row_keys(key_table(table.frame, by), by))
-    for file in table.files[:LOOKED_AT]:
-        outside = hive_values(file.path)
-        text = [name for name in by if name not in outside]
-        if refused:
-            pieces = (piece.assign(**outside) for piece in read_pieces(file.path, definition.csv_options, text=text))
-            rows = _first_without(refused, pieces, by)
-        else:
-            head = read_frame(file.path, definition.csv_options, text=text, as_written=True, rows=ROWS)
-            rows = head.assign(**outside)
-        keys = row_keys(key_table(rows, by), by)
-        yield (rows if is_parquet(file.path) else written_table(rows, (*by, *outside)), *keys)
+        yield _Head(table.frame, *row_keys(key_table(table.frame, by), by))
+        return
+    for part in islice(table.parts(definition), LOOKED_AT):
+        rows, keys = [], []
+        count = 0
+        for piece in part.pieces():
+            kept = _without(refused, piece, by)
+            rows.append(kept.rows)
+            keys.append(kept.keys)
+            count += kept.rows.num_rows
+            if count >= ROWS:
+                break
+        yield _Head(concatenated(rows)[:ROWS], *row_keys(concatenated(keys)[:ROWS], by))
 
 
-def _first_without(refused: Set[Key], pieces: Iterable[pd.DataFrame], by: Sequence[str]) -> pd.DataFrame:
-    """The first rows of other keys."""
-    import pandas as pd
-
-    kept: list[pd.DataFrame] = []
-    for piece in pieces:
-        codes, keys = row_keys(key_table(piece, by), by)
-        kept.append(piece[np.array([key not in refused for key in keys])[codes]])
-        if sum(map(len, kept)) >= ROWS:
-            break
-    return pd.concat(kept, ignore_index=True)[:ROWS]
-
-
-def _own(head: pd.DataFrame | pa.Table, rows: np.ndarray) -> pa.Table:
-    return head.filter(rows) if isinstance(head, pa.Table) else to_arrow(head[rows])
+def _without(refused: Set[Key], piece: Piece, by: Sequence[str]) -> Piece:
+    """A piece without the rows of some keys."""
+    if not refused:
+        return piece
+    codes, keys = row_keys(piece.keys, by)
+    kept = pa.array(np.array([key not in refused for key in keys], dtype=bool)[codes])
+    return Piece(piece.rows.filter(kept), piece.keys.filter(kept))

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tuning.data.customers import Customers
-from tuning.data.keyed_tables import find_tables
-from tuning.data.keys import hive_values
+from tuning.data.formats.memory_frame import FrameSource
+from tuning.data.keyed_tables import TablePart, find_tables
 from tuning.data.prepared import OwnCode
-from tuning.data.reading import read_schema
 from tuning.data.sampling import LOOKED_AT, sample_frames
+from tuning.data.table_source import TableSource
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError, NotLookedAtError, PlanError
 from tuning.wording import did_you_mean, name_list, separator_hint
@@ -87,29 +87,23 @@ def _headers(definition: Definition, customers: Customers, code: OwnCode) -> Ite
             yield frame if isinstance(frame, CustomerError) else [str(name) for name in frame.columns]
         return
     for source in _sources(definition, customers):
-        if not isinstance(source, str):
-            yield source
-            continue
         try:
-            yield [*read_schema(source, definition.csv_options), *hive_values(source)]
+            yield source.columns()
         except CustomerError as error:
             yield error
 
 
-def _sources(definition: Definition, customers: Customers) -> Iterator[str | list[str]]:
-    """Files, or the columns of frames: one for each customer, or for each file of a keyed table."""
+def _sources(definition: Definition, customers: Customers) -> Iterator[TableSource | TablePart]:
+    """What to look at: the source of each customer, or the parts of keyed tables."""
     data = definition.data
     if definition.by or hasattr(data, "columns"):
         for table in find_tables(data, definition.by):
-            if table.frame is not None:
-                yield [str(name) for name in table.frame.columns]
-            yield from (file.path for file in table.files)
+            yield from table.parts(definition)
         return
     frames = data if isinstance(data, Mapping) else {}
     for position in np.argsort(-customers.numbers("size"), kind="stable"):
         customer = customers[position]
-        columns = getattr(frames.get(customer.id), "columns", None)
-        if columns is not None:
-            yield [str(name) for name in columns]
+        if hasattr(frames.get(customer.id), "columns"):
+            yield FrameSource(frames[customer.id])
         elif customer.files:
-            yield customer.files[0]
+            yield TablePart.of_file(customer.files[0], definition)

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tuning.data.as_written import written_table
-from tuning.data.column_types import to_frame
-from tuning.data.keys import Key, check_columns, customer_id, key_table, row_keys
-from tuning.data.reading import is_parquet, read_frame
+import pyarrow as pa
+
+from tuning.data.cells import unmarked
+from tuning.data.column_types import concatenated, to_frame, with_text
+from tuning.data.keys import Key, check_columns, customer_id, row_keys
+from tuning.data.registry import file_source
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError, DefinitionError, TuningError
 from tuning.runs.plan_file import frozen_definition
@@ -50,7 +52,7 @@ def predict_file(result: RunResult, path: str, customer: str | None = None, *, a
         raise DefinitionError("--customer is needed: the run's customers are files, so rows name no customer.")
     model = None if customer is None else result.model(customer, allow_pickle=allow_pickle)
     rows = _Rows(path, definition)
-    names = list(rows.frame.columns)
+    names = rows.names
     column = free_name(PREDICTION, names)
     if model is not None:
         return Predicted(rows.shown(model.text).join(_answer(model, rows.of(model), names)), column, {})
@@ -73,38 +75,32 @@ class _Rows:
     """The rows of a file; what the cells of a CSV are is decided for each customer, by its model and its own rows."""
 
     def __init__(self, path: str, definition: Definition) -> None:
-        self._definition = definition
-        self._as_written = not is_parquet(path)
+        self._csv = definition.csv_options
+        self._by = definition.by
+        source = file_source(path, self._csv)
         try:
-            self.frame = read_frame(path, definition.csv_options, text=definition.by, as_written=True)
+            present = [name for name in self._by if name in source.columns()]
+            pieces = list(source.pieces(present))
         except CustomerError as error:
             raise DataError(str(error)) from error
+        self._table = concatenated([piece.rows for piece in pieces])
+        self._keys = concatenated([piece.keys for piece in pieces])
+        self.names = list(to_frame(self._table[:0], self._csv).columns)
 
     def keys(self) -> tuple[np.ndarray, list[Key]]:
         """(code of each row, keys), as of `row_keys`."""
-        return row_keys(key_table(self.frame, self._definition.by), self._definition.by)
+        return row_keys(self._keys, self._by)
 
     def of(self, model: CustomerModel, rows: np.ndarray | None = None) -> pd.DataFrame:
         """Some of the rows, all by default, as the model was fitted on such: what was text then is text again."""
-        import pandas as pd
-
-        frame = self.frame if rows is None else self.frame.iloc[rows]
-        if self._as_written:
-            return self._typed(frame, model.text)
-        wrong = {
-            name: frame[name].map(lambda value: None if pd.isna(value) else str(value))
-            for name in model.text
-            if name in frame and pd.api.types.is_integer_dtype(frame[name])
-        }
-        return frame.assign(**wrong)
+        table = unmarked(self._table if rows is None else self._table.take(rows), model.text)
+        whole = [field.name for field in table.schema if pa.types.is_integer(field.type) and field.name in model.text]
+        frame = to_frame(with_text(table, whole), self._csv)
+        return frame.set_axis(range(len(frame)) if rows is None else rows)
 
     def shown(self, text: Sequence[str]) -> pd.DataFrame:
-        """All rows as they are handed back. text: columns that stay as they are written."""
-        return self._typed(self.frame, text) if self._as_written else self.frame
-
-    def _typed(self, frame: pd.DataFrame, text: Sequence[str]) -> pd.DataFrame:
-        table = written_table(frame, (*text, *self._definition.by))
-        return to_frame(table, self._definition.csv_options).set_axis(frame.index)
+        """All rows as they are handed back, numbered. text: columns whose cells stay as they are written."""
+        return to_frame(unmarked(self._table, text), self._csv).reset_index(drop=True)
 
 
 def _by_key(

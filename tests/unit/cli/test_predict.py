@@ -11,7 +11,7 @@ import pytest
 from commands import FAST, tuning
 
 from tuning import RunResult
-from tuning.data.frames import csv_text
+from tuning.data.formats.csv_file import csv_text
 from tuning.errors import CustomerError
 
 

@@ -16,7 +16,8 @@ from data_shapes import check, definition, rows_of, trips
 from tuning.data import keyed_tables
 from tuning.data import partition as partition_module
 from tuning.data.customers import find_customers
-from tuning.data.loading import Loader, push_down
+from tuning.data.loading import Loader
+from tuning.data.pushdown import push_down
 from tuning.definition.definition import define
 from tuning.definition.yaml_file import read_definition
 from tuning.errors import DataError, DefinitionError

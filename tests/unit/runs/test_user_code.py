@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tuning.data.reading import read_frame
+from tuning.data.registry import file_source
 from tuning.errors import CustomerError, DefinitionError, RunError
 from tuning.storage.run_directory import RunDirectory
 from tuning.user_code import apply_prepare, copy_into, load_function, name_inside
@@ -79,7 +79,7 @@ def test_a_frame_of_many_columns_as_a_csv_is_read_can_have_one_more(tmp_path: Pa
         frame["more"] = 2 * frame["c7"]
         return frame
 
-    rows = read_frame(str(tmp_path / "wide.csv"), {})
+    rows = file_source(str(tmp_path / "wide.csv"), {}).read()
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # pandas' PerformanceWarning
         assert apply_prepare(prepare, rows)["more"].tolist() == [2.0, 4.0]

@@ -1,19 +1,14 @@
-"""Frames in memory as Arrow tables and as files, whatever is in their columns."""
+"""Frames in memory as Arrow tables, whatever is in their columns."""
 
 from __future__ import annotations
-
-import contextlib
-import csv
-import os
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tuning.data.reading import SUFFIXES, check_names, compression, is_parquet, located, without_query
-from tuning.errors import CustomerError, DataError
+from tuning.data.table_source import check_names
+from tuning.errors import CustomerError
 from tuning.preprocessing.columns import text_names
-from tuning.storage.names import is_uri, mask
 
 SAFE = "biumM"  # kinds of numpy's types that Arrow always has
 
@@ -29,40 +24,6 @@ def to_arrow(frame: pd.DataFrame) -> pa.Table:
         return pa.Table.from_pandas(frame.assign(**fixed), preserve_index=False)
     except Exception as error:  # of a type that somebody else has made
         raise CustomerError(f"the frame cannot be written: {type(error).__name__}: {error}.") from error
-
-
-def check_writable(path: str) -> None:
-    """`DataError` unless the suffix says what kind of file it is to be."""
-    if not without_query(path).lower().endswith(SUFFIXES):
-        raise DataError(f"{mask(path)!r} is neither CSV nor Parquet; end it in .csv, .csv.gz or .parquet.")
-
-
-def is_same_file(one: str, other: str) -> bool:
-    """Whether two paths or URIs lead to the same file, through links too."""
-    if is_uri(one) or is_uri(other):
-        return located(one) == located(other)
-    with contextlib.suppress(OSError):
-        return os.path.samefile(os.path.expanduser(one), os.path.expanduser(other))
-    return False
-
-
-def write_frame(frame: pd.DataFrame, path: str) -> None:
-    """A frame as a file, on any filesystem: Parquet or CSV, compressed, as the suffix says; `OSError` when it fails."""
-    filesystem, inner = located(path)
-    if is_parquet(path):
-        table = to_arrow(frame)
-        with filesystem.open_output_stream(inner) as stream:
-            pq.write_table(table, stream)
-        return
-    with filesystem.open_output_stream(inner, compression=compression(path)) as stream:
-        stream.write(csv_text(frame).encode("utf-8"))
-
-
-def csv_text(frame: pd.DataFrame) -> str:
-    """A frame as CSV, one that a reader divides into the same rows: pandas quotes "\\n" in a text, but no "\\r"."""
-    texts = (values for _, values in frame.items() if values.dtype.kind == "O")  # text of pandas too
-    odd = any(values.astype(str).str.contains("\r", regex=False).any() for values in texts)
-    return str(frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL))
 
 
 def is_mixed(frame: pd.DataFrame) -> bool:

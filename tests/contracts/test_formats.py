@@ -1,0 +1,203 @@
+"""Every format of data keeps the promises of `TableSource`: a new one is found by its file and goes through these."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from data_shapes import check, definition, rows_of, trips
+
+from tuning.data.column_types import concatenated, to_frame
+from tuning.data.customers import find_customers
+from tuning.data.file_access import GONE
+from tuning.data.files import find_files
+from tuning.data.formats.memory_frame import FrameSource
+from tuning.data.keys import row_keys
+from tuning.data.registry import file_formats, file_source, format_of
+from tuning.data.table_source import FileSource, Piece, TableSource
+from tuning.errors import CustomerError
+
+FORMATS = {found.title: found for found in file_formats()}
+SOURCES = [*FORMATS, "frame"]
+LOOKS: dict[str, Callable[[TableSource], object]] = {
+    "columns": lambda source: source.columns(),
+    "read": lambda source: source.read(),
+    "pieces": lambda source: list(source.pieces()),
+    "key blocks": lambda source: list(source.key_blocks(["zone"])),
+}
+
+
+def written(name: str, frame: pd.DataFrame, folder: Path) -> FileSource:
+    path = str(folder / f"table{FORMATS[name].suffixes[0]}")
+    FORMATS[name].write(frame, path)
+    return file_source(path, {})
+
+
+def source_of(name: str, frame: pd.DataFrame, folder: Path) -> TableSource:
+    return FrameSource(frame) if name == "frame" else written(name, frame, folder)
+
+
+def together(pieces: list[Piece]) -> pd.DataFrame:
+    return to_frame(concatenated([piece.rows for piece in pieces]))
+
+
+def zones(keys: pa.Table) -> list[str | None]:
+    codes, found = row_keys(keys, ["zone"])
+    return [found[code][0] for code in codes]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_file_is_found_and_named_by_any_of_its_suffixes(name: str, tmp_path: Path) -> None:
+    for number, suffix in enumerate(FORMATS[name].suffixes):
+        for path in (tmp_path / f"a{number}{suffix}", tmp_path / f"B{number}{suffix.upper()}"):
+            FORMATS[name].write(trips(20), str(path))
+            assert format_of(str(path)) is FORMATS[name]
+            assert format_of(f"s3://bucket/{path.name}?scheme=http") is FORMATS[name]
+    (tmp_path / "notes.md").write_text("no data")
+    assert len(find_files(str(tmp_path))) == 2 * len(FORMATS[name].suffixes)
+    made = definition(str(tmp_path))
+    frames = rows_of(made, tmp_path / "elsewhere")
+    assert set(frames) == {f"{letter}{number}" for number in range(len(FORMATS[name].suffixes)) for letter in "aB"}
+    for frame in frames.values():
+        pd.testing.assert_frame_equal(frame, trips(20))
+
+
+def test_no_suffix_belongs_to_two_formats() -> None:
+    suffixes = [suffix for found in FORMATS.values() for suffix in found.suffixes]
+    assert len(set(suffixes)) == len(suffixes)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_table_is_read_whole_in_its_types(name: str, tmp_path: Path) -> None:
+    frame = trips(50).assign(flag=np.arange(50) % 2 == 0, gaps=np.where(np.arange(50) % 5, 1.5, np.nan))
+    source = source_of(name, frame, tmp_path)
+    assert source.columns() == list(frame.columns)
+    pd.testing.assert_frame_equal(source.read(), frame)
+    pd.testing.assert_frame_equal(source.read(rows=7), frame[:7])
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_table_over_a_limit_is_refused_however_little_is_read(name: str, tmp_path: Path) -> None:
+    source = source_of(name, trips(50), tmp_path)
+    assert len(source.read(max_rows=50, max_columns=4)) == len(source.read(rows=50, max_rows=50)) == 50
+    for rows in (None, 5):
+        with pytest.raises(CustomerError, match=r"more than limits\.max_rows: 49"):
+            source.read(rows=rows, max_rows=49)
+        with pytest.raises(CustomerError, match=r"has 4 columns, more than limits\.max_columns: 3\."):
+            source.read(rows=rows, max_columns=3)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_pieces_and_blocks_are_all_rows_in_order(name: str, tmp_path: Path) -> None:
+    frame = trips(140_000, zones=40)
+    source = source_of(name, frame, tmp_path)
+    pieces = list(source.pieces(["zone"]))
+    assert name == "frame" or len(pieces) > 1
+    assert [zone for piece in pieces for zone in zones(piece.keys)] == frame["zone"].astype(str).tolist()
+    found = together(pieces)
+    pd.testing.assert_frame_equal(found.astype({"zone": "int64"}), frame)
+    blocks = list(source.key_blocks(["zone"]))
+    assert sum(block.rows for block in blocks) == sum(block.rows for block in source.key_blocks([])) == len(frame)
+    assert [zone for block in blocks for zone in zones(block.keys)] == frame["zone"].astype(str).tolist()
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_pieces_hold_the_columns_that_are_chosen(name: str, tmp_path: Path) -> None:
+    frame = trips(50)
+    chosen = list(source_of(name, frame, tmp_path).pieces(["zone"], lambda names: [names[0], names[-1]]))
+    pd.testing.assert_frame_equal(together(chosen).astype({"zone": "int64"}), frame[["zone", "y"]])
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_table_without_rows_has_columns_and_an_empty_piece(name: str, tmp_path: Path) -> None:
+    source = source_of(name, trips(5)[:0], tmp_path)
+    assert source.columns() == ["zone", "x", "color", "y"]
+    (piece,) = source.pieces(["zone"])
+    assert piece.rows.column_names == ["zone", "x", "color", "y"]
+    assert piece.rows.num_rows == piece.keys.num_rows == len(source.read()) == 0
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_keyed_table_gives_each_customer_its_own_rows(name: str, tmp_path: Path) -> None:
+    table = trips()
+    source = source_of(name, table, tmp_path)
+    data = source.path if isinstance(source, FileSource) else table
+    check(rows_of(definition(data, by="zone"), tmp_path), table, table["zone"].astype(str))
+
+
+@pytest.mark.parametrize("name", [name for name, found in FORMATS.items() if found.dataset_format])
+def test_keys_are_pushed_down_into_a_table_that_is_read_in_place(name: str, tmp_path: Path) -> None:
+    table = trips().assign(color=lambda rows: rows["color"].where(rows["zone"] > 0))
+    source = written(name, table, tmp_path)
+    assert {found.files for found in find_customers(definition(source.path, by="zone"))} == {(source.path,)}
+    rows = to_frame(source.rows_of(["zone", "color"], [("3", "green"), ("5", "green"), ("77", "red")]))
+    wanted = table[table["zone"].isin([3, 5]) & (table["color"] == "green")]
+    pd.testing.assert_frame_equal(rows, wanted.reset_index(drop=True))
+    missing = source.rows_of(["color"], [(None,)], lambda names: names[1:3])
+    assert missing.column_names == ["x", "color"]
+    assert missing.num_rows == (table["zone"] == 0).sum()
+    with pytest.raises(CustomerError, match=r"more than limits\.max_columns: 3\."):
+        source.rows_of(["zone"], [("3",)], max_columns=3)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_digest_changes_with_a_row_and_with_nothing_else(name: str, tmp_path: Path) -> None:
+    source = written(name, trips(50), tmp_path)
+    stamp, digest = source.stamp(source.path), source.digest(source.path)
+    assert (source.stamp(source.path), source.digest(source.path)) == (stamp, digest)
+    os.utime(source.path, (1, 1))
+    assert source.stamp(source.path) != stamp
+    assert source.digest(source.path) == digest
+    source.write(trips(50).assign(x=lambda rows: rows["x"].where(rows.index != 7, 0.5)), source.path)
+    assert source.digest(source.path) != digest
+    os.remove(source.path)
+    assert source.stamp(source.path) == GONE
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_is_wrong_with_a_file_is_a_sentence_that_names_it(name: str, look: str, tmp_path: Path) -> None:
+    path = tmp_path / f"table{FORMATS[name].suffixes[0]}"
+
+    def message() -> str:
+        with pytest.raises(CustomerError) as raised:
+            LOOKS[look](file_source(str(path), {}))
+        text = str(raised.value)
+        assert path.name in text
+        assert text.endswith(".")
+        return text
+
+    assert "is not there" in message()
+    path.mkdir()
+    assert "is a folder" in message()
+    path.rmdir()
+    os.mkfifo(path)
+    assert "is a pipe" in message()
+    path.unlink()
+    path.write_bytes(b"")
+    assert "empty" in message() or "cannot be read" in message()
+    path.write_bytes(b"\x89\xfe\xff\x00" * 99)
+    assert message()
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_columns_of_one_name_are_refused(name: str, tmp_path: Path) -> None:
+    """A file with such columns is somebody else's: no format here writes one."""
+    doubled = pd.DataFrame([[1.0, 2.0, 3.0]] * 9, columns=["x", "x", "y"])
+    if name == "CSV":
+        doubled.to_csv(tmp_path / "table.csv", index=False)
+        source: TableSource = file_source(str(tmp_path / "table.csv"), {})
+    elif name == "frame":
+        source = FrameSource(doubled)
+    else:
+        with pytest.raises(CustomerError, match="column 'x' twice; rename one"):
+            written(name, doubled, tmp_path)
+        return
+    for look in (lambda: source.read(), lambda: list(source.pieces())):
+        with pytest.raises(CustomerError, match="column 'x' twice; rename one"):
+            look()

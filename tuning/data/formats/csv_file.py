@@ -1,0 +1,189 @@
+"""CSV, also compressed, read by pandas with whatever options of `pandas.read_csv` the definition names."""
+
+from __future__ import annotations
+
+import contextlib
+import csv as csv_module
+import io
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import pandas as pd
+import pyarrow as pa
+
+from tuning.data.cells import ReadCsvOptions, in_usual_notation, written_table
+from tuning.data.file_access import located, readable, reading_errors, without_query
+from tuning.data.keys import key_table
+from tuning.data.table_source import (
+    PIECE_ROWS,
+    ColumnChoice,
+    FileSource,
+    Piece,
+    all_columns,
+    check_names,
+    check_present,
+)
+from tuning.errors import CustomerError
+
+Stream: TypeAlias = io.BytesIO | pa.NativeFile
+
+COMPRESSED = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
+# What pandas.read_csv takes as missing, as its documentation lists it; needed to change that for single columns.
+MISSING = (
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
+    "NULL", "NaN", "None", "n/a", "nan", "null",
+)  # fmt: skip
+AT_ONCE = 1 << 26  # a CSV up to this size is read in one piece, which is a third faster than as a stream
+PIECE_BYTES = 1 << 24  # of a CSV read piece by piece; as text its cells take ten times as much
+HEADER_BYTES = 1 << 20
+
+
+class CsvSource(FileSource):
+    """A CSV file. Its cells have no type of their own; pandas gives them one, see `tuning.data.cells`."""
+
+    title = "CSV"
+    suffixes = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
+
+    def columns(self) -> list[str]:
+        with self._errors():
+            return self._header(self._content(HEADER_BYTES)[0], None)
+
+    def read(
+        self,
+        *,
+        text: Sequence[str] = (),
+        rows: int | None = None,
+        max_rows: int | None = None,
+        max_columns: int | None = None,
+    ) -> pd.DataFrame:
+        with self._errors():
+            data, whole = self._content()
+            names = self._header(data, max_columns)
+            limit = rows if rows is not None else None if max_rows is None else max_rows + 1
+            with self._stream(data, whole) as stream:
+                frame = _named(self._parse(stream, None, nrows=limit, **_as_text(names, text, self.csv)), names)
+            count = len(frame)
+            if rows is not None and max_rows is not None and count == rows and self._most_rows() > max_rows:
+                count = sum(block.rows for block in self.key_blocks([name for name in names if name.strip()][:1]))
+        if max_rows is not None and count > max_rows:
+            raise CustomerError(f"{self.named} has more than limits.max_rows: {max_rows} rows.")
+        return in_usual_notation(frame, self.csv)
+
+    def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[Piece]:
+        with self._errors():
+            data, whole = self._content()
+            names = self._header(data, None)
+            check_present(keys, names)
+            chosen = choose(names)
+            rows = PIECE_BYTES * max(1, data.count(b"\n")) // len(data)
+            kept, data = data if whole else b"", b""
+            options = {**_as_text(names, keys, self.csv), "dtype": str, "chunksize": min(PIECE_ROWS, max(1000, rows))}
+            with self._stream(kept, whole) as stream:
+                for frame in self._parse(stream, chosen, **options):
+                    found = _named(frame, names if chosen is None else chosen)
+                    yield Piece(written_table(found, keys), key_table(found, keys))
+
+    def head(self, most: int) -> bytes:
+        """The file's first bytes, decompressed."""
+        with self._errors():
+            return self._content(most)[0]
+
+    @classmethod
+    def write(cls, frame: pd.DataFrame, path: str) -> None:
+        filesystem, inner = located(path)
+        with filesystem.open_output_stream(inner, compression=_compression(path)) as stream:
+            stream.write(csv_text(frame).encode("utf-8"))
+
+    def _errors(self) -> contextlib.AbstractContextManager[None]:
+        return reading_errors(self.path, self.csv.get("encoding", "utf-8"))
+
+    def _open(self) -> pa.NativeFile:
+        """The file's bytes, decompressed as its suffix says."""
+        filesystem, inner = readable(self.path)
+        return filesystem.open_input_stream(inner, compression=_compression(self.path))
+
+    def _content(self, most: int = AT_ONCE) -> tuple[bytes, bool]:
+        """The beginning of the file, decompressed, and whether that is all of it."""
+        with self._open() as stream:
+            data = stream.read(most + 1)
+        return data, len(data) <= most
+
+    @contextlib.contextmanager
+    def _stream(self, data: bytes, whole: bool) -> Iterator[Stream]:
+        if whole:
+            yield io.BytesIO(data)
+            return
+        with self._open() as stream:
+            yield stream
+
+    def _most_rows(self) -> int:
+        """At least as many as the file has: its ends of lines, also those within quotes."""
+        with self._open() as stream:
+            pieces = iter(partial(stream.read, PIECE_BYTES), b"")
+            return 1 + sum(piece.count(b"\n") + piece.count(b"\r") for piece in pieces)
+
+    def _header(self, data: bytes, max_columns: int | None) -> list[str]:
+        """The column names as they stand in the file; pandas renames doubled and empty ones."""
+        csv = self.csv
+        if not data:
+            raise CustomerError(f"{self.named} is empty.")
+        sep = csv.get("sep", ",")
+        if "skiprows" in csv or "comment" in csv or len(sep) != 1:
+            names = list(map(str, pd.read_csv(io.BytesIO(data[:HEADER_BYTES]), nrows=0, **csv).columns))
+            check_names(names, self.named, max_columns)
+            return names
+        first = io.TextIOWrapper(io.BytesIO(data), encoding=_without_mark(csv.get("encoding", "utf-8")), newline="")
+        lines = csv_module.reader(first, delimiter=sep, quotechar=csv.get("quotechar", '"'))
+        names = next((line for line in lines if line), [])
+        check_names([name for name in names if name.strip()], self.named, max_columns)
+        return names
+
+    def _parse(self, stream: Stream, chosen: Sequence[str] | None, **options: Any) -> Any:
+        """A frame, or frames where `options` has a `chunksize`. chosen: the columns wanted, None for all."""
+        wanted = None if chosen is None else list(chosen)
+        return pd.read_csv(stream, low_memory=False, usecols=wanted, **{"encoding": "utf-8", **self.csv, **options})
+
+
+FORMAT = CsvSource
+
+
+def csv_text(frame: pd.DataFrame) -> str:
+    """A frame as CSV, one that a reader divides into the same rows: pandas quotes "\\n" in a text, but no "\\r"."""
+    texts = (values for _, values in frame.items() if values.dtype.kind == "O")  # text of pandas too
+    odd = any(values.astype(str).str.contains("\r", regex=False).any() for values in texts)
+    return str(frame.to_csv(index=False, quoting=csv_module.QUOTE_NONNUMERIC if odd else csv_module.QUOTE_MINIMAL))
+
+
+def _compression(path: str) -> str | None:
+    """How a file is compressed, by its suffix."""
+    return COMPRESSED.get(without_query(path).lower().rpartition(".")[2])
+
+
+def _without_mark(encoding: str) -> str:
+    return "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
+
+
+def _as_text(names: Sequence[str], text: Sequence[str], csv: ReadCsvOptions) -> ReadCsvOptions:
+    """Options of pandas under which some columns stay as they are written: 007 is not 7, NA is not missing."""
+    wanted = [name for name in text if name in names]
+    if not wanted:
+        return {}
+    others = {name: [*MISSING, *csv.get("na_values", ())] for name in names if name not in wanted}
+    return {"dtype": dict.fromkeys(wanted, str), "keep_default_na": False, "na_values": others}
+
+
+def _named(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Refuses rows longer than the header; leaves out columns without a name that hold nothing or number the rows."""
+    if not isinstance(frame.index, pd.RangeIndex):
+        raise CustomerError("its rows have more fields than its header; quote fields that hold the separator.")
+    if all(name.strip() for name in names):
+        return frame
+    nameless = [position for position, name in enumerate(names) if not name.strip()]
+    for position in nameless:
+        values = frame.iloc[:, position]
+        numbers = pd.to_numeric(values, errors="coerce")
+        numbered = position == 0 and numbers.notna().all() and (numbers.diff().dropna() == 1).all()
+        if not (numbered or values.isna().all()):
+            raise CustomerError(f"column {position + 1} has no name but values; give it a name.")
+    return frame.iloc[:, [position for position in range(len(names)) if position not in nameless]]

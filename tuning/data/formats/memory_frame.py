@@ -1,0 +1,55 @@
+"""A pandas frame in memory. No worker sees it, so its rows are written into files of the run first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+
+from tuning.data.arrow_frames import is_mixed, to_arrow
+from tuning.data.keys import key_table, row_keys
+from tuning.data.table_source import (
+    ColumnChoice,
+    KeyBlock,
+    Piece,
+    TableSource,
+    all_columns,
+    check_present,
+)
+
+
+class FrameSource(TableSource):
+    """A frame. Its types are its own, but for what Arrow cannot hold, which becomes numbers or text."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame = frame
+
+    @property
+    def named(self) -> str:
+        return "the frame"
+
+    def columns(self) -> list[str]:
+        return [str(name) for name in self.frame.columns]
+
+    def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[Piece]:
+        """One piece; where a column is not of one type, a piece per customer, whose own rows decide."""
+        check_present(keys, self.columns())
+        chosen = choose(self.columns())
+        frame = self.frame if chosen is None else self.frame[list(chosen)]
+        keys_of = key_table(self.frame, keys)
+        if not keys or not is_mixed(frame):
+            yield Piece(to_arrow(frame), keys_of)
+            return
+        codes, found = row_keys(keys_of, keys)
+        order = np.argsort(codes, kind="stable")
+        for rows in np.split(order, np.searchsorted(codes[order], np.arange(1, len(found)))):
+            yield Piece(to_arrow(frame.iloc[rows]), keys_of.take(rows))
+
+    def key_blocks(self, keys: Sequence[str]) -> Iterator[KeyBlock]:
+        yield KeyBlock(key_table(self.frame, keys), len(self.frame), self.size)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return int(self.frame.memory_usage(deep=False).sum())

@@ -1,0 +1,124 @@
+"""Parquet, read by pyarrow; page checksums are verified where a file has them, as a run's own files have."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from tuning.data.arrow_frames import to_arrow
+from tuning.data.column_types import check_refusal, to_frame, with_sound_text
+from tuning.data.file_access import located, readable, reading_errors
+from tuning.data.table_source import (
+    PIECE_ROWS,
+    ColumnChoice,
+    FileSource,
+    KeyBlock,
+    Piece,
+    all_columns,
+    check_names,
+    check_present,
+    check_row_count,
+)
+
+STREAM_BYTES = 1 << 26  # read ahead, over all columns, where a file is read piece by piece
+
+
+class ParquetSource(FileSource):
+    """A Parquet file: a block is a row group, and keys are pushed down by the groups' statistics."""
+
+    title = "Parquet"
+    suffixes = (".parquet", ".pq")
+    dataset_format = ds.ParquetFileFormat(
+        default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    )
+
+    def columns(self) -> list[str]:
+        with reading_errors(self.path), self._open() as file:
+            return _names(file)
+
+    def read(
+        self,
+        *,
+        text: Sequence[str] = (),
+        rows: int | None = None,
+        max_rows: int | None = None,
+        max_columns: int | None = None,
+    ) -> pd.DataFrame:
+        with reading_errors(self.path), self._open(streamed=rows is not None) as file:
+            check_refusal(file.schema_arrow)
+            count = file.metadata.num_rows
+            check_row_count(count, self.named, max_rows)
+            check_names(_names(file), self.named, max_columns)
+            if rows is None or rows >= count:
+                return to_frame(file.read(use_threads=False))
+            return to_frame(_first_rows(file, rows))
+
+    def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[Piece]:
+        with reading_errors(self.path), self._open(streamed=True) as file:
+            names = _names(file)
+            check_names(names, self.named, None)
+            check_present(keys, names)
+            chosen = choose(names)
+            if not file.metadata.num_rows:
+                empty = file.schema_arrow.empty_table()
+                yield _piece(empty if chosen is None else empty.select(list(chosen)), keys)
+            for batch in file.iter_batches(batch_size=PIECE_ROWS, columns=None if chosen is None else list(chosen)):
+                yield _piece(with_sound_text(pa.Table.from_batches([batch])), keys)
+
+    def key_blocks(self, keys: Sequence[str]) -> Iterator[KeyBlock]:
+        with reading_errors(self.path), self._open(streamed=True) as file:
+            for group in range(file.metadata.num_row_groups):
+                meta = file.metadata.row_group(group)
+                rows = with_sound_text(file.read_row_group(group, columns=list(keys))) if keys else pa.table({})
+                yield KeyBlock(rows.select(list(keys)), meta.num_rows, meta.total_byte_size)
+
+    @classmethod
+    def write(cls, frame: pd.DataFrame, path: str) -> None:
+        filesystem, inner = located(path)
+        table = to_arrow(frame)
+        with filesystem.open_output_stream(inner) as stream:
+            pq.write_table(table, stream)
+
+    @contextlib.contextmanager
+    def _open(self, *, streamed: bool = False) -> Iterator[pq.ParquetFile]:
+        """The file, for pyarrow.
+
+        streamed: in memory is only what is being read. Without, pyarrow reads ahead and keeps the whole file's bytes.
+        """
+        filesystem, inner = readable(self.path)
+        with filesystem.open_input_file(inner) as stream:
+            if not streamed:
+                yield pq.ParquetFile(stream, page_checksum_verification=True)
+                return
+            metadata = pq.read_metadata(stream)
+            size = min(STREAM_BYTES // 4, max(1 << 14, STREAM_BYTES // max(1, metadata.num_columns)))
+            yield pq.ParquetFile(
+                stream, metadata=metadata, pre_buffer=False, buffer_size=size, page_checksum_verification=True
+            )
+
+
+FORMAT = ParquetSource
+
+
+def _names(file: pq.ParquetFile) -> list[str]:
+    return [str(name) for name in file.schema_arrow.names]
+
+
+def _piece(rows: pa.Table, keys: Sequence[str]) -> Piece:
+    return Piece(rows, rows.select(list(keys)))
+
+
+def _first_rows(file: pq.ParquetFile, rows: int) -> pa.Table:
+    """The first rows, reading no more row groups than needed."""
+    batches, found = [], 0
+    for batch in file.iter_batches(batch_size=max(1, min(rows, 65_536))):
+        batches.append(batch)
+        found += batch.num_rows
+        if found >= rows:
+            break
+    return pa.Table.from_batches(batches).slice(0, rows) if batches else file.read()

@@ -1,0 +1,66 @@
+"""The formats of data, found by their files: each module of `tuning.data.formats` with a `FORMAT` is one of files."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+from tuning.data import formats as folder
+from tuning.data.cells import ReadCsvOptions
+from tuning.data.file_access import without_query
+from tuning.data.formats.csv_file import CsvSource
+from tuning.data.table_source import FileSource
+from tuning.errors import DataError
+from tuning.storage.names import mask
+
+
+@cache
+def file_formats() -> tuple[type[FileSource], ...]:
+    """All formats of files, CSV first."""
+    modules = (
+        importlib.import_module(f"{folder.__name__}.{found.name}") for found in pkgutil.iter_modules(folder.__path__)
+    )
+    return tuple(module.FORMAT for module in modules if hasattr(module, "FORMAT"))
+
+
+@cache
+def suffixes() -> tuple[str, ...]:
+    """How the names of files of data end."""
+    return tuple(suffix for each in file_formats() for suffix in each.suffixes)
+
+
+@cache
+def _others() -> tuple[tuple[tuple[str, ...], type[FileSource]], ...]:
+    return tuple((each.suffixes, each) for each in file_formats() if each is not CsvSource)
+
+
+def format_of(path: str) -> type[FileSource]:
+    """The format of a file, by its name; a suffix that nobody knows is taken as CSV."""
+    name = without_query(path).lower()
+    for endings, found in _others():
+        if name.endswith(endings):
+            return found
+    return CsvSource
+
+
+def file_source(path: str, csv: ReadCsvOptions) -> FileSource:
+    """A file of data. csv: the definition's options of `pandas.read_csv`."""
+    return format_of(path)(path, csv)
+
+
+def without_suffix(name: str) -> str:
+    """A file's name without what says its format."""
+    for suffix in suffixes():
+        if name.lower().endswith(suffix):
+            return name[: -len(suffix)]
+    return name
+
+
+def check_writable(path: str) -> None:
+    """`DataError` unless the suffix says what kind of file it is to be."""
+    if not without_query(path).lower().endswith(suffixes()):
+        *names, last = (each.title for each in file_formats())
+        raise DataError(
+            f"{mask(path)!r} is neither {', '.join(names)} nor {last}; end it in one of {', '.join(suffixes())}."
+        )

@@ -1,0 +1,202 @@
+"""What every format of data can do: `TableSource` is one table of rows, whatever holds it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from tuning.data.cells import ReadCsvOptions
+from tuning.data.column_types import concatenated, to_frame, with_sound_text
+from tuning.data.file_access import file_digest, file_name, file_stamp, located, reading_errors
+from tuning.data.keys import Key
+from tuning.data.pushdown import push_down
+from tuning.errors import CustomerError
+from tuning.wording import name_list
+
+ColumnChoice: TypeAlias = Callable[[Sequence[str]], Sequence[str] | None]  # of a table's names, None for all
+
+PIECE_ROWS = 1 << 17  # of a table that is read piece by piece
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some consecutive rows. keys: their key columns alone, in types that `row_keys` understands."""
+
+    rows: pa.Table
+    keys: pa.Table
+
+
+@dataclass(frozen=True)
+class KeyBlock:
+    """The keys of rows that are read together: a row group, a chunk of text.
+
+    Attributes:
+        keys: the key columns.
+        rows: number of rows, which a table without columns would not say.
+        size: bytes that are read for any of the rows.
+    """
+
+    keys: pa.Table
+    rows: int
+    size: int
+
+
+def all_columns(_: Sequence[str]) -> None:
+    """The choice of all columns."""
+
+
+class TableSource(ABC):
+    """One table of rows: a file, or a frame in memory.
+
+    Everything that is wrong with the data is a `CustomerError`, a sentence that names the file and the way out. Cells
+    that have no type of their own (in a CSV) are text in Arrow tables, marked by `tuning.data.cells.marked`; they get
+    types when one customer's rows become a frame (`tuning.data.column_types.to_frame`).
+    """
+
+    @property
+    @abstractmethod
+    def named(self) -> str:
+        """The table, for messages."""
+
+    @abstractmethod
+    def columns(self) -> list[str]:
+        """The names of the columns, from the header alone."""
+
+    def read(
+        self,
+        *,
+        text: Sequence[str] = (),
+        rows: int | None = None,
+        max_rows: int | None = None,
+        max_columns: int | None = None,
+    ) -> pd.DataFrame:
+        """The rows as one customer's frame.
+
+        Args:
+            text: columns that stay as they are written, where cells have no type of their own.
+            rows: stop after as many.
+            max_rows: a table with more rows is an error, whatever `rows` is.
+            max_columns: a table with more columns is an error.
+        """
+        check_names(self.columns(), self.named, max_columns)
+        found: list[pa.Table] = []
+        count = 0
+        for piece in self.pieces(text):
+            if rows is None or count < rows:
+                found.append(piece.rows)
+            count += piece.rows.num_rows
+            if rows is not None and count >= rows and max_rows is None:
+                break
+        check_row_count(count, self.named, max_rows)
+        return to_frame(concatenated(found)[:rows])
+
+    @abstractmethod
+    def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[Piece]:
+        """The rows in their order, so that a table may be larger than memory; at least one piece, maybe an empty one.
+
+        Args:
+            keys: columns that say whose row it is; they are never marked.
+            choose: says which columns are wanted, the keys among them.
+        """
+
+    def key_blocks(self, keys: Sequence[str]) -> Iterator[KeyBlock]:
+        """The key columns of all rows in their order, counted, as cheaply as the format allows."""
+        for piece in self.pieces(keys, lambda _: list(keys) or None):
+            yield KeyBlock(piece.keys, piece.rows.num_rows, piece.rows.nbytes)
+
+
+class FileSource(TableSource):
+    """A table that is a file, on any filesystem; a new format is a subclass in a file of `tuning/data/formats/`.
+
+    Attributes:
+        title: the format's name, for messages.
+        suffixes: how its files' names end, in lower case, the one that is recommended first.
+        dataset_format: how pyarrow reads the rows of some keys without much else (`rows_of`), so that a keyed table is
+            read where it is. None where it cannot: such a table is divided by customer before they are searched.
+        path: absolute, or a URI.
+        csv: the definition's options of `pandas.read_csv`, for formats made of text.
+    """
+
+    title: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+    dataset_format: ClassVar[ds.FileFormat | None] = None
+
+    def __init__(self, path: str, csv: ReadCsvOptions) -> None:
+        self.path = path
+        self.csv = csv
+
+    @property
+    def named(self) -> str:
+        return f"the file {file_name(self.path)}"
+
+    def rows_of(
+        self,
+        by: Sequence[str],
+        keys: Sequence[Key],
+        choose: ColumnChoice = all_columns,
+        max_columns: int | None = None,
+    ) -> pa.Table:
+        """All rows of some keys, in their order, and few others. Only where there is a `dataset_format`.
+
+        Args:
+            by: key columns; one that the table does not have lets all rows pass.
+            keys: the values wanted, as long as `by` each.
+            choose: says which columns are wanted.
+            max_columns: a table with more columns is an error.
+        """
+        with reading_errors(self.path):
+            filesystem, inner = located(self.path)
+            dataset = ds.dataset(inner, filesystem=filesystem, format=self.dataset_format)
+            names = dataset.schema.names
+            check_names(names, self.named, max_columns)
+            chosen = choose(names)
+            wanted = push_down(dataset.schema, by, keys)
+            columns = None if chosen is None else list(chosen)
+            return with_sound_text(dataset.to_table(columns=columns, filter=wanted, use_threads=False))
+
+    @classmethod
+    @abstractmethod
+    def write(cls, frame: pd.DataFrame, path: str) -> None:
+        """Write a frame as such a file; `OSError` where it cannot be written."""
+
+    @classmethod
+    def stamp(cls, path: str) -> str:
+        """What changes when the file is written, quick to look up; `GONE` where the file is not there."""
+        return file_stamp(path)
+
+    @classmethod
+    def digest(cls, path: str) -> str:
+        """What changes when a row changes, and only when the file's content does."""
+        return file_digest(path)
+
+
+def check_names(names: Sequence[str], what: str, max_columns: int | None) -> None:
+    """Refuse too many, doubled and empty column names. what: the file or frame, for the message."""
+    if max_columns is not None and len(names) > max_columns:
+        raise CustomerError(f"{what} has {len(names)} columns, more than limits.max_columns: {max_columns}.")
+    if len(set(names)) < len(names):
+        doubled = Counter(names).most_common(1)[0][0]
+        raise CustomerError(f"{what} has the column {doubled!r} twice; rename one.")
+    if any(not name.strip() for name in names):
+        number = next(number for number, name in enumerate(names, start=1) if not name.strip())
+        raise CustomerError(f"column {number} of {what} has no name; give it one.")
+
+
+def check_present(wanted: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse columns that a table does not have."""
+    absent = [name for name in wanted if name not in names]
+    if absent:
+        raise CustomerError(f"there is no column {absent[0]!r}; there are {name_list(names)}.")
+
+
+def check_row_count(count: int, what: str, max_rows: int | None) -> None:
+    """Refuse a table with more rows than are allowed."""
+    if max_rows is not None and count > max_rows:
+        raise CustomerError(f"{what} has {count} rows, more than limits.max_rows: {max_rows}.")
