@@ -30,7 +30,8 @@ import click
 
 from tuning.definition.options import Resources
 from tuning.driver.cluster import start_ray
-from tuning.driver.halt import StopConditions, stopper, workers_callback
+from tuning.driver.halt import StopConditions
+from tuning.driver.hosts.tune_workers import TuneWorkers, stopper, workers_callback
 from tuning.driver.progress import Counter, reports_callback
 from tuning.driver.signals import Signals
 from tuning.driver.tuner import build_tuner, run_queue
@@ -110,12 +111,12 @@ def tuned(folder: Path, actors: int, shards: int, reports: int, pause: float) ->
     owned: Any = SimpleNamespace(plan=plan, term=term, timing=USUAL, directory=directory, run="thousand")
     with Lease(directory, term).hold() as lease:
         counter = Counter(shards * reports * 100, shards)
-        watched, halt = Watched(counter), StopConditions(lease, Signals())
-        with registered(watched) as heard, registered(halt) as asked, _workers_that(worker(reports, pause)):
+        watched, workers = Watched(counter), TuneWorkers(StopConditions(lease, Signals()))
+        with registered(watched) as heard, registered(workers) as asked, _workers_that(worker(reports, pause)):
             callbacks = [reports_callback(heard), workers_callback(asked)]
             with registered(run_queue(owned, spread)) as queue, contextlib.redirect_stdout(io.StringIO()):
                 build_tuner(owned, queue, 0, stopper(asked), callbacks).fit()
-        halt.end_workers()
+        workers.kill()
     return watched
 
 

@@ -152,7 +152,7 @@ def test_the_second_signal_ends_it_at_once(ray_cluster: None, tmp_path: Path) ->
 def test_workers_that_die_before_their_first_line_are_not_started_for_ever(
     ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tuning.driver.session.WORKER_DEATHS", 0)
+    monkeypatch.setattr("tuning.driver.hosts.ray.WORKER_DEATHS", 0)
     # So that Ray passes it by name.
     monkeypatch.setattr("tuning.driver.tuner.PortableFunction", lambda function: function)
     runner = tuner_of(_slow, trials=2, limits={"crashes_before_quarantine": 1})

@@ -26,9 +26,9 @@ class _Tuners:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, work: list[int | None]) -> None:
         self.work, self.built, self.done = work, 0, 0
-        monkeypatch.setattr("tuning.driver.session.start_ray", lambda slots: False)
-        monkeypatch.setattr("tuning.driver.session.make_room", lambda *_: frozenset())
-        monkeypatch.setattr("tuning.driver.session.build_tuner", self.build)
+        monkeypatch.setattr("tuning.driver.hosts.ray.start_ray", lambda slots: False)
+        monkeypatch.setattr("tuning.driver.hosts.ray.make_room", lambda *_: frozenset())
+        monkeypatch.setattr("tuning.driver.hosts.ray.build_tuner", self.build)
 
     def build(self, owned: OwnedRun, queue: object, attempt: int, *_: Any) -> _Tuners:
         self.built += 1
@@ -129,5 +129,5 @@ def _raising_once(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             made.on_trial_result = raises
         return made
 
-    monkeypatch.setattr("tuning.driver.session.reports_callback", callback)
+    monkeypatch.setattr("tuning.driver.hosts.ray.reports_callback", callback)
     return keys

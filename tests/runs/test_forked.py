@@ -37,7 +37,7 @@ def _no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RunError("Ray was wanted.")
 
     monkeypatch.setattr("ray.is_initialized", lambda: False)
-    monkeypatch.setattr("tuning.driver.session.start_ray", refused)
+    monkeypatch.setattr("tuning.driver.hosts.ray.start_ray", refused)
 
 
 def square(config: Mapping[str, float]) -> float:
@@ -98,12 +98,15 @@ def test_a_cluster_that_is_named_is_used(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("slots", [1, 2], ids=["packed", "spread"])
-def test_what_ends_its_process_ends_no_driver_and_its_study_goes_to_ray(tmp_path: Path, slots: int) -> None:
+@pytest.mark.parametrize("status", [0, 3])
+def test_what_ends_its_process_ends_no_driver_and_its_study_goes_to_ray(
+    tmp_path: Path, slots: int, status: int
+) -> None:
     armed = True
 
     def exits(config: Mapping[str, float]) -> float:
         if armed and config["x"] < 0:
-            os._exit(3)
+            os._exit(status)
         return square(config)
 
     run = tmp_path / "run"
@@ -113,6 +116,76 @@ def test_what_ends_its_process_ends_no_driver_and_its_study_goes_to_ray(tmp_path
     armed = False
     result = tuner(exits, slots=slots).run(str(run), progress=False, resume=True)
     assert truth(result) == truth(tuner(slots=slots).run(str(tmp_path / "here"), **QUIET))
+
+
+ENDS = """
+import os, signal
+from pathlib import Path
+
+from sklearn.linear_model import Ridge
+from sklearn.metrics import mean_absolute_error
+
+
+def end(place, values):
+    if place == PLACE and max(values) > 90 and Path(ARMED).exists():
+        END
+
+
+def prepare(rows):
+    end("prepare", rows["y"])
+    return rows
+
+
+def score(y_true, y_pred):
+    end("metric", y_true)
+    return mean_absolute_error(y_true, y_pred)
+
+
+class Model(Ridge):
+    def fit(self, X, y, sample_weight=None):
+        end("fit", y)
+        return super().fit(X, y, sample_weight)
+"""
+ENDINGS = {
+    "status 0": "os._exit(0)",
+    "status 1": "os._exit(1)",
+    "a signal": "os.kill(os.getpid(), signal.SIGKILL)",
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "ending"), [*(("fit", ending) for ending in ENDINGS), ("prepare", "status 0"), ("metric", "status 0")]
+)
+def test_customers_whose_code_ends_its_process_are_left_to_ray_with_whoever_came_after_them(
+    tmp_path: Path, place: str, ending: str
+) -> None:
+    """Whatever the status: a fork is through with its work when it says so."""
+    armed = tmp_path / "armed"
+    armed.touch()
+    code = ENDS.replace("PLACE", repr(place)).replace("ARMED", repr(str(armed))).replace("END", ENDINGS[ending])
+    (tmp_path / "mine.py").write_text(code)
+    write_customers(tmp_path / "data", 5)
+    odd = tmp_path / "data" / "c0002.csv"
+    odd.write_text(odd.read_text() + "0,0,0,99\n" * 5)
+    own = {name: f"{tmp_path}/mine.py:{function}" for name, function in (("prepare", "prepare"), ("metric", "score"))}
+    fields = {
+        "models": {"mine": f"{tmp_path}/mine.py:Model"},
+        "mode": "min",
+        "placement": "auto",
+        "save_models": False,
+        **own,
+    }
+    given = definition(tmp_path / "data", **fields)
+    del given["search_space"]
+    runner = TuneRunner(**given)
+    runner.timing = PATIENT
+    run = tmp_path / "run"
+    with pytest.raises(RunError, match="Ray was wanted"):
+        runner.run(run, progress=False)
+    assert len(left(run)) == 2, "Ray's workers see which trial it was"
+    armed.unlink()
+    result = runner.run(run, progress=False, resume=True)
+    assert dict(result.leaderboard().set_index("customer")["status"]) == {f"c{n:04d}": "ok" for n in range(5)}
 
 
 @pytest.mark.parametrize("slots", [1, 2], ids=["packed", "spread"])
@@ -155,7 +228,7 @@ def test_trials_are_counted_while_ray_starts(tmp_path: Path, monkeypatch: pytest
         raise RunError("Ray was wanted.")
 
     monkeypatch.setattr("tuning.driver.session.Counter", Kept)
-    monkeypatch.setattr("tuning.driver.session.start_ray", starting)
+    monkeypatch.setattr("tuning.driver.hosts.ray.start_ray", starting)
     runner = tuner(waits, slots=slots)
     runner.timing = Timing(first_trial_s=0.1, ray_start_s=0.1)
     with pytest.raises(RunError, match="Ray was wanted"):

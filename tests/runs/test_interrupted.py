@@ -70,12 +70,12 @@ def test_in_a_notebook_an_interrupted_run_returns_what_it_has(
 def test_after_ctrl_c_the_line_says_no_more_that_ray_starts_but_that_the_run_stops(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def starting(_: object, __: object, counter: Counter, ___: object) -> bool:
+    def starting(_: object, counter: Counter, __: object) -> bool:
         counter.doing = "starting Ray"
         os.kill(os.getpid(), signal.SIGINT)
-        return True  # nothing is left to be done on Ray
+        return False  # nothing is left to be done on Ray
 
-    monkeypatch.setattr("tuning.driver.session.work_forked", starting)
+    monkeypatch.setattr("tuning.driver.hosts.forks.ForkHost.work", starting)
     with pytest.raises(RunInterrupted):
         tuner_of(valley, trials=4).run(str(tmp_path / "run"))
     assert "0/4 trials, stopping" in capsys.readouterr().err

@@ -62,8 +62,8 @@ def _cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = [{"Resources": has, "Alive": "gone" not in has} for has in MACHINES]
     monkeypatch.setattr("ray.is_initialized", lambda: True)
     monkeypatch.setattr("ray.nodes", lambda: nodes)
-    monkeypatch.setattr("tuning.driver.session.start_ray", lambda slots: False)
-    monkeypatch.setattr("tuning.driver.session.build_tuner", _Workers)
+    monkeypatch.setattr("tuning.driver.hosts.ray.start_ray", lambda slots: False)
+    monkeypatch.setattr("tuning.driver.hosts.ray.build_tuner", _Workers)
 
 
 def runner(folder: Path, needs: dict[str, Any], **fields: Any) -> TuneRunner:
@@ -241,7 +241,7 @@ def test_a_machine_that_is_lost_for_good_costs_those_who_need_it_until_there_is_
     made = runner(tmp_path, {"large": {"cpus": 2}, "usual": None})
     made.timing = Timing(room_s=0.0, attempt_pause_s=0.0)
     with monkeypatch.context() as there:
-        there.setattr("tuning.driver.session.build_tuner", losing)
+        there.setattr("tuning.driver.hosts.ray.build_tuner", losing)
         with pytest.raises(RunError) as ended:
             made.run(tmp_path / "run", progress=False)
     assert len(built) == 4  # the first one has searched the usual customer

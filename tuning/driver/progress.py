@@ -134,7 +134,8 @@ class Counter:
 
     n_trials, n_studies: how many there will be. work: what all of it takes, as of `Study.budget`. done_trials,
     done_work: what was recorded before. smaller: whether a smaller score is better. relative: as of `Progress`. seen:
-    names of parts heard of. on_first: called with the first report. stopping: whether somebody has stopped the run.
+    names of parts heard of. on_part: called with the name of each new part. stopping: whether somebody has stopped the
+    run.
     """
 
     n_trials: int
@@ -150,7 +151,7 @@ class Counter:
     errors: list[str] = field(default_factory=list)
     clock: Callable[[], float] = time.monotonic
     doing: str = ""
-    on_first: Callable[[], None] = lambda: None
+    on_part: Callable[[str], None] = lambda _: None
     stopping: Callable[[], bool] = lambda: False
     _no_model: int = 0
     _failed: int = 0
@@ -190,9 +191,8 @@ class Counter:
             self._marks.clear()
         if not isinstance(report, PartWritten) or report.part in self.seen:
             return
-        if not self.seen:
-            self.on_first()
         self.seen.add(report.part)
+        self.on_part(report.part)
         self.done_trials += report.trials
         self.done_studies += report.studies
         self.n_trials -= report.unspent

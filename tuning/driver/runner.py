@@ -13,15 +13,11 @@ from tuning.definition.given import changed, definition_of, keys_help, said, sig
 from tuning.definition.yaml_file import read_definition
 from tuning.driver.background import RunHandle, check_free
 from tuning.driver.chatter import held
-from tuning.driver.cluster import start_ray
 from tuning.driver.display import style_of
-from tuning.driver.room import make_room
-from tuning.driver.session import RunSession, room_of, spread_run
+from tuning.driver.hosts.ray import RayHost
+from tuning.driver.session import RunSession
 from tuning.driver.signals import Signals
-from tuning.driver.tuner import build_tuner, run_queue
 from tuning.errors import PlanError, RunError, RunInterrupted, signal_name
-from tuning.execution.adapters import spread_callbacks
-from tuning.execution.callback_keys import register
 from tuning.planning.plan import Plan, make_plan
 from tuning.records.ownership import newest_term
 from tuning.runs.begin import OwnedRun, abandon, begin, resume_run
@@ -73,15 +69,11 @@ class TuneRunner:
         """
         owned = begin(self.definition, run_dir, self.timing)
         owned.lease.release()  # nobody here watches over what the caller does with it
-        start_ray(owned.plan)
         try:
-            without = make_room(owned, lambda _: None)
+            return RayHost(owned).tuner()
         except PlanError:
             abandon(owned.directory, owned.term)
             raise
-        spread = spread_run(owned, lambda _: None, room_of(owned))
-        queue = register(run_queue(owned, spread, spread.open() if owned.plan.spread else None, without))
-        return build_tuner(owned, queue, callbacks=spread_callbacks(queue))
 
     @overload
     def run(

@@ -72,6 +72,11 @@ class OwnedRun:
     recorded: int = 0
     best: float | None = None
 
+    def resume_advice(self, change: str = "") -> str:
+        """How to resume this run. change: a key of the definition that needs a larger value."""
+        by_runner = callable(self.plan.spec.definition.objective)  # only its own program has the function
+        return resume_advice(self.directory.shown, change=change, by_runner=by_runner)
+
 
 def begin(
     definition: Definition,

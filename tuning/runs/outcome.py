@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from tuning.runs.results import RunResult
 
-REPORT = "report.html"  # in the run's folder
+REPORT, LEADERBOARD_FILE = "report.html", "leaderboard.csv"  # in the run's folder
 Counts: TypeAlias = Mapping[str, Any]  # `RunResult.summary`
 
 

@@ -66,8 +66,8 @@ def test_a_worker_that_no_machine_has_room_for_leaves_no_folder(
     def refused(*_: object) -> None:
         raise PlanError("no machine has 64 CPUs")
 
-    monkeypatch.setattr("tuning.driver.session.start_ray", lambda slots: False)
-    monkeypatch.setattr("tuning.driver.session.make_room", refused)
+    monkeypatch.setattr("tuning.driver.hosts.ray.start_ray", lambda slots: False)
+    monkeypatch.setattr("tuning.driver.hosts.ray.make_room", refused)
     with pytest.raises(PlanError, match="64 CPUs"):
         runner(table(tmp_path), placement="packed").run(str(tmp_path / "run"), progress=False)
     assert not (tmp_path / "run").exists()

@@ -13,11 +13,11 @@ from tuning.records.figures import shown_in
 from tuning.records.gains import is_error, relative_gains
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED
 from tuning.runs.leaderboard import Leaderboard
-from tuning.runs.outcome import REPORT
+from tuning.runs.outcome import LEADERBOARD_FILE, REPORT
 from tuning.runs.plan_file import DEFINITION, frozen_definition
 from tuning.runs.results import RunResult
 from tuning.storage.names import mask_in
-from tuning.tracking.summary.summary import LEADERBOARD, Summary
+from tuning.tracking.summary.summary import Summary
 from tuning.tracking.tracked_runs import PREFIX
 from tuning.wording import shorten
 
@@ -58,7 +58,8 @@ def overview(
         note=_note(result.outcome(counts), counts, board, unfinished, result.directory.shown),
     )
     contents = {
-        **({LEADERBOARD: b"".join(board.csv)} if failed or comparison else {}),  # the others have it in their folder
+        # The others have it in their folder.
+        **({LEADERBOARD_FILE: b"".join(board.csv)} if failed or comparison else {}),
         DEFINITION: mask_in(result.directory.read(DEFINITION).decode()).encode(),
         "plan.json": json.dumps(dict(plan), indent=1, default=str).encode(),
     }
@@ -67,7 +68,8 @@ def overview(
 
 def _files(result: RunResult) -> dict[str, str]:
     """Artifacts that are files of the run as they are."""
-    return {name: name for name in (LEADERBOARD, REPORT) if name == LEADERBOARD or result.directory.exists(name)}
+    there = [REPORT] if result.directory.exists(REPORT) else []
+    return {name: name for name in (LEADERBOARD_FILE, *there)}
 
 
 def _note(outcome: str, counts: Mapping[str, object], board: Leaderboard, unfinished: int, where: str) -> str:
@@ -75,7 +77,7 @@ def _note(outcome: str, counts: Mapping[str, object], board: Leaderboard, unfini
     lines = [
         f"**{outcome}**, {counts['trials']} trials{unfinished_text}.",
         "",
-        f"`tuning leaderboard {where}` shows all of them; so does the artifact `{LEADERBOARD}`.",
+        f"`tuning leaderboard {where}` shows all of them; so does the artifact `{LEADERBOARD_FILE}`.",
         "",
         "| " + " | ".join(each.name for each in COLUMNS) + " |",
         "|" + "---|" * len(COLUMNS),

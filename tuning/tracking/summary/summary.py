@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from tuning.records.schema import FINISHED
+from tuning.runs.outcome import LEADERBOARD_FILE
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking import mlflow_limits
 from tuning.tracking.identity import Search
@@ -40,7 +41,6 @@ from tuning.tracking.tracked_runs import (
 )
 
 FOLDER = "mlflow"
-LEADERBOARD = "leaderboard.csv"
 SUMMARY_FILE = f"{FOLDER}/summary.json"
 
 
@@ -84,9 +84,9 @@ def write_summary(store: Store, directory: RunDirectory, search: Search) -> None
     for name, source in summary.artifacts.items():
         with contextlib.suppress(FileNotFoundError):  # it was removed since; the rest is worth having
             contents[name] = directory.read(source)
-    if LEADERBOARD in contents:
+    if LEADERBOARD_FILE in contents:
         with contextlib.suppress(Exception):  # a plot is never worth a summary
-            contents |= leaderboard_plots(contents[LEADERBOARD])
+            contents |= leaderboard_plots(contents[LEADERBOARD_FILE])
     with tempfile.TemporaryDirectory() as folder:
         for name, content in contents.items():
             path = Path(folder, name)

@@ -1,7 +1,7 @@
-"""Workers that are forks of this process: they work while it is not known whether a run is worth the start of Ray.
+"""Forks of this process as a host: they work while it is not known whether a run is worth the start of Ray.
 
-They have everything loaded, so their first trial begins at once. They do what Ray's workers do, with the same limits
-and marks, so Ray's workers go on where they stop, and one of them that crashes or hangs costs this process nothing.
+A fork has everything loaded, so its first trial begins at once. It does what Ray's workers do, with the same limits and
+marks, so Ray's workers go on where it stops. A fork that crashes or hangs costs this process nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.connection import Connection, Pipe, wait
 from types import TracebackType
@@ -44,27 +44,36 @@ STOP_S = 1.0  # for a trial to end in when the workers are to stop; a longer one
 DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
-def work_forked(owned: OwnedRun, halt: StopConditions, counter: Counter, start_ray: Callable[[Counter], None]) -> bool:
-    """Work without Ray as long as the rest takes less than its start; True when nothing is left for Ray, or to be done.
+@dataclass(frozen=True)
+class Through:
+    """A fork's last message: it has done all of its work. Its exit status says nothing, since a user's code sets it."""
 
-    While Ray starts, the workers go on.
+
+class ForkHost:
+    """Works as long as the rest takes less time than the start of Ray, and goes on while Ray starts.
+
+    start_next: starts the host that comes next; called while the forks work.
     """
-    if not may_fork(owned):
-        return False
-    counter.doing = "starting"
-    _load(owned)
-    pace, seconds = Pace(counter, owned.timing), owned.timing.ray_start_s
-    with ForkedWorkers(owned, counter) as workers:
-        halt.signals.order = workers.kill
-        while workers.busy and not halt.wanted and not pace.slower_than(seconds):
-            workers.listen(LISTEN_S)
-        if workers.busy and not halt.wanted:
-            with workers.heard():
-                start_ray(counter)
-            while workers.busy and not halt.wanted and not pace.slower_than(seconds / 2):
+
+    def __init__(self, owned: OwnedRun, start_next: Callable[[Counter], None]) -> None:
+        self.owned, self._start_next = owned, start_next
+
+    def work(self, counter: Counter, halt: StopConditions) -> bool:
+        """As of `Host`."""
+        counter.doing = "starting"
+        _load(self.owned)
+        pace, seconds = Pace(counter, self.owned.timing), self.owned.timing.ray_start_s
+        with ForkedWorkers(self.owned, counter) as workers:
+            halt.signals.order = workers.kill
+            while workers.busy and not halt.wanted and not pace.slower_than(seconds):
                 workers.listen(LISTEN_S)
-    halt.signals.order = None
-    return workers.finished or halt.wanted
+            if workers.busy and not halt.wanted:
+                with workers.heard():
+                    self._start_next(counter)
+                while workers.busy and not halt.wanted and not pace.slower_than(seconds / 2):
+                    workers.listen(LISTEN_S)
+        halt.signals.order = None
+        return not workers.finished
 
 
 def _load(owned: OwnedRun) -> None:
@@ -105,18 +114,19 @@ def may_fork(owned: OwnedRun) -> bool:
 
 
 class ForkedWorkers:
-    """A context manager: the workers of a run, one per slot, which are ended when it is left.
+    """A context manager: the forked workers of a run, one per slot, which are ended when it is left.
 
     One of them runs the trials of all spread studies, one after the other.
 
-    listener: told what they report.
+    listener: receives each report of a worker.
     """
 
     def __init__(self, owned: OwnedRun, listener: Listener) -> None:
         self.owned, self.listener = owned, listener
-        self.finished = True  # so far: each that has ended was through with its work
+        self.finished = True  # so far: each worker that has ended had done all of its work
         self._stop = mmap.mmap(-1, 1)  # shared with the forks
-        self._workers: dict[Connection, int] = {}
+        self._workers: dict[Connection, int] = {}  # their process ids
+        self._through: set[Connection] = set()  # of the workers that have said so
         self._timing = replace(owned.timing, parts_s=min(PARTS_S, owned.timing.parts_s))
 
     def __enter__(self) -> ForkedWorkers:
@@ -149,9 +159,14 @@ class ForkedWorkers:
         for pipe in wait(list(self._workers), seconds):
             assert isinstance(pipe, Connection)
             try:
-                hand_on(self.listener, pipe.recv())
+                message = pipe.recv()
             except (EOFError, OSError):
                 self._ended(pipe)
+                continue
+            if isinstance(message, Through):
+                self._through.add(pipe)
+            else:
+                hand_on(self.listener, message)
 
     @contextlib.contextmanager
     def heard(self) -> Iterator[None]:
@@ -179,8 +194,9 @@ class ForkedWorkers:
     def _ended(self, pipe: Connection) -> None:
         pid = self._workers.pop(pipe)
         pipe.close()
-        status = os.waitpid(pid, 0)[1]
-        self.finished &= status == 0
+        os.waitpid(pid, 0)
+        self.finished &= pipe in self._through
+        self._through.discard(pipe)
         if self._stop[0]:
             forget(self.owned.directory, self.owned.term, pid)  # its study is not to blame
 
@@ -194,23 +210,31 @@ class ForkedWorkers:
             sender.close()
             self._workers[receiver] = pid
             return
-        code = 1
         try:
             _leave_alone(parent)
             work(sender.send)
-            code = 1 if self._stop[0] else 0
+            if not self._stop[0]:
+                sender.send(Through())
         finally:
-            os._exit(code)
+            os._exit(0)
 
     def _packed(self, shards: range, slots: int, report: Listener) -> None:
-        def told(result: WorkerReport) -> None:
+        def report_and_look(result: WorkerReport) -> None:
             report(result)
             if self._stop[0]:
-                raise _EnoughError
+                raise _StopError
 
         spec, term = in_memory(self.owned.plan.spec), self.owned.term
         for shard in shards:
-            work_shard(self.owned.directory, term, shard, told, spec=spec, timing=self._timing, nodes=Nodes("", slots))
+            work_shard(
+                self.owned.directory,
+                term,
+                shard,
+                report_and_look,
+                spec=spec,
+                timing=self._timing,
+                nodes=Nodes("", slots),
+            )
 
     def _spread(self, report: Listener) -> None:
         owned = self.owned
@@ -219,8 +243,8 @@ class ForkedWorkers:
         run.work(lambda: bool(self._stop[0]))
 
 
-class _EnoughError(Exception):
-    """The workers are to stop."""
+class _StopError(Exception):
+    """The workers are to stop; leaves `work_shard` in a fork."""
 
 
 def _leave_alone(parent: int) -> None:

@@ -1,0 +1,39 @@
+"""This process as a host: one study after the other, so that a debugger stops in a user's own code."""
+
+from __future__ import annotations
+
+import contextlib
+
+from tuning.driver.halt import StopConditions
+from tuning.driver.progress import Counter
+from tuning.driver.tuner import in_memory
+from tuning.execution.packed import work_shard
+from tuning.records.reports import WorkerReport
+from tuning.runs.begin import OwnedRun
+
+
+class InProcessHost:
+    """Works all shards in this process. A crash of a trial is a crash of the run."""
+
+    def __init__(self, owned: OwnedRun) -> None:
+        self.owned = owned
+
+    def work(self, counter: Counter, halt: StopConditions) -> bool:
+        """As of `Host`."""
+
+        def report(result: WorkerReport) -> None:
+            counter(result)
+            if halt.wanted:
+                raise _StopError
+
+        owned = self.owned
+        timing = owned.timing.of_run(0, len(owned.plan.studies))  # no other slot writes beside this one
+        with contextlib.suppress(_StopError):
+            for shard in range(len(owned.plan.shards)):
+                spec = in_memory(owned.plan.spec)
+                work_shard(owned.directory, owned.term, shard, report, spec=spec, timing=timing)
+        return False
+
+
+class _StopError(Exception):
+    """The run wants to stop; leaves `work_shard` in this process."""

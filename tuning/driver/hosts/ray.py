@@ -1,0 +1,146 @@
+"""Ray as a host: Tuners over all studies, one after the other until nothing is left."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from tuning.definition.options import Resources
+from tuning.driver.chatter import stdout_logged
+from tuning.driver.cluster import restart_ray, start_ray
+from tuning.driver.halt import StopConditions
+from tuning.driver.hosts.ready_workers import ready_workers, start_workers
+from tuning.driver.hosts.tune_workers import TuneWorkers, stopper, workers_callback
+from tuning.driver.progress import Counter, hand_on, reports_callback
+from tuning.driver.room import make_room
+from tuning.driver.tuner import build_tuner, in_memory, run_queue
+from tuning.errors import RunError, StorageError
+from tuning.execution.adapters import spread_callbacks
+from tuning.execution.callback_keys import register, registered
+from tuning.execution.lost_nodes import NodeWatch, any_alive
+from tuning.execution.room import Room, machines_now
+from tuning.execution.spread.running import SpreadRun
+from tuning.records.reports import Listener
+from tuning.runs.begin import OwnedRun
+from tuning.runs.outcome import typing
+from tuning.runs.results import RunResult
+from tuning.wording import one_line
+
+if TYPE_CHECKING:
+    from ray import tune
+
+logger = logging.getLogger(__name__)
+
+FRUITLESS_ATTEMPTS = 3  # of Tuners in a row, which have recorded nothing
+WORKER_DEATHS = 8  # of a shard in a row, without anything recorded, beyond those that put a study aside
+
+
+class RayHost:
+    """Works on the Ray that is there, or on one of this process.
+
+    All Tuners share one `Room`: what one of them has waited for in vain, the next one does not wait for again.
+    """
+
+    def __init__(self, owned: OwnedRun) -> None:
+        self.owned = owned
+        self._own_ray = False
+        self._left_out: frozenset[Resources] = frozenset()  # of shards that no machine has room for
+        self._room = Room(machines_now(), owned.timing.room_s)
+
+    def start(self, counter: Counter) -> None:
+        """Start Ray unless it is there; `RunError` where it does not start."""
+        counter.doing = "starting Ray"
+        try:
+            self._own_ray |= start_ray(self.owned.plan)
+        except RunError as error:
+            raise RunError(f"{error} Then: {self.owned.resume_advice()}") from error
+
+    def work(self, counter: Counter, halt: StopConditions) -> bool:
+        """As of `Host`."""
+        self.start(counter)
+        self._left_out = make_room(self.owned, counter)
+        deaths = WORKER_DEATHS + self.owned.plan.spec.definition.limits.crashes_before_quarantine
+        workers = TuneWorkers(halt, deaths)
+        halt.signals.order = workers.kill
+        counter.doing = "starting workers"
+        try:
+            self._fit_until_done(workers, counter)
+            if typing():
+                start_workers(self.owned.plan.slots)  # for the next cell
+        except KeyboardInterrupt:
+            workers.kill()
+            raise
+        return False
+
+    def tuner(self) -> tune.Tuner:
+        """A Tuner over the run that its caller fits; Ray is started. `PlanError` where no machine has room."""
+        start_ray(self.owned.plan)
+        self._left_out = make_room(self.owned, _ignore)
+        spread = self._spread_run(_ignore)
+        studies = spread.open() if self.owned.plan.spread else None
+        queue = register(run_queue(self.owned, spread, studies, self._left_out))
+        return build_tuner(self.owned, queue, callbacks=spread_callbacks(queue))
+
+    def _fit_until_done(self, workers: TuneWorkers, counter: Counter) -> None:
+        """Fit Tuners until nothing is left. A Tuner that raises is followed by another one while there is progress."""
+        owned, halt = self.owned, workers.halt
+        fruitless, attempt, failure = 0, 0, ""
+        left = len(owned.plan.studies)
+        while left and fruitless < FRUITLESS_ATTEMPTS and not halt.wanted:
+            before, attempt = self._parts_recorded(), attempt + 1
+            try:
+                with stdout_logged(), ready_workers():  # Tune announces itself there whatever its verbosity
+                    self._fit(attempt, workers, counter)
+            except StorageError:
+                raise
+            except Exception as error:
+                # One trial ended by Ray's memory monitor, or any exception in a callback, ends a whole Tuner.
+                failure = one_line(error)
+                logger.warning("Tune ended with %s; continuing from the records", failure)
+            workers.kill()
+            if halt.wanted:
+                return
+            left = RunResult(owned.directory).unfinished
+            fruitless = 0 if self._parts_recorded() > before else fruitless + 1
+            if left and not any_alive():
+                workers.machines = NodeWatch()
+                if self._own_ray:
+                    restart_ray(owned.plan)
+            if left and fruitless and fruitless < FRUITLESS_ATTEMPTS:
+                time.sleep(owned.timing.attempt_pause_s)
+        if left and not halt.wanted:
+            reasons = "; ".join(dict.fromkeys([*counter.errors, failure])).strip("; ") or "no reason was reported"
+            raise RunError(
+                f"{left} of {len(owned.plan.studies)} studies could not be finished in {FRUITLESS_ATTEMPTS} attempts "
+                f"without progress: {reasons}. Everything recorded is kept. Resume with: {owned.resume_advice()}"
+            )
+
+    def _fit(self, attempt: int, workers: TuneWorkers, listener: Listener) -> None:
+        from tuning.execution.tune_callbacks import handed_over
+
+        spread = self._spread_run(lambda result: hand_on(listener, result))
+        with registered(listener) as heard, registered(workers) as watched, spread.opened() as studies:
+            stop = stopper(watched)
+            with registered(run_queue(self.owned, spread, studies, self._left_out)) as queue:
+                callbacks = [
+                    *spread_callbacks(queue, stop.stop_all),
+                    reports_callback(heard),
+                    workers_callback(watched),
+                ]
+                with handed_over(callbacks):
+                    build_tuner(self.owned, queue, attempt, stop).fit()
+
+    def _spread_run(self, report: Listener) -> SpreadRun:
+        """The spread studies of the run. report: receives each part that is written, and each error."""
+        owned = self.owned
+        spec = in_memory(owned.plan.spec)
+        return SpreadRun(owned.directory, owned.term, owned.plan, owned.run, spec, report, owned.timing, self._room)
+
+    def _parts_recorded(self) -> int:
+        """How many parts this owner's workers have written."""
+        return len(list(self.owned.directory.list(self.owned.term.records)))
+
+
+def _ignore(report: object) -> None:
+    """For a Tuner whose caller counts nothing."""

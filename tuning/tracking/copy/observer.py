@@ -1,0 +1,79 @@
+"""The copy of a run in MLflow while the run goes on: it starts with the run, and is completed when the run ends."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from tuning.definition.options import trials_recorded
+from tuning.errors import StorageError
+from tuning.runs.begin import OwnedRun
+from tuning.runs.observer import EndState, RunEnd, RunObserver
+from tuning.runs.plan_file import count_studies
+from tuning.tracking.copy.live import LiveCopy
+from tuning.tracking.selection import settled_models
+from tuning.tracking.settings import TrackingSettings, settings_for, tracking_uri_of
+from tuning.tracking.summary.overview import overview
+from tuning.tracking.summary.summary import save_summary
+
+logger = logging.getLogger(__name__)
+
+
+class MLflowCopy(RunObserver):
+    """Copies a run to MLflow, unless its definition switches that off."""
+
+    def __init__(self, owned: OwnedRun) -> None:
+        self._owned = owned
+        self._copy: LiveCopy | None = None
+        self._started = 0.0
+
+    def began(self) -> None:
+        if self._owned.plan.spec.definition.mlflow.enabled:
+            self._copy = LiveCopy(self._settings(), self._owned.term, self._owned.timing.mlflow_patience_s)
+            self._copy.start()
+        self._started = time.time()
+
+    def ended(self, end: RunEnd) -> None:
+        if self._copy is None:
+            return
+        try:
+            if end.state is not EndState.LOST:
+                self._write_summary(end)
+        finally:
+            self._close(self._copy, end.state)
+
+    def _settings(self) -> TrackingSettings:
+        owned, definition = self._owned, self._owned.plan.spec.definition
+        options, studies = definition.mlflow, count_studies(owned.directory, owned.term)
+        saves_models = definition.objective is None and definition.save_models
+        return settings_for(
+            owned.directory,
+            tracking_uri_of(owned.directory, options.tracking_uri),
+            options.experiment or definition.name,
+            owned.run,
+            trials_recorded(options.record_trials, studies),
+            settled_models(options.record_models, studies) if saves_models else "none",
+        )
+
+    def _write_summary(self, end: RunEnd) -> None:
+        """Write what MLflow shows of the run as a whole into the run directory, where the copy finds it."""
+        owned, failed = self._owned, end.state is EndState.FAILED
+        try:
+            shown = overview(end.result, owned.plan.to_dict(), self._started, time.time(), failed=failed)
+            save_summary(owned.directory, *shown)
+        except (StorageError, OSError, ValueError, TypeError) as error:
+            logger.warning("the run's summary for MLflow could not be written: %s", error)
+
+    def _close(self, copy: LiveCopy, state: EndState) -> None:
+        timing = self._owned.timing
+        patience = {EndState.STOPPED: timing.mlflow_interrupted_s, EndState.KILLED: 0.0}
+        status = copy.close(patience.get(state, timing.mlflow_closing_s))
+        if status.note:
+            logger.warning("%s", status.note)
+        if status.missing:
+            logger.warning(
+                "the copy in MLflow is incomplete: %s are missing (%s); complete it with: tuning mlflow sync %s",
+                status.missing,
+                status.error or "no error was reported",
+                self._owned.directory.shown,
+            )
