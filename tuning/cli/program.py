@@ -148,7 +148,7 @@ class LazyGroup(click.Group):
 
 
 def _end(signals: Signals, code: Any) -> NoReturn:
-    """End the program; with Ray in it, or interrupted, without a farewell: Ray's processes end with this one.
+    """End the program; with Ray in it, or interrupted, without a farewell: Ray's processes are killed.
 
     What Ray does when an interpreter ends takes seconds, and after an interruption has crashed it.
     """
@@ -159,6 +159,10 @@ def _end(signals: Signals, code: Any) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
+    if "ray" in sys.modules:
+        from tuning.driver.cluster import kill_ray
+
+        kill_ray()
     os._exit(code)
 
 

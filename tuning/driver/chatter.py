@@ -18,10 +18,10 @@ from tuning.storage.run_directory import RunDirectory
 
 FILE = "log.txt"
 WARNINGS, STDOUT = "python.warnings", "ray.stdout"  # loggers of what Python warns of, and of what Tune prints
-#: Loggers of libraries whose words nobody asked for.
-THEIRS = ("ray", "optuna", "mlflow", "alembic", "hyperopt", WARNINGS)
+#: Loggers of libraries whose messages nobody asked for, and those below them.
+LIBRARIES = tuple(f"{name}." for name in ("ray", "optuna", "mlflow", "alembic", "hyperopt", WARNINGS))
 RAYS_THREAD = "ray_listen_error_messages"  # prints a paragraph for each worker that has died, whatever Ray's settings
-OURS = "tuning"  # is in the file too, and is seen as before
+OURS = "tuning"  # is in the file too, and is shown as before
 
 
 @contextlib.contextmanager
@@ -30,12 +30,17 @@ def log_file(directory: RunDirectory) -> Iterator[None]:
 
     Our own warnings go there too, and are seen as before. Where the file cannot be written, the words are lost.
     """
-    with _handler(directory) as handler, _theirs_to(handler), _seen(), _added(handler, logging.getLogger(OURS)):
+    with (
+        _handler(directory) as handler,
+        _libraries_to(handler),
+        _shown_by_default(),
+        _added(handler, logging.getLogger(OURS)),
+    ):
         yield
 
 
-class Held(logging.Handler):
-    """What libraries have said before there was a run."""
+class HeldMessages(logging.Handler):
+    """The messages of libraries from before there was a run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,40 +57,63 @@ class Held(logging.Handler):
 
 
 @contextlib.contextmanager
-def held() -> Iterator[Held]:
+def held_messages() -> Iterator[HeldMessages]:
     """Within it, what libraries log and warn in this process is kept: code that a plan loads may load Ray."""
-    words = Held()
-    with _theirs_to(words):
+    words = HeldMessages()
+    with _libraries_to(words):
         yield words
 
 
 @contextlib.contextmanager
-def _theirs_to(handler: logging.Handler) -> Iterator[None]:
-    """Within it, what libraries log and warn goes to one handler."""
-    with contextlib.ExitStack() as stack:
-        for name in THEIRS:
-            stack.enter_context(_only_to(handler, name))
-        stack.enter_context(_warnings_logged())
-        yield
+def _libraries_to(handler: logging.Handler) -> Iterator[None]:
+    """Within it, what libraries log and warn goes to one handler, and to none of their own.
+
+    Their handlers stay where they are: a library that is loaded meanwhile adds one, and `ray.init` removes all. Several
+    threads may be within it at once; the latest handler gets the messages.
+    """
+    with _warnings_logged():
+        _listening.append(handler)
+        logging.Logger.callHandlers = _call_handlers  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            _listening.remove(handler)
+            if not _listening:
+                logging.Logger.callHandlers = _usual_call_handlers  # type: ignore[method-assign]
 
 
-class _Masked(logging.Formatter):
+_listening: list[logging.Handler] = []
+_usual_call_handlers = logging.Logger.callHandlers
+
+
+def _call_handlers(logger: logging.Logger, record: logging.LogRecord) -> None:
+    if _listening and f"{record.name}.".startswith(LIBRARIES):
+        _listening[-1].handle(record)
+    else:
+        _usual_call_handlers(logger, record)
+
+
+class _MaskingFormatter(logging.Formatter):
     """Without the secrets of URIs."""
 
     def format(self, record: logging.LogRecord) -> str:
         return mask_in(super().format(record))
 
 
-class _Quiet(logging.FileHandler):
-    """A disk that is full, or a folder that is gone, costs words of libraries and no more."""
+class _RunLogHandler(logging.FileHandler):
+    """Writes to the file. A disk that is full, or a folder that is gone, costs messages of libraries and no more."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, encoding="utf-8", delay=True, errors="backslashreplace")
-        self.setFormatter(_Masked("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        self.setFormatter(_MaskingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(OSError):  # from opening it
             super().emit(record)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            super().close()
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's name
         pass
@@ -95,58 +123,17 @@ class _Quiet(logging.FileHandler):
 def _handler(directory: RunDirectory) -> Iterator[logging.Handler]:
     """One that appends to the file, which is made with the first word; on object storage it is written at the end."""
     if directory.local:
-        with contextlib.closing(_Quiet(directory.locate(FILE))) as handler:
+        with contextlib.closing(_RunLogHandler(directory.locate(FILE))) as handler:
             yield handler
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, FILE)
-        with contextlib.closing(_Quiet(str(path))) as handler:
+        with contextlib.closing(_RunLogHandler(str(path))) as handler:
             yield handler
         with contextlib.suppress(StorageError, OSError):
             if path.is_file():
                 before = directory.read(FILE) if directory.exists(FILE) else b""
                 directory.write(FILE, before + path.read_bytes())
-
-
-class _Aside(list[logging.Handler]):
-    """A logger's handlers, to which none is added: a library that is loaded meanwhile brings one of its own."""
-
-    def __init__(self, handler: logging.Handler, logger: logging.Logger) -> None:
-        super().__init__([handler])
-        self.before, self.propagate = logger.handlers, logger.propagate
-        self.added: list[logging.Handler] = []
-
-    def append(self, handler: logging.Handler) -> None:
-        self.added.append(handler)
-
-    def clear(self) -> None:  # `ray.init` does so
-        self.added.clear()
-
-    def end(self, logger: logging.Logger) -> None:
-        """Give the logger back what it had, and what was added."""
-        for handler in self.added:
-            self.before.append(handler)
-        propagate = self.propagate and not self.added  # as libraries do that bring their own
-        if logger.handlers is self:
-            logger.handlers, logger.propagate = self.before, propagate
-            return
-        later = logger.handlers  # of another thread, which has begun since
-        while isinstance(later, _Aside):
-            if later.before is self:
-                later.before, later.propagate = self.before, propagate
-            later = later.before
-
-
-@contextlib.contextmanager
-def _only_to(handler: logging.Handler, name: str) -> Iterator[None]:
-    """Within it, a logger and those below it write to one handler."""
-    logger = logging.getLogger(name)
-    aside = _Aside(handler, logger)
-    logger.handlers, logger.propagate = aside, False
-    try:
-        yield
-    finally:
-        aside.end(logger)
 
 
 @contextlib.contextmanager
@@ -159,7 +146,7 @@ def _added(handler: logging.Handler, logger: logging.Logger) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _seen() -> Iterator[None]:
+def _shown_by_default() -> Iterator[None]:
     """Within it, warnings are printed that Python prints where no handler is set up: one is, from here on."""
     root, last = logging.getLogger(), logging.lastResort
     if root.handlers or last is None:
@@ -194,7 +181,7 @@ def _warnings_logged() -> Iterator[None]:
         warnings.showwarning = before
 
 
-class _OfThread:
+class _ThreadStdout:
     """Stands for stdout: what one thread prints is logged, and what Ray's own does; what others print goes on."""
 
     def __init__(self, stdout: TextIO) -> None:
@@ -214,5 +201,5 @@ class _OfThread:
 @contextlib.contextmanager
 def stdout_logged() -> Iterator[None]:
     """Within it, what this thread and Ray's own print is logged: stdout is for our data."""
-    with contextlib.redirect_stdout(_OfThread(sys.stdout)):  # type: ignore[type-var]  # to who prints it is one
+    with contextlib.redirect_stdout(_ThreadStdout(sys.stdout)):  # type: ignore[type-var]  # to who prints it is one
         yield

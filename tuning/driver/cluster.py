@@ -145,6 +145,17 @@ def end_ray() -> None:
         atexit.unregister(end_ray)
 
 
+def kill_ray() -> None:
+    """Kill the Ray that this process has started, which is about to end without the farewell of `end_ray`.
+
+    Most of Ray's processes end with this one. Its agents would look for it for a minute.
+    """
+    found = own_processes() | (_own & _children())
+    for pid in sorted(found, key=_own.__contains__, reverse=True):  # who would start others first
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 def _end_who_is_asked(over: threading.Event) -> None:
     while not over.wait(LOOK_S):
         for pid in {pid for pid in _own if _asked(pid)} & _children():
@@ -234,9 +245,7 @@ def _quieted(name: str) -> Iterator[None]:
 
 def _import_path() -> dict[str, str]:
     """The setting by which workers import this very package, also where it runs from its sources."""
-    import tuning
-
-    home = str(Path(tuning.__file__).resolve().parents[1])
+    home = str(Path(__file__).resolve().parents[2])
     if Path(home).name in ("site-packages", "dist-packages"):
         return {}
     before = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]

@@ -12,7 +12,7 @@ from tuning.definition.definition import Definition
 from tuning.definition.given import changed, definition_of, keys_help, said, signature
 from tuning.definition.yaml_file import read_definition
 from tuning.driver.background import RunHandle, check_free
-from tuning.driver.chatter import held
+from tuning.driver.chatter import held_messages
 from tuning.driver.display import style_of
 from tuning.driver.hosts.ray import RayHost
 from tuning.driver.session import RunSession
@@ -57,7 +57,7 @@ class TuneRunner:
 
     def plan(self) -> Plan:
         """What would run; imports neither Ray nor MLflow. What libraries say that your own code loads is not shown."""
-        with held():
+        with held_messages():
             return make_plan(self.definition, timing=self.timing)
 
     def tuner(self, run_dir: str | Path | None = None) -> Any:
@@ -170,7 +170,7 @@ def _run_beside(start: Callable[[], OwnedRun], run_dir: str | Path | None, style
 def _begun(start: Callable[[], OwnedRun], signals: Signals, run_dir: str | Path | None) -> OwnedRun:
     check_free()
     try:
-        with held() as words:
+        with held_messages() as words:
             owned = start()
         words.write(owned.directory)
         return owned

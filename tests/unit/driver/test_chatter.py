@@ -12,7 +12,7 @@ from threading import Thread
 import pytest
 
 from tuning import TuneRunner
-from tuning.driver.chatter import RAYS_THREAD, held, log_file, stdout_logged
+from tuning.driver.chatter import RAYS_THREAD, held_messages, log_file, stdout_logged
 from tuning.storage.run_directory import RunDirectory
 
 
@@ -112,7 +112,10 @@ def test_two_threads_that_listen_at_once_leave_the_logger_as_it_was(tmp_path: Pa
     """A plan goes on while a run beside it begins and ends."""
     logger = logging.getLogger("ray")
     before, propagate, late = list(logger.handlers), logger.propagate, logging.NullHandler()
-    for first, second in ((held(), log_file(RunDirectory(tmp_path))), (log_file(RunDirectory(tmp_path)), held())):
+    for first, second in (
+        (held_messages(), log_file(RunDirectory(tmp_path))),
+        (log_file(RunDirectory(tmp_path)), held_messages()),
+    ):
         first.__enter__()
         second.__enter__()
         first.__exit__(None, None, None)
@@ -120,7 +123,7 @@ def test_two_threads_that_listen_at_once_leave_the_logger_as_it_was(tmp_path: Pa
         second.__exit__(None, None, None)
         assert (logger.handlers, logger.propagate) == (before, propagate)
     assert "to the second" in (tmp_path / "log.txt").read_text()
-    with held():
+    with held_messages():
         logger.addHandler(late)
     assert logger.handlers == [*before, late]
     logger.removeHandler(late)
