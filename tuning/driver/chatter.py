@@ -73,7 +73,7 @@ def _libraries_to(handler: logging.Handler) -> Iterator[None]:
     """
     with _warnings_logged():
         _listening.append(handler)
-        logging.Logger.callHandlers = _call_handlers  # type: ignore[method-assign]
+        logging.Logger.callHandlers = _call_handlers  # type: ignore[method-assign, assignment]
         try:
             yield
         finally:

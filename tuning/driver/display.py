@@ -1,6 +1,6 @@
 """How a run's progress is shown: a line that moves, a line now and then, or JSON for programs.
 
-A thread of its own draws, so that who counts never waits for a terminal.
+A thread of its own draws, so that nobody who reports waits for a terminal.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UNWATCHED_S, JSON_S = 30.0, 1.0  # between two lines
 BAR = "{percentage:3.0f}%|{bar}| {elapsed} {desc}"
 STEPS = 1000  # of the bar, whatever the run's work is counted in
 
-_told = set[str]()  # notes, by runs of this process
+_notes_shown = set[str]()  # by runs of this process
 
 _drawing = threading.Lock()
 # No fork while a line is drawn: in the new process nobody would ever give back the locks that this takes.
@@ -38,7 +38,7 @@ os.register_at_fork(before=_drawing.acquire, after_in_parent=_drawing.release, a
 
 
 def style_of(progress: bool | str) -> str:
-    """The style for what a caller has given; True is "line". `DefinitionError` for one that there is not."""
+    """The style that a caller wants: a name of `STYLES`, True for "line", False for "none"; else `DefinitionError`."""
     if isinstance(progress, bool):
         return "line" if progress else "none"
     if progress not in STYLES:
@@ -47,7 +47,7 @@ def style_of(progress: bool | str) -> str:
 
 
 def somebody_watches() -> bool:
-    """Whether the line is seen while it moves: in a notebook, or in a terminal that can go back in a line."""
+    """Whether a line that moves can be seen: in a notebook, or in a terminal that can go back in a line."""
     return (sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and _has_a_size()) or _in_notebook()
 
 
@@ -65,14 +65,14 @@ def _in_notebook() -> bool:
     return ask is not None and hasattr(ask(), "kernel")
 
 
-class _Shows(Protocol):
-    """A way to show progress."""
+class _Presenter(Protocol):
+    """Shows progress in one way."""
 
     def draw(self, progress: Progress, last: bool) -> None:
-        """Show it where it is time to. last: the run's work has ended."""
+        """Show the progress if it is time to. last: the run's work has ended."""
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """End what is shown: nothing more will come."""
 
 
 class Display:
@@ -80,54 +80,57 @@ class Display:
 
     def __init__(self, counter: Counter, style: str = "line") -> None:
         self._counter, self._style = counter, style
-        self._way: _Shows | None = None
+        self._presenter: _Presenter | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._draw_on, name="progress", daemon=True)
         self._stack = contextlib.ExitStack()
 
     def tell(self, notes: Iterable[str]) -> None:
-        """Show what should be read before the first result, a line each; to who types, what no earlier run has said."""
+        """Show what should be read before the first result, a line each.
+
+        In a prompt or a notebook, a note that an earlier run of this process has shown is left out.
+        """
         for note in notes:
             if self._style == "jsonl":
                 _write(json.dumps({"note": note}, ensure_ascii=False))
-            elif self._style == "line" and not (typing() and note in _told):
+            elif self._style == "line" and not (typing() and note in _notes_shown):
                 _write(f"note: {note}")
-                _told.add(note)
+                _notes_shown.add(note)
 
     def __enter__(self) -> Display:
         if self._style == "none":
             return self
         if self._style == "jsonl":
-            self._way = _Written(JSON_S, lambda progress: json.dumps(progress.to_dict(), ensure_ascii=False))
+            self._presenter = _WrittenLines(JSON_S, lambda progress: json.dumps(progress.to_dict(), ensure_ascii=False))
         elif somebody_watches():
             from tqdm.contrib.logging import logging_redirect_tqdm
 
-            self._way = _Line()
+            self._presenter = _MovingLine()
             self._stack.enter_context(logging_redirect_tqdm())  # a warning gets a line of its own, not the bar's
         else:
-            self._way = _Written(UNWATCHED_S, lambda progress: f"{_clock(progress.seconds)} {progress}")
+            self._presenter = _WrittenLines(UNWATCHED_S, lambda progress: f"{_clock(progress.seconds)} {progress}")
         self._thread.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
         self._over.set()
-        if self._way is None:
+        if self._presenter is None:
             return
         self._thread.join()
         with contextlib.suppress(OSError, ValueError):
-            self._way.draw(self._counter.now, last=True)
-            self._way.close()
+            self._presenter.draw(self._counter.now, last=True)
+            self._presenter.close()
         self._stack.close()
 
     def _draw_on(self) -> None:
-        assert self._way is not None
+        assert self._presenter is not None
         while not self._over.wait(LOOK_S):
             # A terminal or a pipe that is gone ends the line, not the run.
             with contextlib.suppress(OSError, ValueError), _drawing:
-                self._way.draw(self._counter.now, last=False)
+                self._presenter.draw(self._counter.now, last=False)
 
 
-class _Line:
+class _MovingLine:
     """A line that moves, in a terminal or a notebook."""
 
     def __init__(self) -> None:
@@ -148,7 +151,7 @@ class _Line:
         self._bar.close()
 
 
-class _Written:
+class _WrittenLines:
     """A line of text every so many seconds, and when something else takes its time."""
 
     def __init__(self, pause: float, text: Callable[[Progress], str]) -> None:

@@ -242,7 +242,7 @@ def test_where_nobody_watches_there_is_a_line_now_and_then(
 ) -> None:
     clock = Clock()
     counter = Counter(n_trials=10, n_studies=2, clock=clock)
-    way = display._Written(display.UNWATCHED_S, lambda progress: f"{progress.seconds:g} {progress}")
+    way = display._WrittenLines(display.UNWATCHED_S, lambda progress: f"{progress.seconds:g} {progress}")
     counter.doing = "starting Ray"
     for clock.now in range(65):
         counter.doing = "" if clock.now > 5 else counter.doing

@@ -37,3 +37,7 @@ class Host(Protocol):
             RunError: workers or machines cannot go on; what is recorded is kept. StorageError: the storage cannot.
         """
         ...
+
+
+class HostStoppedError(Exception):
+    """Leaves `work_shard` in a process that works shards itself: the run is to stop."""

@@ -25,6 +25,7 @@ from types import TracebackType
 from tuning.definition.options import Resources
 from tuning.driver.cluster import ONE_THREAD
 from tuning.driver.halt import StopConditions
+from tuning.driver.hosts.base import HostStoppedError
 from tuning.driver.progress import Counter, Pace, hand_on
 from tuning.driver.tuner import in_memory
 from tuning.execution.crash_log import forget
@@ -222,7 +223,7 @@ class ForkedWorkers:
         def report_and_look(result: WorkerReport) -> None:
             report(result)
             if self._stop[0]:
-                raise _StopError
+                raise HostStoppedError
 
         spec, term = in_memory(self.owned.plan.spec), self.owned.term
         for shard in shards:
@@ -241,10 +242,6 @@ class ForkedWorkers:
         spec = in_memory(owned.plan.spec)
         run = SpreadRun(owned.directory, owned.term, owned.plan, owned.run, spec, report, self._timing)
         run.work(lambda: bool(self._stop[0]))
-
-
-class _StopError(Exception):
-    """The workers are to stop; leaves `work_shard` in a fork."""
 
 
 def _leave_alone(parent: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from tuning.driver.halt import StopConditions
+from tuning.driver.hosts.base import HostStoppedError
 from tuning.driver.progress import Counter
 from tuning.driver.tuner import in_memory
 from tuning.execution.packed import work_shard
@@ -24,16 +25,12 @@ class InProcessHost:
         def report(result: WorkerReport) -> None:
             counter(result)
             if halt.wanted:
-                raise _StopError
+                raise HostStoppedError
 
         owned = self.owned
         timing = owned.timing.of_run(0, len(owned.plan.studies))  # no other slot writes beside this one
-        with contextlib.suppress(_StopError):
+        with contextlib.suppress(HostStoppedError):
             for shard in range(len(owned.plan.shards)):
                 spec = in_memory(owned.plan.spec)
                 work_shard(owned.directory, owned.term, shard, report, spec=spec, timing=timing)
         return False
-
-
-class _StopError(Exception):
-    """The run wants to stop; leaves `work_shard` in this process."""
