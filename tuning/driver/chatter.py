@@ -73,13 +73,13 @@ def _libraries_to(handler: logging.Handler) -> Iterator[None]:
     """
     with _warnings_logged():
         _listening.append(handler)
-        logging.Logger.callHandlers = _call_handlers  # type: ignore[method-assign, assignment]
+        logging.Logger.callHandlers = _call_handlers  # type: ignore[method-assign, assignment]  # for the time being
         try:
             yield
         finally:
             _listening.remove(handler)
             if not _listening:
-                logging.Logger.callHandlers = _usual_call_handlers  # type: ignore[method-assign]
+                logging.Logger.callHandlers = _usual_call_handlers  # type: ignore[method-assign]  # as it was
 
 
 _listening: list[logging.Handler] = []
