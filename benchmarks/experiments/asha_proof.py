@@ -24,8 +24,9 @@ from benchmarks.intervals import interval
 from search_spaces import algorithms, presets
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import full_steps, prepare_data, train
+from tuning.study.core import StudyCore
 from tuning.study.local_trial import LocalTrial
-from tuning.study.loop import TrialLoop
+from tuning.study.loop import TrialLoop, in_process
 from tuning.study.trial import TrialShape
 
 TRIALS = 30
@@ -51,17 +52,16 @@ def search(kind: str, data: Any, metric: Metric, seed: int) -> list[LocalTrial]:
         space, metric="score", mode="max", seed=seed, n_trials=TRIALS, points=[space.default()]
     )
     steps = full_steps(space.default(), data)
-    return list(
-        TrialLoop(
-            searcher,
-            lambda _: spec.build(metric="score", mode="max", max_steps=steps, seed=seed),
-            lambda config, number, state: train(config, data, metric, seed * 1000 + number, state),
-            n_trials=TRIALS,
-            metric="score",
-            mode="max",
-            shape=lambda _: TrialShape(best_prefix=True),
-        )
+    core = StudyCore(
+        searcher,
+        lambda _: spec.build(metric="score", mode="max", max_steps=steps, seed=seed),
+        LocalTrial,
+        n_trials=TRIALS,
+        metric="score",
+        mode="max",
     )
+    pull = in_process(lambda config, number, state: train(config, data, metric, seed * 1000 + number, state))
+    return list(TrialLoop(core, pull, shape=lambda _: TrialShape(best_prefix=True)))
 
 
 def winner(trials: list[LocalTrial]) -> LocalTrial:

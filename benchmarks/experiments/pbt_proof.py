@@ -28,9 +28,10 @@ from tuning.models.base import Matrix
 from tuning.models.families.mlp import MLPFamily
 from tuning.preprocessing.task import MULTICLASS, Task
 from tuning.steps import Step
+from tuning.study.core import StudyCore
 from tuning.study.interleaved import InterleavedLoop
 from tuning.study.local_trial import LocalTrial
-from tuning.study.loop import TrialLoop
+from tuning.study.loop import TrialLoop, in_process
 from tuning.study.mutations import mutations
 from tuning.study.trial import TrialShape
 
@@ -103,16 +104,15 @@ def search(name: str, seed: int) -> list[LocalTrial]:
         SPACE, metric="score", mode="max", seed=seed, n_trials=TRIALS, points=[SPACE.default()]
     )
     loop = InterleavedLoop if spec.pauses else TrialLoop
-    drive = loop(
+    core = StudyCore(
         searcher,
         lambda _: spec.build(metric="score", mode="max", max_steps=EPOCHS, seed=seed, mutations=varied),
-        Digits.split(seed).start(seed),
+        LocalTrial,
         n_trials=TRIALS,
         metric="score",
         mode="max",
-        shape=lambda _: TrialShape(best_prefix=True),
     )
-    return list(drive)
+    return list(loop(core, in_process(Digits.split(seed).start(seed)), shape=lambda _: TrialShape(best_prefix=True)))
 
 
 def winner(trials: list[LocalTrial]) -> tuple[float, float, float]:

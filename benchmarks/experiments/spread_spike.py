@@ -66,7 +66,10 @@ def build(scheduler: str, level: float, seed: int) -> Study:
 def packed(scheduler: str) -> float:
     """Seconds for the same two studies in process."""
     from tuning.steps import Step
+    from tuning.study.core import StudyCore
     from tuning.study.interleaved import InterleavedLoop
+    from tuning.study.local_trial import LocalTrial
+    from tuning.study.loop import in_process
 
     def start(config: Mapping[str, Any], _number: int, state: Any) -> Iterator[Step]:
         done, weight = state or (0, 0.0)
@@ -77,8 +80,8 @@ def packed(scheduler: str) -> float:
     for number, level in enumerate(LEVELS.values()):
         study = build(scheduler, level, number)
         arguments = {"n_trials": TRIALS, "metric": "score", "mode": "max"}
-        drive = InterleavedLoop(study.searcher, lambda _: study.scheduler, start, **arguments)  # noqa: B023  # used up within this turn
-        assert len(list(drive)) == TRIALS
+        core = StudyCore(study.searcher, lambda _: study.scheduler, LocalTrial, **arguments)  # noqa: B023  # used up within this turn
+        assert len(list(InterleavedLoop(core, in_process(start)))) == TRIALS
     return time.perf_counter() - began
 
 

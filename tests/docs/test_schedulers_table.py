@@ -16,7 +16,10 @@ from tuning.definition.definition import define
 from tuning.errors import PlanError
 from tuning.planning.plan import make_plan
 from tuning.steps import Step
+from tuning.study.core import StudyCore
 from tuning.study.interleaved import InterleavedLoop
+from tuning.study.local_trial import LocalTrial
+from tuning.study.loop import in_process
 from tuning.study.mutations import mutations
 
 PAGE = ROOT / "docs" / "schedulers.md"
@@ -56,8 +59,8 @@ def test_a_pair_is_refused_or_searches(scheduler: str, algorithm: str) -> None:
     def scheduler_for(config: Any) -> Any:
         return spec.build(metric="score", mode="max", max_steps=STEPS, seed=0, mutations=found)
 
-    drive = InterleavedLoop(searcher, scheduler_for, train, n_trials=n_trials, metric="score", mode="max")
-    finished = list(drive)
+    core = StudyCore(searcher, scheduler_for, LocalTrial, n_trials=n_trials, metric="score", mode="max")
+    finished = list(InterleavedLoop(core, in_process(train)))
     assert sorted(trial.number for trial in finished) == list(range(n_trials))
     assert finished[0].state == "finished"
     assert dict(finished[0].config) == SPACE.default()

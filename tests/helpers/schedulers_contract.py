@@ -10,9 +10,10 @@ from ray.tune.search import Searcher
 
 import schedulers
 from tuning.steps import Step
+from tuning.study.core import StudyCore
 from tuning.study.interleaved import InterleavedLoop
 from tuning.study.local_trial import LocalTrial
-from tuning.study.loop import TrialLoop
+from tuning.study.loop import TrialLoop, in_process
 
 STEPS = 9
 #: Trials of a study. Each exploit of pb2 fits Gaussian processes and costs some tenths of a second.
@@ -71,9 +72,10 @@ def study(
     searcher = more.pop("searcher", None) or Chance(seed)
     own = more.pop("scheduler_for", None)
     scheduler_for = own or build(name, seed, more.get("mode", "max"), **(options or {}))
+    of_loop = {option: more.pop(option) for option in ("shape", "replay", "on_start") if option in more}
     arguments = {"n_trials": count(name), "metric": "score", "mode": "max", **more}
     loop = InterleavedLoop if own or schedulers.parse(name).pauses else TrialLoop
-    return loop(searcher, scheduler_for, start, **arguments)
+    return loop(StudyCore(searcher, scheduler_for, LocalTrial, **arguments), in_process(start), **of_loop)
 
 
 def count(name: str) -> int:

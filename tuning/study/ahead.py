@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator
 from schedulers.protocols import Scheduler
 from tuning.errors import StudyError
 from tuning.steps import Step
-from tuning.study.core import STOP
+from tuning.study.core import STOP, StudyCore
 from tuning.study.helpers import Beginning, Ended, HelperPool, Made, RemoteTraining, Want
 from tuning.study.interfaces import Configuration, Searcher
 from tuning.study.interleaved import InterleavedLoop
 from tuning.study.local_trial import LocalTrial
+from tuning.study.loop import any_shape
+from tuning.study.trial import TrialShape
 
 MOST_STEPS = 1_000_000_000  # of a trial that does not say how long it is
 
@@ -51,7 +53,7 @@ class AheadTrial(LocalTrial):
         return found.step
 
     def begun(self, pool: HelperPool, exact: Callable[[Configuration], bool]) -> RemoteTraining:
-        """Its training, which begins now at the latest. exact: as of `AheadLoop.helped_by`."""
+        """Its training, which begins now at the latest. exact: as of `AheadLoop`."""
         if self.training is None:
             inherited, self._inherited = self._inherited, None
             beginning = Beginning(self.number, dict(self.config), inherited, exact(self.config))
@@ -65,29 +67,34 @@ class AheadTrial(LocalTrial):
 
 
 class AheadLoop(InterleavedLoop):
-    """As `InterleavedLoop`; its training code is where the helpers are."""
+    """As `InterleavedLoop`; the training code is where the helpers are.
 
-    trial_class = AheadTrial
-    _pool: HelperPool
-    _first: AheadTrial | None = None  # the protected trial, while others train beside it
-    _make_twin: Callable[[], Searcher] | None = None
-    _twin: Searcher | None = None
-    _twin_suggested = 0
+    core: as of `TrialLoop`; its trials are `AheadTrial`s.
+    pool: the helpers.
+    twin: makes a searcher like the study's own. It is told nothing. As long as it suggests what the study's own
+        suggests later, helpers train its suggestions before it is their turn.
+    exact: whether training with a configuration goes on from a state of its own as if it had never stopped. Else it
+        stays with its helper, and must begin anew when that one dies.
+    """
 
-    def helped_by(
-        self, pool: HelperPool, twin: Callable[[], Searcher], exact: Callable[[Configuration], bool]
-    ) -> AheadLoop:
-        """This loop with its helpers.
-
-        twin: makes a searcher like the study's own. It is told nothing; as long as it suggests what the study's own
-        does later, its suggestions are trained before it is their turn. exact: whether training with a configuration
-        goes on from a state of its own as if it had never stopped; else it stays with its helper, and a dead one costs
-        all of it.
-        """
-        self._pool, self._make_twin, self._exact = pool, twin, exact
+    def __init__(
+        self,
+        core: StudyCore[LocalTrial],
+        pool: HelperPool,
+        twin: Callable[[], Searcher],
+        exact: Callable[[Configuration], bool],
+        *,
+        shape: Callable[[Configuration], TrialShape] = any_shape,
+        on_start: Callable[[int], None] | None = None,
+    ) -> None:
+        super().__init__(core, self._take, shape=shape, on_start=on_start)
+        self._pool, self._exact = pool, exact
+        self._first: AheadTrial | None = None  # the protected trial, while others train beside it
+        self._make_twin: Callable[[], Searcher] | None = twin
+        self._twin: Searcher | None = None
+        self._twin_suggested = 0
         self._foreseen: dict[int, RemoteTraining] = {}
         self._schedulers: dict[str, Scheduler] = {}  # of races that have not begun
-        return self
 
     def close(self) -> None:
         super().close()
@@ -105,7 +112,8 @@ class AheadLoop(InterleavedLoop):
                 self._forget_foreseen()
         return trial
 
-    def _pull(self, trial: LocalTrial) -> Step | None:
+    def _take(self, trial: LocalTrial) -> Step | None:
+        """The next step of a trial, which a helper has trained or trains now."""
         assert isinstance(trial, AheadTrial)
         return trial.hear(self._pool.take(trial.begun(self._pool, self._exact), lambda: self._plan(trial)))
 

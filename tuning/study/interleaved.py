@@ -16,7 +16,7 @@ from tuning.study.trial import PAUSED, PENDING, RUNNING, Verdict
 
 
 class InterleavedLoop(TrialLoop):
-    """As `TrialLoop`, for any Ray `TrialScheduler`; such a study cannot be replayed, it restarts whole.
+    """As `TrialLoop`, for any scheduler of Ray's. Such a study cannot be replayed: it restarts whole.
 
     A protected trial runs to its end at once, outside of its race.
     """

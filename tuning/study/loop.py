@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
-from schedulers.protocols import Scheduler
 from tuning.errors import StudyError
 from tuning.steps import Step
-from tuning.study.core import BASELINE_ONLY, CONTINUE, STOP, StudyCore, one_family, same_config
-from tuning.study.interfaces import Configuration, Rule, Searcher
+from tuning.study.core import CONTINUE, STOP, StudyCore, same_config
+from tuning.study.interfaces import Configuration
 from tuning.study.local_trial import LocalTrial, Start
 from tuning.study.trial import ANY_SHAPE, RUNNING, EarlierTrial, TrialShape, Verdict, first_gap
+
+#: Trains a trial's next step; None at the end of its training.
+Pull: TypeAlias = Callable[[LocalTrial], Step | None]
 
 
 class ReplayError(StudyError):
@@ -25,57 +27,36 @@ def any_shape(_config: Configuration) -> TrialShape:
     return ANY_SHAPE
 
 
+def in_process(start: Start) -> Pull:
+    """Training in this process: each trial is a generator that `start` makes."""
+    return lambda trial: trial.pull(start)
+
+
 class TrialLoop(Iterator[LocalTrial]):
     """The trials of one study, in the order in which they end.
 
-    searcher: a Ray `Searcher`, its space already set.
-    scheduler_for: a new scheduler for the race of a configuration; called once per family, since rungs are only
-        compared within one. It never pauses a trial; for those that do, see `tuning.study.interleaved`.
-    start: (config, number, state) -> generator of `Step`; see `tuning.study.local_trial.Start`.
-    n_trials: at most this many.
-    metric, mode: key and direction ("max", "min") of the objective towards searcher and schedulers.
-    family, shape: of a configuration.
-    protect: numbers of trials that are never stopped early.
+    core: takes the study's decisions. Its schedulers never pause a trial; for those that do, see
+        `tuning.study.interleaved`.
+    pull: trains a trial's next step.
+    shape: of a configuration.
     replay: the study's first trials as recorded by an earlier attempt. They are suggested, decided and told again,
         without being run or yielded.
-    rules: built stopping rules (`schedulers.stopping`).
     on_start: called with a trial's number just before its training starts.
 
     Iterating raises `StudyError` when the searcher or a scheduler raises, and `ReplayError` when a replay takes another
     way than recorded. An exception in training only fails its trial.
     """
 
-    #: What plays a trial's part.
-    trial_class: type[LocalTrial] = LocalTrial
-
     def __init__(
         self,
-        searcher: Searcher,
-        scheduler_for: Callable[[Configuration], Scheduler],
-        start: Start,
+        core: StudyCore[LocalTrial],
+        pull: Pull,
         *,
-        n_trials: int,
-        metric: str,
-        mode: str,
-        family: Callable[[Configuration], str] = one_family,
         shape: Callable[[Configuration], TrialShape] = any_shape,
-        protect: frozenset[int] = BASELINE_ONLY,
         replay: Sequence[EarlierTrial] = (),
-        rules: Sequence[Rule] = (),
         on_start: Callable[[int], None] | None = None,
     ) -> None:
-        self.core = StudyCore(
-            searcher,
-            scheduler_for,
-            self.trial_class,
-            n_trials=n_trials,
-            metric=metric,
-            mode=mode,
-            family=family,
-            rules=rules,
-            protect=protect,
-        )
-        self._start, self._shape, self._on_start = start, shape, on_start
+        self.core, self._pull, self._shape, self._on_start = core, pull, shape, on_start
         known = {trial.number: trial for trial in replay}
         # What comes after a gap was suggested knowing the missing trial: it has to run again.
         self._earlier = deque(known[number] for number in range(first_gap(known)))
@@ -128,10 +109,6 @@ class TrialLoop(Iterator[LocalTrial]):
                 scheduler = type(core.race(trial).scheduler).__name__
                 raise StudyError(f"{scheduler} paused trial {trial.number}, but trials run one after another here.")
         core.end(trial)
-
-    def _pull(self, trial: LocalTrial) -> Step | None:
-        """The next step of a trial's training; None at its end."""
-        return trial.pull(self._start)
 
     def _run_again(self, trial: LocalTrial, earlier: EarlierTrial) -> None:
         """Feed a recorded trial to searcher and scheduler as if it had just run."""

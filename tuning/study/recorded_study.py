@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
 from tuning.records.schema import TrialRecord
 from tuning.seeds import trial_seed
 from tuning.steps import Step
-from tuning.study.ahead import AheadLoop
+from tuning.study.ahead import AheadLoop, AheadTrial
 from tuning.study.build import build_scheduler, build_searcher
+from tuning.study.core import StudyCore
 from tuning.study.helpers import HelperPool
-from tuning.study.interfaces import Configuration, Rule
+from tuning.study.interfaces import Configuration, Rule, Searcher
 from tuning.study.interleaved import InterleavedLoop
-from tuning.study.loop import TrialLoop
+from tuning.study.local_trial import LocalTrial
+from tuning.study.loop import TrialLoop, in_process
 from tuning.study.record import trial_record
 from tuning.study.study import SCORE, Study, Training, family_of
 from tuning.study.trial import EarlierTrial
@@ -50,30 +51,40 @@ class RecordedStudy:
     stopped_by: str = field(default="", init=False)
 
     def __iter__(self) -> Iterator[TrialRecord]:
-        study, pauses = self.study, self.study.scheduler.pauses
-        kind = TrialLoop if not pauses else InterleavedLoop if self.helpers is None else AheadLoop
-        loop = kind(
-            build_searcher(study, self.mode, self.begin),
-            self._scheduler_for,
-            self._start,
-            n_trials=study.n_trials,
-            metric=SCORE,
-            mode=self.mode,
-            family=family_of,
-            shape=self.training.shape,
-            replay=() if pauses else [_earlier(record) for record in self.recorded],
-            rules=self.rules,
-            on_start=self.on_start,
-        )
-        if isinstance(loop, AheadLoop) and self.helpers is not None:
-            twin = partial(build_searcher, study, self.mode, self.begin)
-            loop.helped_by(self.helpers, twin, self.training.exact)
+        loop = self._loop()
         try:
-            done = (trial_record(trial, study, self.run, self.metric, self.mode) for trial in loop)
-            yield from list(done) if pauses else done
+            records = (trial_record(trial, self.study, self.run, self.metric, self.mode) for trial in loop)
+            yield from list(records) if self.study.scheduler.pauses else records
         finally:
             self.stopped_by = loop.core.stopped_by
             loop.close()
+
+    def _loop(self) -> TrialLoop:
+        """The trials one after another, or in turns, or in turns and trained ahead of them by helpers."""
+        shape, on_start, helpers = self.training.shape, self.on_start, self.helpers
+        if not self.study.scheduler.pauses:
+            replay = [_earlier(record) for record in self.recorded]
+            pull = in_process(self._start)
+            return TrialLoop(self._core(LocalTrial), pull, shape=shape, replay=replay, on_start=on_start)
+        if helpers is None:
+            return InterleavedLoop(self._core(LocalTrial), in_process(self._start), shape=shape, on_start=on_start)
+        exact = self.training.exact
+        return AheadLoop(self._core(AheadTrial), helpers, self._searcher, exact, shape=shape, on_start=on_start)
+
+    def _core(self, trial: type[LocalTrial]) -> StudyCore[LocalTrial]:
+        return StudyCore(
+            self._searcher(),
+            self._scheduler_for,
+            trial,
+            n_trials=self.study.n_trials,
+            metric=SCORE,
+            mode=self.mode,
+            family=family_of,
+            rules=self.rules,
+        )
+
+    def _searcher(self) -> Searcher:
+        return build_searcher(self.study, self.mode, self.begin)
 
     def _scheduler_for(self, config: Configuration) -> Scheduler:
         training = self.training

@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from search_spaces import SearchSpace, SpaceError
@@ -65,18 +66,30 @@ def points_to_try(space: SearchSpace, start: Start) -> list[Configuration]:
     """
     if start.entries:
         return _in_order(space, start)
-    # Most studies of a worker begin alike, and checking a portfolio takes as long as a small customer's fits.
-    global _last
-    if _last is None or _last[0] is not start.portfolio or _last[1] != space:
-        _last = start.portfolio, space, _in_order(space, start)
-    return [{name: _own(value) for name, value in config.items()} for config in _last[2]]
+    points = _of_portfolio(space, _SamePortfolio(start.portfolio))
+    return [{name: _copied(value) for name, value in config.items()} for config in points]
 
 
-#: What was found last: of which portfolio in which space.
-_last: tuple[Sequence[Point], SearchSpace, list[Configuration]] | None = None
+class _SamePortfolio:
+    """A portfolio as a key of a cache: equal where it is the same object."""
+
+    def __init__(self, portfolio: Sequence[Point]) -> None:
+        self.portfolio = portfolio
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SamePortfolio) and other.portfolio is self.portfolio
+
+    def __hash__(self) -> int:
+        return id(self.portfolio)
 
 
-def _own(value: object) -> object:
+@lru_cache(maxsize=1)
+def _of_portfolio(space: SearchSpace, key: _SamePortfolio) -> list[Configuration]:
+    """As `points_to_try`, for studies that begin alike: a check costs as much as a small customer's fits."""
+    return _in_order(space, Start(key.portfolio))
+
+
+def _copied(value: object) -> object:
     return copy.deepcopy(value) if isinstance(value, list | dict) else value
 
 

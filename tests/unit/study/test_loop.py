@@ -16,9 +16,10 @@ from ray.tune.search import Searcher
 import schedulers
 from tuning.errors import StudyError
 from tuning.steps import Step
+from tuning.study.core import StudyCore
 from tuning.study.interleaved import InterleavedLoop
 from tuning.study.local_trial import LocalTrial
-from tuning.study.loop import ReplayError, TrialLoop
+from tuning.study.loop import ReplayError, TrialLoop, in_process
 from tuning.study.trial import EarlierTrial, TrialShape
 
 
@@ -58,8 +59,10 @@ def build(name: str = "fifo", steps: int = 9, **options: Any) -> Any:
 
 
 def drive(searcher: Any = None, scheduler: Any = None, start: Any = train, **options: Any) -> TrialLoop:
+    of_loop = {name: options.pop(name) for name in ("shape", "replay") if name in options}
     options = {"n_trials": 10, "metric": "score", "mode": "max", **options}
-    return TrialLoop(searcher or Hill(), scheduler or build(), start, **options)
+    core = StudyCore(searcher or Hill(), scheduler or build(), LocalTrial, **options)
+    return TrialLoop(core, in_process(start), **of_loop)
 
 
 def test_every_trial_comes_once_with_all_its_steps() -> None:
@@ -278,8 +281,9 @@ def test_a_replay_that_takes_another_way_is_refused() -> None:
     done = earlier(list(drive(n_trials=4)))
     with pytest.raises(ReplayError, match=r"trial 0 was recorded with .*, now comes with .*run the study anew"):
         next(drive(Hill(seed=1), replay=done))
+    core = StudyCore(Hill(), build("hyperband"), LocalTrial, n_trials=10, metric="score", mode="max")
     with pytest.raises(ReplayError, match="restarts whole"):
-        next(InterleavedLoop(Hill(), build("hyperband"), train, n_trials=10, metric="score", mode="max", replay=done))
+        next(InterleavedLoop(core, in_process(train), replay=done))
 
 
 def test_a_scheduler_that_pauses_is_refused_where_trials_run_one_after_another() -> None:

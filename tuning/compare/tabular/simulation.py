@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -17,9 +17,10 @@ from tuning.errors import StudyError
 from tuning.records.schema import FAILED
 from tuning.seeds import derive
 from tuning.steps import Step
-from tuning.study.core import one_family
+from tuning.study.core import StudyCore, one_family
 from tuning.study.interleaved import InterleavedLoop
-from tuning.study.loop import TrialLoop, any_shape
+from tuning.study.local_trial import LocalTrial
+from tuning.study.loop import TrialLoop, any_shape, in_process
 from tuning.study.trial import TrialShape
 
 DEFAULT_FIRST, NO_START = "default", "none"
@@ -71,7 +72,7 @@ def simulate(
         )
 
     with_default = start == DEFAULT_FIRST
-    loop = (InterleavedLoop if method.scheduler.pauses else TrialLoop)(
+    core = StudyCore(
         method.algorithm.build(
             problem.space,
             metric="score",
@@ -81,16 +82,19 @@ def simulate(
             points=[problem.space.default()] if with_default else [],
         ),
         scheduler_for,
-        lambda config, _number, _state: (
-            Step(number, score, seconds=spent) for number, (score, spent) in enumerate(problem.evaluate(config), 1)
-        ),
+        LocalTrial,
         n_trials=n_trials,
         metric="score",
         mode=problem.mode,
         family=problem.family,
-        shape=problem.shape,
         protect=frozenset({0} if with_default else ()),
     )
+
+    def steps(config: Point, _number: int, _state: object) -> Iterator[Step]:
+        return (Step(number, score, seconds=spent) for number, (score, spent) in enumerate(problem.evaluate(config), 1))
+
+    kind = InterleavedLoop if method.scheduler.pauses else TrialLoop
+    loop = kind(core, in_process(steps), shape=problem.shape)
     rows: list[tuple[object, ...]] = []
     try:
         for trial in loop:
