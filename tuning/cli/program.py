@@ -1,8 +1,8 @@
 """The command `tuning`. Each command's code is imported when it is called, so that `--help` stays quick.
 
 Exit codes: 0 all customers have a model, 1 storage or run failed, 2 command line, definition or data is wrong, 3 some
-customers have no model or a comparison is unfinished, 4 none has, 130/143 interrupted and resumable. Data goes to
-stdout, everything else to stderr.
+customers have no model or a comparison is unfinished, 4 no customer has a model, 130/143 interrupted and resumable.
+Data goes to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
@@ -172,6 +172,6 @@ def main() -> None:
     """Find the best model and hyperparameters for every customer.
 
     Exit codes: 0 all customers have a model, 1 storage or run failed, 2 command line, definition or data is wrong,
-    3 some customers have no model or a comparison is unfinished, 4 none has, 130/143 interrupted (resume with
-    `tuning resume RUN`).
+    3 some customers have no model or a comparison is unfinished, 4 no customer has a model, 130/143 interrupted
+    (resume with `tuning resume RUN`).
     """

@@ -352,8 +352,8 @@ class Limits(Options):
         None,
         gt=0,
         le=MOST_SECONDS,
-        description="Time that a trial may train, in seconds. A trial that takes longer fails. By default only what "
-        "makes no step for ten minutes or more is ended, as a hang (docs/reliability.md).",
+        description="Time that a trial may train, in seconds. A trial that takes longer fails. By default only a "
+        "trial that completes no step for ten minutes is ended, as a hang (docs/reliability.md).",
     )
     study_seconds: float | None = Field(
         None,

@@ -140,9 +140,9 @@ class Plan:
         of_objective = self.spec.definition.objective is not None
         rows = float(about_rows(customers_of(self.studies)).max(initial=0.0))
         least, most = (duration(hang_seconds(each, of_objective=of_objective)) for each in (0.0, rows))
-        allowed = least if least == most else f"{least} to {most}, by its rows"
+        allowed = least if least == most else f"{least} to {most} (by its rows)"
         return (
-            f"a trial may make no step for {allowed}, or for {HANG_TIMES} times the longest trial before it; "
+            f"a trial is ended after {allowed} without a step, or {HANG_TIMES} times the longest trial before it; "
             "limits.trial_seconds sets another"
         )
 

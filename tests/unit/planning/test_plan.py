@@ -19,14 +19,14 @@ def lines(runner: TuneRunner) -> dict[str, str]:
 def test_it_says_how_long_a_trial_may_hang(tmp_path: Path) -> None:
     write_customers(tmp_path, 3)
     fields = definition(tmp_path)
-    other = ", or for 50 times the longest trial before it; limits.trial_seconds sets another"
-    assert lines(TuneRunner(**fields))["time limit"] == f"a trial may make no step for 10 min{other}"
+    other = ", or 50 times the longest trial before it; limits.trial_seconds sets another"
+    assert lines(TuneRunner(**fields))["time limit"] == f"a trial is ended after 10 min without a step{other}"
     set_here = lines(TuneRunner(**fields, limits=Limits(trial_seconds=60)))
     assert set_here["time limit"] == "60 s per trial (limits.trial_seconds)"
     tuned = TuneRunner(objective=valley, search_space=SPACE, metric="loss", mode="min", placement="packed")
-    assert lines(tuned)["time limit"] == f"a trial may make no step for 60 min{other}"
+    assert lines(tuned)["time limit"] == f"a trial is ended after 60 min without a step{other}"
     spread = lines(TuneRunner(**{**fields, "placement": "spread"}))
-    assert spread["time limit"] == f"a trial may make no step for 10 min{other}"
+    assert spread["time limit"] == f"a trial is ended after 10 min without a step{other}"
 
 
 def test_it_promises_no_cost(tmp_path: Path) -> None:
