@@ -56,8 +56,9 @@ _MOST_DIGITS = 0xD000  # below the code points that are no characters
 
 
 def amount(number: int, noun: str) -> str:
-    """How many: `1 task`, `2 tasks`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """How many: `1 task`, `2 tasks`, `1,000 studies`."""
+    plural = f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def duration(seconds: float) -> str:
@@ -67,7 +68,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def figure(value: object, sign: str = "") -> str:
+def value_text(value: object, sign: str = "") -> str:
     """A value as a table shows it: numbers rounded, nothing for what is not there. sign: as of `percent`."""
     if isinstance(value, float):
         return f"{value + 0.0:{sign}.4g}" if math.isfinite(value) else ""  # + 0.0: -0.0 is shown as 0
@@ -84,12 +85,12 @@ def percent(share: object, sign: str = "") -> str:
 
 def gain_text(gain: object, relative_gain: object, sign: str = "") -> str:
     """A gain over the baseline: of an error in % of the baseline's, unless that is 0. sign: "+" within a sentence."""
-    return percent(relative_gain, sign) or figure(gain, sign)
+    return percent(relative_gain, sign) or value_text(gain, sign)
 
 
 def score_text(score: object, error: object = None) -> str:
     """A score with its standard error over the folds, where there is one."""
-    shown = figure(score)
+    shown = value_text(score)
     return f"{shown} ± {error:.2g}" if shown and isinstance(error, float) and math.isfinite(error) else shown
 
 
@@ -97,6 +98,11 @@ def params_text(params: Mapping[str, object]) -> str:
     """A configuration as a short line, its numbers rounded."""
     values = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in params.items()}
     return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def without_text(customer: str, what: str, reason: str) -> str:
+    """Why a customer lacks something. what: such as "model"."""
+    return f"customer {customer!r} has no {what}: {reason}"
 
 
 def better_text(metric: str, mode: str) -> str:

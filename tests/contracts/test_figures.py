@@ -1,4 +1,4 @@
-"""The table of figures: every recorded field is in it, with its type, and every place shows what it says."""
+"""The table of figures: every recorded field is in it, with its type, and every view shows what it says."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from paths import ROOT
 from tuning import RunResult, TuneRunner
 from tuning.cli.output import lines
 from tuning.records.figure_tables import PAGE, written
-from tuning.records.figures import STUDY_FIGURES, TRIAL_FIGURES, Figure, Place, shown_in
+from tuning.records.figures import STUDY_FIGURES, TRIAL_FIGURES, Figure, View, shown_in
 from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.runs.report.page import page
 from tuning.tracking.summary.overview import overview
@@ -49,9 +49,9 @@ def test_what_one_customer_shows_is_recorded() -> None:
     assert [each.name for each in shown_in("customer") if not each.recorded] == []
 
 
-@pytest.mark.parametrize("place", get_args(Place))
-def test_every_table_has_figures_and_those_are_on_the_leaderboard(place: Place) -> None:
-    names = {each.name for each in shown_in(place)}
+@pytest.mark.parametrize("view", get_args(View))
+def test_every_table_has_figures_and_those_are_on_the_leaderboard(view: View) -> None:
+    names = {each.name for each in shown_in(view)}
     assert names <= {each.name for each in shown_in("leaderboard")}
     assert len(names) > 3
 
@@ -66,8 +66,8 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     return runner.run(tmp_path_factory.mktemp("figures") / "run", in_process=True, progress=False)
 
 
-@pytest.mark.parametrize("place", sorted({*get_args(Place)} - {"details"}))
-def test_a_place_shows_its_figures_by_their_names(place: Place, result: RunResult) -> None:
+@pytest.mark.parametrize("view", sorted({*get_args(View)} - {"details"}))
+def test_a_view_shows_its_figures_by_their_names(view: View, result: RunResult) -> None:
     board = result.leaderboard()
     shown = {
         "leaderboard": lambda: board.columns.tolist(),
@@ -76,8 +76,8 @@ def test_a_place_shows_its_figures_by_their_names(place: Place, result: RunResul
         "customer": lambda: [name for name, _ in result.customer("a").facts()],
         "report": lambda: re.findall(r'"title":"(\w+)', page(result)),
         "mlflow": lambda: overview(result, {}, 0.0, 1.0)[0].note.partition("\n| ")[2].partition("\n")[0].split(" | "),
-    }[place]()
-    wanted = {each.name for each in shown_in(place) if board[each.name].notna().any()}
+    }[view]()
+    wanted = {each.name for each in shown_in(view) if board[each.name].notna().any()}
     assert wanted - {"params"} <= {name.strip(" |") for name in shown}
 
 

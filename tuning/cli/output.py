@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 import click
 
 from tuning.cli import exit_codes
-from tuning.records.figures import STUDY_FIGURES, named, shown_in
-from tuning.runs.leaderboard import LEADERBOARD, Row
+from tuning.records.figures import STUDY_FIGURES, FigureRow, named, shown_in
+from tuning.runs.leaderboard import LEADERBOARD
 from tuning.runs.outcome import report_line, sentences
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 from tuning.tracking.settings import how_to_look, tracking_uri_of
-from tuning.wording import better_text, figure, shorten
+from tuning.wording import better_text, shorten, value_text
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison
@@ -62,7 +62,7 @@ def show_comparison(found: Comparison, output: str, result: RunResult | None = N
 
 
 def explain(result: RunResult) -> None:
-    """The tracebacks that the records keep, each once: what somebody who debugs a customer wants to see."""
+    """Print the tracebacks of the records, each once, with its customer and reason."""
     reasons = {
         (record.customer, record.reason): record.error
         for records in (result.study_records, result.trial_records)
@@ -123,12 +123,12 @@ SHOWN = tuple(each for each in shown_in("terminal") if not each.long)
 SPARED = tuple(each.name for each in reversed(SHOWN) if not each.essential)
 
 
-def table(rows: Iterable[Row], width: int | None = None) -> str:
-    """`lines` as one text."""
+def table(rows: Iterable[FigureRow], width: int | None = None) -> str:
+    """The lines of `lines` as one text."""
     return "\n".join(lines(rows, width))
 
 
-def lines(rows: Iterable[Row], width: int | None = None, sort: str = "customer") -> Iterator[str]:
+def lines(rows: Iterable[FigureRow], width: int | None = None, sort: str = "customer") -> Iterator[str]:
     """A leaderboard for a terminal: the metric, then a line per customer with its parameters, or why it has no model.
 
     rows: gone through twice. width: characters that fit into a line; None is no limit. sort: a column of `LEADERBOARD`
@@ -172,7 +172,7 @@ def _positive(found: Counter[str]) -> str:
     return f", positive class {most!r}{others}"
 
 
-def _line(row: Row, wanted: str) -> dict[str, str]:
+def _line(row: FigureRow, wanted: str) -> dict[str, str]:
     """What a line of the table shows, by column. wanted: one that is among them."""
     figures = dict.fromkeys((*SHOWN, *({_FIGURES[wanted]} - {PARAMS, REASON})))
     shown = {each.name: shorten(_one_line(each.text(row)), 30) for each in figures}
@@ -186,7 +186,7 @@ def _side(name: str) -> str:
 
 def aligned(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
     """A small table as lines; columns that nobody has anything in are left out. Without rows there is none."""
-    texts = [[_one_line(figure(cell)) for cell in row] for row in rows]
+    texts = [[_one_line(value_text(cell)) for cell in row] for row in rows]
     kept = [place for place in range(len(names)) if any(row[place] for row in texts)]
     if not kept:
         return

@@ -22,7 +22,9 @@ def runs(storage: str, most: int, output: str) -> None:
     from tuning.runs.listing import runs_in
 
     found = runs_in(storage)
-    shown = [{"run": run.path, "last worked on": f"{run.worked:%Y-%m-%d %H:%M}", **run.told()} for run in found[:most]]
+    shown = [
+        {"run": run.path, "last worked on": f"{run.worked:%Y-%m-%d %H:%M}", **run.outcome()} for run in found[:most]
+    ]
     if output == "json":
         click.echo(json.dumps(shown, ensure_ascii=False))
         return

@@ -23,7 +23,7 @@ from tuning.records.gains import is_error
 from tuning.records.reports import Listener, PartWritten, WorkerError, WorkerReport
 from tuning.study.study import work_of
 from tuning.timing import Timing
-from tuning.wording import amount, duration, figure, gain_text
+from tuning.wording import amount, duration, gain_text, value_text
 
 if TYPE_CHECKING:
     from ray import tune
@@ -115,7 +115,7 @@ class Progress:
             amount(self.done_trials, "trial") if several else f"{self.done_trials}/{self.trials} trials",
             "" if self.seconds_left is None else f"{duration(self.seconds_left)} left",
             "" if self.median_gain is None else f"median gain {self._median_gain}",
-            "" if self.best is None or several else f"best {figure(self.best)}",
+            "" if self.best is None or several else f"best {value_text(self.best)}",
             f"{self.no_model} without a model" * bool(self.no_model and several),
             f"{amount(self.failed_trials, 'trial')} failed" * bool(self.failed_trials),
             "" if self.rate is None else f"{self.rate:.3g} trials/s",

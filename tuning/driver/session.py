@@ -21,7 +21,7 @@ from tuning.runs.outcome import report_line, sentences, typing
 from tuning.runs.report.writer import ReportWriter
 from tuning.runs.results import USED_UP, RunResult
 from tuning.tracking.copy.observer import MLflowCopy
-from tuning.wording import figure
+from tuning.wording import value_text
 
 
 class RunSession:
@@ -144,7 +144,7 @@ class RunSession:
             number,
             f"stopped by {signal_name(number)}; {counter.done_trials} of {counter.n_trials} trials and "
             f"{counter.done_studies} of {studies} studies are recorded"
-            f"{'' if best is None else f', the best score so far is {figure(best)}'}. "
+            f"{'' if best is None else f', the best score so far is {value_text(best)}'}. "
             f"Resume with: {self.owned.resume_advice()}",
         )
 

@@ -12,12 +12,12 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from tuning.wording import figure, gain_text, params_text, percent
+from tuning.wording import gain_text, params_text, percent, value_text
 
 #: leaderboard: CSV, JSON and DataFrame. terminal, notebook: the table of customers there. customer: what a notebook and
 #: `tuning show` tell of one customer. report: the table in report.html; details: what opens below a row of it.
 #: mlflow: the table and the medians in the summary.
-Place: TypeAlias = Literal["leaderboard", "terminal", "notebook", "customer", "report", "details", "mlflow"]
+View: TypeAlias = Literal["leaderboard", "terminal", "notebook", "customer", "report", "details", "mlflow"]
 #: metric: as the run's `mode` has it. None: neither way.
 Better: TypeAlias = Literal["metric", "larger"] | None
 #: Values of one customer's figures by name; `params` is a mapping.
@@ -28,17 +28,17 @@ _MAP = pa.map_(TEXT, FLOAT)
 _STEP = pa.struct([("step", SHORT), ("score", FLOAT), ("seconds", FLOAT), ("metrics", _MAP)])
 _MOMENT = pa.timestamp("us", tz="UTC")
 
-EVERYWHERE: tuple[Place, ...] = ("leaderboard", "terminal", "notebook", "customer", "report", "mlflow")
-TABLES: tuple[Place, ...] = ("leaderboard", "terminal", "notebook", "report", "mlflow")
+EVERYWHERE: tuple[View, ...] = ("leaderboard", "terminal", "notebook", "customer", "report", "mlflow")
+TABLES: tuple[View, ...] = ("leaderboard", "terminal", "notebook", "report", "mlflow")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One column.
+    """One column of the records or of the leaderboard.
 
     Attributes:
-        name: its only one.
-        type: in a file.
+        name: its only name, which is also the heading of its column wherever it is shown.
+        type: its type in a file.
         what: its meaning, for docs/records.md.
         shown: where, beside the records. In MLflow every recorded number is a metric of its study's run, every text a
             tag, wherever else it is shown.
@@ -52,7 +52,7 @@ class Figure:
     name: str
     type: pa.DataType
     what: str
-    shown: tuple[Place, ...] = ()
+    shown: tuple[View, ...] = ()
     better: Better = None
     essential: bool = False
     long: bool = False
@@ -66,7 +66,7 @@ class Figure:
 
     def text(self, row: FigureRow) -> str:
         """A row's value as tables show it."""
-        return figure(row[self.name]) if self.words is None else self.words(row)
+        return value_text(row[self.name]) if self.words is None else self.words(row)
 
 
 def _gain(row: FigureRow) -> str:
@@ -286,9 +286,9 @@ TRIAL_FIGURES = (
 )
 
 
-def shown_in(place: Place, figures: Iterable[Figure] = STUDY_FIGURES) -> tuple[Figure, ...]:
-    """The figures that a place shows, in its order: long texts come last."""
-    return tuple(sorted((each for each in figures if place in each.shown), key=lambda each: each.long))
+def shown_in(view: View, figures: Iterable[Figure] = STUDY_FIGURES) -> tuple[Figure, ...]:
+    """The figures that a view shows, in its order: long texts come last."""
+    return tuple(sorted((each for each in figures if view in each.shown), key=lambda each: each.long))
 
 
 def named(figures: Iterable[Figure]) -> dict[str, Figure]:

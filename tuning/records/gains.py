@@ -30,7 +30,7 @@ def relative_gains(gain: Figures, baseline_score: Figures) -> np.ndarray:
 
 
 def relative_gain(gain: float | None, baseline_score: float | None, metric: str) -> float | None:
-    """The same of one customer; None where there is no gain, or where the metric is no error."""
+    """The relative gain of one customer; None where there is no gain, or where the metric is no error."""
     if gain is None or not is_error(metric):
         return None
     return float(relative_gains([gain], [baseline_score])[0])

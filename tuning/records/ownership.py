@@ -80,7 +80,9 @@ def _start_of(pid: int) -> int:
 
 @dataclass(frozen=True)
 class Term:
-    """number: from 1. folder: its name in `plan/` and `records/`. accepts: names of earlier parts that count.
+    """The time in which one owner works on a run.
+
+    number: from 1. folder: its name in `plan/` and `records/`. accepts: names of earlier parts that count.
 
     trials: the budget per study. seconds: what earlier terms spent of the run's time.
     """

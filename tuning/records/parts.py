@@ -64,8 +64,8 @@ def read_table(
     """
     tables = (table for _, table in tables_in(directory, of_kind(names, kind), columns, damaged))
     if customers is not None:
-        theirs = pa.array(customers, pa.string())
-        tables = (table.filter(pc.is_in(table["customer"], value_set=theirs)) for table in tables)
+        wanted = pa.array(customers, pa.string())
+        tables = (table.filter(pc.is_in(table["customer"], value_set=wanted)) for table in tables)
     return distinct(joined(tables, no_rows(kind, columns)), KEYS[kind])
 
 
@@ -271,11 +271,11 @@ def _filtered(directory: RunDirectory, names: Iterable[str], unwanted: Callable[
         except (OSError, ValueError):
             kept.append(name)  # whoever reads it says that it is damaged
             continue
-        theirs = unwanted(table)
-        if not pc.any(theirs).as_py():
+        dropped = unwanted(table)
+        if not pc.any(dropped).as_py():
             kept.append(name)
             continue
-        rest = table.filter(pc.invert(theirs))
+        rest = table.filter(pc.invert(dropped))
         if rest.num_rows:
             data = encode_table(rest)
             kept.append(f"{name.rpartition('-')[0]}-{_digest(data)}.parquet")

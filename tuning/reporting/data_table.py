@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-Values: TypeAlias = Sequence[str | float | int | None]
+ColumnValues: TypeAlias = Sequence[str | float | int | None]
 MOST_CHOICES = 30  # of a filter; a column with more different texts is only searched
 DIGITS = 4  # of a number
 LONG = 20  # characters beyond which a column's texts are broken into lines
@@ -32,7 +32,7 @@ class DataColumn:
     """
 
     title: str
-    values: Values
+    values: ColumnValues
     filtered: bool = False
     narrow: bool = False
     detail: bool = False

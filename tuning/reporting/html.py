@@ -64,13 +64,13 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Row:
+class PictureRow:
     """Pictures beside each other where the window is wide enough."""
 
     pictures: Sequence[Picture]
 
 
-Block = Text | Points | HtmlTable | Picture | Row | DataTable
+Block = Text | Points | HtmlTable | Picture | PictureRow | DataTable
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 {% elif kind(block) == "htmltable" %}
 {% if block.folded %}<details><summary>{{ block.caption }}</summary>{{ table(block) }}</details>
 {% else %}{{ table(block) }}{% endif %}
-{% elif kind(block) == "row" %}
+{% elif kind(block) == "picturerow" %}
 <div class="row">{% for item in block.pictures %}{{ picture(item) }}{% endfor %}</div>
 {% elif kind(block) == "picture" %}
 {{ picture(block) }}

@@ -16,7 +16,7 @@ from tuning.records.schema import FAILED, STOPPED, Config, StudyRecord, TrialRec
 from tuning.reporting.cells import listed, paragraph, table
 from tuning.runs.leaderboard import model_name, parameters
 from tuning.storage.run_directory import RunDirectory
-from tuning.wording import amount, figure, gain_text, params_text, score_text
+from tuning.wording import amount, gain_text, params_text, score_text, value_text, without_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,17 +112,17 @@ class CustomerResult:
         from tuning.runs.explanation import Winners
 
         if self.study is None:
-            raise NoModelError(f"customer {self.customer!r} has no model to explain: {self.reason}")
+            raise NoModelError(without_text(self.customer, "model to explain", self.reason))
         return Winners(self.directory, begun_term(self.directory), [self.customer]).of(self.study, self.trial_records)
 
     def __repr__(self) -> str:
-        return f"CustomerResult({self.customer!r}: {self._said})"
+        return f"CustomerResult({self.customer!r}: {self._sentence})"
 
     def __str__(self) -> str:
-        return f"customer {self.customer!r}: {self._said}"
+        return f"customer {self.customer!r}: {self._sentence}"
 
     @property
-    def _said(self) -> str:
+    def _sentence(self) -> str:
         trials, study = amount(len(self.trial_records), "trial"), self.study
         if study is None or self.params is None:
             return f"{self.reason}; {trials}"
@@ -148,7 +148,7 @@ class CustomerResult:
             return []
         row = asdict(study)
         shown = [(each.name, each.text(row)) for each in shown_in("customer") if row[each.name] is not None]
-        return shown + [(name, figure(value)) for name, value in self.params.items()]
+        return shown + [(name, value_text(value)) for name, value in self.params.items()]
 
     def best_trials(self, most: int | None = None) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
         """The columns and the rows of a table of the best trials, the winner first. most: rows; None is all."""

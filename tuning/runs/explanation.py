@@ -30,7 +30,7 @@ from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.runs.plan_file import RecordedPlan, read_plan
 from tuning.seeds import derive
 from tuning.storage.run_directory import RunDirectory
-from tuning.wording import name_list, raised
+from tuning.wording import name_list, raised, without_text
 
 REPEATS = 10  # times that a column is shuffled
 CLEAR = 2.0  # standard deviations over the repeats that an importance is above 0, as in scikit-learn's user guide
@@ -170,7 +170,7 @@ class Winners:
             raise NoModelError("an objective was tuned, so there is no model to explain: to_optuna() shows the search.")
         if study.trial is None:
             reason = study.reason or "it is a constant, which looks at no column"
-            raise NoModelError(f"customer {customer!r} has no model to explain: {reason}")
+            raise NoModelError(without_text(customer, "model to explain", reason))
         source = self._sources[customer]
         data = self._data.prepared(source)
         if not len(data.split.test):

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -21,10 +20,10 @@ from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import described_as
 from tuning.models.gang import gang_last
 from tuning.models.registry import families
-from tuning.records.figures import STUDY_FIGURES, named
+from tuning.records.figures import STUDY_FIGURES, FigureRow, named
 from tuning.records.gains import is_error, relative_gains
 from tuning.records.schema import FINISHED, NO_MODEL, OK, STUDY_STATUSES, Config, canonical
-from tuning.wording import figure, natural_order
+from tuning.wording import natural_order, value_text
 
 _FIGURES = named(each for each in STUDY_FIGURES if "leaderboard" in each.shown)
 LEADERBOARD = tuple(_FIGURES)
@@ -37,15 +36,13 @@ NEEDED = (
 )
 #: The columns of trial records that tell how far an unfinished study is.
 SO_FAR = ("study", "trial", "customer", "state", "score")
-#: One customer's row of the leaderboard, by column.
-Row: TypeAlias = dict[str, object]
 BATCH = 20_000  # rows that are made at a time
 _NONE = -1  # in place of a row, where no study of a customer has ended
 
 
 @dataclass(frozen=True)
-class Unfinished:
-    """What the rows of customers show none of whose studies has ended.
+class UnfinishedCustomers:
+    """The customers without an ended study, and what their rows show.
 
     Attributes:
         reason: why.
@@ -58,7 +55,7 @@ class Unfinished:
     best: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, reason: str, trials: pa.Table, mode: str) -> Unfinished:
+    def of(cls, reason: str, trials: pa.Table, mode: str) -> UnfinishedCustomers:
         """trials: that are recorded, with the columns `SO_FAR`. mode: the metric's better direction."""
         counts = pc.value_counts(trials["customer"]).to_pylist()
         full = trials.filter(pc.and_(pc.equal(trials["state"], FINISHED), pc.is_finite(trials["score"])))
@@ -69,7 +66,7 @@ class Unfinished:
     def why(self, customer: str) -> str:
         """The reason, and how good its trials are so far."""
         best = self.best.get(customer)
-        return self.reason if best is None else f"{self.reason}; best so far {figure(best)}"
+        return self.reason if best is None else f"{self.reason}; best so far {value_text(best)}"
 
 
 class Standings:
@@ -151,7 +148,7 @@ class Leaderboard:
     standings: Standings
     metric: str
     mode: str
-    unfinished: Unfinished
+    unfinished: UnfinishedCustomers
     sort: str = "customer"
 
     @cached_property
@@ -185,20 +182,20 @@ class Leaderboard:
         columns = _Columns(self, places)
         return pa.table([columns[name] for name in LEADERBOARD], schema=SCHEMA)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[FigureRow]:
         """The rows as plain values, `params` as a mapping."""
         return chain.from_iterable(map(self._plain, self._places()))
 
-    def _plain(self, places: np.ndarray) -> Iterator[Row]:
+    def _plain(self, places: np.ndarray) -> Iterator[FigureRow]:
         for row, params in zip(self._rows(places).to_pylist(), _configs(self._best(places)), strict=True):
             yield {**row, "params": params}
 
-    def first(self, rows: int) -> list[Row]:
-        """So many of them."""
+    def first(self, rows: int) -> list[FigureRow]:
+        """The first rows."""
         return self.ends(rows, 0)
 
-    def ends(self, first: int, last: int) -> list[Row]:
-        """So many of the first and of the last rows; all of them where there are no more."""
+    def ends(self, first: int, last: int) -> list[FigureRow]:
+        """That many first and last rows; all rows where there are no more."""
         rest = max(first, len(self) - last)
         return list(self._plain(np.concatenate([self._order[:first], self._order[rest:]])))
 
@@ -232,7 +229,7 @@ class _Columns:
 
     @property
     def _reasons(self) -> pa.Array | str:
-        """Why no study has ended: of each row, or one for all of them."""
+        """The reasons why no study has ended: one per row, or one for all rows."""
         unfinished = self.board.unfinished
         if not unfinished.best:
             return unfinished.reason
@@ -244,7 +241,7 @@ class _Columns:
 
     @cached_property
     def _none(self) -> np.ndarray:
-        """(rows,) of whom no study has ended."""
+        """(rows,) whether none of the customer's studies has ended."""
         none: np.ndarray = self.board.standings.best[self.places] == _NONE
         return none
 
@@ -264,7 +261,7 @@ class _Columns:
         return made[name]() if name in made else self._best[name]
 
     def _relative_gains(self) -> pa.Array:
-        """Of an error; nobody has one of another metric, whose gains can be compared as they are."""
+        """The relative gains; null where the metric is no error, whose gains can be compared as they are."""
         if not is_error(self.board.metric):
             return pa.nulls(len(self.places), pa.float64())
         columns = (self._best[name].to_numpy(zero_copy_only=False) for name in ("gain", "baseline_test_score"))

@@ -30,7 +30,7 @@ class ListedRun:
     path: str
     worked: datetime
 
-    def told(self) -> dict[str, object]:
+    def outcome(self) -> dict[str, object]:
         """What came of it: `state`, `customers`, how many `succeeded`, `trials`, `seconds`; else only a `reason`."""
         try:
             result = RunResult(self.path)

@@ -6,11 +6,13 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tuning.wording import amount
+
 if TYPE_CHECKING:
     from tuning.runs.results import RunResult
 
 REPORT, LEADERBOARD_FILE = "report.html", "leaderboard.csv"  # in the run's folder
-Counts: TypeAlias = Mapping[str, Any]  # `RunResult.summary`
+RunCounts: TypeAlias = Mapping[str, Any]  # `RunResult.summary`
 
 
 def typing() -> bool:
@@ -18,13 +20,12 @@ def typing() -> bool:
     return hasattr(sys, "ps1")
 
 
-def sentences(result: RunResult, counts: Counts) -> list[str]:
+def sentences(result: RunResult, counts: RunCounts) -> list[str]:
     """A sentence on each thing that somebody should know of a run. counts: its `summary`."""
     lacking = counts["without_model"]
     without = f", {lacking:,} without (the reason is in their row)" if lacking else ""
-    trials = "1 trial" if counts["trials"] == 1 else f"{counts['trials']:,} trials"
     return [
-        f"{result.outcome(counts)}{without}; {trials}.",
+        f"{result.outcome(counts)}{without}; {amount(counts['trials'], 'trial')}.",
         *_against_baseline(counts),
         *_ensembles(counts),
         *_constants(counts),
@@ -38,7 +39,7 @@ def report_line(result: RunResult) -> list[str]:
     return [f"report       {result.directory.display(REPORT)}"] if result.directory.exists(REPORT) else []
 
 
-def _against_baseline(counts: Counts) -> list[str]:
+def _against_baseline(counts: RunCounts) -> list[str]:
     compared, worse = counts["compared_with_baseline"], counts["worse_than_baseline"]
     if not compared:
         return []
@@ -54,7 +55,7 @@ def _against_baseline(counts: Counts) -> list[str]:
     ]
 
 
-def _ensembles(counts: Counts) -> list[str]:
+def _ensembles(counts: RunCounts) -> list[str]:
     found, size = counts["ensembles"], counts["model_bytes"] / 1e6
     if not found:
         return []
@@ -68,7 +69,7 @@ def _ensembles(counts: Counts) -> list[str]:
     ]
 
 
-def _constants(counts: Counts) -> list[str]:
+def _constants(counts: RunCounts) -> list[str]:
     found = counts["constants"]
     if not found:
         return []
@@ -76,7 +77,7 @@ def _constants(counts: Counts) -> list[str]:
     return [f"{models}: nothing was better on the folds, and their notes say by how much."]
 
 
-def _too_good(counts: Counts) -> list[str]:
+def _too_good(counts: RunCounts) -> list[str]:
     found = counts["too_good"]
     if not found:
         return []
@@ -84,7 +85,7 @@ def _too_good(counts: Counts) -> list[str]:
     return [f"{models} perfect on every fold. A column may tell the target: find it, and leave it out with `drop`."]
 
 
-def _notes(counts: Counts) -> list[str]:
+def _notes(counts: RunCounts) -> list[str]:
     if not counts["with_notes"]:
         return []
     return [

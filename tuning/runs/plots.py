@@ -59,7 +59,7 @@ def parallel_coordinates(study: Study) -> Axes:
     In a space of several model families, of the one that was tried most; a sentence where no two trials compare.
     """
     part = of_one_kind(study)
-    return _said(_new(), NOTHING_TO_COMPARE) if part is None else _by_optuna("plot_parallel_coordinate", part)
+    return _sentence(_new(), NOTHING_TO_COMPARE) if part is None else _by_optuna("plot_parallel_coordinate", part)
 
 
 def parameter_importance(study: Study) -> Axes:
@@ -77,7 +77,7 @@ def parameter_importance(study: Study) -> Axes:
     part = of_one_kind(study)
     complete = part.get_trials(deepcopy=False, states=[TrialState.COMPLETE]) if part is not None else []
     if part is None or len({json.dumps(trial.params, sort_keys=True) for trial in complete}) < LEAST:
-        return _said(_new(), TOO_FEW)
+        return _sentence(_new(), TOO_FEW)
     return _by_optuna("plot_param_importances", part, evaluator=FanovaImportanceEvaluator(seed=0))
 
 
@@ -275,7 +275,7 @@ def parameters_across_customers(effects: Sequence[ParameterEffect], ax: Axes | N
     if not shown:
         from tuning.runs.parameter_effects import TOO_FEW
 
-        return _said(axes, TOO_FEW)
+        return _sentence(axes, TOO_FEW)
     axes.barh([shorten(effect.name, 40) for effect in shown], [effect.share for effect in shown], color=BLUE)
     axes.set_title("Which hyperparameters matter")
     axes.set_xlabel("share of a configuration's rank\nthat the parameter alone explains")
@@ -331,7 +331,7 @@ def _new() -> Axes:
     return axes
 
 
-def _said(axes: Axes, text: str) -> Axes:
+def _sentence(axes: Axes, text: str) -> Axes:
     """A sentence in place of a picture."""
     axes.set_axis_off()
     axes.text(0.5, 0.5, text, ha="center", va="center", wrap=True, transform=axes.transAxes)
@@ -354,7 +354,7 @@ def _log(axes: Axes) -> None:
 
 
 def _some(count: int) -> slice:
-    """So many of them as are drawn, from all over."""
+    """A slice that takes at most `MOST_DOTS` of that many values, from all over."""
     return slice(None, None, max(1, -(-count // MOST_DOTS)))
 
 

@@ -28,7 +28,7 @@ PREDICTION = "prediction"
 
 
 @dataclass(frozen=True)
-class Predicted:
+class PredictedRows:
     """The rows of a file with predictions.
 
     Attributes:
@@ -42,7 +42,9 @@ class Predicted:
     without: dict[str, str]
 
 
-def predict_file(result: RunResult, path: str, customer: str | None = None, *, allow_pickle: bool = False) -> Predicted:
+def predict_file(
+    result: RunResult, path: str, customer: str | None = None, *, allow_pickle: bool = False
+) -> PredictedRows:
     """The rows of a file with predictions.
 
     customer: whose model; None takes each row's own, by the key columns of the definition.
@@ -55,11 +57,11 @@ def predict_file(result: RunResult, path: str, customer: str | None = None, *, a
     names = rows.names
     column = free_name(PREDICTION, names)
     if model is not None:
-        return Predicted(rows.shown(model.text).join(_answer(model, rows.of(model), names)), column, {})
+        return PredictedRows(rows.shown(model.text).join(_answer(model, rows.of(model), names)), column, {})
     check_columns(definition.by, names)
     answers, without = _by_key(result, rows, names, allow_pickle)
     shown = rows.shown(())
-    return Predicted(shown.join(answers) if len(answers) else shown.assign(**{column: None}), column, without)
+    return PredictedRows(shown.join(answers) if len(answers) else shown.assign(**{column: None}), column, without)
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import NoModelError, UnknownCustomerError
 from tuning.evaluation.winner import is_too_good
-from tuning.records.figures import shown_in
+from tuning.records.figures import FigureRow, shown_in
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import begun_term
 from tuning.records.parts import STUDIES, TRIALS, accepted, of_kind, read_studies, read_table, read_trials, tables_in
@@ -25,11 +25,19 @@ from tuning.records.schema import OK, Config, StudyRecord, TrialRecord
 from tuning.records.tables import KEYS, distinct, no_rows, records_of
 from tuning.reporting.cells import listed, paragraph, table
 from tuning.runs.customer_result import CustomerResult, trials_frame
-from tuning.runs.leaderboard import LEADERBOARD, NEEDED, SO_FAR, Leaderboard, Row, Standings, Unfinished, exact_config
+from tuning.runs.leaderboard import (
+    LEADERBOARD,
+    NEEDED,
+    SO_FAR,
+    Leaderboard,
+    Standings,
+    UnfinishedCustomers,
+    exact_config,
+)
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.warm_start import best_entries
-from tuning.wording import amount, better_text, did_you_mean, name_list, resume_advice, score_text
+from tuning.wording import amount, better_text, did_you_mean, name_list, resume_advice, score_text, without_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,8 +74,7 @@ class RunResult:
 
     def __repr__(self) -> str:
         counts = self.summary()
-        studies = "1 study" if self.unfinished == 1 else f"{self.unfinished} studies"
-        left = f"unfinished, {studies} left; " if self.unfinished else ""
+        left = f"unfinished, {amount(self.unfinished, 'study')} left; " if self.unfinished else ""
         so_far = f"; {amount(counts['trials'], 'trial')} recorded" if self.unfinished else ""
         if len(best := self._so_far.best) == counts["customers"] == 1:
             so_far += f", best so far {score_text(*best.values())}"
@@ -129,15 +136,15 @@ class RunResult:
         return Standings(self._studies, planned, plan.mode)
 
     @cached_property
-    def _so_far(self) -> Unfinished:
-        """Of customers none of whose studies has come to its own record."""
+    def _so_far(self) -> UnfinishedCustomers:
+        """The customers without an ended study."""
         standings = self._standings
         none = standings.customers.filter(pa.array(standings.best < 0))
         if not len(none):
-            return Unfinished("", {})
+            return UnfinishedCustomers("", {})
         trials = read_table(self.directory, self._parts, TRIALS, SO_FAR, self._damaged)
         trials = trials.filter(pc.is_in(trials["customer"], value_set=none))
-        return Unfinished.of(self.pending, trials, self._plan.mode)
+        return UnfinishedCustomers.of(self.pending, trials, self._plan.mode)
 
     @cached_property
     def _plan(self) -> PlannedNames:
@@ -214,7 +221,7 @@ class RunResult:
         """
         return self.board(sort).frame()
 
-    def rows(self, sort: str = "customer") -> list[Row]:
+    def rows(self, sort: str = "customer") -> list[FigureRow]:
         """The leaderboard as plain values, `params` as a mapping. sort: as of `leaderboard`."""
         return list(self.board(sort))
 
@@ -317,7 +324,7 @@ class RunResult:
 
     @property
     def unfinished(self) -> int:
-        """How many of them there are."""
+        """The number of these studies."""
         return len(self._left)
 
     def best_config(self, customer: str | None = None) -> Config:
@@ -330,7 +337,7 @@ class RunResult:
         config = best and exact_config(best["config"] and json.loads(best["config"]), best["family"], best["best_step"])
         if not best or config is None:
             reason = best["reason"] if best else self._so_far.why(customer)
-            raise NoModelError(f"customer {customer!r} has no winner: {reason}")
+            raise NoModelError(without_text(customer, "winner", reason))
         if not self._plan.of_objective:
             return config
         plan = read_plan(self.directory, self.term)
@@ -349,7 +356,7 @@ class RunResult:
         customer, best = self._best(customer)
         if not best or best["model_path"] is None:
             reason = best["reason"] or _NO_MODELS[self._plan.of_objective] if best else self._so_far.why(customer)
-            raise NoModelError(f"customer {customer!r} has no model: {reason}")
+            raise NoModelError(without_text(customer, "model", reason))
         return load_model(self.directory, best["model_path"], best["model_sha256"], allow_pickle=allow_pickle)
 
     def _best(self, customer: str | None) -> tuple[str, dict[str, Any]]:

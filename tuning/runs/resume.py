@@ -65,8 +65,8 @@ class RecordedState:
 
     def of(self, left: Studies) -> RecordedState:
         """The state with these studies left, and the trials of no others."""
-        theirs = pc.is_in(self.trials["study"], value_set=left.texts("id"))
-        return replace(self, left=left, trials=self.trials.filter(theirs))
+        wanted = pc.is_in(self.trials["study"], value_set=left.texts("id"))
+        return replace(self, left=left, trials=self.trials.filter(wanted))
 
 
 def read_state(directory: RunDirectory, names: Sequence[str], studies: Studies, budget: int) -> RecordedState:
@@ -205,9 +205,11 @@ def with_libraries_now(directory: RunDirectory, before: str, budget: int, state:
         return frozenset(now) - set(then.split("; ")) if then else frozenset()
 
     changed = [then for then in pc.unique(state.trials["versions"]).to_pylist() if other(then)]
-    theirs = state.trials.filter(pc.is_in(state.trials["versions"], value_set=pa.array(changed, pa.string())))
+    other_versions = state.trials.filter(pc.is_in(state.trials["versions"], value_set=pa.array(changed, pa.string())))
     new: dict[str, frozenset[str]] = {}
-    for study, then in set(zip(theirs["study"].to_pylist(), theirs["versions"].to_pylist(), strict=True)):
+    for study, then in set(
+        zip(other_versions["study"].to_pylist(), other_versions["versions"].to_pylist(), strict=True)
+    ):
         new[study] = new.get(study, frozenset()) | other(then)
     if other(before):  # a spread study may have a journal, and no trial yet that has ended
         journals = _journals(directory, state)
@@ -254,9 +256,9 @@ def without_gaps(directory: RunDirectory, state: RecordedState) -> RecordedState
     broken = broken.filter(pc.invert(pc.is_in(broken, value_set=spread)))
     if not len(broken):
         return state
-    theirs = pc.is_in(state.trials["study"], value_set=broken)
+    lost = pc.is_in(state.trials["study"], value_set=broken)
     numbers: dict[str, set[int]] = {}
-    for row in state.trials.filter(theirs).select(KEYS[TRIALS]).to_pylist():
+    for row in state.trials.filter(lost).select(KEYS[TRIALS]).to_pylist():
         numbers.setdefault(row["study"], set()).add(row["trial"])
     firsts = {name: first_gap(known) for name, known in numbers.items()}
     return replace(

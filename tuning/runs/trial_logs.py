@@ -89,7 +89,7 @@ class _Trial:
         return self.config
 
     def init_local_path(self) -> None:
-        """It is there."""
+        """Does nothing: the folder exists."""
 
 
 def _log(kind: str, record: TrialRecord, folder: str) -> None:

@@ -54,7 +54,7 @@ def test_a_run_that_has_studies_left_is_unfinished(here: Path, tmp_path: Path) -
     for part in (tmp_path / "cut" / "records").rglob("studies-*"):
         part.unlink()
     (run,) = runs_in(str(tmp_path))
-    assert run.told()["state"] == "unfinished"
+    assert run.outcome()["state"] == "unfinished"
 
 
 def test_a_folder_that_cannot_be_read_costs_the_list_nothing(here: Path, tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_folder_that_cannot_be_read_costs_the_list_nothing(here: Path, tmp_pat
     shutil.copytree(here / "runs" / "old", tmp_path / "damaged")
     for plan in (tmp_path / "damaged" / "plan").glob("*.parquet"):
         plan.write_bytes(b"no plan")
-    states = {Path(run.path).name: run.told()["state"] for run in runs_in(str(tmp_path))}
+    states = {Path(run.path).name: run.outcome()["state"] for run in runs_in(str(tmp_path))}
     assert states == {"whole": "finished", "damaged": "damaged"}
 
 

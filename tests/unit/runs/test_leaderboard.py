@@ -16,10 +16,10 @@ import pytest
 from tuning.cli.output import lines
 from tuning.records.schema import Config, StudyRecord, encode
 from tuning.records.tables import decode_table
-from tuning.runs.leaderboard import LEADERBOARD, Leaderboard, Standings, Unfinished
+from tuning.runs.leaderboard import LEADERBOARD, Leaderboard, Standings, UnfinishedCustomers
 from tuning.tracking.summary.summary import leaderboard_plots
 
-LEFT = Unfinished("not finished yet", {"c9": 2})
+LEFT = UnfinishedCustomers("not finished yet", {"c9": 2})
 
 
 def study(name: str, customer: str, **values: Any) -> StudyRecord:
@@ -89,7 +89,7 @@ def test_an_unfinished_customer_shows_the_best_of_its_trials_that_may_win() -> N
     rows += [("b", "finished", math.nan)]
     trials = pa.Table.from_pylist([dict(zip(("customer", "state", "score"), row, strict=True)) for row in rows])
     for mode, best in {"min": "0.5", "max": "0.75"}.items():
-        left = Unfinished.of("not finished yet", trials, mode)
+        left = UnfinishedCustomers.of("not finished yet", trials, mode)
         standings = Standings(decode_table(encode([study("c", "c")])), pa.chunked_array([["a", "b", "c", "d"]]), mode)
         found = Leaderboard(standings, "mae", mode, left, "trials")
         assert [(row["customer"], row["trials"], row["reason"]) for row in found] == [

@@ -8,7 +8,7 @@ from tuning.compare.analysis.recommendation import recommend
 from tuning.compare.analysis.result import ComparisonResult
 from tuning.compare.report.plots import Plots
 from tuning.compare.report.tables import footnotes, readable, summary
-from tuning.reporting.html import Block, HtmlTable, Page, Picture, Points, Row, Section, Text
+from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
 from tuning.wording import amount
 
 # A page is read by people; beyond this many rows they want the file of curves.
@@ -65,7 +65,7 @@ def _result(comparison: ComparisonResult) -> list[Block]:
         )
     # With spaces a heading may be broken, and the table fits a narrower window.
     table = readable(comparison).rename(columns=lambda name: name.replace("/", " / "))
-    return [HtmlTable(table, strong=strong), Points(footnotes(comparison)), Row(pictures)]
+    return [HtmlTable(table, strong=strong), Points(footnotes(comparison)), PictureRow(pictures)]
 
 
 def _every_task(comparison: ComparisonResult) -> list[Block]:
@@ -93,7 +93,7 @@ def _over_budget(comparison: ComparisonResult) -> list[Block]:
             Picture(Plots(comparison).regret(axis), f"Mean regret over {axis}; at the end {regret}"),
             Picture(Plots(comparison).rank(axis), f"Mean rank over {axis}; at the end {rank}"),
         ]
-        found.append(Row(pictures))
+        found.append(PictureRow(pictures))
         found += [Points(result.notes)] if result.notes and axis != comparison.axis else []
         found.append(HtmlTable(_points(result.frame()), f"The figures over {axis}", folded=True))
     return found

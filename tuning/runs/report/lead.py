@@ -8,34 +8,37 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tuning.records.figures import FigureRow
 from tuning.records.gains import compared_gains, is_error
 from tuning.records.schema import OK
-from tuning.runs.leaderboard import Row
-from tuning.runs.outcome import Counts
+from tuning.runs.outcome import RunCounts
 from tuning.runs.results import RunResult
-from tuning.wording import better_text, figure, params_text, percent
+from tuning.wording import amount, better_text, params_text, percent, value_text
 
 CLEAR = 2.0  # standard errors that the number of better customers is away from half
 
 
-def lead(result: RunResult, counts: Counts) -> str:
+def lead(result: RunResult, counts: RunCounts) -> str:
     """How many customers have a model, how good these are on rows that they have not seen, and what tuning gained."""
     board = result.board()
     studies = board.standings.best_studies(["status", "cv_score", "test_score", "baseline_test_score", "gain"])
     ok = studies.filter(pc.equal(studies["status"], OK))
-    studies_left = "1 study" if result.unfinished == 1 else f"{result.unfinished:,} studies"
-    left = f"The run has not ended, {studies_left} left: " if result.unfinished else ""
+    left = f"The run has not ended, {amount(result.unfinished, 'study')} left: " if result.unfinished else ""
     if not len(ok):
-        return f"{left}None of {counts['customers']:,} customers has a model; the reasons are below."
+        return f"{left}{result.outcome(counts)}; the reasons are below."
     metric = better_text(board.metric, board.mode)
     if len(board) == 1:
         return left + _of_one(board.first(1)[0], metric)
-    told = f"{left}{result.outcome(counts)}"
+    outcome = f"{left}{result.outcome(counts)}"
     scores = _values(ok, "test_score")
     if not len(scores):
-        return f"{told}; the typical best score is {figure(float(np.median(_values(ok, 'cv_score'))))} ({metric})."
-    typical = f"on rows that it has never seen, the typical one scores {figure(float(np.median(scores)))} ({metric})"
-    return f"{told}; {typical}{gained(*_gains(ok, board.metric))}."
+        return (
+            f"{outcome}; the typical best score is {value_text(float(np.median(_values(ok, 'cv_score'))))} ({metric})."
+        )
+    typical = (
+        f"on rows that it has never seen, the typical one scores {value_text(float(np.median(scores)))} ({metric})"
+    )
+    return f"{outcome}; {typical}{gained(*_gains(ok, board.metric))}."
 
 
 def _values(studies: pa.Table, column: str) -> np.ndarray:
@@ -45,13 +48,13 @@ def _values(studies: pa.Table, column: str) -> np.ndarray:
 
 
 def _gains(studies: pa.Table, metric: str) -> tuple[np.ndarray, bool]:
-    """As they can be compared, and whether they are shares of the baseline's error."""
+    """The customers' gains as `compared_gains` has them, and whether they are shares of the baseline's error."""
     gains = compared_gains(studies["gain"].to_pylist(), studies["baseline_test_score"].to_pylist(), metric)
     return gains[~np.isnan(gains)], is_error(metric)
 
 
 def gained(gains: np.ndarray, relative: bool = False) -> str:
-    """By a sign test: whether more customers are better off than chance would have it.
+    """What tuning gained over all customers, and by a sign test whether chance would do the same.
 
     gains: (n,), NaN not among them. relative: they are shares of the baseline's error.
     """
@@ -65,19 +68,19 @@ def gained(gains: np.ndarray, relative: bool = False) -> str:
     middle = abs(float(np.median(gains)))
     if not middle:
         return f"; tuning made {counts}, most of them by nothing"
-    by = f"{percent(middle)} of its error" if relative else figure(middle)
+    by = f"{percent(middle)} of its error" if relative else value_text(middle)
     return f"; tuning made {counts}" + f", typically by {by}" * math.isfinite(middle)
 
 
-def _of_one(row: Row, metric: str) -> str:
+def _of_one(row: FigureRow, metric: str) -> str:
     if row["test_score"] is None:
         values = params_text(row["params"]) if isinstance(row["params"], dict) else ""
         best = "The only trial" if row["trials"] == 1 else f"The best of {row['trials']} trials"
-        return f"{best} scores {figure(row['cv_score'])} ({metric}), with {values}."
-    said = (
-        f"The model of {row['customer']} ({row['model']}) scores {figure(row['test_score'])} on rows that it has never "
-        f"seen ({metric})"
+        return f"{best} scores {value_text(row['cv_score'])} ({metric}), with {values}."
+    model = (
+        f"The model of {row['customer']} ({row['model']}) scores {value_text(row['test_score'])} on rows that it has "
+        f"never seen ({metric})"
     )
     if row["baseline_test_score"] is None:
-        return f"{said}."
-    return f"{said}; the model tried first, {row['baseline']}, scores {figure(row['baseline_test_score'])}."
+        return f"{model}."
+    return f"{model}; the model tried first, {row['baseline']}, scores {value_text(row['baseline_test_score'])}."

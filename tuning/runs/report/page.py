@@ -16,11 +16,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.records.figures import Figure, Place, shown_in
+from tuning.records.figures import Figure, View, shown_in
 from tuning.records.gains import is_error
 from tuning.records.schema import FAILED, OK, STOPPED
 from tuning.reporting.data_table import DataColumn, DataTable
-from tuning.reporting.html import Block, HtmlTable, Page, Picture, Points, Row, Section, Text
+from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
 from tuning.runs.leaderboard import SCHEMA, Leaderboard
 from tuning.runs.outcome import REPORT, sentences
 from tuning.runs.parameter_effects import MOST_TRIALS, NEEDED, TOO_FEW, parameter_effects
@@ -39,7 +39,7 @@ MOST_DRAWN = 100_000  # customers that pictures are of, from all over
 MOST_NOTED = 10_000  # customers whose notes are counted
 MOST_GROUPS = 15  # of reasons and notes
 MOST_TEXT = 240  # characters of a cell
-REPORT_PLACES: tuple[Place, ...] = ("report", "details")
+REPORT_VIEWS: tuple[View, ...] = ("report", "details")
 _DRAWN = ("status", "family", "ensemble", "test_score", "baseline_test_score", "gain", "rows", "seconds")
 
 
@@ -50,7 +50,7 @@ def write_report(result: RunResult) -> str:
 
 
 def load_ahead(studies: int) -> None:
-    """Import what the pictures of so many studies are drawn with: half a second that the end of a run does not have."""
+    """Import the libraries that draw, which takes half a second, where a run of that many studies has pictures."""
     if not 1 < studies < LEAST_DRAWN:
         for name in ("jinja2", "matplotlib.backends.backend_svg", "tuning.runs.plots"):
             importlib.import_module(name)
@@ -60,9 +60,9 @@ def page(result: RunResult) -> str:
     """A run's page."""
     counts = result.summary()
     trials = result.some_trials([*NEEDED, "customer", "reason"], MOST_TRIALS)
-    said: list[Block] = [Points(sentences(result, counts))]
+    blocks: list[Block] = [Points(sentences(result, counts))]
     sections = [
-        Section("Result", [*said, *_pictures(result, trials)]),
+        Section("Result", [*blocks, *_pictures(result, trials)]),
         Section("Customers", [_customers(result.board())]),
         *_failures(result, trials),
         *_settled(result),
@@ -78,7 +78,7 @@ def page(result: RunResult) -> str:
 
 
 def _pictures(result: RunResult, trials: pa.Table) -> list[Block]:
-    """Of all customers; of a single one its learning curves."""
+    """The pictures of all customers, or the learning curves of a single one."""
     board = result.board()
     if 1 < len(board) < LEAST_DRAWN:
         return []
@@ -86,9 +86,9 @@ def _pictures(result: RunResult, trials: pa.Table) -> list[Block]:
     from tuning.runs import plots
 
     studies = board.standings.best_studies([*_DRAWN])
-    said: list[Block] = []
+    blocks: list[Block] = []
     if len(studies) > MOST_DRAWN:
-        said.append(Text(f"The pictures are of a part of the {len(board):,} customers, taken from all over."))
+        blocks.append(Text(f"The pictures are of a part of the {len(board):,} customers, taken from all over."))
         studies = studies.take(pa.array(range(0, len(studies), -(-len(studies) // MOST_DRAWN))))
     found: list[Picture] = []
 
@@ -107,7 +107,7 @@ def _pictures(result: RunResult, trials: pa.Table) -> list[Block]:
                 "Score of each trial step by step",
                 f"Every line is a trial.{cross if STOPPED in drawn else ''}",
             )
-        return [Row(found)] if found else []
+        return [PictureRow(found)] if found else []
     metric = board.metric
     if studies["gain"].null_count < len(studies):
         draw(
@@ -142,8 +142,8 @@ def _pictures(result: RunResult, trials: pa.Table) -> list[Block]:
             f"Seconds per customer{', with and without a model' if without else ''}",
             f"Customers far to the right cost most{'; those without a model are explained below' if without else ''}.",
         )
-    said += [Row(found)] if found else []
-    return [*said, Text(TOO_FEW)] if len(trials) and not effects else said
+    blocks += [PictureRow(found)] if found else []
+    return [*blocks, Text(TOO_FEW)] if len(trials) and not effects else blocks
 
 
 def _customers(board: Leaderboard) -> DataTable:
@@ -158,10 +158,10 @@ def _customers(board: Leaderboard) -> DataTable:
             _values(rows, each),
             filtered=each.name in ("status", "model"),
             narrow=each.essential and not each.long,
-            detail=place == "details" or replaced.get(each.name, False),
+            detail=view == "details" or replaced.get(each.name, False),
         )
-        for place in REPORT_PLACES
-        for each in shown_in(place)
+        for view in REPORT_VIEWS
+        for each in shown_in(view)
     ]
     kept = [column for column in columns if any(value not in (None, "") for value in column.values)]
     less = (
@@ -214,19 +214,19 @@ def _table(groups: Sequence[Group], counted: str, caption: str) -> HtmlTable:
 def _settled(result: RunResult) -> list[Section]:
     spec = read_spec(result.directory, result.term)
     given = spec.definition
-    told = []
+    facts = []
     if spec.task is not None:
         how = "guessed from the target" if given.task == "auto" else "given"
-        told.append(f"The task is {spec.task} ({how}); the target is {given.target!r}.")
+        facts.append(f"The task is {spec.task} ({how}); the target is {given.target!r}.")
         how = "the default of the task" if given.metric is None else "given"
-        told.append(f"The metric is {spec.metric} ({how}); {given.split.test:.0%} of the rows were held out.")
+        facts.append(f"The metric is {spec.metric} ({how}); {given.split.test:.0%} of the rows were held out.")
     if given.drop:
-        told.append(f"Left out by drop: {', '.join(map(repr, given.drop))}.")
+        facts.append(f"Left out by drop: {', '.join(map(repr, given.drop))}.")
     notes = result.board().standings.best_studies(["customer", "notes"])[:MOST_NOTED]
     pairs = zip(notes["customer"].to_pylist(), notes["notes"].to_pylist(), strict=True)
     groups = grouped((customer, note) for customer, each in pairs if each for note in each.split("; "))
-    told += [shorten(note, 2 * MOST_TEXT) for note in result.notes]
-    blocks: list[Block] = [Points(told)] if told else []
+    facts += [shorten(note, 2 * MOST_TEXT) for note in result.notes]
+    blocks: list[Block] = [Points(facts)] if facts else []
     if groups:
         shown = groups[:MOST_GROUPS]
         frame = pd.DataFrame(

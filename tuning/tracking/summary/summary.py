@@ -46,7 +46,9 @@ SUMMARY_FILE = f"{FOLDER}/summary.json"
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """started, ended: seconds since 1970. state: `finished` when all studies have ended; `stopped` when a signal or
+    """What the run of a search in MLflow shows.
+
+    started, ended: seconds since 1970. state: `finished` when all studies have ended; `stopped` when a signal or
     `run_seconds` ended the run before that; `failed` when the run could not go on.
 
     note: Markdown, shown as the run's description. artifacts: name in MLflow → file in the run directory.
