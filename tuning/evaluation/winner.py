@@ -156,9 +156,9 @@ def conclude(
     refits = Refits(data)
     ensemble, failed = _together(records, winner, data, metric, refits, alive)
     constant = find_constant(data, metric, 1.0 if winner.mode == "max" else -1.0)
-    baseline_score, baseline_note = None, _why_no_baseline(records)
+    baseline_test_score, baseline_note = None, _why_no_baseline(records)
     if baseline is not None:
-        baseline_score, baseline_note = _scored([refits.of(baseline)[1]], [1.0], data, metric)
+        baseline_test_score, baseline_note = _scored([refits.of(baseline)[1]], [1.0], data, metric)
     choice: list[str | None]
     if or_constant and constant is not None and (why := _gives_way(winner, ensemble, constant)):
         outcome, ensemble, choice = replace(outcome, is_constant=True), None, [why]
@@ -177,7 +177,7 @@ def conclude(
     return replace(
         outcome,
         test_score=test_score,
-        baseline_test_score=baseline_score,
+        baseline_test_score=baseline_test_score,
         model=CustomerModel(customer, data.task, members, data.example, data.preparation),
         notes="; ".join(filter(None, notes)) or None,
         ensemble=ensemble,
