@@ -317,11 +317,11 @@ def ours(place: Path, uri: str, trials: int, look: Callable[[], None] = lambda: 
 
 def copier_of(directory: Any, uri: str, most_models: int | None = 0) -> Any:
     from tuning.tracking.copy.copier import Copier
-    from tuning.tracking.identity import Search
+    from tuning.tracking.identity import TrackedSearch
     from tuning.tracking.selection import Selection
     from tuning.tracking.stores.opening import open_store
 
-    search = Search("cost", "run")
+    search = TrackedSearch("cost", "run")
     artifacts = None if uri.startswith("http") else directory.path("mlruns")
     return Copier(directory, search, Selection(None), lambda: open_store(uri, search, artifacts), most_models)
 

@@ -67,7 +67,7 @@ def recorded(folder: Path, tier: str, customers: int, trials: int) -> tuple[Path
     from tuning.records.parts import accepted
     from tuning.storage.run_directory import RunDirectory
     from tuning.tracking.copy.copier import Copier
-    from tuning.tracking.identity import Search
+    from tuning.tracking.identity import TrackedSearch
     from tuning.tracking.selection import Selection
     from tuning.tracking.stores import sql_store
     from tuning.tracking.stores.opening import open_store
@@ -76,7 +76,7 @@ def recorded(folder: Path, tier: str, customers: int, trials: int) -> tuple[Path
     scenario = Scenario(tier, str(folder / "work"), ids, trials)
     wanted = definition(scenario, mlflow=False, save_models=False)
     run = TuneRunner(wanted).run(str(folder / "run"), progress=False).directory.uri
-    directory, search = RunDirectory(run), Search("floor", "run")
+    directory, search = RunDirectory(run), TrackedSearch("floor", "run")
     uri = f"sqlite:///{folder / 'copy.db'}"
     copier = Copier(directory, search, Selection(None), lambda: open_store(uri, search, str(folder / "mlruns")), 0)
     term = newest_term(directory)

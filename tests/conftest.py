@@ -90,9 +90,10 @@ def gang_cluster(ray_cluster: None) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What a run keeps in the user's cache folder is kept for this session's tests, and made once for all workers."""
-    place = tmp_path_factory.getbasetemp()
-    os.environ["TUNING_CACHE"] = str((place.parent if "PYTEST_XDIST_WORKER" in os.environ else place) / "cache")
+    """What a run keeps in the user's cache folder, tests keep in a folder beside those of their sessions."""
+    session = tmp_path_factory.getbasetemp()
+    sessions = (session.parent if "PYTEST_XDIST_WORKER" in os.environ else session).parent
+    os.environ["TUNING_CACHE"] = str(sessions / "tuning-cache")
 
 
 @pytest.fixture(scope="session")

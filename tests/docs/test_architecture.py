@@ -76,7 +76,9 @@ def test_every_file_that_the_page_names_exists() -> None:
     assert [link for link in links if not (ROOT / "docs" / link).exists()] == []
 
 
-def test_a_run_directory_holds_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_directory_holds_what_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, migrated_database: Path
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text("def prepare(frame):\n    return frame\n")
     rng = np.random.default_rng(0)

@@ -31,7 +31,7 @@ from tuning.models.member import Member
 from tuning.models.registry import families
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.copier import Copier
-from tuning.tracking.identity import Search
+from tuning.tracking.identity import TrackedSearch
 from tuning.tracking.selection import Selection
 from tuning.tracking.stores.opening import open_store
 
@@ -50,7 +50,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory, migrated_database: Path) ->
     """A store with a winner of each family, and the winners."""
     folder = tmp_path_factory.mktemp("logged")
     uri = f"sqlite:///{shutil.copy(migrated_database, folder / 'mlflow.db')}"
-    directory, search = RunDirectory(str(folder / "run")), Search("churn", RUN)
+    directory, search = RunDirectory(str(folder / "run")), TrackedSearch("churn", RUN)
     winners, records = {}, []
     for name, task in TASKS.items():
         data, family = data_of(task), families()[name]

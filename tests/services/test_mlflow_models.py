@@ -33,7 +33,7 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.timing import Timing
 from tuning.tracking.copy.copier import Copier
 from tuning.tracking.copy.sync import follow
-from tuning.tracking.identity import Search
+from tuning.tracking.identity import TrackedSearch
 from tuning.tracking.loader import Predictor
 from tuning.tracking.model_folder import requirements, save_mlflow_model
 from tuning.tracking.models import ModelLogger
@@ -41,7 +41,7 @@ from tuning.tracking.selection import Selection, most_models, settled_models
 from tuning.tracking.settings import CopyStatus, settings_for
 from tuning.tracking.stores.opening import open_store
 
-SEARCH = Search("churn", RUN)
+SEARCH = TrackedSearch("churn", RUN)
 NAMES = sorted({name for name, _ in CASES})
 ONE_TASK_EACH = [
     (name, tasks[number % len(tasks)])
@@ -157,7 +157,7 @@ def test_a_model_is_logged_once_and_one_cut_short_is_made_again(mlflow_database:
     _, digest = save_model(directory, "ridge", "regression", "acme")
     part = write_part(directory, "s", study("acme", 1, family="ridge", model_path="models/acme", model_sha256=digest))
     opened = open_store(mlflow_database, SEARCH, directory.path("mlruns"))
-    logger = ModelLogger(opened, directory, SEARCH)
+    logger = opened.winners(directory)
     broken = logger.client.create_logged_model(
         opened.experiment, name="acme", tags=logger._tags(study("acme"), SEARCH.id("acme"))
     )

@@ -14,7 +14,7 @@ from postgres_server import PostgresServer, missing
 from tuning.records.schema import StepRecord
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.copier import Copier
-from tuning.tracking.identity import Search
+from tuning.tracking.identity import TrackedSearch
 from tuning.tracking.selection import Selection
 from tuning.tracking.stores.database import client, usable_uri
 from tuning.tracking.stores.opening import open_store
@@ -44,9 +44,9 @@ def test_runs_read_back_as_they_were_recorded(driver: str, server: PostgresServe
         write_part(directory, "s", study("acme", 2, trial=0)),
     ]
     for _ in range(2):  # the second time nothing changes
-        opened = open_store(uri, Search(driver, RUN), str(tmp_path / "mlruns"))
+        opened = open_store(uri, TrackedSearch(driver, RUN), str(tmp_path / "mlruns"))
         assert isinstance(opened, BulkStore)
-        copier = Copier(directory, Search(driver, RUN), Selection(None), lambda opened=opened: opened)
+        copier = Copier(directory, TrackedSearch(driver, RUN), Selection(None), lambda opened=opened: opened)
         for part in parts:
             copier.add(part)
         copier.work()
@@ -76,10 +76,10 @@ def test_a_run_that_another_writer_makes_at_the_same_moment_is_no_conflict(
     directory = RunDirectory(str(tmp_path / "run"))
     part = write_part(directory, "t", trial("acme", 0), trial("acme", 1))
     for number in range(2):
-        opened = open_store(server.uri(DRIVERS[0]), Search("moment", RUN), str(tmp_path / "mlruns"))
+        opened = open_store(server.uri(DRIVERS[0]), TrackedSearch("moment", RUN), str(tmp_path / "mlruns"))
         if number:  # looks before the other one has written, and writes after it
-            monkeypatch.setattr(opened, "_there", lambda *_: {})
-        copier = Copier(directory, Search("moment", RUN), Selection(None), lambda opened=opened: opened)
+            monkeypatch.setattr(opened, "_known_runs", lambda *_: {})
+        copier = Copier(directory, TrackedSearch("moment", RUN), Selection(None), lambda opened=opened: opened)
         copier.add(part)
         copier.work()
         assert (copier.pending, copier.progress.rejected, copier.progress.trials) == (0, 0, 2)

@@ -16,14 +16,14 @@ from mlflow_records import RUN, STARTED, by_name, study, trial, without_bulk, wr
 from tuning.records.schema import FAILED, NO_MODEL, QUARANTINED, STOPPED, Record, StepRecord
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.copier import Copier
-from tuning.tracking.identity import Search
+from tuning.tracking.identity import TrackedSearch
 from tuning.tracking.selection import Selection
 from tuning.tracking.stores.client_store import ClientStore
 from tuning.tracking.stores.database import client
 from tuning.tracking.stores.opening import open_store
 from tuning.tracking.stores.sql_store import BulkStore
 
-SEARCH = Search("churn", RUN)
+SEARCH = TrackedSearch("churn", RUN)
 
 Copy = Callable[..., Copier]
 
@@ -337,9 +337,9 @@ def test_either_store_completes_what_the_other_began(
         with monkeypatch.context() as changed:
             if kind is ClientStore:
                 without_bulk(changed)
-            opened = open_store(mlflow_database, Search("churn", run), str(tmp_path / "mlruns"))
+            opened = open_store(mlflow_database, TrackedSearch("churn", run), str(tmp_path / "mlruns"))
         assert isinstance(opened, kind)
-        copier = Copier(directory, Search("churn", run), Selection(None), lambda: opened)
+        copier = Copier(directory, TrackedSearch("churn", run), Selection(None), lambda: opened)
         for part in parts:
             copier.add(part)
         copier.work()

@@ -16,7 +16,7 @@ from sqlalchemy import create_engine
 
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.sync import sync
-from tuning.tracking.identity import Search, experiment_name
+from tuning.tracking.identity import TrackedSearch, experiment_name
 from tuning.tracking.settings import (
     default_artifacts,
     default_tracking_uri,
@@ -64,10 +64,10 @@ def test_copying_into_a_known_database_imports_no_mlflow(mlflow_database: str, t
 import sys
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.copier import Copier
-from tuning.tracking.identity import Search
+from tuning.tracking.identity import TrackedSearch
 from tuning.tracking.selection import Selection
 from tuning.tracking.stores.opening import open_store
-directory, search = RunDirectory(sys.argv[2]), Search("churn", "run")
+directory, search = RunDirectory(sys.argv[2]), TrackedSearch("churn", "run")
 copier = Copier(directory, search, Selection(None), lambda: open_store(sys.argv[1], search, sys.argv[2] + "/files"))
 for part in sys.argv[3:]:
     copier.add(part)
@@ -123,7 +123,7 @@ def test_a_run_may_be_in_any_folder(name: str, tmp_path: Path, migrated_database
     directory = RunDirectory(str(tmp_path / name))
     directory.create()
     (tmp_path / name / "mlflow.db").write_bytes(migrated_database.read_bytes())
-    opened = open_store(default_tracking_uri(directory), Search("churn", "run"), None)
+    opened = open_store(default_tracking_uri(directory), TrackedSearch("churn", "run"), None)
     assert isinstance(opened, BulkStore)
     with sqlite3.connect(tmp_path / name / "mlflow.db") as connection:
         assert ("churn",) in connection.execute("SELECT name FROM experiments").fetchall()
@@ -132,7 +132,7 @@ def test_a_run_may_be_in_any_folder(name: str, tmp_path: Path, migrated_database
 @pytest.mark.parametrize("uri", ["sqlite://", "sqlite:///:memory:"])
 def test_a_database_in_memory_is_refused_with_the_way_out(uri: str) -> None:
     with pytest.raises(ValueError, match=r"in memory; name a file, such as sqlite:///mlflow\.db"):
-        open_store(uri, Search("churn", "run"), None)
+        open_store(uri, TrackedSearch("churn", "run"), None)
 
 
 def test_a_databases_error_is_told_without_its_statement(tmp_path: Path, mlflow_database: str) -> None:
@@ -233,7 +233,7 @@ def made(migrated_database: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         uris.append(uri)
         shutil.copy(migrated_database, str(database_file(uri)))
 
-    monkeypatch.setattr(database, "_have_made", make)
+    monkeypatch.setattr(database, "_create", make)
     return uris
 
 

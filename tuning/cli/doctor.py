@@ -229,12 +229,11 @@ def _nothing(config: dict[str, float]) -> float:
 
 
 def _mlflow(storage: str) -> Iterator[Finding]:
-    from tuning.definition.options import SERVERS
     from tuning.storage.names import mask
     from tuning.tracking.copy.sync import quiet_mlflow
     from tuning.tracking.settings import tracking_uri_of
-    from tuning.tracking.stores.client_store import reach
-    from tuning.tracking.stores.database import database_file, initialized, prepare, usable_uri
+    from tuning.tracking.stores.database import database_file, prepare
+    from tuning.tracking.stores.opening import check
 
     advice = "Runs do not stop for it: `tuning mlflow sync RUN` completes the copy later; `mlflow: false` does without."
     with _probe(storage) as directory:
@@ -245,10 +244,8 @@ def _mlflow(storage: str) -> Iterator[Finding]:
             if own is not None and own.parent == Path(directory.root).absolute():
                 with quiet_mlflow():
                     prepare(uri)
-            elif uri.partition(":")[0] in SERVERS:
-                reach(uri)
             else:
-                initialized(usable_uri(uri))
+                check(uri)
         except Exception as error:
             yield Finding("mlflow", WRONG, f"{mask(uri)}: {one_line(error)}", advice)
             return

@@ -4,8 +4,8 @@
     copy/sync    that command: the copy of a run, once or as long as the run goes on
     copy/loop    lists parts, copies what is new, waits out an outage
     copy/copier  parts into a store, in any order, any number of times
-    stores       two kinds of store: rows in one transaction, for databases whose schema our tests know; and MLflow's
-                 public client, for servers and everything else
+    stores       a protocol of plain runs, and two kinds of store: rows in one transaction, for databases whose tables
+                 can be filled; and MLflow's public client, for servers and everything else
 
 Importing `copy.live` and `copy.sync` loads neither MLflow nor Ray.
 """

@@ -13,7 +13,7 @@ EXPERIMENT_NAME_LIMIT = 250  # MLflow validates 500, its database column holds 2
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class TrackedSearch:
     """One search in one experiment: what the ids of its runs are derived from.
 
     run: the search's id. token: what tells it from another search with that id (its folder was emptied, say).
@@ -29,12 +29,12 @@ class Search:
         8 are of the search, 16 of the study, and 8 are the trial's number. So the trials of a study are neighbours in
         every index of a database: ids at random cost ten times as much once its indexes have outgrown the memory.
 
-        >>> search = Search("churn", "weekly")
+        >>> search = TrackedSearch("churn", "weekly")
         >>> search.id("acme", 3) == search.id("acme", 3)
         True
         >>> search.id("acme")[-8:], search.id("acme", 0)[-8:], search.id("acme", 16)[-8:]
         ('00000000', '00000001', '00000011')
-        >>> len({search.id(), search.id("acme"), search.id("acme", 0), Search("other", "weekly").id("acme", 0)})
+        >>> len({search.id(), search.id("acme"), search.id("acme", 0), TrackedSearch("other", "weekly").id("acme", 0)})
         4
         """
         return f"{_start(self, study)}{0 if trial is None else trial + 1:08x}"
@@ -43,7 +43,7 @@ class Search:
 def trial_of(study: str, key: str) -> int | None:
     """The number of the trial of a study whose id this is; None for any other run. study: its id.
 
-    >>> search = Search("churn", "weekly")
+    >>> search = TrackedSearch("churn", "weekly")
     >>> trial_of(search.id("acme"), search.id("acme", 3))
     3
     >>> trial_of(search.id("acme"), search.id("other", 3))
@@ -53,7 +53,7 @@ def trial_of(study: str, key: str) -> int | None:
 
 
 @lru_cache(maxsize=10_000)  # the trials of a study come one after another
-def _start(search: Search, study: str | None) -> str:
+def _start(search: TrackedSearch, study: str | None) -> str:
     place = [search.experiment, search.run, search.token]
     return f"{_digest(*place)[:8]}{_digest(*place, study)[:16]}"
 

@@ -1,4 +1,4 @@
-"""What MLflow accepts: characters of a key, lengths of keys and values, numbers a database can hold.
+"""What MLflow accepts: characters of a key, lengths of keys and values, numbers a database can hold, requests.
 
 The limits are those of `mlflow.utils.validation` (3.17) and of its tables; the strictest counts, because a
 server may run an older or newer version than ours.
@@ -11,8 +11,16 @@ import json
 import math
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from mlflow.entities import Metric, Param, RunTag
+
+    Entity: TypeAlias = Metric | Param | RunTag
+
+MetricPoint = tuple[str, float, int, int]  # key, value, step, milliseconds since 1970
 
 KEY_LIMIT = 250
 PARAM_LIMIT = 6000
@@ -20,6 +28,9 @@ TAG_LIMIT = 5000  # 8,000 since MLflow 2.16, 5,000 on older servers
 METRICS_PER_BATCH = 1000
 PARAMS_PER_BATCH = 100
 TAGS_PER_BATCH = 100
+BYTES_PER_BATCH = 800_000  # MLflow refuses requests past 1,000,000
+LAYOUT = 40  # characters around a text in a request
+FIGURES = 150  # of a metric's value, step and time
 LARGEST = 1.7976931348623157e308  # how MLflow stores infinity
 
 _CUT = "…"
@@ -94,6 +105,41 @@ def stored(value: float) -> tuple[float, bool]:
     if math.isinf(value):
         return (LARGEST if value > 0 else -LARGEST), False
     return value, False
+
+
+def batches(
+    params: Mapping[str, str], metrics: Sequence[MetricPoint], tags: Mapping[str, str]
+) -> Iterator[dict[str, list[Entity]]]:
+    """Arguments for `MlflowClient.log_batch`: `params`, `metrics` and `tags`, as few requests as allowed."""
+    from mlflow.entities import Metric, Param, RunTag
+
+    most = {"params": PARAMS_PER_BATCH, "tags": TAGS_PER_BATCH, "metrics": METRICS_PER_BATCH}
+    batch: dict[str, list[Entity]] = {name: [] for name in most}
+    size = entities = 0
+
+    def content() -> Iterator[tuple[str, Entity, int]]:
+        for key, value in params.items():
+            yield "params", Param(key, value), _bytes_of(key) + _bytes_of(value)
+        for key, value in tags.items():
+            yield "tags", RunTag(key, value), _bytes_of(key) + _bytes_of(value)
+        for key, number, step, moment in metrics:
+            yield "metrics", Metric(key, number, moment, step), _bytes_of(key) + FIGURES
+
+    for kind, entity, weight in content():
+        full = len(batch[kind]) >= most[kind] or entities >= METRICS_PER_BATCH
+        if entities and (full or size + weight > BYTES_PER_BATCH):
+            yield batch
+            batch = {name: [] for name in most}
+            size = entities = 0
+        batch[kind].append(entity)
+        size += weight
+        entities += 1
+    if entities:
+        yield batch
+
+
+def _bytes_of(text: str) -> int:
+    return len(json.dumps(text)) + LAYOUT  # as it is sent: escaped, in quotes, on a line of its own
 
 
 def _digest(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,12 @@ from tuning.storage import packs
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking import mlflow_limits
-from tuning.tracking.identity import Search
+from tuning.tracking.identity import TrackedSearch
 from tuning.tracking.model_folder import save_mlflow_model
-from tuning.tracking.stores.store import Store
 from tuning.tracking.tracked_runs import CUSTOMER_TAG, KEY_TAG, PREFIX, RUN_TAG, SEARCH_TAG
 
 if TYPE_CHECKING:
+    from mlflow import MlflowClient
     from mlflow.entities import LoggedModel
 
 SCORES = tuple(each.name for each in STUDY_FIGURES if each.better and each.recorded)
@@ -33,17 +34,28 @@ def has_model(record: StudyRecord) -> bool:
 
 
 class NoModelsError(Exception):
-    """The server knows no models of MLflow 3."""
+    """A store keeps no models."""
 
 
 class ModelLogger:
-    """Logs each study's winner once: a model that is there, complete, is found by its key and left alone."""
+    """Logs each study's winner once: a model that is there, complete, is found by its key and left alone.
 
-    def __init__(self, store: Store, directory: RunDirectory, search: Search) -> None:
+    experiment: its id. run_id: MLflow's id of the run with a key.
+    """
+
+    def __init__(
+        self,
+        client: MlflowClient,
+        experiment: str,
+        run_id: Callable[[str], str],
+        directory: RunDirectory,
+        search: TrackedSearch,
+    ) -> None:
         import mlflow.pyfunc  # noqa: F401  # a quarter of a second that the first model would take
 
-        self.store = store
-        self.client = store.client
+        self.client = client
+        self.experiment = experiment
+        self.run_id = run_id
         self.directory = directory
         self.search = search
         self.logged = self._logged()
@@ -63,9 +75,9 @@ class ModelLogger:
             self.client.delete_logged_model(there.model_id)  # of a study that was resumed with more trials
         assert record.model_path is not None
         description = describe_model(self.directory, record.model_path, record.model_sha256)
-        run_id = self.store.run_id(key)
-        made = self.client.create_logged_model(
-            experiment_id=self.store.experiment,
+        run_id = self.run_id(key)
+        created = self.client.create_logged_model(
+            experiment_id=self.experiment,
             name=slug(record.customer),
             source_run_id=run_id,
             tags=self._tags(record, key),
@@ -81,18 +93,18 @@ class ModelLogger:
         with tempfile.TemporaryDirectory() as folder:
             source, target = Path(folder, "model"), Path(folder, "mlflow")
             self._fetch(record.model_path, source)
-            own = Model(run_id=run_id, model_id=made.model_id, model_uuid=made.model_id)
+            own = Model(run_id=run_id, model_id=created.model_id, model_uuid=created.model_id)
             save_mlflow_model(target, source, description, own)
-            self.client.log_model_artifacts(made.model_id, str(target))
+            self.client.log_model_artifacts(created.model_id, str(target))
         when = int((record.started + record.seconds) * 1000)
         metrics = [
-            Metric(name, value, when, 0, model_id=made.model_id, run_id=run_id)
+            Metric(name, value, when, 0, model_id=created.model_id, run_id=run_id)
             for name in SCORES
             if (value := getattr(record, name)) is not None
         ]
         self.client.log_batch(run_id, metrics=metrics)
-        self.client.log_outputs(run_id, [LoggedModelOutput(made.model_id, 0)])
-        self.logged[key] = self.client.finalize_logged_model(made.model_id, LoggedModelStatus.READY)
+        self.client.log_outputs(run_id, [LoggedModelOutput(created.model_id, 0)])
+        self.logged[key] = self.client.finalize_logged_model(created.model_id, LoggedModelStatus.READY)
 
     def _logged(self) -> dict[str, LoggedModel]:
         from mlflow.exceptions import MlflowException
@@ -112,9 +124,7 @@ class ModelLogger:
         token = None
         condition = f"tags.`{SEARCH_TAG}` = '{self.search.id()}'"
         while True:
-            page = self.client.search_logged_models(
-                [self.store.experiment], condition, max_results=PAGE, page_token=token
-            )
+            page = self.client.search_logged_models([self.experiment], condition, max_results=PAGE, page_token=token)
             for model in page:
                 if model.status == LoggedModelStatus.READY:
                     found[model.tags[KEY_TAG]] = model

@@ -73,7 +73,7 @@ def most_models(text: str) -> int | None:
     return limits[text]
 
 
-class Waiting:
+class UnfinishedStudies:
     """Trials of studies that are still running: which of them are among the best is known at the end only."""
 
     def __init__(self) -> None:

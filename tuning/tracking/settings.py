@@ -14,7 +14,7 @@ from tuning.errors import PlanError
 from tuning.records.ownership import claim_file
 from tuning.storage.names import is_uri, mask
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.identity import Search
+from tuning.tracking.identity import TrackedSearch
 from tuning.tracking.selection import Selection, most_models
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
@@ -27,7 +27,7 @@ SECRET_NAMES = "secret|token|password|key|signature"  # noqa: S105  # a pattern 
 
 @dataclass(frozen=True, slots=True)
 class TrackingSettings:
-    """directory: the run directory's URI. run, token: see `identity.Search`. The others: see `settings_for`."""
+    """directory: the run directory's URI. run, token: see `identity.TrackedSearch`. The others: see `settings_for`."""
 
     directory: str
     tracking_uri: str
@@ -39,9 +39,9 @@ class TrackingSettings:
     token: str = ""
 
     @property
-    def search(self) -> Search:
+    def search(self) -> TrackedSearch:
         """What the ids of the runs in MLflow are derived from."""
-        return Search(self.experiment, self.run, self.token)
+        return TrackedSearch(self.experiment, self.run, self.token)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

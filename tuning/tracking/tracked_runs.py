@@ -8,13 +8,12 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any
 
 from tuning.records.figures import STUDY_FIGURES
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, StudyRecord, TrialRecord, canonical
 from tuning.storage.names import mask_in
 from tuning.tracking import mlflow_limits
-from tuning.tracking.identity import Search, study_name, trial_name, trial_of
+from tuning.tracking.identity import TrackedSearch, study_name, trial_name, trial_of
 
 RUNNING = "RUNNING"
 STATUS = {FINISHED: "FINISHED", STOPPED: "KILLED", FAILED: "FAILED"}
@@ -50,14 +49,13 @@ SHORT_METRICS = (*(each.name for each in _RECORDED if each.is_number and each.es
 NO_MODEL_NOTE = "No model: "
 
 Change = tuple[int, dict[str, object]]  # the step from which values of hyperparameters hold
-MetricPoint = tuple[str, float, int, int]  # key, value, step, milliseconds since 1970
 
 
 @dataclass(frozen=True, slots=True)
 class TrackedRun:
     """One MLflow run, ready to be written.
 
-    key: our id (`identity.Search.id`): the run's id where we may choose it, else the tag `tuning.key`.
+    key: our id (`identity.TrackedSearch.id`): the run's id where we may choose it, else the tag `tuning.key`.
     parent: the parent's key.
     status: MLflow's; RUNNING for the run of a study that has no record yet.
     start, end: milliseconds since 1970.
@@ -73,7 +71,7 @@ class TrackedRun:
     start: int
     end: int | None = None
     params: Mapping[str, str] = field(default_factory=dict)
-    metrics: tuple[MetricPoint, ...] = ()
+    metrics: tuple[mlflow_limits.MetricPoint, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
     short: bool = False
     children: frozenset[str] | None = None
@@ -97,7 +95,7 @@ class KnownRun:
     end: int | None = None
 
 
-def of_trial(record: TrialRecord, search: Search, best: bool = False) -> TrackedRun:
+def of_trial(record: TrialRecord, search: TrackedSearch, best: bool = False) -> TrackedRun:
     """A trial's child run."""
     name = _trial_name(record)
     start = _milliseconds(record.started)
@@ -133,7 +131,7 @@ def of_trial(record: TrialRecord, search: Search, best: bool = False) -> Tracked
     )
 
 
-def of_study(record: StudyRecord, search: Search) -> TrackedRun:
+def of_study(record: StudyRecord, search: TrackedSearch) -> TrackedRun:
     """A customer's parent run: the winner, its scores, the counts and the leaderboard row."""
     name = _study_name(record)
     start, end = _milliseconds(record.started), ended(record)
@@ -173,7 +171,7 @@ def of_study(record: StudyRecord, search: Search) -> TrackedRun:
     )
 
 
-def short_study(record: StudyRecord, search: Search) -> TrackedRun:
+def short_study(record: StudyRecord, search: TrackedSearch) -> TrackedRun:
     """A customer's run with what somebody looks for among a million of them.
 
     A figure takes about 440 bytes of SQLite with its history and 175 without, a tag 200: a full run has 20 of each.
@@ -198,7 +196,7 @@ def short_study(record: StudyRecord, search: Search) -> TrackedRun:
     )
 
 
-def short_trial(record: TrialRecord, search: Search) -> TrackedRun:
+def short_trial(record: TrialRecord, search: TrackedSearch) -> TrackedRun:
     """The run of the best trial of one of very many studies: its hyperparameters and what it counts with."""
     start = _milliseconds(record.started)
     end = start + max(0, int(record.seconds * 1000))
@@ -218,12 +216,12 @@ def short_trial(record: TrialRecord, search: Search) -> TrackedRun:
     )
 
 
-def short_open_study(record: TrialRecord, search: Search) -> TrackedRun:
+def short_open_study(record: TrialRecord, search: TrackedSearch) -> TrackedRun:
     """What `open_study` is, of one of very many studies."""
     return replace(open_study(record, search), tags=_tags(_short_tags(record, search)), short=True)
 
 
-def _short_tags(record: StudyRecord | TrialRecord, search: Search) -> dict[str, str]:
+def _short_tags(record: StudyRecord | TrialRecord, search: TrackedSearch) -> dict[str, str]:
     """The tags of a study's run by which it is found."""
     tags = {KIND_TAG: STUDY, RUN_TAG: search.run, CUSTOMER_TAG: record.customer}
     return tags if record.study == record.customer else {**tags, STUDY_TAG: record.study}
@@ -260,7 +258,7 @@ def is_surplus(study: TrackedRun, key: str, end: int | None) -> bool:
     return number is not None and number >= study.trials and end is not None and end <= study.start
 
 
-def open_study(record: TrialRecord, search: Search) -> TrackedRun:
+def open_study(record: TrialRecord, search: TrackedSearch) -> TrackedRun:
     """The parent run of a study whose first trials arrive before its own record."""
     name = _study_name(record)
     tags = {
@@ -309,7 +307,7 @@ def _trial_name(record: TrialRecord) -> str:
     return mlflow_limits.text(trial_name(record.study, record.customer, record.trial), mlflow_limits.KEY_LIMIT)
 
 
-def _config(record: TrialRecord) -> dict[str, Any]:
+def _config(record: TrialRecord) -> dict[str, object]:
     """The configuration that a trial ended with."""
     changes = schedule(record.schedule)
     return {**record.config, **(changes[-1][1] if changes else {})}
@@ -320,7 +318,9 @@ def _counted_step(record: TrialRecord) -> int:
     return record.best_step or (record.steps[-1].step if record.steps else 0)
 
 
-def _trial_metrics(record: TrialRecord, start: int, end: int, changes: list[Change]) -> Iterator[MetricPoint]:
+def _trial_metrics(
+    record: TrialRecord, start: int, end: int, changes: list[Change]
+) -> Iterator[mlflow_limits.MetricPoint]:
     further = [name for step in record.steps for name in step.metrics]
     names = mlflow_limits.keys(dict.fromkeys([record.metric, *further, *record.metrics]))
     objective = names[record.metric]

@@ -10,8 +10,8 @@ from mlflow.entities import Metric, Param, RunTag
 from mlflow.utils import validation
 
 from tuning.tracking import mlflow_limits
-from tuning.tracking.identity import Search, experiment_name
-from tuning.tracking.stores.batches import batches
+from tuning.tracking.identity import TrackedSearch, experiment_name
+from tuning.tracking.mlflow_limits import batches
 
 names = st.one_of(
     st.text(max_size=40), st.sampled_from(["..", ".", "/", "a//b", "a/../b", "x" * 300, "ä/ö", "a:b", "\0"])
@@ -99,7 +99,7 @@ def test_batches_stay_within_every_limit_and_hold_everything(params: int, metric
 
 
 def test_ids_are_mlflows_and_depend_on_every_part() -> None:
-    search, other = Search("e", "r"), Search("er", "")
+    search, other = TrackedSearch("e", "r"), TrackedSearch("er", "")
     ids = {search.id(), search.id("s"), search.id("s", 0), search.id("s", 1), other.id(), other.id("s")}
     assert len(ids) == 6
     for value in ids:

@@ -15,10 +15,10 @@ from tuning.errors import RunError
 from tuning.records.schema import Record, StudyRecord, TrialRecord
 from tuning.records.tables import decode
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.identity import Search
-from tuning.tracking.models import ModelLogger, NoModelsError, has_model
-from tuning.tracking.selection import Selection, Waiting
-from tuning.tracking.stores.store import RejectedError, Store
+from tuning.tracking.identity import TrackedSearch
+from tuning.tracking.models import NoModelsError, has_model
+from tuning.tracking.selection import Selection, UnfinishedStudies
+from tuning.tracking.stores.store import RejectedError, Store, WinnerLog
 from tuning.tracking.summary.summary import SUMMARY_FILE, warm_up_plots, write_summary
 from tuning.tracking.tracked_runs import (
     RUNNING,
@@ -66,7 +66,7 @@ class Copier:
     def __init__(
         self,
         directory: RunDirectory,
-        search: Search,
+        search: TrackedSearch,
         selection: Selection,
         open_store: Callable[[], Store],
         most_models: int | None = 0,
@@ -82,12 +82,12 @@ class Copier:
         self._queue: deque[str] = deque()
         self._batch: dict[str, list[Record]] = {}  # part → records: read, not yet written
         self._unreadable: Counter[str] = Counter()  # part → failed attempts
-        self._waiting = Waiting()
+        self._unfinished = UnfinishedStudies()
         # study → (trials, end) of its latest record, the winner there
         self._ended: dict[str, tuple[tuple[int, int], int | None]] = {}
         self._most_models = most_models
         self._models: dict[str, StudyRecord] = {}  # studies whose winners are still to be logged as models
-        self._logger: ModelLogger | None = None
+        self._winners: WinnerLog | None = None
         self._summary = False
 
     def add(self, part: str) -> None:
@@ -151,16 +151,16 @@ class Copier:
             chosen = trials if self.selection.limit is None else []
             if self.selection.limit:
                 for part, of_part in self._batch.items():
-                    self._waiting.add(part, of_part)
-                complete = self._waiting.complete()
+                    self._unfinished.add(part, of_part)
+                complete = self._unfinished.complete()
                 chosen, studies = self._best(complete)
             self._ship(store, chosen, studies, parents_of=trials)
             if any(study.test_score is not None for study in studies):
                 warm_up_plots()
-            parts = {*self._batch, *self._waiting.forget(complete)}
+            parts = {*self._batch, *self._unfinished.forget(complete)}
             self._batch.clear()
             self.progress.counted.clear()
-            self.done.update(part for part in parts if not self._waiting.holds(part))
+            self.done.update(part for part in parts if not self._unfinished.holds(part))
         if unreadable is not None:
             raise unreadable
 
@@ -169,11 +169,11 @@ class Copier:
 
         Trials of studies without a record stay pending: a later run or `sync` completes them.
         """
-        recorded = list(self._waiting.records)
+        recorded = list(self._unfinished.records)
         if recorded:
             self._ship(self.store(), *self._best(recorded), parents_of=[])
-            parts = self._waiting.forget(recorded)
-            self.done.update(part for part in parts if not self._waiting.holds(part))
+            parts = self._unfinished.forget(recorded)
+            self.done.update(part for part in parts if not self._unfinished.holds(part))
         if self._summary:
             write_summary(self.store(), self.directory, self.search)
             self._summary = False
@@ -182,16 +182,16 @@ class Copier:
 
     def load_ahead(self) -> None:
         """Load MLflow's client where models will be logged: two core-seconds for which the end of a run would wait."""
-        if self._most_models is None and self._logger is None:
+        if self._most_models is None and self._winners is None:
             with contextlib.suppress(NoModelsError):  # the first model says so
-                self._logger = ModelLogger(self.store(), self.directory, self.search)
+                self._winners = self.store().winners(self.directory)
 
     def log_model(self) -> None:
         """Log one of the pending models; raises what the store raised, and leaves out a model that is damaged."""
         study, record = next(iter(self._models.items()))
         try:
-            self._logger = self._logger or ModelLogger(self.store(), self.directory, self.search)
-            self._logger.log(record)
+            self._winners = self._winners or self.store().winners(self.directory)
+            self._winners.log(record)
             self.progress.models += 1
         except NoModelsError as error:
             self._models.clear()
@@ -201,7 +201,7 @@ class Copier:
             self.progress.rejected += 1
             self.progress.error = f"the model of customer {record.customer!r} is not in MLflow: {damaged}"
         except Exception:
-            self._logger = None  # what is there is looked up again
+            self._winners = None  # what is there is looked up again
             raise
         del self._models[study]
 
@@ -228,11 +228,11 @@ class Copier:
         """The chosen trials of some studies that wait, and their records: a run that is complete has all of them."""
         chosen, records = [], []
         for study in studies:
-            record = self._waiting.records[study]
+            record = self._unfinished.records[study]
             if _age(record) < self._ended[study][0]:
                 continue  # a later one was here before
             records.append(record)
-            chosen += self.selection.best(self._waiting.trials[study].values(), self._winner(study))
+            chosen += self.selection.best(self._unfinished.trials[study].values(), self._winner(study))
         return chosen, records
 
     def _ship(

@@ -52,7 +52,7 @@ class LiveCopy:
 
     @property
     def status(self) -> CopyStatus:
-        """How the copy stands, as the child said last."""
+        """How the copy stands, as the child reported it last."""
         with self._lock:
             return self._status
 
@@ -60,7 +60,7 @@ class LiveCopy:
         """The run has ended: wait for what is left of the copy, at most `timeout` seconds, and end the child."""
         with self._lock:
             self._closing = True
-            self._tell_child()
+            self._signal_end()
             self._lock.notify_all()
         if self._thread.is_alive():
             self._thread.join(timeout)
@@ -70,7 +70,7 @@ class LiveCopy:
                 self._child.kill()
         if self._thread.ident is not None:
             self._thread.join(1.0)
-        return self._status if self._ended else self._what_is_missing()
+        return self._status if self._ended else self._status_by_records()
 
     def __enter__(self) -> LiveCopy:
         self.start()
@@ -81,7 +81,7 @@ class LiveCopy:
     ) -> None:
         self.close()
 
-    def _what_is_missing(self) -> CopyStatus:
+    def _status_by_records(self) -> CopyStatus:
         """The status when the child did not come to its own end, and so has not seen everything."""
         with contextlib.suppress(StorageError):
             parts = parts_of(RunDirectory(self.settings.directory), self.term, summary=True)
@@ -93,12 +93,12 @@ class LiveCopy:
         failures = copied = 0
         while failures <= RESTARTS:
             try:
-                with tempfile.TemporaryFile("w+") as complaints:
-                    code = self._live(complaints)
-                    said = without_secrets(_text(complaints), self.settings.tracking_uri)
-                    if said:
-                        logging.getLogger("mlflow").warning("%s", said)  # for the run's log.txt
-                    tail = said.rpartition("\n")[2]
+                with tempfile.TemporaryFile("w+") as errors:
+                    code = self._run_child(errors)
+                    output = without_secrets(_text(errors), self.settings.tracking_uri)
+                    if output:
+                        logging.getLogger("mlflow").warning("%s", output)  # for the run's log.txt
+                    tail = output.rpartition("\n")[2]
             except OSError as error:  # no process, no memory, no temporary file
                 code, tail = -1, str(error)
             with self._lock:
@@ -111,13 +111,13 @@ class LiveCopy:
                 self._status = replace(self._status, error=error_text, healthy=False)
                 self._lock.wait_for(lambda: self._closing, timeout=min(0.25 * 2**failures, 10.0))
 
-    def _live(self, complaints: IO[str]) -> int:
+    def _run_child(self, errors: IO[str]) -> int:
         """One child from start to end; its exit code."""
         with self._lock:
             if self._killed:
                 return 0
-            self._child = child = self._started(complaints)
-            self._tell_child()
+            self._child = child = self._start_child(errors)
+            self._signal_end()
         assert child.stdout is not None
         with contextlib.suppress(ValueError, OSError):
             for line in child.stdout:
@@ -128,12 +128,12 @@ class LiveCopy:
                     self._ended = "complete" in report and not report["abandoned"]
         return child.wait()
 
-    def _tell_child(self) -> None:
-        """That the run has ended, once it has."""
+    def _signal_end(self) -> None:
+        """Send the child the signal that the run has ended, once it has."""
         if self._closing and self._child is not None:
             self._child.terminate()
 
-    def _started(self, complaints: IO[str]) -> subprocess.Popen[str]:
+    def _start_child(self, errors: IO[str]) -> subprocess.Popen[str]:
         shown = mask(self.settings.directory)
         command = [sys.executable, "-m", "tuning.cli", "mlflow", "sync", shown, "--follow"]
         command += ["--patience", str(self.patience), "--output", "json"]
@@ -144,7 +144,7 @@ class LiveCopy:
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=complaints,
+                stderr=errors,
                 text=True,
                 env=self._environment(),
                 process_group=0,  # Ctrl-C is for the driver, which then closes the child in order
@@ -162,6 +162,6 @@ def handed_settings() -> TrackingSettings | None:
     return None if text is None else TrackingSettings.from_json(text)
 
 
-def _text(complaints: IO[str]) -> str:
-    complaints.seek(0)
-    return "\n".join(line.strip() for line in complaints.read().splitlines() if line.strip())
+def _text(errors: IO[str]) -> str:
+    errors.seek(0)
+    return "\n".join(line.strip() for line in errors.read().splitlines() if line.strip())

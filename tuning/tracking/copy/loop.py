@@ -121,7 +121,7 @@ class CopyLoop:
 
     def _report(self, error: Exception | None) -> None:
         progress = self.copier.progress
-        message = progress.error if error is None else _said_by(error)
+        message = progress.error if error is None else _text_of(error)
         status = CopyStatus(
             trials=progress.trials,
             studies=progress.studies,
@@ -139,7 +139,7 @@ class CopyLoop:
             self._progress(status)
 
 
-def _said_by(error: Exception) -> str:
+def _text_of(error: Exception) -> str:
     """An error as text; of a database's only what its driver said, not the statement with its thousand values."""
     cause = getattr(error, "orig", None) or error
     return f"{type(cause).__name__}: {cause}"

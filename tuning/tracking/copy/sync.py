@@ -53,8 +53,8 @@ class SyncReport:
         return status.healthy and not missing
 
 
-def _nothing(_: CopyStatus) -> None:
-    """Tells nobody."""
+def _no_progress(_: CopyStatus) -> None:
+    """Nobody is told of the progress."""
 
 
 def sync(
@@ -62,7 +62,7 @@ def sync(
     parts: Iterable[str],
     *,
     patience: float = PATIENCE_S,
-    progress: Callable[[CopyStatus], None] = _nothing,
+    progress: Callable[[CopyStatus], None] = _no_progress,
 ) -> SyncReport:
     """Write all of some parts that MLflow does not have yet. Doing it twice changes nothing.
 
@@ -78,7 +78,7 @@ def follow(
     *,
     ending: threading.Event | None = None,
     patience: float = PATIENCE_S,
-    progress: Callable[[CopyStatus], None] = _nothing,
+    progress: Callable[[CopyStatus], None] = _no_progress,
     nice: bool = False,
     timing: Timing = USUAL,
 ) -> SyncReport:
@@ -95,7 +95,7 @@ def sync_run(
     run_dir: str,
     *,
     patience: float = PATIENCE_S,
-    progress: Callable[[CopyStatus], None] = _nothing,
+    progress: Callable[[CopyStatus], None] = _no_progress,
     **changes: str | None,
 ) -> SyncReport:
     """`sync` of the run in a folder. changes: as `settings_of` takes them."""

@@ -1,1 +1,1 @@
-"""Where the copy is written: a database in bulk, or any MLflow server."""
+"""Stores that runs are copied into: a database in bulk, or any MLflow server."""

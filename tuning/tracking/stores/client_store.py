@@ -19,8 +19,10 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from tuning.storage.names import mask
-from tuning.tracking.identity import Search, experiment_name
-from tuning.tracking.stores.batches import batches
+from tuning.storage.run_directory import RunDirectory
+from tuning.tracking.identity import TrackedSearch, experiment_name
+from tuning.tracking.mlflow_limits import batches
+from tuning.tracking.models import ModelLogger
 from tuning.tracking.stores.database import client
 from tuning.tracking.stores.store import ACTIVE, EXPERIMENT_TAGS, DeletedExperimentError, RejectedError
 from tuning.tracking.tracked_runs import (
@@ -75,16 +77,18 @@ class ClientStore:
     batch = 100
     niceness = 5  # a run costs 20 times what it costs in bulk: with this, all of them 2 % of two busy cores
 
-    def __init__(self, tracking_uri: str, search: Search, artifacts: str | None, note: str | None = None) -> None:
+    def __init__(
+        self, tracking_uri: str, search: TrackedSearch, artifacts: str | None, note: str | None = None
+    ) -> None:
         self.note = note
         self.client = client(tracking_uri)
         self.experiment = self._experiment(experiment_name(search.experiment), artifacts)
-        self.search = search.id()
+        self.search = search
         self.found: dict[str, KnownRun] = {}  # key → run, of everything seen in this session
         self.complete: set[str] = set()  # studies whose trials on the server are all in `found`
         self.unsure: set[str] = set()  # studies about which an answer got lost
         self.unsettled: set[str] = set()  # studies about which one was lost at any time
-        self._remember(f"{_is(SEARCH_TAG, self.search)} and {_is(KIND_TAG, STUDY)}")
+        self._remember(f"{_tag_equals(SEARCH_TAG, search.id())} and {_tag_equals(KIND_TAG, STUDY)}")
 
     def write(self, runs: Sequence[TrackedRun], done: Callable[[TrackedRun], None]) -> None:
         studies: defaultdict[str, list[TrackedRun]] = defaultdict(list)
@@ -117,7 +121,7 @@ class ClientStore:
     def mark_best(self, keys: Iterable[str]) -> None:
         for key in keys:
             if key in self.found:
-                _persist(partial(self.client.set_tag, self.found[key].run_id, BEST_TAG, "true"))
+                _retried(partial(self.client.set_tag, self.found[key].run_id, BEST_TAG, "true"))
 
     def run_id(self, key: str) -> str:
         return self.found[key].run_id
@@ -125,11 +129,14 @@ class ClientStore:
     def log_artifacts(self, key: str, folder: Path) -> None:
         self.client.log_artifacts(self.run_id(key), str(folder))
 
+    def winners(self, directory: RunDirectory) -> ModelLogger:
+        return ModelLogger(self.client, self.experiment, self.run_id, directory, self.search)
+
     def settle(self) -> None:
         for study in sorted(self.unsettled):
             self._look_up(study)
             if study in self.found:
-                self._remember(_is(PARENT_TAG, self.found[study].run_id))
+                self._remember(_tag_equals(PARENT_TAG, self.found[study].run_id))
             self.unsettled.discard(study)
 
     def _experiment(self, name: str, artifacts: str | None) -> str:
@@ -169,15 +176,15 @@ class ClientStore:
         if study in self.unsure or runs[0].kind == SUMMARY:
             self._look_up(study)
             self.unsure.discard(study)
-        made = study not in self.found
+        new = study not in self.found
         own = [run for run in runs if run.key == study]
         for run in own:
             self._put(run, None)
         if study not in self.found:
             raise RejectedError("its customer's run was refused")
         if study not in self.complete and len(runs) > len(own):
-            if not made:
-                self._remember(_is(PARENT_TAG, self.found[study].run_id))
+            if not new:
+                self._remember(_tag_equals(PARENT_TAG, self.found[study].run_id))
             self.complete.add(study)
         return self.found[study].run_id
 
@@ -193,23 +200,23 @@ class ClientStore:
         outdated = there if again else None
         if outdated is not None:
             there = None
-        tags = {USER_TAG: user(), **run.tags, KEY_TAG: run.key, SEARCH_TAG: self.search}
+        tags = {USER_TAG: user(), **run.tags, KEY_TAG: run.key, SEARCH_TAG: self.search.id()}
         if parent is not None:
             tags[PARENT_TAG] = parent
         try:
             if there is None:
-                made = self.client.create_run(self.experiment, run.start, tags, run.name)
-                there = KnownRun(made.info.run_id, RUNNING)
+                created = self.client.create_run(self.experiment, run.start, tags, run.name)
+                there = KnownRun(created.info.run_id, RUNNING)
                 if outdated is None:
                     self.found[run.key] = there
                 tags = {}
             for batch in batches(run.params, run.metrics, tags):
-                _persist(partial(self.client.log_batch, there.run_id, **batch, synchronous=True))
+                _retried(partial(self.client.log_batch, there.run_id, **batch, synchronous=True))
             if run.status != RUNNING:
-                _persist(partial(self.client.set_terminated, there.run_id, run.status, run.end))
+                _retried(partial(self.client.set_terminated, there.run_id, run.status, run.end))
                 self.found[run.key] = KnownRun(there.run_id, run.status, run.trials, run.end)
             if outdated is not None:
-                condition = f"{_is(PARENT_TAG, outdated.run_id)} and {_is(BEST_TAG, 'true')}"
+                condition = f"{_tag_equals(PARENT_TAG, outdated.run_id)} and {_tag_equals(BEST_TAG, 'true')}"
                 for former in self.client.search_runs([self.experiment], condition):
                     self.client.delete_tag(former.info.run_id, BEST_TAG)
                 self._remove(outdated.run_id, there.run_id)
@@ -227,7 +234,7 @@ class ClientStore:
     def _look_up(self, study: str) -> None:
         """Learn whether a study's own run is there; the bulk writer's runs have our key as their id."""
         self.found.pop(study, None)
-        if not self._remember(_is(KEY_TAG, study)):
+        if not self._remember(_tag_equals(KEY_TAG, study)):
             self._remember(f"attributes.run_id = '{study}'")
 
     def _remember(self, condition: str) -> int:
@@ -235,7 +242,7 @@ class ClientStore:
         same: defaultdict[str, list[Run]] = defaultdict(list)
         token = None
         while True:
-            page = _persist(
+            page = _retried(
                 partial(self.client.search_runs, [self.experiment], condition, max_results=PAGE, page_token=token)
             )
             for run in page:
@@ -253,13 +260,13 @@ class ClientStore:
 
     def _remove(self, extra: str, kept: str) -> None:
         """Delete a run that is there twice; what hangs below it moves to the one that stays."""
-        for child in self.client.search_runs([self.experiment], _is(PARENT_TAG, extra), max_results=50_000):
+        for child in self.client.search_runs([self.experiment], _tag_equals(PARENT_TAG, extra), max_results=50_000):
             self.client.set_tag(child.info.run_id, PARENT_TAG, kept)
         self.client.delete_run(extra)
 
     def _remove_surplus(self, study: TrackedRun, run_id: str) -> None:
         """Delete the trials of a study that it has no more, or that are none of its best ones any more."""
-        for child in self.client.search_runs([self.experiment], _is(PARENT_TAG, run_id), max_results=50_000):
+        for child in self.client.search_runs([self.experiment], _tag_equals(PARENT_TAG, run_id), max_results=50_000):
             key = child.data.tags.get(KEY_TAG, child.info.run_id)
             if is_surplus(study, key, child.info.end_time):
                 self.client.delete_run(child.info.run_id)
@@ -271,7 +278,7 @@ def _trials(run: Run) -> float:
     return float(run.data.metrics.get(TRIALS, 0.0))
 
 
-def _persist(call: Callable[[], T]) -> T:
+def _retried(call: Callable[[], T]) -> T:
     """A call that may be repeated, repeated once when it failed at once; long waits are the caller's business."""
     from mlflow.exceptions import MlflowException
 
@@ -285,5 +292,5 @@ def _persist(call: Callable[[], T]) -> T:
         return call()
 
 
-def _is(tag: str, value: str) -> str:
+def _tag_equals(tag: str, value: str) -> str:
     return f"tags.{tag} = '{value}'"  # values are hexadecimal ids: nothing to escape

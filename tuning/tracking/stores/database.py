@@ -37,12 +37,12 @@ def prepare(tracking_uri: str, artifacts: str | None = None) -> None:
 
     artifacts: where MLflow's own experiment 0 keeps its artifacts; default: `mlruns` beside a SQLite file.
     """
-    with _alone(tracking_uri):
+    with _locked(tracking_uri):
         if initialized(tracking_uri):
             return
         path = database_file(tracking_uri)
         if path is None or path.exists():
-            _have_made(tracking_uri, artifacts or ARTIFACTS)
+            _create(tracking_uri, artifacts or ARTIFACTS)
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         # Whole or not at all: this process may be killed while MLflow migrates.
@@ -54,21 +54,26 @@ def prepare(tracking_uri: str, artifacts: str | None = None) -> None:
 
 
 def _make_file(path: Path, artifacts: str) -> None:
-    """A new SQLite database: a copy of the empty one that is kept, or made by MLflow, which takes 3 core-seconds."""
+    """A new SQLite database: a copy of the empty one that is kept, or of one that MLflow makes, in 3 core-seconds."""
     kept = kept_database()
-    if kept is None:
-        _have_made(sqlite_uri(str(path)), artifacts)
-        return
-    with _alone(str(kept)):
-        if not _usable(kept):
-            _have_made(sqlite_uri(str(path)), artifacts)
-            with suppress(OSError):  # no place, no permission: the next run has another one made
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
-                    os.replace(shutil.copyfile(path, Path(folder, kept.name)), kept)
-            return
-        shutil.copyfile(kept, path)
+    with _locked(str(kept or path)):
+        if kept is not None and _usable(kept):
+            shutil.copyfile(kept, path)
+        else:
+            with tempfile.TemporaryDirectory() as folder:  # a process that is killed meanwhile leaves nothing in a run
+                made = Path(folder, "mlflow.db")
+                _create(sqlite_uri(str(made)), artifacts)
+                shutil.copyfile(made, path)
+            if kept is not None:
+                _keep(path, kept)
     _settle_default_experiment(sqlite_uri(str(path)), artifacts)
+
+
+def _keep(path: Path, kept: Path) -> None:
+    with suppress(OSError):  # no place, no permission: the next run has another one made
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+            os.replace(shutil.copyfile(path, Path(folder, kept.name)), kept)
 
 
 def kept_database() -> Path | None:
@@ -96,7 +101,7 @@ def _usable(path: Path) -> bool:
         return False
 
 
-def _have_made(tracking_uri: str, artifacts: str) -> None:
+def _create(tracking_uri: str, artifacts: str) -> None:
     """MLflow's client makes what is missing when it is used."""
     client(tracking_uri).search_experiments(max_results=1)
     _settle_default_experiment(tracking_uri, artifacts)
@@ -172,7 +177,7 @@ def client(tracking_uri: str) -> MlflowClient:
 
 
 @contextmanager
-def _alone(place: str) -> Iterator[None]:
+def _locked(place: str) -> Iterator[None]:
     digest = hashlib.sha256(place.encode()).hexdigest()[:16]
     path = Path(tempfile.gettempdir()) / f"tuning-mlflow-{os.getuid()}-{digest}.lock"
     with path.open("w") as stream:

@@ -1,18 +1,20 @@
-"""Which of the two kinds of store a tracking URI gets."""
+"""Which kind of store a tracking URI gets, by its scheme, and whether anything answers there."""
 
 from __future__ import annotations
 
-from tuning.tracking.identity import Search
+from tuning.tracking.identity import TrackedSearch
 from tuning.tracking.stores.store import Store
 
+BULK = ("sqlite", "postgresql")
 
-def open_store(tracking_uri: str, search: Search, artifacts: str | None) -> Store:
+
+def open_store(tracking_uri: str, search: TrackedSearch, artifacts: str | None) -> Store:
     """The bulk writer for a database whose tables it can fill, MLflow's public client for everything else.
 
     artifacts: where a database's experiment keeps its artifacts when we create it (a path or a URI).
     """
     note = None
-    if tracking_uri.split(":")[0].split("+")[0] in ("sqlite", "postgresql"):
+    if scheme_of(tracking_uri) in BULK:
         from tuning.tracking.stores.database import initialized, prepare, usable_uri
         from tuning.tracking.stores.sql_store import BulkStore
         from tuning.tracking.stores.tables import OtherTablesError
@@ -31,3 +33,22 @@ def open_store(tracking_uri: str, search: Search, artifacts: str | None) -> Stor
 
     reach(tracking_uri)
     return ClientStore(tracking_uri, search, artifacts, note)
+
+
+def check(tracking_uri: str) -> None:
+    """Raise what a copy to the URI would meet at once, without importing MLflow; nothing is made there."""
+    from tuning.definition.options import DATABASES
+
+    if scheme_of(tracking_uri) in DATABASES:
+        from tuning.tracking.stores.database import initialized, usable_uri
+
+        initialized(usable_uri(tracking_uri))
+    else:
+        from tuning.tracking.stores.client_store import reach
+
+        reach(tracking_uri)
+
+
+def scheme_of(tracking_uri: str) -> str:
+    """The scheme without a driver: `postgresql` of `postgresql+psycopg://…`."""
+    return tracking_uri.partition(":")[0].partition("+")[0]

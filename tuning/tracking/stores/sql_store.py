@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy
 
+from tuning.storage.run_directory import RunDirectory
 from tuning.tracking import mlflow_limits
-from tuning.tracking.identity import Search, experiment_name
+from tuning.tracking.identity import TrackedSearch, experiment_name
+from tuning.tracking.models import ModelLogger
 from tuning.tracking.settings import ARTIFACTS, absolute
 from tuning.tracking.stores.database import client, engine_for
 from tuning.tracking.stores.store import ACTIVE, EXPERIMENT_TAGS, DeletedExperimentError, RejectedError
@@ -70,16 +72,17 @@ class BulkStore:
     niceness = 0
     note: str | None = None
 
-    def __init__(self, tracking_uri: str, search: Search, artifacts: str | None) -> None:
+    def __init__(self, tracking_uri: str, search: TrackedSearch, artifacts: str | None) -> None:
         self.engine = engine_for(tracking_uri)
         self.tracking_uri = tracking_uri
+        self.search = search
         self.tables = read_tables(self.engine)
         self.runs, self.params, self.tags = self.tables["runs"], self.tables["params"], self.tables["tags"]
         self.metrics, self.latest = self.tables["metrics"], self.tables["latest_metrics"]
         self.experiment, location = self._experiment(search.experiment, absolute(artifacts or ARTIFACTS))
         self.artifacts = location.rstrip("/")
         # Runs that the client wrote earlier (through a server) have ids of MLflow's choice and ours as a tag.
-        self.ids = self._foreign_ids(search)
+        self.ids = self._foreign_ids()
 
     @cached_property
     def client(self) -> MlflowClient:
@@ -113,6 +116,9 @@ class BulkStore:
         if rows:  # most were written with the tag: no transaction for nothing
             with self.engine.begin() as connection:
                 insert(connection, self.tags, rows)
+
+    def winners(self, directory: RunDirectory) -> ModelLogger:
+        return ModelLogger(self.client, self.experiment, self.run_id, directory, self.search)
 
     def settle(self) -> None:
         """Nothing to do: a transaction has happened once or not at all."""
@@ -150,18 +156,18 @@ class BulkStore:
                 continue  # another search has created it in the meantime
         raise OSError(f"The experiment {name!r} can neither be read nor created.")
 
-    def _foreign_ids(self, search: Search) -> dict[str, str]:
+    def _foreign_ids(self) -> dict[str, str]:
         tagged, of_search = self.tags.alias(), self.tags.alias()
         query = sqlalchemy.select(tagged.c.value, tagged.c.run_uuid).where(
             tagged.c.key == KEY_TAG,
             of_search.c.key == SEARCH_TAG,
-            of_search.c.value == search.id(),
+            of_search.c.value == self.search.id(),
             of_search.c.run_uuid == tagged.c.run_uuid,
         )
         with self.engine.connect() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
-    def _there(self, connection: sqlalchemy.Connection, ids: Sequence[str]) -> dict[str, KnownRun]:
+    def _known_runs(self, connection: sqlalchemy.Connection, ids: Sequence[str]) -> dict[str, KnownRun]:
         """Those runs that are there, by id."""
         columns, latest = self.runs.c, self.latest.c
         count = (latest.run_uuid == columns.run_uuid) & (latest.key == TRIALS)
@@ -175,7 +181,7 @@ class BulkStore:
         }
 
     def _write(self, connection: sqlalchemy.Connection, runs: Sequence[TrackedRun]) -> None:
-        there = self._there(connection, [self.run_id(run.key) for run in runs])
+        there = self._known_runs(connection, [self.run_id(run.key) for run in runs])
         rows: defaultdict[str, list[Row]] = defaultdict(list)
         outdated = []
         for run in runs:

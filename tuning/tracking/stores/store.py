@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from tuning.records.schema import StudyRecord
+from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.tracked_runs import TrackedRun
-
-if TYPE_CHECKING:
-    from mlflow import MlflowClient
-
 
 ACTIVE = "active"
 EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}  # MLflow's page opens on runs, not on chats
@@ -31,21 +29,22 @@ class DeletedExperimentError(Exception):
         )
 
 
+class WinnerLog(Protocol):
+    """The models of a store. May raise as the store does, and `RunError` for a model that is damaged."""
+
+    def log(self, record: StudyRecord) -> None:
+        """Log the winner of a study, unless it is there."""
+
+
 class Store(Protocol):
     """Every method may raise: `RejectedError` for content, anything else for an outage (try again later)."""
 
-    experiment: str
-    """The experiment's id."""
     batch: int
     """How many runs one `write` should get: as many as take about a second."""
     niceness: int
     """How much further the copying process steps back while fits want the cores, by what a run costs here."""
     note: str | None
     """What is to be said of how runs are written here; None when there is nothing."""
-
-    @property
-    def client(self) -> MlflowClient:
-        """MLflow's own client, for what is not a matter of many rows."""
 
     def write(self, runs: Sequence[TrackedRun], done: Callable[[TrackedRun], None]) -> None:
         """Write runs, parents before their children. One that is already there is written again only
@@ -57,11 +56,14 @@ class Store(Protocol):
     def mark_best(self, keys: Iterable[str]) -> None:
         """Tag runs as their study's best; those that are not there are ignored."""
 
-    def run_id(self, key: str) -> str:
-        """MLflow's id of a run that was written in this session."""
-
     def log_artifacts(self, key: str, folder: Path) -> None:
         """Add a folder's files to the artifacts of a run that was written in this session."""
+
+    def winners(self, directory: RunDirectory) -> WinnerLog:
+        """Where the winners of studies that were written in this session are logged as models.
+
+        Raises `NoModelsError` when this store keeps no models.
+        """
 
     def settle(self) -> None:
         """Look again at what an outage may have written twice, and leave one run for each key."""

@@ -25,7 +25,7 @@ from tuning.records.schema import FINISHED
 from tuning.runs.outcome import LEADERBOARD_FILE
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking import mlflow_limits
-from tuning.tracking.identity import Search
+from tuning.tracking.identity import TrackedSearch
 from tuning.tracking.stores.store import Store
 from tuning.tracking.tracked_runs import (
     KIND_TAG,
@@ -77,7 +77,7 @@ def read_summary(directory: RunDirectory) -> Summary:
     return Summary(**json.loads(directory.read(SUMMARY_FILE)))
 
 
-def write_summary(store: Store, directory: RunDirectory, search: Search) -> None:
+def write_summary(store: Store, directory: RunDirectory, search: TrackedSearch) -> None:
     """Write or replace the summary run and its artifacts."""
     summary = read_summary(directory)
     run = _run_of(summary, search)
@@ -139,7 +139,7 @@ def leaderboard_plots(board: bytes) -> dict[str, bytes]:
 _DRAWN = {"metric": pa.string(), **dict.fromkeys(("test_score", "baseline_test_score", "gain"), pa.float64())}
 
 
-def _run_of(summary: Summary, search: Search) -> TrackedRun:
+def _run_of(summary: Summary, search: TrackedSearch) -> TrackedRun:
     name = mlflow_limits.text(search.run, mlflow_limits.KEY_LIMIT)
     end = int(summary.ended * 1000)
     names = mlflow_limits.keys(summary.metrics)
