@@ -24,7 +24,7 @@ from tuning.seeds import trial_seed
 from tuning.steps import Step
 from tuning.study.helpers import HelperPool
 from tuning.study.recorded_study import RecordedStudy
-from tuning.study.study import Study, Training
+from tuning.study.study import Study, StudyTraining
 from tuning.study.trial import TrialShape
 
 SCHEDULERS: dict[str, dict[str, Any]] = {
@@ -78,7 +78,11 @@ def study(name: str, space: SearchSpace) -> Study:
 
 
 def searched(
-    name: str, training: Training, stop: Mapping[str, Any], link: LocalLink | None = None, space: SearchSpace = SPACE
+    name: str,
+    training: StudyTraining,
+    stop: Mapping[str, Any],
+    link: LocalLink | None = None,
+    space: SearchSpace = SPACE,
 ) -> tuple[list[dict[str, str]], str]:
     """The study's records, and why it ended early."""
     loop = RecordedStudy(
@@ -93,7 +97,7 @@ def searched(
     return [told(record) for record in loop], loop.stopped_by
 
 
-def linked(training: Training, size: int, **more: Any) -> LocalLink:
+def linked(training: StudyTraining, size: int, **more: Any) -> LocalLink:
     def start(config: Mapping[str, Any], number: int, state: Any) -> Any:
         return training.start(config, trial_seed(7, number), state)
 
@@ -147,7 +151,7 @@ def test_a_killed_helper_costs_the_steps_since_the_last_decision() -> None:
 
     def steps(**more: Any) -> int:
         trained.clear()
-        training = Training(start=counting, shape=lambda _: TrialShape(STEPS))
+        training = StudyTraining(start=counting, shape=lambda _: TrialShape(STEPS))
         searched("pbt", training, {}, linked(training, 2, **more), WEIGHTS)
         return len(trained)
 
@@ -167,7 +171,7 @@ def test_training_that_gives_no_state_or_one_that_cannot_be_sent_says_so_once_it
             yield Step(step, config["x"] * step, get_state=lambda: (each for each in "generator"))
 
     for start, said in ((stateless, "gives no `Step.get_state`"), (unsendable, "cannot pickle 'generator' object")):
-        training = Training(start=start, shape=lambda _: TrialShape(STEPS))
+        training = StudyTraining(start=start, shape=lambda _: TrialShape(STEPS))
         with pytest.raises(StudyError, match=said):
             searched("pbt", training, {}, linked(training, 2), WEIGHTS)
         assert len(searched("hyperband", training, {}, linked(training, 2), WEIGHTS)[0]) == 22
@@ -178,7 +182,7 @@ def test_a_study_that_cannot_go_on_ends_with_the_same_words() -> None:
         yield Step(1, 0.5)
         raise StudyError("the objective yields step 10")
 
-    training = Training(start=impossible, shape=lambda _: TrialShape(STEPS))
+    training = StudyTraining(start=impossible, shape=lambda _: TrialShape(STEPS))
     for link in (None, linked(training, 2)):
         with pytest.raises(StudyError, match="the objective yields step 10"):
             searched("hyperband", training, {}, link, WEIGHTS)

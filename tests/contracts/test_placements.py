@@ -27,8 +27,8 @@ from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
 from tuning.study.recorded_study import RecordedStudy
-from tuning.study.study import Study, Training
-from tuning.study.warm_start import Start
+from tuning.study.study import Study, StudyTraining
+from tuning.study.warm_start import StartingPoints
 
 TRIALS = 24
 
@@ -99,7 +99,7 @@ class Case:
     algorithm: str
     scheduler: Mapping[str, Any]
     stop: Mapping[str, Any]
-    training: Callable[[Callable[..., Iterator[Step]]], Training] = models
+    training: Callable[[Callable[..., Iterator[Step]]], StudyTraining] = models
     trouble: tuple[str, ...] = Trouble.KINDS
     mode: str = "max"
     n_trials: int = TRIALS
@@ -129,7 +129,7 @@ class Case:
             metric="auc",
             mode=self.mode,
             rules=self.rules(),
-            begin=Start(entries=self.warm),
+            begin=StartingPoints(entries=self.warm),
         )
         return list(loop), loop.stopped_by
 
@@ -140,7 +140,7 @@ class Case:
             metric="auc",
             mode=self.mode,
             rules=self.rules(),
-            begin=Start(entries=self.warm),
+            begin=StartingPoints(entries=self.warm),
         )
 
 
@@ -162,7 +162,7 @@ def name(value: Any) -> str:
 @pytest.mark.parametrize("scheduler", SCHEDULERS, ids=name)
 @pytest.mark.parametrize("training", [models, objective], ids=name)
 def test_schedulers_and_rules_decide_alike(
-    training: Callable[..., Training], scheduler: Mapping[str, Any], rule: str
+    training: Callable[..., StudyTraining], scheduler: Mapping[str, Any], rule: str
 ) -> None:
     records = compare(Case("random", scheduler, RULES[rule], training))
     assert rule != "none" or {record.state for record in records} >= {"finished", "failed"}
@@ -171,7 +171,7 @@ def test_schedulers_and_rules_decide_alike(
 @pytest.mark.parametrize("algorithm", SEARCHERS)
 @pytest.mark.parametrize("scheduler", ["asha", "fifo"])
 @pytest.mark.parametrize("training", [models, objective], ids=name)
-def test_searchers_hear_the_same(algorithm: str, scheduler: str, training: Callable[..., Training]) -> None:
+def test_searchers_hear_the_same(algorithm: str, scheduler: str, training: Callable[..., StudyTraining]) -> None:
     """Whatever one of them learns too much or too little shows in what it proposes next."""
     records = compare(Case(algorithm, {"name": scheduler}, RULES["trial_plateau"], training))
     assert len(records) == (18 if algorithm == "grid" and training is objective else 20 if algorithm == "grid" else 24)

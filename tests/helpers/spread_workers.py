@@ -22,7 +22,7 @@ from tuning.records.schema import TrialRecord
 from tuning.seeds import trial_seed
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.study import Study, Training
+from tuning.study.study import Study, StudyTraining
 
 SPACE = SearchSpace([Float("x", -5, 5, default=4.0)])
 STEPS = 9
@@ -97,7 +97,7 @@ def decisions(live: SpreadStudy) -> list[tuple[Any, ...]]:
     return [(r.trial, r.config["x"], r.state, len(r.steps), r.score, r.suggested, r.told) for r in ordered]
 
 
-def one_at_a_time(study: Study, training: Training, **fields: Any) -> tuple[list[TrialRecord], str]:
+def one_at_a_time(study: Study, training: StudyTraining, **fields: Any) -> tuple[list[TrialRecord], str]:
     """A study's records when each trial runs alone, its steps reported as a worker does, and why it ended early."""
     events: list[Event] = []
     live = SpreadStudy("run", study, journal=events.append, **fields)

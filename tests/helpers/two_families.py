@@ -10,7 +10,7 @@ from typing import Any
 from search_spaces import Choice, Float, Int, SearchSpace
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
-from tuning.study.study import Training
+from tuning.study.study import StudyTraining
 from tuning.study.trial import TrialShape
 
 STEPS = 9
@@ -27,7 +27,7 @@ SPACE = SearchSpace(
 Start = Callable[[Mapping[str, Any], int, Any], Iterator[Step]]
 
 
-def models(start: Start) -> Training:
+def models(start: Start) -> StudyTraining:
     """Two families: one that grows step by step, as long as a parameter says, and one whose steps are folds."""
 
     def stepped(config: Mapping[str, Any]) -> bool:
@@ -37,7 +37,7 @@ def models(start: Start) -> Training:
         grows = stepped(config)
         return TrialShape(int(config["n"]) if grows else 3, best_prefix=grows, progress=grows)
 
-    return Training(
+    return StudyTraining(
         start=start,
         shape=shape,
         frozen=lambda config: {"n"} if stepped(config) else None,
@@ -45,9 +45,9 @@ def models(start: Start) -> Training:
     )
 
 
-def objective(start: Start) -> Training:
+def objective(start: Start) -> StudyTraining:
     """A user's own generator: its last step counts."""
-    return Training(start=start, shape=lambda _: TrialShape(STEPS, best_prefix=False, progress=True))
+    return StudyTraining(start=start, shape=lambda _: TrialShape(STEPS, best_prefix=False, progress=True))
 
 
 def told(record: TrialRecord) -> dict[str, str]:

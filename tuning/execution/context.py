@@ -25,7 +25,7 @@ from tuning.storage.background import BackgroundWriter
 from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.interfaces import Configuration, Rule
-from tuning.study.study import SCORE, Study, Training
+from tuning.study.study import SCORE, Study, StudyTraining
 from tuning.study.trial import TrialShape
 from tuning.trainers.training import Home
 
@@ -117,7 +117,7 @@ class WorkerContext:
         known = families()
         return {name: known[name].simpler if name in known else () for name in parameters_by_model(study.space)}
 
-    def training(self, study: Study, data: TrialData, home: Home | None = None) -> Training:
+    def training(self, study: Study, data: TrialData, home: Home | None = None) -> StudyTraining:
         """How the study's trials train on its customer's data. home: of a trial whose objective makes trainers."""
         if self.objective is not None:
             return self._objective_training(self.objective, study, data, home)
@@ -126,7 +126,7 @@ class WorkerContext:
 
     def _objective_training(
         self, objective: Callable[..., object], study: Study, data: TrialData, home: Home | None
-    ) -> Training:
+    ) -> StudyTraining:
         name, files = self.spec.metric, study.customer.files
         shape = TrialShape(self.spec.definition.steps, best_prefix=False, progress=True)
 
@@ -135,10 +135,10 @@ class WorkerContext:
             nested, full = study.space.nest(config), shape.full_steps
             return steps_of(objective, nested, name, seed, data, state, steps=full, files=files, home=home)
 
-        return Training(start=start, shape=lambda _: shape)
+        return StudyTraining(start=start, shape=lambda _: shape)
 
 
-def _model_training(data: StudyData, metric: Metric) -> Training:
+def _model_training(data: StudyData, metric: Metric) -> StudyTraining:
     def stepped(config: Configuration) -> SteppedFamily | None:
         found = data.family(str(config[MODEL]))
         return found if isinstance(found, SteppedFamily) else None
@@ -151,7 +151,7 @@ def _model_training(data: StudyData, metric: Metric) -> Training:
         assert state is None or isinstance(state, Mapping)  # what an earlier trial's step has given
         return train(config, data, metric, seed, state)
 
-    return Training(
+    return StudyTraining(
         start=start,
         shape=shape,
         frozen=lambda config: found.frozen | {found.length, TARGET} if (found := stepped(config)) else None,

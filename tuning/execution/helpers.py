@@ -35,7 +35,15 @@ from tuning.runs.plan_file import read_shard
 from tuning.seeds import trial_seed
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.helpers import Answer, Answered, HelperPool, Lost, Ready, Request, Trainer
+from tuning.study.helpers import (
+    HelperAnswered,
+    HelperLost,
+    HelperPool,
+    HelperReady,
+    HelperTrainer,
+    TrainingAnswer,
+    TrainingRequest,
+)
 from tuning.study.interfaces import Configuration
 from tuning.timing import Timing, hang_seconds
 
@@ -46,7 +54,7 @@ if TYPE_CHECKING:
 
 FALSE_STARTS = 2  # of a helper, before it can be asked anything; then there is no room for it
 REACH_S = 10.0  # for which a helper that has stopped answering is asked whether it lives
-WORK = Trainer.train.__code__.co_filename  # the thread that is in this file is the one that a crash happened to
+WORK = HelperTrainer.train.__code__.co_filename  # the thread that is in this file is the one that a crash happened to
 GPUS = "CUDA_VISIBLE_DEVICES"
 
 
@@ -123,15 +131,15 @@ class Helper:
         def seeded(config: Configuration, number: int, state: object) -> Iterator[Step]:
             yield from start(config, trial_seed(study.seed, number), state)
 
-        self._trainer = Trainer(seeded, work.timing, (lambda: None) if said is None else said.taken)
+        self._trainer = HelperTrainer(seeded, work.timing, (lambda: None) if said is None else said.taken)
 
     def site(self) -> tuple[str, Site]:
         """Where it is, and what it is called there; when that is known, it can be asked."""
         self._guard.pause()
         return self._marker.name, self._marker.site
 
-    def train(self, request: Request, state: bytes | None) -> tuple[Answer, bytes | None]:
-        """As of `Trainer`."""
+    def train(self, request: TrainingRequest, state: bytes | None) -> tuple[TrainingAnswer, bytes | None]:
+        """As of `HelperTrainer`."""
         self._guard.part()
         try:
             with trains_with(self._compute), own_settings():
@@ -194,11 +202,11 @@ class RayLink:
         actor = self._actors[helper] = kind.remote(self.work, os.environ.get(GPUS) if helper == 0 else None)
         self._starting[actor.site.remote()] = helper
 
-    def send(self, helper: int, request: Request, state: object) -> None:
+    def send(self, helper: int, request: TrainingRequest, state: object) -> None:
         answer, saved = self._actors[helper].train.options(num_returns=2).remote(request, state)
         self._asked[answer] = helper, request.number, saved
 
-    def wait(self) -> Sequence[Ready | Answered | Lost]:
+    def wait(self) -> Sequence[HelperReady | HelperAnswered | HelperLost]:
         import ray
 
         refs = [*self._asked, *self._starting]
@@ -207,32 +215,32 @@ class RayLink:
         found, _ = ray.wait(refs, num_returns=len(refs), timeout=0)
         return [self._started(ref) if ref in self._starting else self._answered(ref) for ref in found]
 
-    def _started(self, ref: ObjectRef) -> Ready | Lost:
+    def _started(self, ref: ObjectRef) -> HelperReady | HelperLost:
         import ray
 
         helper = self._starting.pop(ref)
         try:
             self._sites[helper] = ray.get(ref)
-            return Ready(helper)
+            return HelperReady(helper)
         except ray.exceptions.RayError:
             self._false_starts[helper] += 1
             return self._replaced(helper) if self._false_starts[helper] < FALSE_STARTS else self._left_out(helper)
 
-    def _answered(self, ref: ObjectRef) -> Answered | Lost:
+    def _answered(self, ref: ObjectRef) -> HelperAnswered | HelperLost:
         import ray
 
         helper, number, saved = self._asked.pop(ref)
         try:
-            answer: Answer = ray.get(ref)
+            answer: TrainingAnswer = ray.get(ref)
         except ray.exceptions.RayTaskError as error:
             raise StudyError(f"what trial {number} reports cannot be sent: {error.cause}") from error
         except (ray.exceptions.ObjectLostError, ray.exceptions.OwnerDiedError) as error:
             raise StateLostError from error
         except ray.exceptions.RayError:
             return self._lost(helper, number)
-        return Answered(helper, answer, saved if answer.saved else None)
+        return HelperAnswered(helper, answer, saved if answer.saved else None)
 
-    def _lost(self, helper: int, number: int) -> Lost:
+    def _lost(self, helper: int, number: int) -> HelperLost:
         _, site = self._sites[helper]
         gone, dead = self.nodes.lost(site.node), self._dead(helper)
         stack = self._look_back(helper)
@@ -254,19 +262,19 @@ class RayLink:
             return True
         return False
 
-    def _left_out(self, helper: int) -> Lost:
+    def _left_out(self, helper: int) -> HelperLost:
         del self._actors[helper]
         if not self._actors:
             raise NoHelpersError
-        return Lost(helper, for_good=True)
+        return HelperLost(helper, for_good=True)
 
-    def _replaced(self, helper: int) -> Lost:
+    def _replaced(self, helper: int) -> HelperLost:
         import ray
 
         with suppress(Exception):
             ray.kill(self._actors[helper])  # of which nothing is heard, though it may live
         self._start(helper)
-        return Lost(helper)
+        return HelperLost(helper)
 
     def _look_back(self, helper: int) -> str:
         """The stack that a helper has left at its end; then nothing is left of it."""

@@ -14,7 +14,7 @@ from schedulers.protocols import Scheduler
 from tuning.errors import StudyError
 from tuning.steps import Step
 from tuning.study.core import STOP, StudyCore
-from tuning.study.helpers import Beginning, Ended, HelperPool, Made, RemoteTraining, Want
+from tuning.study.helpers import Demand, HelperPool, RemoteTraining, TrainedStep, TrainingEnd, TrainingStart
 from tuning.study.interfaces import Configuration, Searcher
 from tuning.study.interleaved import InterleavedLoop
 from tuning.study.local_trial import LocalTrial
@@ -33,11 +33,11 @@ class AheadTrial(LocalTrial):
         super().__init__(number, trial_id, config, family)
         self.training: RemoteTraining | None = None
 
-    def hear(self, found: Made | Ended) -> Step | None:
-        """Take in a step that a helper has made; None at the end of training, as `pull`."""
+    def receive(self, found: TrainedStep | TrainingEnd) -> Step | None:
+        """Take in a step that a helper has trained; None at the end of training, as `pull`."""
         self.seconds += found.seconds
         self.fit_seconds += found.fit_seconds
-        if isinstance(found, Ended):
+        if isinstance(found, TrainingEnd):
             if found.of_study:
                 raise StudyError(found.reason)
             if found.reason is not None:
@@ -52,11 +52,11 @@ class AheadTrial(LocalTrial):
         self.step_seconds.append(self.seconds)
         return found.step
 
-    def begun(self, pool: HelperPool, exact: Callable[[Configuration], bool]) -> RemoteTraining:
-        """Its training, which begins now at the latest. exact: as of `AheadLoop`."""
+    def training_in(self, pool: HelperPool, exact: Callable[[Configuration], bool]) -> RemoteTraining:
+        """Its training, which begins now if it has not yet. exact: as of `AheadLoop`."""
         if self.training is None:
             inherited, self._inherited = self._inherited, None
-            beginning = Beginning(self.number, dict(self.config), inherited, exact(self.config))
+            beginning = TrainingStart(self.number, dict(self.config), inherited, exact(self.config))
             self.training = pool.begin(beginning)
         return self.training
 
@@ -89,7 +89,7 @@ class AheadLoop(InterleavedLoop):
     ) -> None:
         super().__init__(core, self._take, shape=shape, on_start=on_start)
         self._pool, self._exact = pool, exact
-        self._first: AheadTrial | None = None  # the protected trial, while others train beside it
+        self._protected: AheadTrial | None = None  # the protected trial, while others train beside it
         self._make_twin: Callable[[], Searcher] | None = twin
         self._twin: Searcher | None = None
         self._twin_suggested = 0
@@ -115,7 +115,7 @@ class AheadLoop(InterleavedLoop):
     def _take(self, trial: LocalTrial) -> Step | None:
         """The next step of a trial, which a helper has trained or trains now."""
         assert isinstance(trial, AheadTrial)
-        return trial.hear(self._pool.take(trial.begun(self._pool, self._exact), lambda: self._plan(trial)))
+        return trial.receive(self._pool.take(trial.training_in(self._pool, self._exact), lambda: self._plan(trial)))
 
     def _advance(self, trial: LocalTrial) -> None:
         assert isinstance(trial, AheadTrial)
@@ -127,42 +127,42 @@ class AheadLoop(InterleavedLoop):
         # wants to hear of it. Its end is the first one all the same.
         self._begin(trial)
         self.core.reserve_end(trial)
-        self._first = trial
+        self._protected = trial
 
     def _end(self, trial: LocalTrial) -> None:
-        self._end_first()
+        self._end_protected()
         super()._end(trial)
 
     def _end_waiting(self) -> None:
-        self._end_first()
+        self._end_protected()
         super()._end_waiting()
 
-    def _end_first(self) -> None:
-        first, self._first = self._first, None
-        if first is None:
+    def _end_protected(self) -> None:
+        trial, self._protected = self._protected, None
+        if trial is None:
             return
-        while (step := self._pull(first)) is not None:
-            if self.core.step(first, step) == STOP:
+        while (step := self._pull(trial)) is not None:
+            if self.core.step(trial, step) == STOP:
                 break
-        self.core.end(first)
+        self.core.end(trial)
 
     # What is trained ahead of them.
 
-    def _plan(self, needed: AheadTrial) -> Iterator[Want]:
+    def _plan(self, needed: AheadTrial) -> Iterator[Demand]:
         """What will be needed, what is waited for first. Its order and size are a matter of time only."""
-        trials: list[LocalTrial] = [needed] if self._first in (None, needed) else [self._first, needed]
+        trials: list[LocalTrial] = [needed] if self._protected in (None, needed) else [self._protected, needed]
         for race in self.core.races.values():
             trials += [trial for trial in race.trials if trial is not needed and not self.core.complete(trial)]
         ahead = ((trial, self._steps_ahead(trial)) for trial in trials)
-        wants = [self._want(trial, max(1, steps)) for trial, steps in ahead if steps > 0 or trial is needed]
-        yield from wants
-        idle = self._pool.size - sum(not want.met for want in wants)
+        demands = [self._demand(trial, max(1, steps)) for trial, steps in ahead if steps > 0 or trial is needed]
+        yield from demands
+        idle = self._pool.size - sum(not demand.met for demand in demands)
         yield from self._look_ahead(idle)
 
-    def _want(self, trial: LocalTrial, steps: int) -> Want:
+    def _demand(self, trial: LocalTrial, steps: int) -> Demand:
         assert isinstance(trial, AheadTrial)
-        training = trial.begun(self._pool, self._exact)
-        return Want(training, training.taken + steps, save=trial.racing)
+        training = trial.training_in(self._pool, self._exact)
+        return Demand(training, training.taken + steps, save=trial.racing)
 
     def _steps_ahead(self, trial: LocalTrial) -> int:
         to_end = self._to_end(trial)
@@ -174,12 +174,12 @@ class AheadLoop(InterleavedLoop):
         done = trial.steps[-1].step if trial.steps else 0
         return int(min(trial.shape.full_steps, MOST_STEPS)) - done
 
-    def _look_ahead(self, idle: int) -> Iterator[Want]:
+    def _look_ahead(self, idle: int) -> Iterator[Demand]:
         """The first steps of trials that are yet to be suggested, for helpers that have nothing else to do."""
         for number, training in list(self._foreseen.items()):
-            if not (want := self._first_steps(number, training)).met:
+            if not (demand := self._first_steps(number, training)).met:
                 idle -= 1
-                yield want
+                yield demand
         while idle > 0 and len(self._foreseen) < 2 * self._pool.size and (found := self._next_foreseen()) is not None:
             number, training = found
             idle -= 1
@@ -200,16 +200,16 @@ class AheadLoop(InterleavedLoop):
                 self._twin = None
             elif number >= self.core.suggested:
                 training = self._foreseen[number] = self._pool.begin(
-                    Beginning(number, dict(config), exact=self._exact(config))
+                    TrainingStart(number, dict(config), exact=self._exact(config))
                 )
                 return number, training
         return None
 
-    def _first_steps(self, number: int, training: RemoteTraining) -> Want:
+    def _first_steps(self, number: int, training: RemoteTraining) -> Demand:
         config = training.beginning.config
         scheduler = self._scheduler(config)
         steps = min(scheduler.steps_of_next(number - self.core.suggested), self._shape(config).full_steps, MOST_STEPS)
-        return Want(training, int(steps), save=True)
+        return Demand(training, int(steps), save=True)
 
     def _scheduler(self, config: Configuration) -> Scheduler:
         family = self.core.family(config)

@@ -13,10 +13,10 @@ from tuning.seeds import derive
 from tuning.study.interfaces import Configuration, Searcher
 from tuning.study.mutations import mutations
 from tuning.study.study import SCORE, Study, family_of
-from tuning.study.warm_start import Start, points_known, points_to_try
+from tuning.study.warm_start import StartingPoints, points_known, points_to_try
 
 
-def build_searcher(study: Study, mode: Mode, start: Start) -> Searcher:
+def build_searcher(study: Study, mode: Mode, start: StartingPoints) -> Searcher:
     """A new searcher. start: what the study starts with."""
     searcher: Searcher = study.algorithm.build(
         study.space,
@@ -39,8 +39,8 @@ def build_scheduler(
 ) -> Scheduler:
     """A new scheduler for the race of a configuration.
 
-    race_steps: of the longest trial that the race can have. frozen: as of `Training`; where a trial cannot take over a
-    model, or nothing may change, all trials of the race run to their end.
+    race_steps: of the longest trial that the race can have. frozen: as of `StudyTraining`. Where a trial cannot take
+    over a model, or nothing may change, all trials of the race run to their end.
     """
     spec = study.scheduler
     varied = mutations(study.space, config, frozen or (), MODEL) if spec.mutates else NO_MUTATIONS

@@ -8,7 +8,7 @@ from typing import Protocol
 #: Values of hyperparameters by name.
 Configuration = Mapping[str, object]
 #: What searchers, schedulers and rules are told of a trial: step, score, id and configuration.
-Result = dict[str, object]
+TrialResult = dict[str, object]
 
 
 class Searcher(Protocol):
@@ -17,17 +17,17 @@ class Searcher(Protocol):
     def suggest(self, trial_id: str) -> object:
         """A configuration; None when there is none now, anything else when there are no more."""
 
-    def on_trial_result(self, trial_id: str, result: Result) -> None:
+    def on_trial_result(self, trial_id: str, result: TrialResult) -> None:
         """A trial goes on after this step."""
 
-    def on_trial_complete(self, trial_id: str, result: Result | None = None, error: bool = False) -> None:
+    def on_trial_complete(self, trial_id: str, result: TrialResult | None = None, error: bool = False) -> None:
         """A trial has ended: with the result that counts, or with an error."""
 
 
 class Rule(Protocol):
     """A built stopping rule, see `schedulers.stopping`."""
 
-    def __call__(self, trial_id: str, result: Result) -> bool:
+    def __call__(self, trial_id: str, result: TrialResult) -> bool:
         """Whether this trial is to end after this step."""
 
     def stop_all(self) -> bool:

@@ -19,7 +19,7 @@ from tuning.wording import raised, stack
 #: (config, number of the trial, state) -> the generator of its steps. The state is None, or what a
 #: `get_state` of the same family returned; several trials may start from the same state object, so a
 #: generator must not change it.
-Start = Callable[[Configuration, int, Any], Iterable[Step]]
+StartTraining = Callable[[Configuration, int, Any], Iterable[Step]]
 #: No further step; None may be what a generator yields by mistake.
 END = Step(0, math.nan)
 
@@ -61,7 +61,7 @@ class LocalTrial(Trial):
         self.lineage = (*donor.lineage, Exploit(donor.step, donor.number))
         self.schedule = (*donor.schedule, (donor.step, dict(config)))
 
-    def pull(self, start: Start) -> Step | None:
+    def pull(self, start: StartTraining) -> Step | None:
         """The next step of training; None at the end, and after an exception (then the trial has failed)."""
         wall, cpu = time.perf_counter(), time.process_time()
         known: float | None = None

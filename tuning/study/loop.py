@@ -11,7 +11,7 @@ from tuning.errors import StudyError
 from tuning.steps import Step
 from tuning.study.core import CONTINUE, STOP, StudyCore, same_config
 from tuning.study.interfaces import Configuration
-from tuning.study.local_trial import LocalTrial, Start
+from tuning.study.local_trial import LocalTrial, StartTraining
 from tuning.study.trial import ANY_SHAPE, RUNNING, EarlierTrial, TrialShape, Verdict, first_gap
 
 #: Trains a trial's next step; None at the end of its training.
@@ -27,7 +27,7 @@ def any_shape(_config: Configuration) -> TrialShape:
     return ANY_SHAPE
 
 
-def in_process(start: Start) -> Pull:
+def in_process(start: StartTraining) -> Pull:
     """Training in this process: each trial is a generator that `start` makes."""
     return lambda trial: trial.pull(start)
 

@@ -8,7 +8,7 @@ from typing import Generic, cast
 
 from schedulers.protocols import Scheduler
 from tuning.records.schema import FAILED
-from tuning.study.interfaces import Result, Searcher
+from tuning.study.interfaces import Searcher, TrialResult
 from tuning.study.scheduler_view import ControllerView, TrialT, TrialView
 from tuning.study.trial import RUNNING
 
@@ -44,7 +44,7 @@ class Race(Generic[TrialT]):
         view = self._views[trial] = TrialView(trial, self._reuses_snapshots)
         self.scheduler.on_trial_add(self._controller, view)
 
-    def judge(self, trial: TrialT, result: Result) -> str:
+    def judge(self, trial: TrialT, result: TrialResult) -> str:
         """What the scheduler says of a trial's step, one of Ray's words."""
         return self.scheduler.on_trial_result(self._controller, self._views[trial], result)
 

@@ -19,9 +19,9 @@ from tuning.study.interleaved import InterleavedLoop
 from tuning.study.local_trial import LocalTrial
 from tuning.study.loop import TrialLoop, in_process
 from tuning.study.record import trial_record
-from tuning.study.study import SCORE, Study, Training, family_of
+from tuning.study.study import SCORE, Study, StudyTraining, family_of
 from tuning.study.trial import EarlierTrial
-from tuning.study.warm_start import DEFAULT_ONLY, Start
+from tuning.study.warm_start import DEFAULT_ONLY, StartingPoints
 
 
 @dataclass
@@ -39,13 +39,13 @@ class RecordedStudy:
 
     run: str
     study: Study
-    training: Training
+    training: StudyTraining
     metric: str
     mode: Mode
     recorded: Sequence[TrialRecord] = ()
     on_start: Callable[[int], None] | None = None
     rules: Sequence[Rule] = ()
-    begin: Start = DEFAULT_ONLY
+    begin: StartingPoints = DEFAULT_ONLY
     helpers: HelperPool | None = None
     #: The rule that has ended the study, as a sentence; empty without one.
     stopped_by: str = field(default="", init=False)

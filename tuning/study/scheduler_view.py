@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Generic, Protocol, TypeVar
 
-from tuning.study.interfaces import Result, Searcher
+from tuning.study.interfaces import Searcher, TrialResult
 from tuning.study.local_trial import DonorState, LocalTrial, Snapshot
 from tuning.study.trial import PAUSED, Trial
 
@@ -53,7 +53,7 @@ class TrialView(Generic[TrialT]):
         return self.trial.config
 
     @property
-    def last_result(self) -> Result:
+    def last_result(self) -> TrialResult:
         return self.trial.last_result
 
     def is_finished(self) -> bool:

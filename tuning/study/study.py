@@ -102,7 +102,7 @@ def placed(studies: Studies, placement: str) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Training:
+class StudyTraining:
     """How one study's trials train.
 
     start: gives the generator of a trial's steps for (config, seed, state of an earlier one or None).

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from tuning.records.schema import FAILED
 from tuning.steps import Step
-from tuning.study.interfaces import Configuration, Result
+from tuning.study.interfaces import Configuration, TrialResult
 
 PENDING, RUNNING, PAUSED, TERMINATED, ERROR = "PENDING", "RUNNING", "PAUSED", "TERMINATED", "ERROR"
 
@@ -138,7 +138,7 @@ class Trial:
         self.number, self.trial_id, self.config, self.family = number, trial_id, config, family
         self.status = PENDING
         self.racing = False
-        self.last_result: Result = {}
+        self.last_result: TrialResult = {}
         self.shape = ANY_SHAPE
         self.steps: list[Step] = []
         self.step_seconds: list[float] = []

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 from search_spaces import SearchSpace, SpaceError
 from tuning.definition.options import WarmStart
@@ -18,11 +18,9 @@ from tuning.records.schema import FINISHED, TrialRecord
 from tuning.study.interfaces import Configuration
 from tuning.wording import did_you_mean
 
-Point: TypeAlias = Mapping[str, object]
-
 
 @dataclass(frozen=True)
-class Start:
+class StartingPoints:
     """What a study starts with.
 
     Attributes:
@@ -30,17 +28,17 @@ class Start:
         entries: of `warm_start`, those for everybody and for its customer.
     """
 
-    portfolio: Sequence[Point] = ()
+    portfolio: Sequence[Configuration] = ()
     entries: Sequence[WarmStart] = ()
 
 
 #: Of a study that begins with the default configuration and knows nothing.
-DEFAULT_ONLY = Start()
+DEFAULT_ONLY = StartingPoints()
 
 
-def start_of(spec: RunSpec, customer: str) -> Start:
+def start_of(spec: RunSpec, customer: str) -> StartingPoints:
     """What the studies of a customer start with."""
-    return Start(spec.portfolio, of_customer(spec.definition.warm_start, customer))
+    return StartingPoints(spec.portfolio, of_customer(spec.definition.warm_start, customer))
 
 
 def of_customer(entries: Iterable[WarmStart], customer: str) -> tuple[WarmStart, ...]:
@@ -48,7 +46,7 @@ def of_customer(entries: Iterable[WarmStart], customer: str) -> tuple[WarmStart,
     return tuple(entry for entry in entries if entry.customer in (None, customer))
 
 
-def fitting(portfolio: Iterable[Point], space: SearchSpace) -> list[Configuration]:
+def fitting(portfolio: Iterable[Configuration], space: SearchSpace) -> list[Configuration]:
     """The configurations of a portfolio that a search space has, complete: what it adds has its default."""
     found: list[Configuration] = []
     for config in portfolio:
@@ -57,7 +55,7 @@ def fitting(portfolio: Iterable[Point], space: SearchSpace) -> list[Configuratio
     return found
 
 
-def points_to_try(space: SearchSpace, start: Start) -> list[Configuration]:
+def points_to_try(space: SearchSpace, start: StartingPoints) -> list[Configuration]:
     """What a study tries first, each configuration once.
 
     The baseline comes first, with which every score is compared: the first of the portfolio that the space has, else
@@ -73,7 +71,7 @@ def points_to_try(space: SearchSpace, start: Start) -> list[Configuration]:
 class _SamePortfolio:
     """A portfolio as a key of a cache: equal where it is the same object."""
 
-    def __init__(self, portfolio: Sequence[Point]) -> None:
+    def __init__(self, portfolio: Sequence[Configuration]) -> None:
         self.portfolio = portfolio
 
     def __eq__(self, other: object) -> bool:
@@ -86,14 +84,14 @@ class _SamePortfolio:
 @lru_cache(maxsize=1)
 def _of_portfolio(space: SearchSpace, key: _SamePortfolio) -> list[Configuration]:
     """As `points_to_try`, for studies that begin alike: a check costs as much as a small customer's fits."""
-    return _in_order(space, Start(key.portfolio))
+    return _in_order(space, StartingPoints(key.portfolio))
 
 
 def _copied(value: object) -> object:
     return copy.deepcopy(value) if isinstance(value, list | dict) else value
 
 
-def _in_order(space: SearchSpace, start: Start) -> list[Configuration]:
+def _in_order(space: SearchSpace, start: StartingPoints) -> list[Configuration]:
     baseline, *rest = fitting(start.portfolio, space) or [space.default()]
     given = [space.complete(entry.config) for entry in start.entries if entry.score is None]
     points: dict[str, Configuration] = {}
@@ -140,7 +138,7 @@ def check(spec: RunSpec, own: Mapping[str, SearchSpace]) -> list[str]:
             except SpaceError as error:
                 raise PlanError(str(error.under(f"warm_start.{number}.config"))) from error
     everybody = [entry for entry in entries if entry.customer is None]
-    filled = len(points_to_try(space, Start(spec.portfolio, everybody)))
+    filled = len(points_to_try(space, StartingPoints(spec.portfolio, everybody)))
     if n_trials > 1 and filled >= n_trials:
         given = sum(entry.score is None for entry in everybody)
         by = (

@@ -19,7 +19,7 @@ from tuning.execution.nodes import Nodes
 from tuning.execution.packed import work_shard
 from tuning.execution.study_run import NoHelpersError
 from tuning.runs.begin import begin
-from tuning.study.helpers import HelperPool, Lost, Request
+from tuning.study.helpers import HelperLost, HelperPool, TrainingRequest
 
 SPACE = SearchSpace([Float("x", 0.0, 1.0, default=0.5), Float("y", 0.0, 1.0, default=0.5)])
 RUNNER = TuneRunner(
@@ -33,7 +33,7 @@ class Deadly(LocalLink):
 
     blame: Callable[[int, str], None]
 
-    def send(self, helper: int, request: Request, state: object) -> None:
+    def send(self, helper: int, request: TrainingRequest, state: object) -> None:
         super().send(helper, request, state)
         request, state, _ = self._working[helper]
         self._working[helper] = request, state, request.number == 3
@@ -41,7 +41,7 @@ class Deadly(LocalLink):
     def wait(self) -> Sequence[Any]:
         events = super().wait()
         for event in events:
-            if isinstance(event, Lost):
+            if isinstance(event, HelperLost):
                 self.blame(3, "Timeout (0:00:01)!")
         return events
 

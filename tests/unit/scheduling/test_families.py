@@ -23,7 +23,7 @@ from tuning.evaluation.winner import conclude
 from tuning.models.base import SteppedFamily
 from tuning.models.registry import family as find_family
 from tuning.study.recorded_study import RecordedStudy
-from tuning.study.study import Study, Training
+from tuning.study.study import Study, StudyTraining
 from tuning.study.trial import TrialShape
 
 SPACE = SearchSpace(
@@ -56,7 +56,7 @@ def loop() -> Any:
         stepped = isinstance(find_family(config["model"]), SteppedFamily)
         return TrialShape(full_steps(config, data), best_prefix=stepped, progress=stepped)
 
-    training = Training(
+    training = StudyTraining(
         start=lambda config, seed, state: train(config, data, metric, seed, state),
         shape=shape,
         frozen=frozen,

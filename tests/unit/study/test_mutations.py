@@ -17,7 +17,7 @@ from tuning.models.registry import families
 from tuning.steps import Step
 from tuning.study.mutations import longest, mutations
 from tuning.study.recorded_study import RecordedStudy
-from tuning.study.study import Study, Training
+from tuning.study.study import Study, StudyTraining
 from tuning.study.trial import TrialShape
 
 
@@ -101,7 +101,7 @@ def test_trials_longer_than_the_first_one_run_to_their_own_end(scheduler: str) -
         for step in range((state or 0) + 1, config["n"] + 1):
             yield Step(step, config["n"] + step / 100, get_state=lambda step=step: step)
 
-    training = Training(
+    training = StudyTraining(
         start,
         lambda config: TrialShape(int(config["n"]), best_prefix=True, progress=True),
         lambda _: (),

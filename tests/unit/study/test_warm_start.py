@@ -13,7 +13,7 @@ from tuning import RunResult, TuneRunner
 from tuning.definition.definition import define
 from tuning.definition.options import WarmStart
 from tuning.errors import DefinitionError, PlanError
-from tuning.study.warm_start import Start, of_customer, points_known, points_to_try
+from tuning.study.warm_start import StartingPoints, of_customer, points_known, points_to_try
 
 SPACE = SearchSpace([Float("x", -10, 10, default=0.0), Int("n", 1, 8, default=1)])
 
@@ -42,12 +42,12 @@ def test_given_configurations_follow_the_default_each_once(algorithm: Any, tmp_p
 def test_thousands_of_configurations_are_told_apart_in_one_pass() -> None:
     """Each was compared with all before it: 100,000, as many as are allowed, took hours for each customer."""
     entries = [WarmStart(config={"x": number % 20_000 / 20_000}) for number in range(30_000)]
-    points = points_to_try(SPACE, Start(entries=entries))
+    points = points_to_try(SPACE, StartingPoints(entries=entries))
     assert [point["x"] for point in points] == [number / 20_000 for number in range(20_000)]  # 0.0 is the default
 
 
 def test_studies_that_begin_alike_have_points_of_their_own() -> None:
-    start = Start(portfolio=[{"x": 1.0}, {"x": 2.0, "n": 3}])
+    start = StartingPoints(portfolio=[{"x": 1.0}, {"x": 2.0, "n": 3}])
     first = points_to_try(SPACE, start)
     expected = [dict(point) for point in first]
     first[0]["x"] = 9.0
@@ -55,7 +55,7 @@ def test_studies_that_begin_alike_have_points_of_their_own() -> None:
     assert points_to_try(SPACE, start) == expected
     narrow = SearchSpace([Float("x", 0, 1.5), Int("n", 1, 9)])
     assert [point["x"] for point in points_to_try(narrow, start)] == [1.0]
-    assert points_to_try(SPACE, Start(portfolio=[{"x": 2.0}]))[0]["x"] == 2.0
+    assert points_to_try(SPACE, StartingPoints(portfolio=[{"x": 2.0}]))[0]["x"] == 2.0
 
 
 def test_known_scores_steer_a_model_and_are_not_tried(tmp_path: Path) -> None:
@@ -92,7 +92,11 @@ def test_entries_are_for_everybody_or_for_one_customer() -> None:
     ]
     assert of_customer(entries, "b") == (entries[0], entries[2])
     own = of_customer(entries, "a")
-    assert points_to_try(SPACE, Start(entries=own)) == [{"x": 0.0, "n": 1}, {"x": 1.0, "n": 1}, {"x": 2.0, "n": 1}]
+    assert points_to_try(SPACE, StartingPoints(entries=own)) == [
+        {"x": 0.0, "n": 1},
+        {"x": 1.0, "n": 1},
+        {"x": 2.0, "n": 1},
+    ]
     assert points_known(own) == [({"n": 3}, 1.0)]
 
 

@@ -18,7 +18,7 @@ from tuning.study.core import NO_STEP
 from tuning.study.interfaces import Configuration
 from tuning.study.local_trial import is_ctrl_c
 from tuning.study.record import worker_name
-from tuning.study.study import Training
+from tuning.study.study import StudyTraining
 from tuning.wording import raised, stack
 
 #: A report, and the state to save with it where one is due.
@@ -26,7 +26,7 @@ Reported: TypeAlias = tuple[StepReport | FailureReport, SavedState | None]
 
 
 def step_reports(
-    training: Training,
+    training: StudyTraining,
     config: Configuration,
     seed: int,
     space: SearchSpace,
@@ -90,7 +90,7 @@ def _failure(error: BaseException, length: TrialLength | None = None, *, of_stud
     return FailureReport(raised(error), stack(error), length)
 
 
-def _length(training: Training, config: Configuration, space: SearchSpace) -> TrialLength:
+def _length(training: StudyTraining, config: Configuration, space: SearchSpace) -> TrialLength:
     shape = training.shape(config)
     steps, race = int(shape.full_steps), training.race_steps(config, space)
     return TrialLength(steps, shape.best_prefix, shape.progress, race)

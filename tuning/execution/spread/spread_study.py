@@ -37,7 +37,7 @@ from tuning.study.interfaces import Configuration, Rule
 from tuning.study.record import trial_record
 from tuning.study.study import SCORE, Study, family_of
 from tuning.study.trial import RUNNING, Verdict
-from tuning.study.warm_start import DEFAULT_ONLY, Start
+from tuning.study.warm_start import DEFAULT_ONLY, StartingPoints
 from tuning.timing import HANG_TIMES, USUAL
 
 DEATHS = "a crash, a time limit or too much memory"
@@ -62,7 +62,7 @@ class SpreadStudy:
         metric: str,
         mode: Mode,
         journal: Callable[[Event], None],
-        begin: Start = DEFAULT_ONLY,
+        begin: StartingPoints = DEFAULT_ONLY,
         rules: Sequence[Rule] = (),
         limits: Limits | None = None,
         patience: float = math.inf,

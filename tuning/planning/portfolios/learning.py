@@ -30,10 +30,10 @@ class Cell(NamedTuple):
     seconds: float = 1.0
 
 
-Table = Mapping[str, Cell]
+LossTable = Mapping[str, Cell]
 
 
-def learn(tables: Sequence[Table], size: int) -> list[str]:
+def learn(tables: Sequence[LossTable], size: int) -> list[str]:
     """At most `size` configurations, the most useful first; fewer where more would reduce no regret.
 
     The first one is the best alone, whatever it costs, since all others are compared with it. The result depends
@@ -61,11 +61,11 @@ def learn(tables: Sequence[Table], size: int) -> list[str]:
     return [names[number] for number in chosen]
 
 
-def _finite(table: Table) -> Table:
+def _finite(table: LossTable) -> LossTable:
     return {name: cell for name, cell in table.items() if np.isfinite(cell.loss)}
 
 
-def regrets(table: Table, names: Sequence[str]) -> list[float]:
+def regrets(table: LossTable, names: Sequence[str]) -> list[float]:
     """Of some configurations on one table: 0 is the table's best one, 1 its middle one and whatever is worse."""
     cells = _finite(table)
     losses = [cell.loss for cell in cells.values()]
@@ -74,7 +74,7 @@ def regrets(table: Table, names: Sequence[str]) -> list[float]:
     return [min((cells[name].loss - best) / scale, WORST) if name in cells else WORST for name in names]
 
 
-def _costs(tables: Sequence[Table], names: Sequence[str]) -> np.ndarray:
+def _costs(tables: Sequence[LossTable], names: Sequence[str]) -> np.ndarray:
     """Of each configuration, in mean costs of its tables: the median over those that it did not fail on."""
     shares: dict[str, list[float]] = {name: [] for name in names}
     for table in tables:

@@ -14,7 +14,7 @@ from tuning.definition.definition import Definition
 from tuning.definition.fields import NO_PORTFOLIO, SHIPPED
 from tuning.errors import PlanError, StorageError
 from tuning.models.registry import family
-from tuning.planning.portfolios.learning import Cell, Table, learn
+from tuning.planning.portfolios.learning import Cell, LossTable, learn
 from tuning.records.ownership import newest_term
 from tuning.records.parts import accepted, read_trials
 from tuning.records.schema import FINISHED, TrialRecord, canonical
@@ -26,10 +26,10 @@ from tuning.wording import did_you_mean, shorten
 SIZE = 12  # the default 20 trials leave eight for the searcher
 FORM = "a list of configurations, or a mapping with the list under `configurations`"
 
-Portfolio = tuple[Configuration, ...]
+Configurations = tuple[Configuration, ...]
 
 
-def find_portfolio(definition: Definition, task: str | None) -> Portfolio:
+def find_portfolio(definition: Definition, task: str | None) -> Configurations:
     """The configurations that every study of a definition tries first, as far as its search space has them.
 
     In a comparison it is the searchers that are compared, so there is none unless the definition asks for it.
@@ -48,7 +48,7 @@ def find_portfolio(definition: Definition, task: str | None) -> Portfolio:
 
 
 @cache
-def shipped(task: str) -> Portfolio:
+def shipped(task: str) -> Configurations:
     """The portfolio that comes with the program, of the families that are installed.
 
     task: "regression", "binary" or "multiclass". Its file holds more than are taken, for who lacks the optional ones.
@@ -57,12 +57,12 @@ def shipped(task: str) -> Portfolio:
     return tuple(config for config in found if not family(str(config["model"])).missing())[:SIZE]
 
 
-def learned(records: Sequence[TrialRecord], size: int = SIZE) -> Portfolio:
+def learned(records: Sequence[TrialRecord], size: int = SIZE) -> Configurations:
     """A portfolio from the finished trials of several customers."""
     return tuple(json.loads(name) for name in learn(list(_tables(records).values()), size))
 
 
-def _tables(records: Sequence[TrialRecord]) -> dict[str, Table]:
+def _tables(records: Sequence[TrialRecord]) -> dict[str, LossTable]:
     """The finished trials of each customer as a table of its configurations."""
     tables: dict[str, dict[str, Cell]] = {}
     for record in records:
@@ -76,7 +76,7 @@ def _tables(records: Sequence[TrialRecord]) -> dict[str, Table]:
     return dict(tables)
 
 
-def check_portfolio(definition: Definition, portfolio: Portfolio, space: SearchSpace) -> list[str]:
+def check_portfolio(definition: Definition, portfolio: Configurations, space: SearchSpace) -> list[str]:
     """Notes on configurations that are not in the run's search space; `PlanError` when the user's own all are not."""
     if definition.portfolio == SHIPPED or not portfolio:
         return []
@@ -96,7 +96,7 @@ def check_portfolio(definition: Definition, portfolio: Portfolio, space: SearchS
     return [f"portfolio: {len(portfolio) - len(left)} of {len(portfolio)} are left out, such as {why}."]
 
 
-def _read(where: str) -> Portfolio:
+def _read(where: str) -> Configurations:
     path = Path(where).expanduser()
     if "://" not in where and path.is_file():
         return _of_file(path)
@@ -119,7 +119,7 @@ def _read(where: str) -> Portfolio:
     return found
 
 
-def _of_file(path: Path) -> Portfolio:
+def _of_file(path: Path) -> Configurations:
     try:
         content = parse_yaml(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError, SpaceError) as error:
