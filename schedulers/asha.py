@@ -9,7 +9,7 @@ from bisect import insort
 from pydantic import Field
 
 from schedulers.mutation import NO_MUTATIONS, Mutations
-from schedulers.protocols import Controller, Result, Scheduler, Trial
+from schedulers.protocols import Controller, Result, ScheduledTrial, Scheduler
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, ReductionFactor, SchedulerSpec, Steps
 from schedulers.study_scheduler import STEP, StudyScheduler
@@ -67,13 +67,13 @@ class AshaScheduler(StudyScheduler):
         self._weights = [math.exp(len(ladder)) for ladder in self._ladders]
         self._climbs: dict[str, _Climb] = {}
 
-    def on_trial_add(self, tune_controller: Controller, trial: Trial) -> None:
+    def on_trial_add(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
         ladder = self._ladders[0]
         if len(self._ladders) > 1:
             ladder = self._random.choices(self._ladders, self._weights)[0]
         self._climbs[trial.trial_id] = _Climb(ladder)
 
-    def on_trial_result(self, tune_controller: Controller, trial: Trial, result: Result) -> str:
+    def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: Result) -> str:
         step, score = self._read(result)
         trial_id = trial.trial_id
         if self._stop_not_finite(trial_id, step, score):
@@ -97,13 +97,13 @@ class AshaScheduler(StudyScheduler):
         self._num_stopped += 1
         return "STOP"
 
-    def on_trial_complete(self, tune_controller: Controller, trial: Trial, result: Result) -> None:
+    def on_trial_complete(self, tune_controller: Controller, trial: ScheduledTrial, result: Result) -> None:
         self._climbs.pop(trial.trial_id, None)
 
-    def on_trial_remove(self, tune_controller: Controller, trial: Trial) -> None:
+    def on_trial_remove(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
         self._climbs.pop(trial.trial_id, None)
 
-    def on_trial_error(self, tune_controller: Controller, trial: Trial) -> None:
+    def on_trial_error(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
         self._climbs.pop(trial.trial_id, None)
 
     def debug_string(self) -> str:

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from schedulers.mutation import NO_MUTATIONS, Mutations
-from schedulers.protocols import Controller, Result, Scheduler, Trial
+from schedulers.protocols import Controller, Result, ScheduledTrial, Scheduler
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, ReductionFactor, SchedulerSpec
 from schedulers.study_scheduler import STEP, StudyScheduler
@@ -51,13 +51,13 @@ class HyperbandScheduler(StudyScheduler):
         # Ray's class for BOHB says several times per study that a bracket is not full yet.
         logging.getLogger("ray.tune.schedulers").setLevel(logging.WARNING)
 
-    def on_trial_add(self, tune_controller: Controller, trial: Trial) -> None:
+    def on_trial_add(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
         bracket = self._state["bracket"]
         if bracket is not None and len(bracket._all_trials) >= bracket._n0:
             self._state["bracket"] = None  # it has had its share; Ray would refill it as trials leave
         super().on_trial_add(tune_controller, trial)
 
-    def on_trial_result(self, tune_controller: Controller, trial: Trial, result: Result) -> str:
+    def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: Result) -> str:
         step, score = self._read(result)
         if self._stop_not_finite(trial.trial_id, step, score):
             return "STOP"
@@ -67,7 +67,7 @@ class HyperbandScheduler(StudyScheduler):
             return "CONTINUE" if bracket.continue_trial(trial) else "PAUSE"
         return self._decide(tune_controller, trial, result)
 
-    def _decide(self, controller: Controller, trial: Trial, result: Result) -> str:
+    def _decide(self, controller: Controller, trial: ScheduledTrial, result: Result) -> str:
         """Ray's decision, with the reason of a stop."""
         decision: str = super().on_trial_result(controller, trial, result)
         # Ray never takes this mark back, so that a later error would leave the bracket waiting forever.
@@ -81,7 +81,7 @@ class HyperbandScheduler(StudyScheduler):
         filling = len(bracket._all_trials) < bracket._n0
         return filling and getattr(controller, "more_to_come", False)
 
-    def on_trial_remove(self, tune_controller: Controller, trial: Trial) -> None:
+    def on_trial_remove(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
         bracket = self._trial_info[trial][0]
         if trial.status == "PAUSED" and trial.last_result:
             self._explain(trial, *self._read(trial.last_result))
@@ -92,7 +92,7 @@ class HyperbandScheduler(StudyScheduler):
         super().on_trial_remove(tune_controller, trial)
         bracket.is_being_processed = processing
 
-    def _explain(self, trial: Trial, step: int, score: float) -> None:
+    def _explain(self, trial: ScheduledTrial, step: int, score: float) -> None:
         if step >= self.max_steps:
             return
         bracket = self._trial_info[trial][0]
@@ -104,7 +104,7 @@ class HyperbandScheduler(StudyScheduler):
             f"{self.name}: rung {step}, score {score:.6g} not among the best {bracket._n}{worst}",
         )
 
-    def steps_until_pause(self, trial: Trial, done: int) -> float:
+    def steps_until_pause(self, trial: ScheduledTrial, done: int) -> float:
         bracket = self._trial_info[trial][0]
         waits = trial.status == "PAUSED" and trial not in bracket.trials_to_unpause
         return 0 if waits else bracket._cumul_r - done
@@ -115,7 +115,7 @@ class HyperbandScheduler(StudyScheduler):
             return bracket._cumul_r
         return max(1, self._get_r0(self._s_max_1 - 1))  # the shortest rung: it may be any bracket's
 
-    def choose_trial_to_run(self, tune_controller: Controller) -> Trial | None:
+    def choose_trial_to_run(self, tune_controller: Controller) -> ScheduledTrial | None:
         chosen = self._ready()
         if chosen is not None or getattr(tune_controller, "more_to_come", False):
             return chosen
@@ -128,7 +128,7 @@ class HyperbandScheduler(StudyScheduler):
                 bracket.is_being_processed = False
         return self._ready()
 
-    def _ready(self) -> Trial | None:
+    def _ready(self) -> ScheduledTrial | None:
         """A trial that is new or may continue, of the oldest band's least complete bracket."""
         for bracket in self._brackets():
             for trial in bracket.current_trials():

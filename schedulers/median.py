@@ -7,7 +7,7 @@ from bisect import insort
 from pydantic import Field
 
 from schedulers.mutation import NO_MUTATIONS, Mutations
-from schedulers.protocols import Controller, Result, Scheduler, Trial
+from schedulers.protocols import Controller, Result, ScheduledTrial, Scheduler
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, SchedulerSpec, Steps
 from schedulers.study_scheduler import STEP, StudyScheduler
@@ -57,10 +57,10 @@ class MedianScheduler(StudyScheduler):
         self._means: dict[int, list[float]] = {}  # step -> the trials' running averages there, ascending
         self._stopped = 0
 
-    def on_trial_add(self, tune_controller: Controller, trial: Trial) -> None:
+    def on_trial_add(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
         self._runs[trial.trial_id] = _Run()
 
-    def on_trial_result(self, tune_controller: Controller, trial: Trial, result: Result) -> str:
+    def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: Result) -> str:
         step, score = self._read(result)
         if self._stop_not_finite(trial.trial_id, step, score):
             self._stopped += 1
@@ -86,13 +86,13 @@ class MedianScheduler(StudyScheduler):
         self._stopped += 1
         return "STOP"
 
-    def on_trial_complete(self, tune_controller: Controller, trial: Trial, result: Result) -> None:
+    def on_trial_complete(self, tune_controller: Controller, trial: ScheduledTrial, result: Result) -> None:
         self._runs.pop(trial.trial_id, None)
 
-    def on_trial_remove(self, tune_controller: Controller, trial: Trial) -> None:
+    def on_trial_remove(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
         self._runs.pop(trial.trial_id, None)
 
-    def on_trial_error(self, tune_controller: Controller, trial: Trial) -> None:
+    def on_trial_error(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
         self._runs.pop(trial.trial_id, None)
 
     def debug_string(self) -> str:

@@ -15,7 +15,7 @@ from pydantic import Field
 from schedulers.errors import SchedulerError
 from schedulers.mutation import NO_MUTATIONS, Mutations, Range, parameter_place
 from schedulers.pbt import POPULATION_ALGORITHMS, POPULATION_WHY, Population
-from schedulers.protocols import Configuration, Controller, Scheduler, Trial
+from schedulers.protocols import Configuration, Controller, ScheduledTrial, Scheduler
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, SchedulerSpec, Steps
 from schedulers.study_scheduler import STEP
@@ -90,7 +90,7 @@ class Pb2Scheduler(Population):
         self._draws = random.Random(f"{seed} hyperparameters")
         self._numpy_state: Any = np.random.RandomState(seed % 2**32).get_state(legacy=False)
 
-    def on_trial_add(self, tune_controller: Controller, trial: Trial) -> None:
+    def on_trial_add(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
         for each in self._ranges:
             if parameter_place(trial.config, each) is None:
                 raise SchedulerError(
@@ -99,7 +99,9 @@ class Pb2Scheduler(Population):
                 )
         super().on_trial_add(tune_controller, trial)
 
-    def _get_new_config(self, trial: Trial, trial_to_clone: Trial) -> tuple[Configuration, dict[str, object]]:
+    def _get_new_config(
+        self, trial: ScheduledTrial, trial_to_clone: ScheduledTrial
+    ) -> tuple[Configuration, dict[str, object]]:
         config, operations = super()._get_new_config(trial, trial_to_clone)
         allows = self._mutations.allows
         if config == trial_to_clone.config or (allows is not None and not allows(config)):

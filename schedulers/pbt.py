@@ -12,7 +12,7 @@ from pydantic import Field, PositiveFloat, field_validator
 
 from schedulers.errors import SchedulerError
 from schedulers.mutation import NO_MUTATIONS, Mutations
-from schedulers.protocols import Configuration, Controller, Result, Scheduler, Trial
+from schedulers.protocols import Configuration, Controller, Result, ScheduledTrial, Scheduler
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import MOST_STEPS, Mode, SchedulerSpec, Steps
 from schedulers.study_scheduler import STEP, StudyScheduler
@@ -92,7 +92,7 @@ class Population(StudyScheduler):
         # Ray would print several lines per exploit and study.
         logging.getLogger("ray.tune.schedulers.pbt").setLevel(logging.WARNING)
 
-    def on_trial_result(self, tune_controller: Controller, trial: Trial, result: Result) -> str:
+    def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: Result) -> str:
         step, score = self._read(result)
         if step >= self.max_steps:
             return "STOP"  # a model taken over now could not be trained any more
@@ -108,7 +108,7 @@ class Population(StudyScheduler):
             decision: str = super().on_trial_result(tune_controller, trial, result)
         return decision
 
-    def choose_trial_to_run(self, tune_controller: Controller) -> Trial | None:
+    def choose_trial_to_run(self, tune_controller: Controller) -> ScheduledTrial | None:
         chosen = super().choose_trial_to_run(tune_controller)
         trials = tune_controller.get_trials()
         if chosen is not None or any(trial.status in ("RUNNING", "PENDING") for trial in trials):
@@ -121,14 +121,14 @@ class Population(StudyScheduler):
             super().on_trial_result(tune_controller, paused[-1], self._trial_state[paused[-1]].last_result)
         return super().choose_trial_to_run(tune_controller)
 
-    def steps_until_pause(self, trial: Trial, done: int) -> float:
+    def steps_until_pause(self, trial: ScheduledTrial, done: int) -> float:
         round_after: int = self._trial_state[trial].last_perturbation_time + self._perturbation_interval
         return min(max(self._burn_in_period, round_after), self.max_steps) - done
 
     def steps_of_next(self, coming: int) -> float:
         return min(max(self._burn_in_period, self._perturbation_interval), self.max_steps)
 
-    def _due(self, trial: Trial, step: int) -> bool:
+    def _due(self, trial: ScheduledTrial, step: int) -> bool:
         """Whether Ray's class would do more than return CONTINUE."""
         since = step - self._trial_state[trial].last_perturbation_time
         return bool(step >= self._burn_in_period and since >= self._perturbation_interval)

@@ -14,7 +14,7 @@ Configuration: TypeAlias = dict[str, Any]
 Result: TypeAlias = Mapping[str, Any]
 
 
-class Trial(Protocol):
+class ScheduledTrial(Protocol):
     """The part of a trial that a scheduler looks at."""
 
     @property
@@ -34,7 +34,7 @@ class Trial(Protocol):
 class Controller(Protocol):
     """Who runs the trials; in process it also says by `more_to_come` whether trials are still to be started."""
 
-    def get_trials(self) -> Sequence[Trial]: ...
+    def get_trials(self) -> Sequence[ScheduledTrial]: ...
 
 
 class Scheduler(Protocol):
@@ -52,20 +52,20 @@ class Scheduler(Protocol):
     population: bool
     max_steps: int
 
-    def on_trial_add(self, tune_controller: Controller, trial: Trial) -> None: ...
+    def on_trial_add(self, tune_controller: Controller, trial: ScheduledTrial) -> None: ...
 
-    def on_trial_result(self, tune_controller: Controller, trial: Trial, result: Result) -> str:
+    def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: Result) -> str:
         """ "CONTINUE", "PAUSE" or "STOP"."""
 
-    def on_trial_complete(self, tune_controller: Controller, trial: Trial, result: Result) -> None: ...
+    def on_trial_complete(self, tune_controller: Controller, trial: ScheduledTrial, result: Result) -> None: ...
 
-    def on_trial_error(self, tune_controller: Controller, trial: Trial) -> None: ...
+    def on_trial_error(self, tune_controller: Controller, trial: ScheduledTrial) -> None: ...
 
-    def on_trial_remove(self, tune_controller: Controller, trial: Trial) -> None: ...
+    def on_trial_remove(self, tune_controller: Controller, trial: ScheduledTrial) -> None: ...
 
-    def choose_trial_to_run(self, tune_controller: Controller) -> Trial | None: ...
+    def choose_trial_to_run(self, tune_controller: Controller) -> ScheduledTrial | None: ...
 
-    def steps_until_pause(self, trial: Trial, done: int) -> float:
+    def steps_until_pause(self, trial: ScheduledTrial, done: int) -> float:
         """How many steps a trial trains, after `done` of them, before it may have to wait for a decision."""
 
     def steps_of_next(self, coming: int) -> float:

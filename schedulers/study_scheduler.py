@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from schedulers.errors import SchedulerError
-from schedulers.protocols import Result, Trial
+from schedulers.protocols import Result, ScheduledTrial
 from schedulers.ray_classes import InFrontOfRay
 from schedulers.spec import Mode, SchedulerSpec
 
@@ -38,7 +38,7 @@ class StudyScheduler(InFrontOfRay, TrialScheduler):
         """Why this trial was stopped before its last step; empty if it was not."""
         return self._reasons.get(trial_id, "")
 
-    def steps_until_pause(self, trial: Trial, done: int) -> float:
+    def steps_until_pause(self, trial: ScheduledTrial, done: int) -> float:
         """How many steps a trial trains, after `done` of them, before it may have to wait for a decision.
 
         For whoever trains ahead of the decisions: more steps than needed cost time, and nothing else.

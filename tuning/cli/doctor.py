@@ -132,7 +132,7 @@ def _extras() -> Iterator[Finding]:
 
 
 def _shadows() -> Iterator[Finding]:
-    from tuning.planning.shadows import shadows
+    from tuning.planning.run_notes import shadows
 
     found = list(shadows())
     for sentence in found:

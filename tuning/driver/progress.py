@@ -21,7 +21,7 @@ from tuning.execution.tune_reports import TuneResult, report_in
 from tuning.planning.plan import Plan
 from tuning.records.gains import is_error
 from tuning.records.reports import Listener, PartWritten, WorkerError, WorkerReport
-from tuning.study.study import work_of
+from tuning.study.study import total_work
 from tuning.timing import Timing
 from tuning.wording import amount, duration, gain_text, value_text
 
@@ -169,7 +169,7 @@ class Counter:
     @classmethod
     def of(cls, plan: Plan, recorded: int, best: float | None = None) -> Counter:
         """For what a plan has left. recorded: trials of it that are recorded already. best: score of these."""
-        trials, work, definition = plan.n_trials, work_of(plan.studies), plan.spec.definition
+        trials, work, definition = plan.n_trials, total_work(plan.studies), plan.spec.definition
         customer = definition.compare is None and (definition.objective is None or len(plan.studies) > 1)
         return cls(
             trials,
@@ -179,7 +179,7 @@ class Counter:
             plan.spec.mode == "min",
             is_error(plan.spec.metric),
             done_trials=recorded,
-            done_work=work_of(plan.studies, ending=False) * recorded / max(1, trials),  # last fits are to come
+            done_work=total_work(plan.studies, ending=False) * recorded / max(1, trials),  # last fits are to come
             _best=best,
         )
 

@@ -21,7 +21,7 @@ from tuning.execution.room import Bundle, alive_machines, has_room
 from tuning.execution.spread.journal import DRIVER, written_by_driver
 from tuning.execution.study_run import Clock, study_record
 from tuning.models.gang import Gang
-from tuning.planning.gangs import asked_in, gangs_in, largest_gang
+from tuning.planning.gangs import gang_key, gangs_in, largest_gang
 from tuning.planning.plan import Plan
 from tuning.planning.room import ids_of
 from tuning.records.parts import PartWriter, accepted, read_trials
@@ -29,7 +29,7 @@ from tuning.records.reports import Listener
 from tuning.records.schema import NO_MODEL, TrialRecord
 from tuning.runs.begin import OwnedRun
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.study import PACKED, SPREAD, Studies, customers_of, placed
+from tuning.study.study import PACKED, SPREAD, StudyTable, customers_of, placed
 from tuning.trainers.trainer import TrainWorkers
 from tuning.wording import name_list
 
@@ -94,7 +94,7 @@ def make_room(owned: OwnedRun, report: Listener) -> frozenset[Resources]:
     return frozenset(packed.shared("resources").distinct)
 
 
-def _asking(plan: Plan, lacks: Shared) -> Iterator[tuple[int, Studies, list[Lack]]]:
+def _asking(plan: Plan, lacks: Shared) -> Iterator[tuple[int, StudyTable, list[Lack]]]:
     """The studies that ask for too much and what that is, with the number under which they are recorded."""
     lacking = _lacking(lacks)
     spread = np.flatnonzero(placed(plan.studies, SPREAD))
@@ -142,14 +142,14 @@ def _lacks(plan: Plan, directory: RunDirectory) -> Shared:
 
     def lack(resources: Resources, space: SearchSpace, placement: str, own_space: bool) -> Lack | None:
         if not directory.local and definition.objective is None and FROM_A_FOLDER in gangs_in(space):
-            key, of_run = asked_in(definition, definition.resources, own_space=own_space)
+            key, of_run = gang_key(definition, definition.resources, own_space=own_space)
             return Lack(key, of_run, f"the actors of {FROM_A_FOLDER!r} {read_there}", A_FOLDER, of_folder=True)
         if why := _too_large(resources, machines):
             return Lack("resources", resources == definition.resources, why, LARGER)
         gang = largest_gang([space]) if definition.objective is None else plan.workers
         if gang is None or placement == PACKED or not (why := _apart(resources, gang, machines)):
             return None
-        key, of_run = asked_in(definition, resources, own_space=own_space)
+        key, of_run = gang_key(definition, resources, own_space=own_space)
         return Lack(key, of_run, why, LARGER if key == "resources" else _fewer(gang, machines), of_gang=True)
 
     options = customers_of(plan.studies).shared("options")

@@ -1,4 +1,4 @@
-"""What a plan says of how its algorithms and schedulers will search: what they cannot know, when they are random."""
+"""Notes of a plan on its algorithms and schedulers: what they cannot be told, and when they search at random."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from search_spaces.algorithms import Algorithm
 SHOWN_LABELS = 4  # parameters in a note
 
 
-def losses(algorithms: Sequence[Algorithm], space: SearchSpace) -> Iterator[str]:
-    """What the algorithms cannot be told of the run's space, each sentence once."""
+def untold_facts(algorithms: Sequence[Algorithm], space: SearchSpace) -> Iterator[str]:
+    """Facts about the run's space that an algorithm cannot be told, each sentence once."""
     by_sentence: dict[str, dict[str, None]] = {}
     for algorithm in algorithms:
         for sentence in algorithm.losses(space):
@@ -26,8 +26,8 @@ def losses(algorithms: Sequence[Algorithm], space: SearchSpace) -> Iterator[str]
         yield f"{sentence}{f' ({shown}{more})' if names else ''}."
 
 
-def ends(algorithms: Sequence[Algorithm], space: SearchSpace, n_trials: int) -> Iterator[str]:
-    """The algorithms that have only so many configurations to try."""
+def finite_spaces(algorithms: Sequence[Algorithm], space: SearchSpace, n_trials: int) -> Iterator[str]:
+    """Algorithms that have a limited number of configurations to try."""
     for algorithm in algorithms:
         size = algorithm.count(space)
         if size is None:
@@ -41,7 +41,7 @@ def ends(algorithms: Sequence[Algorithm], space: SearchSpace, n_trials: int) -> 
 
 
 def random_starts(algorithms: Iterable[Algorithm], space: SearchSpace, n_trials: int, known: int = 0) -> Iterator[str]:
-    """The algorithms that are random search, because their start is as long as a study. known: points with a score."""
+    """Algorithms that are random search, because their start is as long as a study. known: points with a score."""
     for algorithm in algorithms:
         start = algorithm.startup(space, n_trials) - known
         if start < n_trials:
@@ -55,11 +55,11 @@ def random_starts(algorithms: Iterable[Algorithm], space: SearchSpace, n_trials:
 
 def deaf_pairs(pairs: Iterable[tuple[Algorithm, SchedulerSpec]]) -> Iterator[str]:
     """Pairs in which the algorithm learns nothing from most trials, because the scheduler stops them."""
-    said = set()
+    noted = set()
     for algorithm, scheduler in pairs:
-        if not (algorithm.full_trials_only and scheduler.stops) or (algorithm.name, scheduler.name) in said:
+        if not (algorithm.full_trials_only and scheduler.stops) or (algorithm.name, scheduler.name) in noted:
             continue
-        said.add((algorithm.name, scheduler.name))
+        noted.add((algorithm.name, scheduler.name))
         options = ", ".join(f"{name}: {value}" for name, value in algorithm.to_dict().items() if name != "name")
         yield (
             f"{algorithm.name} ({options}) learns from full trials only, and {scheduler.name} stops most: until enough "
@@ -69,7 +69,7 @@ def deaf_pairs(pairs: Iterable[tuple[Algorithm, SchedulerSpec]]) -> Iterator[str
 
 
 def order_matters(pairs: Iterable[tuple[Algorithm, SchedulerSpec]], slots: int, gang: float) -> Iterator[str]:
-    """Where trials of a study overlap, what is proposed and stopped depends on which of them reports first.
+    """A note where trials of a study overlap: the order of their reports decides what is proposed and stopped.
 
     slots: how many trials overlap. gang: CPUs of a trial that several processes train; 0 where there is none.
     """

@@ -1,4 +1,4 @@
-"""Whether the columns that a definition names are there: asked of headers, before anything is paid for."""
+"""The columns that a definition names are looked for in the headers of files, before anything is paid for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_columns(definition: Definition, customers: Customers, code: OwnCode) -
     Looks at the headers of the largest customers; with `prepare`, at what it gives back for them, since it may make a
     column. `DataError` when none of them can be read.
     """
-    named = _named(definition)
+    named = _keys_by_column(definition)
     if definition.objective is not None or not named:
         return []
     found: Counter[str] = Counter()
@@ -54,10 +54,10 @@ def check_columns(definition: Definition, customers: Customers, code: OwnCode) -
         return []
     for name, key in named.items():
         if name not in found:
-            whose = "the table has no" if definition.by and looked == 1 else "no customer has a"
+            where = "the table has no" if definition.by and looked == 1 else "no customer has a"
             hint = did_you_mean(name, found)
             raise PlanError(
-                f"{key}: {whose} column {name!r}.{hint} There are {name_list(found)}.{separator_hint(found)}"
+                f"{key}: {where} column {name!r}.{hint} There are {name_list(found)}.{separator_hint(found)}"
             )
     return [
         f"{key}: {looked - found[name]} of the {looked} customers looked at have no column {name!r}."
@@ -66,7 +66,7 @@ def check_columns(definition: Definition, customers: Customers, code: OwnCode) -
     ]
 
 
-def _named(definition: Definition) -> dict[str, str]:
+def _keys_by_column(definition: Definition) -> dict[str, str]:
     """Column -> the key that names it."""
     split = definition.split
     keys: dict[str, Sequence[str | None]] = {

@@ -1,4 +1,4 @@
-"""The gangs of a plan: what the trials of models take that several processes train, and what cannot be."""
+"""The gangs of a plan: what trials take that several processes train, and what is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tuning.models.gang import GANG_FIELDS, Gang
 from tuning.models.registry import families
 from tuning.planning.model_space import parameters_by_model
 from tuning.planning.room import nvidia_gpus, own_ray
-from tuning.study.study import Studies
+from tuning.study.study import StudyTable
 from tuning.trainers.trainer import TrainWorkers
 from tuning.wording import name_list
 
@@ -30,14 +30,14 @@ def gangs_in(space: SearchSpace) -> dict[str, Gang]:
     for name, parameters in parameters_by_model(space).items():
         if name not in families() or not families()[name].gangs:
             continue
-        given = [parameter for parameter in parameters if parameter.name in GANG_FIELDS]
-        if varied := [parameter.name for parameter in given if not isinstance(parameter, Constant)]:
+        fields = [parameter for parameter in parameters if parameter.name in GANG_FIELDS]
+        if varied := [parameter.name for parameter in fields if not isinstance(parameter, Constant)]:
             raise DefinitionError(
                 f"search_space: {name_list(varied)} of {name!r} cannot vary; write a constant, or the value beside "
                 f"`estimator: {name}` in models."
             )
         try:
-            gang = families()[name].gang({parameter.name: parameter.default for parameter in given})
+            gang = families()[name].gang({parameter.name: parameter.default for parameter in fields})
         except ValueError as error:
             raise DefinitionError(f"search_space: {error}") from error
         if gang is not None:
@@ -45,8 +45,8 @@ def gangs_in(space: SearchSpace) -> dict[str, Gang]:
     return found
 
 
-def with_gang(definition: Definition, studies: Studies, workers: TrainWorkers | None) -> np.ndarray:
-    """(n,) which studies have trials that several processes train. workers: of the trainers that an objective makes."""
+def with_gang(definition: Definition, studies: StudyTable, workers: TrainWorkers | None) -> np.ndarray:
+    """(n,) whether several processes train a trial of each study. workers: of the trainers that an objective makes."""
     if definition.objective is not None:  # its parameters mean what it takes them for
         return np.full(len(studies), workers is not None)
     return studies.shared("space").test(lambda space: bool(gangs_in(space)))
@@ -58,24 +58,26 @@ def largest_gang(spaces: Iterable[SearchSpace]) -> Gang | None:
     return max(found, key=lambda gang: (gang.cpus, gang.gpus_per_actor), default=None)
 
 
-def taken_by(driver: Resources, gang: Gang | TrainWorkers | None) -> float:
-    """CPUs of a trial. driver: what its own process takes."""
+def trial_cpus(driver: Resources, gang: Gang | TrainWorkers | None) -> float:
+    """CPUs of a trial and its gang. driver: resources of the trial's own process."""
     return driver.cpus + (gang.cpus if gang else 0)
 
 
-def check_gangs(packed: Studies, pausing: Studies, workers: TrainWorkers | None) -> None:
-    """`PlanError` where studies with gangs are to be packed, or have schedulers that pause trials: each of their trials
-    must be a Tune trial with a placement group of its own. workers: of the trainers that an objective makes.
+def check_gangs(packed: StudyTable, pausing: StudyTable, workers: TrainWorkers | None) -> None:
+    """`PlanError` where studies with gangs are to be packed, or have schedulers that pause trials.
+
+    Each of their trials must be a Tune trial with a placement group of its own. workers: of the trainers that an
+    objective makes.
     """
     wrong = packed or pausing
     if not wrong:
         return
     if workers is not None:
-        who, instead = "objective: several processes train each trial", ""
+        reason, instead = "objective: several processes train each trial", ""
     else:
         names = sorted({name for study in wrong.first_of_each("space") for name in gangs_in(study.space)})
-        who, instead = f"models: several processes train each trial of {name_list(names)}", "models without actors"
-    need = f"{who}, which needs placement: spread"
+        reason, instead = f"models: several processes train each trial of {name_list(names)}", "models without actors"
+    need = f"{reason}, which needs placement: spread"
     if packed:
         raise PlanError(f"{need}; change `placement`{instead and f', or take {instead}'}.")
     scheduler = pausing[0].scheduler.name
@@ -83,8 +85,8 @@ def check_gangs(packed: Studies, pausing: Studies, workers: TrainWorkers | None)
     raise PlanError(f"{need}, and there the scheduler {scheduler} cannot pause trials; take {other}.")
 
 
-def asked_in(definition: Definition, resources: Resources, *, own_space: bool) -> tuple[str, bool]:
-    """(the key that asks for what a gang and its driver take, whether it is the definition's; else a customer's own).
+def gang_key(definition: Definition, resources: Resources, *, own_space: bool) -> tuple[str, bool]:
+    """The key that asks for a gang and its driver, and whether the definition has it; else it is a customer's own.
 
     resources: of a study. own_space: whether its search space is the customer's.
     """
@@ -98,33 +100,33 @@ def asked_in(definition: Definition, resources: Resources, *, own_space: bool) -
 
 def gang_notes(
     definition: Definition,
-    studies: Studies,
+    studies: StudyTable,
     takes: Iterable[tuple[Resources, Gang | TrainWorkers | None]],
     slots: int,
 ) -> Iterator[str]:
-    """What trials with gangs take of the slots.
+    """Notes on what trials with gangs take of the slots.
 
-    studies: one for each of `takes`. takes: what a trial's own process takes, and its gang.
+    studies: one for each of `takes`. takes: resources of a trial's own process, and its gang.
     """
     for study, (driver, gang) in zip(studies, takes, strict=True):
         if gang is None:
             continue
         options = study.customer.options
-        _, of_run = asked_in(definition, driver, own_space=bool(options and options.search_space))
+        _, of_run = gang_key(definition, driver, own_space=bool(options and options.search_space))
         none = "no trial could start here" if of_run else f"no model would come of {study.customer.id!r} here"
-        cpus = taken_by(driver, gang)
+        cpus = trial_cpus(driver, gang)
         at_once = int(slots // cpus)
-        who = "actors" if isinstance(gang, Gang) else "workers"
+        members = "actors" if isinstance(gang, Gang) else "workers"
         fits = f"{at_once} at once on {slots} slots" if at_once else f"more than the {slots} slots have"
         if not at_once and own_ray():
-            fits += f", so {none}; take fewer {who}, or more `slots`"
+            fits += f", so {none}; take fewer {members}, or more `slots`"
         yield (
             f"a trial takes {cpus:g} CPUs, {driver.cpus:g} of its own and {gang.bundles[0].get('CPU', 0.0):g} for each "
-            f"of {len(gang.bundles)} {who}: {fits}."
+            f"of {len(gang.bundles)} {members}: {fits}."
         )
         asked = sum(bundle.get("GPU", 0.0) for bundle in gang.bundles)
         if asked and driver.gpus + asked > nvidia_gpus() and own_ray():
             yield (
-                f"a trial and its {who} take {driver.gpus + asked:g} GPUs, more than the {nvidia_gpus()} NVIDIA GPUs "
-                f"of this machine, so {none}."
+                f"a trial and its {members} take {driver.gpus + asked:g} GPUs, more than the {nvidia_gpus()} NVIDIA "
+                f"GPUs of this machine, so {none}."
             )

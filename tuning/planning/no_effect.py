@@ -1,4 +1,4 @@
-"""What a definition asks for that cannot come to pass: refused or said before anything is paid for."""
+"""Settings of a definition that have no effect: a note or a refusal before anything is paid for."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def idle_settings(spec: RunSpec, schedulers: Sequence[SchedulerSpec], code: OwnC
     _check_known_scores(spec)
     _check_loggers(definition)
     return [
-        *_of_the_other_kind(definition),
-        *_slots(definition),
-        *_unsaved(definition),
-        *_nothing_varies(spec.space, definition),
-        *_plateaus(spec, code),
+        *_keys_of_the_other_kind(definition),
+        *_many_slots(definition),
+        *_unsaved_models(definition),
+        *_single_configuration(spec.space, definition),
+        *_late_rules(spec, code),
         *_known_scores(definition),
-        *(note for each in schedulers for note in _never_due(each, longest_trials(spec, code, each.mutates))),
+        *(note for each in schedulers for note in _late_options(each, longest_trials(spec, code, each.mutates))),
     ]
 
 
@@ -91,8 +91,8 @@ def _highest(parameter: Parameter) -> float:
     return parameter.high
 
 
-def _never_due(scheduler: SchedulerSpec, steps: dict[str, int]) -> Iterator[str]:
-    """The options of a scheduler that begin to count only after a trial has ended."""
+def _late_options(scheduler: SchedulerSpec, steps: dict[str, int]) -> Iterator[str]:
+    """Options of a scheduler that would apply only after the end of a trial."""
     for option, then in (
         ("grace_period", "stopped early"),
         ("perturbation_interval", "changed while it trains"),
@@ -104,11 +104,11 @@ def _never_due(scheduler: SchedulerSpec, steps: dict[str, int]) -> Iterator[str]
         if not too_short or (value == 1 and max(steps.values()) == 1):
             continue
         most = max(too_short.values())
-        said = f"scheduler {scheduler.name}: {option} {value} is not below the {most} steps of a full trial"
+        problem = f"scheduler {scheduler.name}: {option} {value} is not below the {most} steps of a full trial"
         if len(too_short) == len(steps) and scheduler.mutates:
-            raise PlanError(f"{said}, so that none of them is ever {then}. Make it smaller, or the trials longer.")
-        whose = "" if len(too_short) == len(steps) else f" of {name_list(too_short)}"
-        yield f"{said}{whose}, so none of these is ever {then}."
+            raise PlanError(f"{problem}, so that none of them is ever {then}. Make it smaller, or the trials longer.")
+        models = "" if len(too_short) == len(steps) else f" of {name_list(too_short)}"
+        yield f"{problem}{models}, so none of these is ever {then}."
 
 
 def _known_scores(definition: Definition) -> Iterator[str]:
@@ -120,8 +120,8 @@ def _known_scores(definition: Definition) -> Iterator[str]:
         yield f"warm_start: {', '.join(dict.fromkeys(deaf))} learns nothing from known scores."
 
 
-def _plateaus(spec: RunSpec, code: OwnCode) -> Iterator[str]:
-    """Stopping rules that wait for longer than there is anything to wait for."""
+def _late_rules(spec: RunSpec, code: OwnCode) -> Iterator[str]:
+    """Stopping rules that would apply only after the end of a trial or study."""
     compared = spec.definition.compare
     if compared is not None and compared.seconds is not None and "study_time" in (spec.definition.stop or {}):
         yield "stop.study_time: no effect, since `compare.seconds` is the time of a study."
@@ -133,30 +133,30 @@ def _plateaus(spec: RunSpec, code: OwnCode) -> Iterator[str]:
             yield f"stop.trial_plateau: no effect, since no trial grows for more than {longest} steps."
 
 
-def _of_the_other_kind(definition: Definition) -> Iterator[str]:
+def _keys_of_the_other_kind(definition: Definition) -> Iterator[str]:
     """Keys of models beside an objective, of objectives beside models, and of rows where there are none."""
-    if definition.data is None and definition.manifest is None and (unread := _given(definition, OF_DATA)):
+    if definition.data is None and definition.manifest is None and (unread := _set_keys(definition, OF_DATA)):
         yield f"{', '.join(unread)}: no effect, since there is no `data`."
-    given = _given(definition, OF_MODELS if definition.objective is not None else ("steps",))
-    if given and definition.objective is not None:
-        yield f"{', '.join(given)}: no effect, since an objective is tuned instead of models."
-    elif given:
+    idle = _set_keys(definition, OF_MODELS if definition.objective is not None else ("steps",))
+    if idle and definition.objective is not None:
+        yield f"{', '.join(idle)}: no effect, since an objective is tuned instead of models."
+    elif idle:
         yield "steps: no effect, since it is the length of an objective's trials, and models are tuned."
 
 
-def _given(definition: Definition, keys: Sequence[str]) -> list[str]:
-    """Those of the keys that have not their default."""
+def _set_keys(definition: Definition, keys: Sequence[str]) -> list[str]:
+    """Those of the keys whose value is not the default."""
     fields = type(definition).model_fields
     return [key for key in keys if getattr(definition, key) != fields[key].get_default(call_default_factory=True)]
 
 
-def _unsaved(definition: Definition) -> Iterator[str]:
+def _unsaved_models(definition: Definition) -> Iterator[str]:
     if definition.mlflow.enabled and definition.mlflow.record_models == "all" and not definition.save_models:
         yield "mlflow.record_models: no effect, since `save_models: false` keeps no model that could be logged."
 
 
-def _slots(definition: Definition) -> Iterator[str]:
-    """What this machine is too small for; of a cluster nobody knows here."""
+def _many_slots(definition: Definition) -> Iterator[str]:
+    """More slots than this machine has CPUs; of a cluster nothing is known here."""
     if os.environ.get("RAY_ADDRESS"):
         return
     cpus = len(os.sched_getaffinity(0))
@@ -165,7 +165,7 @@ def _slots(definition: Definition) -> Iterator[str]:
         yield f"slots: {definition.slots} trials at once on the {cpus} CPUs of this machine slow each other down."
 
 
-def _nothing_varies(space: SearchSpace, definition: Definition) -> Iterator[str]:
+def _single_configuration(space: SearchSpace, definition: Definition) -> Iterator[str]:
     if space.searched == 0 and definition.trials > 1 and definition.algorithm.name != "grid":
         yield f"the search space holds one configuration, which each of the {definition.trials} trials tries again."
 

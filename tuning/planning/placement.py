@@ -13,7 +13,7 @@ from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
 from tuning.planning.gangs import check_gangs, with_gang
 from tuning.planning.room import memory
-from tuning.study.study import PACKED, SPREAD, Studies, customers_of, works
+from tuning.study.study import PACKED, SPREAD, StudyTable, customers_of, work_amounts
 from tuning.trainers.trainer import TrainWorkers
 from tuning.wording import name_list
 
@@ -28,12 +28,11 @@ class Placements:
 
     Attributes:
         spread: (n,) which of them are spread; the others are packed.
-        late: (n,) which of these nobody asked for: packed, they would be the last to end.
-        large: (n,) the same: packed, their trials would take more memory than a slot has.
-        small: (n,) whose trials several processes train, although one would be through earlier and nobody asked for
-            them for this customer.
-        shares: (n,) of the run's work, about.
-        bytes: (n,) of memory per trial, about.
+        late: (n,) which are spread by themselves because, packed, they would be the last to end.
+        large: (n,) which are spread by themselves because, packed, their trials would take more memory than a slot has.
+        small: (n,) which have gangs that one process would outrun, although nobody asked for a gang for this customer.
+        shares: (n,) the share of the run's work, about.
+        bytes: (n,) the memory per trial, about.
     """
 
     spread: np.ndarray
@@ -48,18 +47,18 @@ class Placements:
         """As the studies hold it."""
         return Shared(self.spread.astype(np.int32), [PACKED, SPREAD])
 
-    def notes(self, studies: Studies, slots: int) -> Iterator[str]:
-        """Why those are spread that nobody asked for."""
+    def notes(self, studies: StudyTable, slots: int) -> Iterator[str]:
+        """Why studies are spread by themselves."""
         if self.late.any():
-            theirs = _range(f"{share:.0%}" for share in _ends(self.shares[self.late]))
+            shares = _range(f"{share:.0%}" for share in _ends(self.shares[self.late]))
             yield (
-                f"spread over the slots: {_names(studies, self.late)}, with about {theirs} of the run's work (trials "
+                f"spread over the slots: {_names(studies, self.late)}, with about {shares} of the run's work (trials "
                 f"times rows), where one of {slots} slots has {1 / slots:.0%}."
             )
         if self.large.any():
-            theirs = _range(_gigabytes(needs) for needs in _ends(self.bytes[self.large]))
+            sizes = _range(_gigabytes(needs) for needs in _ends(self.bytes[self.large]))
             yield (
-                f"spread over the slots: {_names(studies, self.large)}, with about {theirs} of memory per trial, where "
+                f"spread over the slots: {_names(studies, self.large)}, with about {sizes} of memory per trial, where "
                 f"one of {slots} slots has {_gigabytes(slot_bytes(slots))}."
             )
         if (small := int(self.small.sum())) and len(studies) > 1:
@@ -69,7 +68,7 @@ class Placements:
             )
 
 
-def placements(spec: RunSpec, studies: Studies, slots: int, workers: TrainWorkers | None = None) -> Placements:
+def placements(spec: RunSpec, studies: StudyTable, slots: int, workers: TrainWorkers | None = None) -> Placements:
     """Where the studies of a run are to run; `PlanError` where that cannot be.
 
     What the manifest says of a customer counts before what the definition says. With `auto` a study is spread where one
@@ -83,14 +82,14 @@ def placements(spec: RunSpec, studies: Studies, slots: int, workers: TrainWorker
     usual = None if definition.placement == "auto" else definition.placement
     options = customers_of(studies).shared("options")
     own = options.map(lambda options: options and options.placement)
-    said = own.map(lambda placement: placement or usual)
+    wanted = own.map(lambda placement: placement or usual)
     pauses = studies.shared("scheduler").test(lambda spec: bool(spec.pauses))
-    spread, packed = said.test(lambda each: each == SPREAD), said.test(lambda each: each == PACKED)
+    spread, packed = wanted.test(lambda each: each == SPREAD), wanted.test(lambda each: each == PACKED)
     _check_own(studies, pauses & own.test(lambda each: each == SPREAD))
     spread &= ~pauses  # whose trials helpers train
     several = with_gang(definition, studies, workers)
     check_gangs(studies.take(several & packed), studies.take(several & pauses), workers)
-    amounts, needs = works(studies), TRIAL_BYTES * customers_of(studies).numbers("size")
+    amounts, needs = work_amounts(studies), TRIAL_BYTES * customers_of(studies).numbers("size")
     free = ~(spread | packed | several | pauses) & (definition.compare is None)
     shares = amounts / max(1.0, float(amounts.sum()))
     late = free & tail(shares, slots) & _long(spec, studies)
@@ -113,14 +112,14 @@ def slot_bytes(slots: int) -> float:
     return SHARE_OF_MEMORY * memory() / slots
 
 
-def _long(spec: RunSpec, studies: Studies) -> np.ndarray:
+def _long(spec: RunSpec, studies: StudyTable) -> np.ndarray:
     """(n,) whose trials are worth a Tune trial each: they are long, or of unknown length, as an objective's are."""
     if spec.definition.objective is not None:
         return np.ones(len(studies), dtype=bool)
     return np.asarray(about_rows(customers_of(studies)) > LONG_ROWS)
 
 
-def _check_own(studies: Studies, wrong: np.ndarray) -> None:
+def _check_own(studies: StudyTable, wrong: np.ndarray) -> None:
     """`PlanError` where a manifest wants a study to be spread whose scheduler pauses trials."""
     if wrong.any():
         study = studies[int(np.argmax(wrong))]
@@ -130,7 +129,7 @@ def _check_own(studies: Studies, wrong: np.ndarray) -> None:
         )
 
 
-def _names(studies: Studies, chosen: np.ndarray) -> str:
+def _names(studies: StudyTable, chosen: np.ndarray) -> str:
     return name_list(studies.take(chosen).texts("id").to_pylist())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,35 +13,33 @@ import pyarrow.compute as pc
 
 import schedulers
 from tuning.columnar import Columnar
-from tuning.data.customers import Customer, Customers, about_rows, find_customers, places_of, unpartitioned
+from tuning.data.customers import Customer, Customers, about_rows, find_customers, places_of
 from tuning.data.prepare_process import PrepareProcess
 from tuning.data.prepared import OwnCode
 from tuning.definition.definition import Definition
-from tuning.definition.options import MANY_STUDIES, Resources, trials_recorded
+from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError, StorageError
 from tuning.models.gang import Gang
 from tuning.planning.algorithm_notes import order_matters
 from tuning.planning.column_names import check_columns
-from tuning.planning.gangs import gang_notes, largest_gang, taken_by, with_gang
+from tuning.planning.gangs import gang_notes, largest_gang, trial_cpus, with_gang
 from tuning.planning.no_effect import idle_settings
 from tuning.planning.placement import TRIAL_BYTES, placements, slot_bytes
 from tuning.planning.populations import helper_notes, helpers_of
 from tuning.planning.resolution import resolve
 from tuning.planning.room import fewer_at_once, too_large
-from tuning.planning.shadows import shadows
+from tuning.planning.run_notes import logger_notes, mlflow_notes, reading_notes, shadows
 from tuning.planning.shards import make_shards
 from tuning.planning.studies import check_studies, distinct, make_studies
 from tuning.storage.backend import check_scheme
 from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
 from tuning.study.interfaces import Configuration
-from tuning.study.study import PACKED, SPREAD, Studies, customers_of, family_of, placed
+from tuning.study.study import PACKED, SPREAD, StudyTable, customers_of, family_of, placed
 from tuning.timing import HANG_TIMES, USUAL, Timing, hang_seconds
 from tuning.trainers.trainer import TrainWorkers, workers_of
 from tuning.wording import amount, duration, name_list
-
-MANY_LOGS = 10_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,7 +57,7 @@ class Plan:
     """
 
     spec: RunSpec
-    studies: Studies
+    studies: StudyTable
     slots: int
     workers: TrainWorkers | None = None
     notes: tuple[str, ...] = ()
@@ -83,19 +81,19 @@ class Plan:
         return tuple(positions[shard] for shard in make_shards(self.studies.take(positions), self.slots))
 
     @cached_property
-    def spread(self) -> Studies:
+    def spread(self) -> StudyTable:
         """The studies each of whose trials is a Tune trial."""
         return self.studies.take(placed(self.studies, SPREAD))
 
     @cached_property
     def takes(self) -> tuple[tuple[Resources, Gang | TrainWorkers | None], ...]:
-        """What trials of spread studies take: their own process, and the largest gang of their models."""
+        """Resources of a spread study's trial: of its own process, and of the largest gang of its models."""
         of_models = self.spec.definition.objective is None
-        found = self._taking
+        found = self._with_takes
         return tuple((study.resources, largest_gang([study.space]) if of_models else self.workers) for study in found)
 
     @property
-    def _taking(self) -> Studies:
+    def _with_takes(self) -> StudyTable:
         """A spread study for each of `takes`."""
         return self.spread.first_of_each("resources", "space")
 
@@ -114,7 +112,7 @@ class Plan:
 
     def _widest(self, cpus: float) -> float:
         """The most of these CPUs that a trial of a spread study takes; one that takes more never begins."""
-        taken = [taken_by(*takes) for takes in self.takes]
+        taken = [trial_cpus(*takes) for takes in self.takes]
         return max((each for each in taken if each <= cpus), default=max(taken, default=1.0))
 
     @property
@@ -173,11 +171,11 @@ class Plan:
         return warm_start.fitting(self.spec.portfolio, self.spec.space)
 
     @property
-    def _begin(self) -> str:
+    def _portfolio_text(self) -> str:
         if not self.portfolio:
             return "none; the baseline is the default configuration"
-        given = self.spec.definition.portfolio
-        source = f" ({given})" if isinstance(given, str) else ""
+        portfolio = self.spec.definition.portfolio
+        source = f" ({portfolio})" if isinstance(portfolio, str) else ""
         number = "1 configuration" if len(self.portfolio) == 1 else f"{len(self.portfolio)} configurations"
         return f"{number}{source}; the baseline is {family_of(self.portfolio[0])}"
 
@@ -185,7 +183,7 @@ class Plan:
     def _positive(self) -> str:
         return "" if self.spec.positive is None else f" (positive class {self.spec.positive!r})"
 
-    def _placed(self) -> str:
+    def _placement_text(self) -> str:
         packed, spread = len(self.studies) - len(self.spread), len(self.spread)
         helped = f", each with {self.helpers} helpers," if self.helpers else ""
         shards = f"{len(self.shards)} shards{helped} on {self.slots} slots"
@@ -203,7 +201,7 @@ class Plan:
         return ", ".join(dict.fromkeys(getattr(each, part).name for each in self.spec.definition.compare.algorithms))
 
     @property
-    def _each(self) -> str:
+    def _studies_text(self) -> str:
         compared = self.spec.definition.compare
         if compared is None:
             names = (
@@ -214,7 +212,7 @@ class Plan:
         return f"{compared.seeds} seeds of each of {labels} per customer"
 
     @property
-    def _trials_each(self) -> str:
+    def _trials_text(self) -> str:
         """A manifest may give customers numbers of their own."""
         found = np.unique(self.studies.numbers("n_trials"))
         return " to ".join(dict.fromkeys(map(str, (*found[:1], *found[-1:]))))
@@ -225,12 +223,12 @@ class Plan:
         lines = [
             f"plan        {facts['name']}",
             f"customers   {facts['customers']}",
-            f"studies     {facts['studies']} ({self._each})",
-            f"trials      {facts['trials']} ({self._trials_each} per study)",
+            f"studies     {facts['studies']} ({self._studies_text})",
+            f"trials      {facts['trials']} ({self._trials_text} per study)",
             f"task        {facts['task'] or 'objective'}{self._positive}",
             f"metric      {facts['metric']} ({facts['mode']})",
-            f"portfolio   {self._begin}",
-            f"placement   {self._placed()}",
+            f"portfolio   {self._portfolio_text}",
+            f"placement   {self._placement_text()}",
         ]
         lines.append(f"time limit  {self.time_limit}")
         lines += [f"note        {note}" for note in self.notes]
@@ -269,7 +267,7 @@ def make_plan(
     slots = _slots(definition)
     idle = idle_settings(spec, distinct(study.scheduler for study in studies.first_of_each("scheduler")), code)
     notes = (
-        *_reading(definition, found),
+        *reading_notes(definition, found),
         *columns,
         *lost,
         *chosen,
@@ -277,8 +275,8 @@ def make_plan(
         *idle,
         *([] if in_process else too_large(definition, studies, slots)),
         *([] if in_process else fewer_at_once(definition.resources, slots)),
-        *_copied(definition, len(studies)),
-        *_logged(definition, int(studies.numbers("n_trials").sum())),
+        *mlflow_notes(definition, len(studies)),
+        *logger_notes(definition, int(studies.numbers("n_trials").sum())),
         *shadows(),
     )
     workers = workers_of(code.objective)
@@ -287,7 +285,7 @@ def make_plan(
 
 
 def resumed_plan(
-    spec: RunSpec, left: Studies, added: Customers, directory: RunDirectory, *, in_process: bool = False
+    spec: RunSpec, left: StudyTable, added: Customers, directory: RunDirectory, *, in_process: bool = False
 ) -> Plan:
     """The plan of a run that goes on: what was resolved when it began stays as it was.
 
@@ -296,7 +294,7 @@ def resumed_plan(
     """
     code = OwnCode(spec.definition, directory).loaded()  # what is wrong with the run's copies ends it here, not workers
     studies = make_studies(spec, added, code)
-    notes = (*_reading(spec.definition, added), *check_studies(spec, studies, code))
+    notes = (*reading_notes(spec.definition, added), *check_studies(spec, studies, code))
     slots, workers = _slots(spec.definition), workers_of(code.objective)
     everyone = Columnar.joined([left, studies])
     if added and not in_process:
@@ -334,48 +332,12 @@ def _placed(plan: Plan, code: OwnCode, in_process: bool) -> Plan:
     found = placements(plan.spec, studies, plan.slots, plan.workers)
     placed = replace(plan, studies=studies.with_columns(placement=found.column))
     pairs = placed.spread.first_of_each("algorithm", "scheduler")
-    said = [*found.notes(studies, plan.slots), *gang_notes(definition, placed._taking, placed.takes, plan.slots)]
+    notes = [*found.notes(studies, plan.slots), *gang_notes(definition, placed._with_takes, placed.takes, plan.slots)]
     gang = placed._widest(plan.slots) if placed.gang else 0.0
-    said += order_matters(((study.algorithm, study.scheduler) for study in pairs), placed.at_once, gang)
-    placed = replace(placed, notes=(*plan.notes, *said))
+    notes += order_matters(((study.algorithm, study.scheduler) for study in pairs), placed.at_once, gang)
+    placed = replace(placed, notes=(*plan.notes, *notes))
     return placed if placed.spread else _with_helpers(placed, code)
 
 
 def _slots(definition: Definition) -> int:
     return definition.slots or len(os.sched_getaffinity(0))
-
-
-def _reading(definition: Definition, customers: Customers) -> Iterator[str]:
-    keyed = customers.take(customers.present("key"))
-    tables = len(keyed.first_of_each("table"))
-    if definition.by and tables > 1:
-        yield (
-            f"each of the {tables} files is a table of its own, so a customer is a file and a value of "
-            f"{', '.join(definition.by)}; give the folder instead of a pattern to take them as one table."
-        )
-    if len(keyed) == 1 and keyed[0].key == ():
-        yield (
-            f"the table has no key columns (`by`), so all its rows are one customer, {definition.name!r} after the "
-            "definition's name."
-        )
-    coming = unpartitioned(keyed)
-    if coming.any() and len(customers) > 1:
-        size = int(keyed.numbers("size")[coming].sum())
-        yield f"the data ({size / 1e6:,.1f} MB) is written once into the run directory, divided by customer."
-    elif keyed and not coming.any():
-        yield "the Parquet data is read where it is, each worker its own customers' rows."
-
-
-def _copied(definition: Definition, studies: int) -> Iterator[str]:
-    chosen = definition.mlflow.record_trials
-    if definition.mlflow.enabled and trials_recorded(chosen, studies) != trials_recorded(chosen, 0):
-        yield (
-            f"mlflow.record_trials: {trials_recorded(chosen, studies)}, because of more than {MANY_STUDIES:,} studies: "
-            "MLflow gets each customer's run with its main figures, and the winning trial's. The records keep all "
-            "trials. `mlflow: {record_trials: all}` copies them all."
-        )
-
-
-def _logged(definition: Definition, trials: int) -> Iterator[str]:
-    if definition.loggers and trials > MANY_LOGS:
-        yield f"loggers: {trials:,} trials are as many folders; TensorBoard shows some thousand."

@@ -12,7 +12,7 @@ from schedulers import SchedulerSpec
 from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.objective import Objective, takes_state
 from tuning.planning.placement import TRIAL_BYTES, slot_bytes
-from tuning.study.study import Studies, customers_of
+from tuning.study.study import StudyTable, customers_of
 from tuning.wording import name_list
 
 STATELESS = ", because the objective has no parameter `state` (docs/objectives.md), with which helpers could go on"
@@ -21,7 +21,7 @@ STATELESS = ", because the objective has no parameter `state` (docs/objectives.m
 def helpers_of(
     spec: RunSpec,
     schedulers: Sequence[SchedulerSpec],
-    studies: Studies,
+    studies: StudyTable,
     objective: Objective | None,
     shards: int,
     slots: int,

@@ -140,10 +140,10 @@ def _positive(definition: Definition, task: str, sample: TargetSample, notes: li
     for key, wanted in [("positive", definition.positive), *(("class_weight", label) for label in weights)]:
         if wanted is None or not labels or find_label(wanted, labels) is not None:
             continue
-        said = f"{key}: no class {wanted!r} in the target of {sample.names}"
+        problem = f"{key}: no class {wanted!r} in the target of {sample.names}"
         if sample.whole:
-            raise PlanError(f"{said}.{did_you_mean(wanted, labels)} There are {name_list(labels)}.")
-        notes.append(f"{said}, which were looked at; there are {name_list(labels)}.")
+            raise PlanError(f"{problem}.{did_you_mean(wanted, labels)} There are {name_list(labels)}.")
+        notes.append(f"{problem}, which were looked at; there are {name_list(labels)}.")
     if task != BINARY:
         return None
     if definition.positive is not None:

@@ -9,25 +9,25 @@ from glob import glob
 
 from tuning.definition.definition import Definition
 from tuning.definition.options import Resources
-from tuning.study.study import Studies, customers_of
+from tuning.study.study import StudyTable, customers_of
 from tuning.wording import name_list
 
 
-def too_large(definition: Definition, studies: Studies, slots: int) -> Iterator[str]:
-    """Notes on what is more than a Ray of our own on this machine would have; of a cluster nobody knows here.
+def too_large(definition: Definition, studies: StudyTable, slots: int) -> Iterator[str]:
+    """Notes on resources that a Ray of our own on this machine would not have; of a cluster nothing is known here.
 
     They are no refusals: the plan may be meant for a larger machine.
     """
     if not own_ray():
         return
     for resources in dict.fromkeys(study.resources for study in studies.first_of_each("resources")):
-        for said in _excess(resources, slots):
+        for excess in _excess(resources, slots):
             if resources == definition.resources:
-                yield f"{said}, so no worker could start here."
+                yield f"{excess}, so no worker could start here."
             else:
                 names = ids_of(studies.take(studies.shared("resources").test(resources.__eq__)))
-                whose = "customer" if len(names) == 1 else "customers"
-                yield f"{whose} {name_list(names)}: {said}; no model would come of that here."
+                customers = "customer" if len(names) == 1 else "customers"
+                yield f"{customers} {name_list(names)}: {excess}; no model would come of that here."
 
 
 def fewer_at_once(resources: Resources, slots: int) -> Iterator[str]:
@@ -43,7 +43,7 @@ def own_ray() -> bool:
     return not os.environ.get("RAY_ADDRESS") and not (ray is not None and ray.is_initialized())
 
 
-def ids_of(studies: Studies) -> list[str]:
+def ids_of(studies: StudyTable) -> list[str]:
     """The ids of the customers of these studies, each once."""
     found: list[str] = customers_of(studies).texts("id").unique().to_pylist()
     return found

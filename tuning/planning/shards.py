@@ -8,12 +8,12 @@ import pyarrow.compute as pc
 
 from tuning.data.balancing import divide, shard_count
 from tuning.data.customers import UNORDERED, Customers, about_rows
-from tuning.study.study import Studies, customers_of
+from tuning.study.study import StudyTable, customers_of
 
 FEW_ROWS = 4  # so few hardly make a model
 
 
-def make_shards(studies: Studies, slots: int) -> tuple[np.ndarray, ...]:
+def make_shards(studies: StudyTable, slots: int) -> tuple[np.ndarray, ...]:
     """Positions of studies, one group per Tune trial; studies of other resources are in other groups.
 
     Files that hardly hold any rows come before others: they are done at once, and whoever watches knows sooner how much
@@ -21,16 +21,16 @@ def make_shards(studies: Studies, slots: int) -> tuple[np.ndarray, ...]:
     """
     shards: list[np.ndarray] = []
     for positions in _groups(studies):
-        positions = positions[_places(customers_of(studies.take(positions)))]
+        positions = positions[_row_order(customers_of(studies.take(positions)))]
         customers = customers_of(studies.take(positions))
         sizes = customers.numbers("size")
         keyed = int(sizes[customers.present("key")].sum())
         count = max(1, shard_count(len(customers), slots, keyed) * len(positions) // len(studies))
-        shards += [positions[group] for group in divide(sizes, _together(customers), count)]
+        shards += [positions[group] for group in divide(sizes, _reading_units(customers), count)]
     return tuple(shards)
 
 
-def _groups(studies: Studies) -> list[np.ndarray]:
+def _groups(studies: StudyTable) -> list[np.ndarray]:
     """Positions of the studies that may share a shard, by their turn."""
     resources = studies.shared("resources")
     needs = list(dict.fromkeys(resources.distinct))
@@ -44,7 +44,7 @@ def _groups(studies: Studies) -> list[np.ndarray]:
     return [np.flatnonzero(codes == found[each]) for each in order]
 
 
-def _places(customers: Customers) -> np.ndarray:
+def _row_order(customers: Customers) -> np.ndarray:
     """Positions of the customers in the order in which their rows lie."""
     numbers = {name: pa.array(customers.numbers(name)) for name in ("table", "first_block")}
     where = pa.table({**numbers, "id": customers.texts("id")})
@@ -52,7 +52,7 @@ def _places(customers: Customers) -> np.ndarray:
     return found
 
 
-def _together(customers: Customers) -> np.ndarray:
+def _reading_units(customers: Customers) -> np.ndarray:
     """(n,) studies whose data a worker should read in one go have the same number: of one customer, or of one file."""
     files = customers.shared("files").codes
     ids: np.ndarray = customers.texts("id").dictionary_encode().indices.to_numpy()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,18 +18,22 @@ from tuning.definition.compared_methods import Method
 from tuning.definition.options import CustomerOptions
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import DefinitionError, PlanError
+from tuning.evaluation.objective import takes_state
+from tuning.models.base import SteppedFamily
+from tuning.models.log_target import TARGET
+from tuning.models.registry import family as find_family
 from tuning.planning import algorithm_notes
-from tuning.planning.model_space import check_configurations, check_installed, check_savable
-from tuning.planning.pbt_checks import check_population
+from tuning.planning.model_space import MODEL, check_configurations, check_installed, check_savable, parameters_by_model
 from tuning.planning.resolution import resolve_space
 from tuning.seeds import derive
 from tuning.study import warm_start
-from tuning.study.study import Studies, Study
+from tuning.study.mutations import mutations
+from tuning.study.study import Study, StudyTable
 
 Spec = TypeVar("Spec", Algorithm, SchedulerSpec)
 
 
-def make_studies(spec: RunSpec, customers: Customers, code: OwnCode) -> Studies:
+def make_studies(spec: RunSpec, customers: Customers, code: OwnCode) -> StudyTable:
     """The studies of some customers: one each, or one per algorithm and seed of a comparison.
 
     Those of a comparison are paired: they share the customer's folds, its start point and, per repetition, their
@@ -95,7 +99,7 @@ def _space_key(space: SearchSpace | str) -> str:
     return space if isinstance(space, str) else space.fingerprint()
 
 
-def check_studies(spec: RunSpec, studies: Studies, code: OwnCode) -> list[str]:
+def check_studies(spec: RunSpec, studies: StudyTable, code: OwnCode) -> list[str]:
     """Notes on what the studies cannot do; `PlanError` when something cannot work at all."""
     definition, space = spec.definition, spec.space
     if spec.task is not None and definition.save_models:
@@ -116,8 +120,8 @@ def check_studies(spec: RunSpec, studies: Studies, code: OwnCode) -> list[str]:
     pairs = ((study.algorithm, study.scheduler) for study in studies.first_of_each("algorithm", "scheduler"))
     filled = warm_start.check(spec, own)  # then nothing is searched, also not at random
     return [
-        *algorithm_notes.losses(algorithms, space),
-        *algorithm_notes.ends(algorithms, space, definition.trials),
+        *algorithm_notes.untold_facts(algorithms, space),
+        *algorithm_notes.finite_spaces(algorithms, space, definition.trials),
         *(() if filled else algorithm_notes.random_starts(algorithms, space, definition.trials, known)),
         *(algorithm_notes.deaf_pairs(pairs) if stepped else ()),
         *filled,
@@ -140,12 +144,40 @@ def _check_space(
         written = (own, spec.definition.search_space, *(entry.search_space for entry in spec.definition.models))
         by_hand = any(each is not None and not isinstance(each, str) for each in written)
         check_configurations(space, code.families, spec.task, by_hand)
-    check_population(schedulers, space, code)
+    _check_population(schedulers, space, code)
     for algorithm in algorithms:
         try:
             algorithm.check(space, study.n_trials)
         except SpaceError as error:
             raise PlanError(f"algorithm {algorithm.name!r}: {error}") from error
+
+
+def _check_population(specs: Sequence[SchedulerSpec], space: SearchSpace, code: OwnCode) -> None:
+    """`PlanError` where a population's trials cannot take over models, or nothing can change while a model trains.
+
+    specs: schedulers of the studies, each once.
+    """
+    for spec in specs:
+        if not spec.needs_state:
+            continue
+        if code.objective is not None and not takes_state(code.objective):
+            raise PlanError(
+                f"scheduler {spec.name!r} copies models between trials, and the objective cannot continue from a "
+                "copy: it has no parameter `state` (docs/objectives.md). Add it, or use another scheduler, such as "
+                "asha."
+            )
+        names = parameters_by_model(space)
+        races: list[tuple[dict[str, Any], Collection[str]]] = [({MODEL: name}, ()) for name in names] or [({}, ())]
+        if code.objective is None:
+            found = {name: code.families.get(name) or find_family(name) for name in names}
+            stepped = {name: family for name, family in found.items() if isinstance(family, SteppedFamily)}
+            races = [({MODEL: name}, family.frozen | {family.length, TARGET}) for name, family in stepped.items()]
+        if not any(spec.usable(mutations(space, config, frozen, MODEL)) for config, frozen in races):
+            what = "number" if spec.name == "pb2" else "hyperparameter"
+            raise PlanError(
+                f"scheduler {spec.name!r} changes a {what} while a model trains, and this search space has none that "
+                "could change (models that train at once, without steps, cannot). Use another scheduler, such as asha."
+            )
 
 
 def distinct(specs: Iterable[Spec]) -> list[Spec]:

@@ -22,7 +22,7 @@ from tuning.runs.resume import SHOWN, RecordedState, read_state, refusal, short,
 from tuning.runs.study_rows import files_inside
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.study import Studies, customers_of
+from tuning.study.study import StudyTable, customers_of
 from tuning.wording import resume_advice
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class DataNow:
         gone: customers whose files were there and are not any more.
     """
 
-    studies: Studies
+    studies: StudyTable
     added: Customers
     changed: Customers
     gone: Customers
@@ -75,7 +75,7 @@ class DataNow:
 
 
 def look_at_data(
-    directory: RunDirectory, merged: Definition, definition: Definition | None, studies: Studies
+    directory: RunDirectory, merged: Definition, definition: Definition | None, studies: StudyTable
 ) -> DataNow:
     """What has become of the data since it was searched. definition: where a resume was given one."""
     before = _one_each(customers_of(studies))
@@ -146,7 +146,7 @@ def same_customers(directory: RunDirectory, before: Customers, now: Customers) -
         raise RunError(refusal(directory, differences[:SHOWN]))
 
 
-def with_customers(studies: Studies, now: Customers) -> Studies:
+def with_customers(studies: StudyTable, now: Customers) -> StudyTable:
     """The same studies, with their customers as they are now; what a customer has of its own stays as it was."""
     then = customers_of(studies)
     places = places_of(then.texts("id"), now)

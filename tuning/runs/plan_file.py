@@ -26,7 +26,7 @@ from tuning.records.ownership import Term, begun_term
 from tuning.runs.study_rows import SCHEMA, read_studies, study_columns
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.record import versions
-from tuning.study.study import PACKED, SPREAD, Studies, Study, as_columns, placed
+from tuning.study.study import PACKED, SPREAD, Study, StudyTable, as_columns, placed
 
 DEFINITION = "definition.yaml"
 DIGEST_LINE = b"# SHA-256 of the lines above: "
@@ -51,8 +51,8 @@ class RecordedPlan:
     run: str
     spec: RunSpec
     notes: tuple[str, ...]
-    studies: Studies
-    ended: Studies
+    studies: StudyTable
+    ended: StudyTable
     shards: int
     versions: str
     packs: bool

@@ -34,7 +34,7 @@ from tuning.records.tables import KEYS, decode_table, distinct, no_rows
 from tuning.runs.plan_file import plain
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.record import versions
-from tuning.study.study import SPREAD, Studies, placed
+from tuning.study.study import SPREAD, StudyTable, placed
 from tuning.study.trial import first_gap
 from tuning.user_code import name_inside
 from tuning.wording import resume_advice, shorten
@@ -58,18 +58,18 @@ class RecordedState:
     """
 
     parts: list[str]
-    ended: Studies
-    left: Studies
+    ended: StudyTable
+    left: StudyTable
     trials: pa.Table
     damaged: dict[str, str]
 
-    def of(self, left: Studies) -> RecordedState:
+    def of(self, left: StudyTable) -> RecordedState:
         """The state with these studies left, and the trials of no others."""
         wanted = pc.is_in(self.trials["study"], value_set=left.texts("id"))
         return replace(self, left=left, trials=self.trials.filter(wanted))
 
 
-def read_state(directory: RunDirectory, names: Sequence[str], studies: Studies, budget: int) -> RecordedState:
+def read_state(directory: RunDirectory, names: Sequence[str], studies: StudyTable, budget: int) -> RecordedState:
     """Read a run's parts and sort its studies into ended and left.
 
     names: of the parts that count. budget: trials per study from now on. A study that used up a smaller budget goes on;
@@ -141,7 +141,7 @@ def handed_over_name(term: Term, shard: int) -> str:
 
 
 def hand_over(
-    directory: RunDirectory, term: Term, shards: Sequence[np.ndarray], left: Studies, state: RecordedState
+    directory: RunDirectory, term: Term, shards: Sequence[np.ndarray], left: StudyTable, state: RecordedState
 ) -> None:
     """Give each shard the recorded trials of its studies; those of spread studies are read where they are."""
     shard_of = np.full(len(left), -1, dtype=np.int64)

@@ -14,7 +14,7 @@ from tuning.data.customers import Customer
 from tuning.definition.options import CustomerOptions, Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.study import PACKED, Studies, Study, customers_of
+from tuning.study.study import PACKED, Study, StudyTable, customers_of
 
 # `inside`: the files are the run's own, by their names in it; so it can be moved and copied.
 # Of `space`, `trials` and `resources` only what a customer has of its own is written; the rest is the run's.
@@ -44,7 +44,7 @@ SCHEMA = pa.schema([(name, pa.list_(pa.string()) if kind == "list" else kind) fo
 _NOTHING_OWN = CustomerOptions()
 
 
-def study_columns(directory: RunDirectory, studies: Studies) -> dict[str, Column]:
+def study_columns(directory: RunDirectory, studies: StudyTable) -> dict[str, Column]:
     """What a plan's file says of the studies, by column of `SCHEMA`."""
     customers = customers_of(studies)
     files, options = customers.shared("files"), customers.shared("options").map(lambda own: own or _NOTHING_OWN)
@@ -83,7 +83,7 @@ def _text(spec: algorithms.Algorithm | schedulers.SchedulerSpec | SearchSpace) -
 
 def read_studies(
     spec: RunSpec, directory: RunDirectory, tables: Sequence[pa.Table], placement: str = PACKED
-) -> Studies:
+) -> StudyTable:
     """The studies of some row groups of a plan's file; what they have in common is parsed once.
 
     placement: of studies whose row says nothing of it.

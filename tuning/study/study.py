@@ -67,10 +67,10 @@ class Study:
 
 
 #: Many studies; none of them is an object until it is asked for.
-Studies: TypeAlias = Columnar[Study]
+StudyTable: TypeAlias = Columnar[Study]
 
 
-def as_columns(studies: Iterable[Study]) -> Studies:
+def as_columns(studies: Iterable[Study]) -> StudyTable:
     """The studies as columns."""
     if isinstance(studies, Columnar):
         return studies
@@ -78,25 +78,25 @@ def as_columns(studies: Iterable[Study]) -> Studies:
     return Columnar.of(Study, held, customer=Columnar.of(Customer, [study.customer for study in held]))
 
 
-def customers_of(studies: Studies) -> Customers:
+def customers_of(studies: StudyTable) -> Customers:
     """The customer of each study."""
     column = studies.columns["customer"]
     assert isinstance(column, Columnar)
     return column
 
 
-def works(studies: Studies, *, ending: bool = True) -> np.ndarray:
+def work_amounts(studies: StudyTable, *, ending: bool = True) -> np.ndarray:
     """(n,) what each of them takes, in the unit of `Study.budget`. ending: with what follows its trials."""
     each = TRIAL_ROWS + about_rows(customers_of(studies))
     return np.asarray((studies.numbers("n_trials") + ending * ENDING) * each)
 
 
-def work_of(studies: Studies, *, ending: bool = True) -> float:
+def total_work(studies: StudyTable, *, ending: bool = True) -> float:
     """What all of them take together."""
-    return float(works(studies, ending=ending).sum())
+    return float(work_amounts(studies, ending=ending).sum())
 
 
-def placed(studies: Studies, placement: str) -> np.ndarray:
+def placed(studies: StudyTable, placement: str) -> np.ndarray:
     """(n,) which studies have this placement."""
     return studies.shared("placement").test(lambda each: each == placement)
 

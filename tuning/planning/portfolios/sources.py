@@ -37,14 +37,14 @@ def find_portfolio(definition: Definition, task: str | None) -> Configurations:
     Raises:
         PlanError: a file or a run that cannot be read, or gives no configuration.
     """
-    given = definition.portfolio
-    if not isinstance(given, str):
-        return tuple(dict(config) for config in given)
-    if given == NO_PORTFOLIO or ("portfolio" not in definition.model_fields_set and definition.compare is not None):
+    source = definition.portfolio
+    if not isinstance(source, str):
+        return tuple(dict(config) for config in source)
+    if source == NO_PORTFOLIO or ("portfolio" not in definition.model_fields_set and definition.compare is not None):
         return ()
-    if given == SHIPPED:
+    if source == SHIPPED:
         return () if task is None else shipped(task)
-    return _read(given)
+    return _read(source)
 
 
 @cache

@@ -1,0 +1,68 @@
+"""Notes of a plan on the run as a whole: how its data is read, what is copied and logged, what hides a package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from tuning.data.customers import Customers, unpartitioned
+from tuning.definition.definition import Definition
+from tuning.definition.options import MANY_STUDIES, trials_recorded
+
+MANY_LOGS = 10_000  # trials with a folder each
+#: Packages that a run imports.
+PACKAGES = ("tuning", "search_spaces", "schedulers", "numpy", "pandas", "pyarrow", "scipy", "sklearn", "optuna", "ray")
+
+
+def reading_notes(definition: Definition, customers: Customers) -> Iterator[str]:
+    """How keyed tables are understood, and where their rows are read."""
+    keyed = customers.take(customers.present("key"))
+    tables = len(keyed.first_of_each("table"))
+    if definition.by and tables > 1:
+        yield (
+            f"each of the {tables} files is a table of its own, so a customer is a file and a value of "
+            f"{', '.join(definition.by)}; give the folder instead of a pattern to take them as one table."
+        )
+    if len(keyed) == 1 and keyed[0].key == ():
+        yield (
+            f"the table has no key columns (`by`), so all its rows are one customer, {definition.name!r} after the "
+            "definition's name."
+        )
+    coming = unpartitioned(keyed)
+    if coming.any() and len(customers) > 1:
+        size = int(keyed.numbers("size")[coming].sum())
+        yield f"the data ({size / 1e6:,.1f} MB) is written once into the run directory, divided by customer."
+    elif keyed and not coming.any():
+        yield "the Parquet data is read where it is, each worker its own customers' rows."
+
+
+def mlflow_notes(definition: Definition, studies: int) -> Iterator[str]:
+    """What MLflow does not get of many studies."""
+    chosen = definition.mlflow.record_trials
+    if definition.mlflow.enabled and trials_recorded(chosen, studies) != trials_recorded(chosen, 0):
+        yield (
+            f"mlflow.record_trials: {trials_recorded(chosen, studies)}, because of more than {MANY_STUDIES:,} studies: "
+            "MLflow gets each customer's run with its main figures, and the winning trial's. The records keep all "
+            "trials. `mlflow: {record_trials: all}` copies them all."
+        )
+
+
+def logger_notes(definition: Definition, trials: int) -> Iterator[str]:
+    """Loggers that would write very many folders."""
+    if definition.loggers and trials > MANY_LOGS:
+        yield f"loggers: {trials:,} trials are as many folders; TensorBoard shows some thousand."
+
+
+def shadows() -> Iterator[str]:
+    """Modules in the current folder with the name of a package; Ray puts the folder first in workers' import paths."""
+    for name in PACKAGES:
+        spec = find_spec(name)
+        installed = Path(spec.origin).resolve() if spec is not None and spec.origin is not None else None
+        for path in (Path.cwd() / name / "__init__.py", Path.cwd() / f"{name}.py"):
+            if path.is_file() and path.resolve() != installed:
+                shown = f"{name}/" if path.name == "__init__.py" else path.name
+                yield (
+                    f"{shown} in the current folder has the name of a package. Workers here import the package; those "
+                    "of a cluster at RAY_ADDRESS would import yours: rename it."
+                )
