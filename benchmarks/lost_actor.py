@@ -28,7 +28,7 @@ from tuning.models.base import Matrix
 from tuning.models.families.xgboost import FAMILY as XGBOOST
 from tuning.models.gang import RECOVERIES, Gang
 from tuning.models.registry import families
-from tuning.models.shards import Place
+from tuning.models.shards import GangPlace
 from tuning.preprocessing.task import REGRESSION, Task
 from tuning.timing import USUAL
 
@@ -74,7 +74,7 @@ def rows_of(count: int, seed: int) -> Matrix:
     return Matrix(X, 2 * X[:, 0] + X[:, 1] * X[:, 2] + np.sin(3 * X[:, 3]))
 
 
-def trained(model: str, gang: Gang, place: Place, rows: int, rounds: int, kill_after: int | None) -> Trained:
+def trained(model: str, gang: Gang, place: GangPlace, rows: int, rounds: int, kill_after: int | None) -> Trained:
     """Train in the actors of a placement group, whose first bundle this process is in.
 
     model: "xgboost" or "xgboost_ray". kill_after: the step after which an actor is killed; None kills none.
@@ -128,7 +128,7 @@ def _figures(training: Any) -> tuple[list[tuple[float, int]], int]:
     """When training began and after how many rounds, each time, and how many actors it has started."""
     if hasattr(training, "trainings"):  # of XGBoost-Ray
         (one,) = training.trainings
-        return one.begun, sum("RayXGBoostActor" in str(each) for each in one.made)
+        return one.begun, sum("RayXGBoostActor" in str(each) for each in one.actors)
     return training.begun, training.made
 
 
@@ -168,7 +168,7 @@ def run(model: str, gang: Gang, rows: int, rounds: int, kill_after: int | None =
     with tempfile.TemporaryDirectory() as folder:
         try:
             task = ray.remote(trained).options(num_cpus=0, max_retries=0, scheduling_strategy=placed)
-            place = Place(group, folder, "shards", USUAL.actor_start_s)
+            place = GangPlace(group, folder, "shards", USUAL.actor_start_s)
             found: Trained = ray.get(task.remote(model, gang, place, rows, rounds, kill_after))
         finally:
             ray.util.remove_placement_group(group)

@@ -9,7 +9,7 @@ from bisect import insort
 from pydantic import Field
 
 from schedulers.mutation import NO_MUTATIONS, Mutations
-from schedulers.protocols import Controller, Result, ScheduledTrial, Scheduler
+from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialResult
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, ReductionFactor, SchedulerSpec, Steps
 from schedulers.study_scheduler import STEP, StudyScheduler
@@ -66,6 +66,7 @@ class AshaScheduler(StudyScheduler):
         self._ladders = [_ladder(first, factor, max_steps) for first in firsts]
         self._weights = [math.exp(len(ladder)) for ladder in self._ladders]
         self._climbs: dict[str, _Climb] = {}
+        self._stopped = 0
 
     def on_trial_add(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
         ladder = self._ladders[0]
@@ -73,11 +74,11 @@ class AshaScheduler(StudyScheduler):
             ladder = self._random.choices(self._ladders, self._weights)[0]
         self._climbs[trial.trial_id] = _Climb(ladder)
 
-    def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: Result) -> str:
+    def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: TrialResult) -> str:
         step, score = self._read(result)
         trial_id = trial.trial_id
         if self._stop_not_finite(trial_id, step, score):
-            self._num_stopped += 1
+            self._stopped += 1
             return "STOP"
         if step >= self.max_steps:
             return "STOP"
@@ -94,10 +95,10 @@ class AshaScheduler(StudyScheduler):
         self._reasons[trial_id] = (
             f"asha: rung {rung.steps:g}, score {score:.6g} {side} cutoff {self._sign * cutoff:.6g}"
         )
-        self._num_stopped += 1
+        self._stopped += 1
         return "STOP"
 
-    def on_trial_complete(self, tune_controller: Controller, trial: ScheduledTrial, result: Result) -> None:
+    def on_trial_complete(self, tune_controller: Controller, trial: ScheduledTrial, result: TrialResult) -> None:
         self._climbs.pop(trial.trial_id, None)
 
     def on_trial_remove(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
@@ -108,7 +109,7 @@ class AshaScheduler(StudyScheduler):
 
     def debug_string(self) -> str:
         rungs = [", ".join(f"{rung.steps:g}: {len(rung.scores)}" for rung in ladder) for ladder in self._ladders]
-        return f"asha: {self._num_stopped} stopped; trials seen per rung: {' | '.join(rungs)}"
+        return f"asha: {self._stopped} stopped; trials seen per rung: {' | '.join(rungs)}"
 
 
 class _Rung:

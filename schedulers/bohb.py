@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schedulers.hyperband import HyperbandScheduler
 from schedulers.mutation import NO_MUTATIONS, Mutations
-from schedulers.protocols import Controller, Result, ScheduledTrial, Scheduler
+from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialResult
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, ReductionFactor, SchedulerSpec
 
@@ -35,7 +35,7 @@ class BohbScheduler(HyperbandScheduler):
 
     ray_class = "ray.tune.schedulers.HyperBandForBOHB"
 
-    def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: Result) -> str:
+    def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: TrialResult) -> str:
         step, score = self._read(result)
         if self._stop_not_finite(trial.trial_id, step, score):
             return "STOP"

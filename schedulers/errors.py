@@ -46,14 +46,14 @@ def complaints(error: ValidationError) -> str:
 
 def _rule(message: str) -> str:
     """pydantic's sentence in this program's words."""
-    for theirs, ours in _WORDS.items():
-        message = message.replace(theirs, ours)
+    for word, plain in _WORDS.items():
+        message = message.replace(word, plain)
     return message.partition(", unable to")[0].partition(", got a number")[0]
 
 
 def did_you_mean(word: str, valid: Iterable[str]) -> str:
     """The part of a message that names the nearest valid word, if one is near, and all of them."""
     valid = sorted(valid)
-    begun = [name for name in valid if word and name.startswith(word.lower())]
-    close = begun or difflib.get_close_matches(word.lower(), valid, n=1)
+    longer = [name for name in valid if word and name.startswith(word.lower())]
+    close = longer or difflib.get_close_matches(word.lower(), valid, n=1)
     return f"{f'did you mean {close[0]!r}? ' if close else ''}valid: {', '.join(valid) or 'none'}"

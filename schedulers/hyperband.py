@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from schedulers.mutation import NO_MUTATIONS, Mutations
-from schedulers.protocols import Controller, Result, ScheduledTrial, Scheduler
+from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialResult
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, ReductionFactor, SchedulerSpec
 from schedulers.study_scheduler import STEP, StudyScheduler
@@ -34,6 +36,19 @@ class HyperbandSpec(SchedulerSpec):
         return in_front_of_ray(HyperbandScheduler)(self, metric, mode, max_steps, self.reduction_factor)
 
 
+@dataclass
+class _Places:
+    """Those of a bracket. size: trials that it begins with; added: trials so far; band: the number of its band."""
+
+    size: int
+    band: int
+    added: int = 0
+
+    @property
+    def free(self) -> int:
+        return self.size - self.added
+
+
 class HyperbandScheduler(StudyScheduler):
     """Ray's HyperBand with reasons, a stop for NaN, and no trial left paused forever."""
 
@@ -48,16 +63,23 @@ class HyperbandScheduler(StudyScheduler):
             reduction_factor=reduction_factor,
         )
         self.set_up(spec, metric, mode, max_steps)
+        halvings = round(math.log(max_steps) / math.log(reduction_factor))
+        self._shortest = max(1, int(max_steps * reduction_factor**-halvings))  # steps of any bracket's first rung
+        self._places: dict[_Bracket, _Places] = {}  # of each bracket, in the order of their first trials
         # Ray's class for BOHB says several times per study that a bracket is not full yet.
         logging.getLogger("ray.tune.schedulers").setLevel(logging.WARNING)
 
     def on_trial_add(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
-        bracket = self._state["bracket"]
-        if bracket is not None and len(bracket._all_trials) >= bracket._n0:
+        if self._places and not self._last().free:
             self._state["bracket"] = None  # it has had its share; Ray would refill it as trials leave
         super().on_trial_add(tune_controller, trial)
+        bracket, band = self._trial_info[trial]
+        self._places.setdefault(bracket, _Places(bracket._n, band)).added += 1
 
-    def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: Result) -> str:
+    def _last(self) -> _Places:
+        return next(reversed(self._places.values()))
+
+    def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: TrialResult) -> str:
         step, score = self._read(result)
         if self._stop_not_finite(trial.trial_id, step, score):
             return "STOP"
@@ -67,7 +89,7 @@ class HyperbandScheduler(StudyScheduler):
             return "CONTINUE" if bracket.continue_trial(trial) else "PAUSE"
         return self._decide(tune_controller, trial, result)
 
-    def _decide(self, controller: Controller, trial: ScheduledTrial, result: Result) -> str:
+    def _decide(self, controller: Controller, trial: ScheduledTrial, result: TrialResult) -> str:
         """Ray's decision, with the reason of a stop."""
         decision: str = super().on_trial_result(controller, trial, result)
         # Ray never takes this mark back, so that a later error would leave the bracket waiting forever.
@@ -78,15 +100,14 @@ class HyperbandScheduler(StudyScheduler):
 
     def _waits_for_more(self, controller: Controller, bracket: _Bracket) -> bool:
         """Whether a bracket is still being filled (with trials of other families in between)."""
-        filling = len(bracket._all_trials) < bracket._n0
-        return filling and getattr(controller, "more_to_come", False)
+        return self._places[bracket].free > 0 and getattr(controller, "more_to_come", False)
 
     def on_trial_remove(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
         bracket = self._trial_info[trial][0]
         if trial.status == "PAUSED" and trial.last_result:
             self._explain(trial, *self._read(trial.last_result))
         processing = bracket.is_being_processed
-        if trial in bracket._live_trials and not processing:
+        if trial in bracket.current_trials() and not processing:
             bracket._n -= 1  # it failed or ended by itself: nobody waits for it
         bracket.is_being_processed = processing or self._waits_for_more(tune_controller, bracket)
         super().on_trial_remove(tune_controller, trial)
@@ -96,7 +117,7 @@ class HyperbandScheduler(StudyScheduler):
         if step >= self.max_steps:
             return
         bracket = self._trial_info[trial][0]
-        results = [result for result in bracket._live_trials.values() if result is not None]
+        results = [each.last_result for each in bracket.current_trials() if each.last_result]
         kept = sorted((self._sign * result[self._key] for result in results), reverse=True)[: bracket._n]
         worst = f" (the last of them has {self._sign * kept[-1]:.6g})" if kept else ""
         self._reasons.setdefault(
@@ -110,10 +131,9 @@ class HyperbandScheduler(StudyScheduler):
         return 0 if waits else bracket._cumul_r - done
 
     def steps_of_next(self, coming: int) -> float:
-        bracket = self._state["bracket"]
-        if bracket is not None and coming < bracket._n0 - len(bracket._all_trials):
-            return bracket._cumul_r
-        return max(1, self._get_r0(self._s_max_1 - 1))  # the shortest rung: it may be any bracket's
+        if self._places and coming < self._last().free:
+            return next(reversed(self._places))._cumul_r
+        return self._shortest  # it may be any bracket's
 
     def choose_trial_to_run(self, tune_controller: Controller) -> ScheduledTrial | None:
         chosen = self._ready()
@@ -138,8 +158,4 @@ class HyperbandScheduler(StudyScheduler):
         return None
 
     def _brackets(self) -> list[_Bracket]:
-        return [
-            bracket
-            for band in self._hyperbands
-            for bracket in sorted(filter(None, band), key=lambda bracket: bracket.completion_percentage())
-        ]
+        return sorted(self._places, key=lambda each: (self._places[each].band, each.completion_percentage()))

@@ -7,7 +7,7 @@ from bisect import insort
 from pydantic import Field
 
 from schedulers.mutation import NO_MUTATIONS, Mutations
-from schedulers.protocols import Controller, Result, ScheduledTrial, Scheduler
+from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialResult
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, SchedulerSpec, Steps
 from schedulers.study_scheduler import STEP, StudyScheduler
@@ -60,7 +60,7 @@ class MedianScheduler(StudyScheduler):
     def on_trial_add(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
         self._runs[trial.trial_id] = _Run()
 
-    def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: Result) -> str:
+    def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: TrialResult) -> str:
         step, score = self._read(result)
         if self._stop_not_finite(trial.trial_id, step, score):
             self._stopped += 1
@@ -86,7 +86,7 @@ class MedianScheduler(StudyScheduler):
         self._stopped += 1
         return "STOP"
 
-    def on_trial_complete(self, tune_controller: Controller, trial: ScheduledTrial, result: Result) -> None:
+    def on_trial_complete(self, tune_controller: Controller, trial: ScheduledTrial, result: TrialResult) -> None:
         self._runs.pop(trial.trial_id, None)
 
     def on_trial_remove(self, tune_controller: Controller, trial: ScheduledTrial) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from schedulers.errors import SchedulerError
-from schedulers.protocols import Configuration
+from schedulers.protocols import TrialConfig
 
 ATTEMPTS = 20
 
@@ -129,15 +129,15 @@ class Mutations:
     """
 
     parameters: tuple[Mutation, ...] = ()
-    allows: Callable[[Configuration], bool] | None = None
+    allows: Callable[[TrialConfig], bool] | None = None
 
     def vary(
         self,
-        config: Configuration,
+        config: TrialConfig,
         resample_probability: float,
         factors: Sequence[float],
         rng: random.Random,
-    ) -> Configuration:
+    ) -> TrialConfig:
         """A new configuration: each parameter drawn anew with that probability, else perturbed by a factor.
 
         Where the constraints refuse `ATTEMPTS` in a row it is a copy of the old one.
@@ -161,7 +161,7 @@ class Mutations:
 NO_MUTATIONS = Mutations()
 
 
-def parameter_place(config: Configuration, parameter: Mutation) -> Configuration | None:
+def parameter_place(config: TrialConfig, parameter: Mutation) -> TrialConfig | None:
     """The (nested) mapping that holds the parameter's value; None if it does not exist in this configuration."""
     if any(config.get(name) not in allowed for name, allowed in parameter.when.items()):
         return None

@@ -15,7 +15,7 @@ from pydantic import Field
 from schedulers.errors import SchedulerError
 from schedulers.mutation import NO_MUTATIONS, Mutations, Range, parameter_place
 from schedulers.pbt import POPULATION_ALGORITHMS, POPULATION_WHY, Population
-from schedulers.protocols import Configuration, Controller, ScheduledTrial, Scheduler
+from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialConfig
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, SchedulerSpec, Steps
 from schedulers.study_scheduler import STEP
@@ -74,18 +74,19 @@ class Pb2Scheduler(Population):
             for key in each.path[:-1]:
                 place = place.setdefault(key, {})
             place[each.path[-1]] = [each.low, each.high]
+        every = spec.perturbation_interval or math.ceil(max_steps / 10)
         super().__init__(
             time_attr=STEP,
             metric=metric,
             mode=mode,
-            perturbation_interval=spec.perturbation_interval or math.ceil(max_steps / 10),
+            perturbation_interval=every,
             hyperparam_bounds=bounds,
             quantile_fraction=spec.quantile_fraction,
             log_config=False,
             synch=spec.synch,
             custom_explore_fn=self._snap,
         )
-        self.set_up_population(spec, metric, mode, max_steps, seed, spec.synch)
+        self.set_up_population(spec, metric, mode, max_steps, seed, spec.synch, every)
         self._mutations = mutations
         self._draws = random.Random(f"{seed} hyperparameters")
         self._numpy_state: Any = np.random.RandomState(seed % 2**32).get_state(legacy=False)
@@ -101,7 +102,7 @@ class Pb2Scheduler(Population):
 
     def _get_new_config(
         self, trial: ScheduledTrial, trial_to_clone: ScheduledTrial
-    ) -> tuple[Configuration, dict[str, object]]:
+    ) -> tuple[TrialConfig, dict[str, object]]:
         config, operations = super()._get_new_config(trial, trial_to_clone)
         allows = self._mutations.allows
         if config == trial_to_clone.config or (allows is not None and not allows(config)):
@@ -110,7 +111,7 @@ class Pb2Scheduler(Population):
             config = self._mutations.vary(trial_to_clone.config, 0.25, (1.2, 0.8), self._draws)
         return config, operations
 
-    def _snap(self, config: Configuration) -> Configuration:
+    def _snap(self, config: TrialConfig) -> TrialConfig:
         for each in self._ranges:
             place = parameter_place(config, each)
             if place is not None:

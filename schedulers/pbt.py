@@ -12,7 +12,7 @@ from pydantic import Field, PositiveFloat, field_validator
 
 from schedulers.errors import SchedulerError
 from schedulers.mutation import NO_MUTATIONS, Mutations
-from schedulers.protocols import Configuration, Controller, Result, ScheduledTrial, Scheduler
+from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialConfig, TrialResult
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import MOST_STEPS, Mode, SchedulerSpec, Steps
 from schedulers.study_scheduler import STEP, StudyScheduler
@@ -83,16 +83,25 @@ class Population(StudyScheduler):
     reuses_snapshots: bool
 
     def set_up_population(
-        self, spec: SchedulerSpec, metric: str, mode: Mode, max_steps: int, seed: int, synch: bool
+        self,
+        spec: SchedulerSpec,
+        metric: str,
+        mode: Mode,
+        max_steps: int,
+        seed: int,
+        synch: bool,
+        every: int,
+        first: int = 0,
     ) -> None:
         self.set_up(spec, metric, mode, max_steps)
         self.reuses_snapshots = not synch
+        self._every, self._first = every, first  # steps between two rounds, and before the first one
         self._range: tuple[float, float] | None = None
         self._random_state = random.Random(seed).getstate()
         # Ray would print several lines per exploit and study.
         logging.getLogger("ray.tune.schedulers.pbt").setLevel(logging.WARNING)
 
-    def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: Result) -> str:
+    def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: TrialResult) -> str:
         step, score = self._read(result)
         if step >= self.max_steps:
             return "STOP"  # a model taken over now could not be trained any more
@@ -122,16 +131,16 @@ class Population(StudyScheduler):
         return super().choose_trial_to_run(tune_controller)
 
     def steps_until_pause(self, trial: ScheduledTrial, done: int) -> float:
-        round_after: int = self._trial_state[trial].last_perturbation_time + self._perturbation_interval
-        return min(max(self._burn_in_period, round_after), self.max_steps) - done
+        round_after: int = self._trial_state[trial].last_perturbation_time + self._every
+        return min(max(self._first, round_after), self.max_steps) - done
 
     def steps_of_next(self, coming: int) -> float:
-        return min(max(self._burn_in_period, self._perturbation_interval), self.max_steps)
+        return min(max(self._first, self._every), self.max_steps)
 
     def _due(self, trial: ScheduledTrial, step: int) -> bool:
         """Whether Ray's class would do more than return CONTINUE."""
         since = step - self._trial_state[trial].last_perturbation_time
-        return bool(step >= self._burn_in_period and since >= self._perturbation_interval)
+        return bool(step >= self._first and since >= self._every)
 
     def _worse_than_any(self) -> float:
         """A finite stand-in for NaN, worse than every score seen."""
@@ -164,21 +173,22 @@ class PbtScheduler(Population):
         seed: int,
         mutations: Mutations,
     ) -> None:
+        every = spec.perturbation_interval or math.ceil(max_steps / 10)
         super().__init__(
             time_attr=STEP,
             metric=metric,
             mode=mode,
-            perturbation_interval=spec.perturbation_interval or math.ceil(max_steps / 10),
+            perturbation_interval=every,
             burn_in_period=spec.burn_in_period,
             custom_explore_fn=self._vary,
             quantile_fraction=spec.quantile_fraction,
             log_config=False,
             synch=spec.synch,
         )
-        self.set_up_population(spec, metric, mode, max_steps, seed, spec.synch)
+        self.set_up_population(spec, metric, mode, max_steps, seed, spec.synch, every, spec.burn_in_period)
         self._spec, self._mutations = spec, mutations
         self._draws = random.Random(f"{seed} hyperparameters")
 
-    def _vary(self, config: Configuration) -> Configuration:
+    def _vary(self, config: TrialConfig) -> TrialConfig:
         spec = self._spec
         return self._mutations.vary(config, spec.resample_probability, spec.perturbation_factors, self._draws)

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 #: Name -> value of a trial's hyperparameters. Values are numbers, text, lists or nested mappings.
-Configuration: TypeAlias = dict[str, Any]
+TrialConfig: TypeAlias = dict[str, Any]
 #: What a trial reported: the metric, `training_iteration`, and what the training adds.
-Result: TypeAlias = Mapping[str, Any]
+TrialResult: TypeAlias = Mapping[str, Any]
 
 
 class ScheduledTrial(Protocol):
@@ -21,14 +21,14 @@ class ScheduledTrial(Protocol):
     def trial_id(self) -> str: ...
 
     @property
-    def config(self) -> Configuration: ...
+    def config(self) -> TrialConfig: ...
 
     @property
     def status(self) -> str:
         """ "PENDING", "RUNNING", "PAUSED", "TERMINATED" or "ERROR"."""
 
     @property
-    def last_result(self) -> Result: ...
+    def last_result(self) -> TrialResult: ...
 
 
 class Controller(Protocol):
@@ -54,10 +54,10 @@ class Scheduler(Protocol):
 
     def on_trial_add(self, tune_controller: Controller, trial: ScheduledTrial) -> None: ...
 
-    def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: Result) -> str:
+    def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: TrialResult) -> str:
         """ "CONTINUE", "PAUSE" or "STOP"."""
 
-    def on_trial_complete(self, tune_controller: Controller, trial: ScheduledTrial, result: Result) -> None: ...
+    def on_trial_complete(self, tune_controller: Controller, trial: ScheduledTrial, result: TrialResult) -> None: ...
 
     def on_trial_error(self, tune_controller: Controller, trial: ScheduledTrial) -> None: ...
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from schedulers.errors import SchedulerError
-from schedulers.protocols import Result, ScheduledTrial
+from schedulers.protocols import ScheduledTrial, TrialResult
 from schedulers.ray_classes import InFrontOfRay
 from schedulers.spec import Mode, SchedulerSpec
 
@@ -49,7 +49,7 @@ class StudyScheduler(InFrontOfRay, TrialScheduler):
         """The same for a trial that is not added yet, and before which `coming` others will be."""
         return self.max_steps
 
-    def _read(self, result: Result) -> tuple[int, float]:
+    def _read(self, result: TrialResult) -> tuple[int, float]:
         """Step and score (in the metric's own direction) of a result."""
         try:
             return result[STEP], result[self._key]

@@ -18,9 +18,9 @@ from typing import Any
 from search_spaces.constraints import Constraint, code_digest, constraint_name, importable, load_constraint
 from search_spaces.errors import SpaceError, did_you_mean
 from search_spaces.parameters import Choice, Constant, Float, Int, Parameter
-from search_spaces.values import UNSET, Plain
+from search_spaces.values import UNSET, PlainValue
 
-Document = dict[str, Plain]
+Document = dict[str, PlainValue]
 
 _SHARED = ("when", "why", "source", "nested")
 _REMARKS = ("why", "source", "cheap")  # no part of what is searched
@@ -48,7 +48,7 @@ def parameter_to_dict(parameter: Parameter, prose: bool = True) -> Document:
     return result
 
 
-def _plain(value: Any) -> Plain:
+def _plain(value: Any) -> PlainValue:
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
@@ -74,7 +74,7 @@ def parameter_from_dict(name: object, fields: object) -> Parameter:
         raise SpaceError(
             f"{kind!r} is not a type{did_you_mean(kind, list(KINDS))}; it is one of {known}", path=f"{name}.type"
         )
-    made, required, optional = KINDS[kind]
+    make, required, optional = KINDS[kind]
     for field in fields:
         if field not in (*required, *optional, "type", "name"):
             valid = [*required, *optional]
@@ -93,7 +93,7 @@ def parameter_from_dict(name: object, fields: object) -> Parameter:
         arguments["default"] = UNSET
     for field in ("why", "source"):
         arguments[field] = str(arguments.get(field, ""))
-    parameter: Parameter = made(name, **arguments)
+    parameter: Parameter = make(name, **arguments)
     return parameter
 
 

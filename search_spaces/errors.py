@@ -33,8 +33,8 @@ def _rebuild(problem: str, path: str) -> SpaceError:
 
 def did_you_mean(word: object, valid: list[str]) -> str:
     """`` (did you mean 'x'?)`` for the valid name nearest to a misspelt one, or nothing."""
-    begun = [name for name in valid if word and name.startswith(str(word))]
-    close = begun or get_close_matches(str(word), valid, n=1, cutoff=0.5)
+    longer = [name for name in valid if word and name.startswith(str(word))]
+    close = longer or get_close_matches(str(word), valid, n=1, cutoff=0.5)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import ClassVar, Generic, TypeVar
 
 from search_spaces.errors import SpaceError
-from search_spaces.shared import Shared
+from search_spaces.shared import ParameterBase
 from search_spaces.values import UNSET, number, whole
 
 # Values of a grid that are still apart as positions in the unit interval, and whole numbers as floats: 15 digits.
@@ -21,7 +21,7 @@ ENDS = ("low", "high")
 Number = TypeVar("Number", int, float)
 
 
-class _Numeric(Shared, ABC, Generic[Number]):
+class _Numeric(ParameterBase, ABC, Generic[Number]):
     name: str
     low: Number
     high: Number

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from search_spaces.parameters import Choice, Constant, Float, Int, Parameter
 from search_spaces.space import SearchSpace
-from search_spaces.values import Plain
+from search_spaces.values import PlainValue
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -45,7 +45,7 @@ def to_optuna(parameter: Parameter, value: Any) -> float:
     return float(parameter.index(value)) if isinstance(parameter, Choice) else float(value)
 
 
-def from_optuna(parameter: Parameter, distribution: BaseDistribution, value: Any) -> Plain:
+def from_optuna(parameter: Parameter, distribution: BaseDistribution, value: Any) -> PlainValue:
     """A value that Optuna has drawn, as the parameter has it."""
     if isinstance(parameter, Choice):
         return parameter.value(int(distribution.to_internal_repr(value)))

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from search_spaces.conditions import holds
 from search_spaces.errors import SpaceError, did_you_mean
 from search_spaces.parameters import Parameter
-from search_spaces.values import Configuration, Plain, Point
+from search_spaces.values import Configuration, PlainValue, Point
 
 # Values, as far as they decide what exists, of parameters that conditions name.
-State = tuple[tuple[str, Plain], ...]
+State = tuple[tuple[str, PlainValue], ...]
 
 MOST_LEVELS = 10_000  # per parameter
 MOST_STATES = 200_000

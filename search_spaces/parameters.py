@@ -15,15 +15,15 @@ from typing import ClassVar, TypeAlias
 
 from search_spaces.errors import SpaceError
 from search_spaces.numeric import Float, Int
-from search_spaces.shared import Shared
-from search_spaces.values import UNSET, Plain, plain, same
+from search_spaces.shared import ParameterBase
+from search_spaces.values import UNSET, PlainValue, plain, same
 
 MOST_VALUES = 10_000  # of a choice; an algorithm that has tried a few hundred knows nothing of more
 SHOWN = 50  # of them in a message
 
 
 @dataclass(frozen=True)
-class Choice(Shared):
+class Choice(ParameterBase):
     """One of the values listed: text, numbers, true/false, null, or lists of them (tuples become lists).
 
     Args:
@@ -35,8 +35,8 @@ class Choice(Shared):
 
     kind: ClassVar[str] = "choice"
     name: str
-    values: Sequence[Plain]
-    default: Plain = field(default=UNSET, kw_only=True)
+    values: Sequence[PlainValue]
+    default: PlainValue = field(default=UNSET, kw_only=True)
     _places: Mapping[Hashable, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -74,7 +74,7 @@ class Choice(Shared):
     def size(self) -> int:
         return len(self.values)
 
-    def at(self, u: float) -> Plain:
+    def at(self, u: float) -> PlainValue:
         """The value at `u` of the unit interval; 1 itself is the highest value."""
         return self.value(min(int(u * len(self.values)), len(self.values) - 1))
 
@@ -82,7 +82,7 @@ class Choice(Shared):
         """The middle of a value's share of the unit interval."""
         return (self.index(value) + 0.5) / len(self.values)
 
-    def value(self, index: int) -> Plain:
+    def value(self, index: int) -> PlainValue:
         """The value itself; a list is copied, so that nobody can change the space through a configuration."""
         value = self.values[index]
         return copy.deepcopy(value) if isinstance(value, list | dict) else value
@@ -104,7 +104,7 @@ class Choice(Shared):
             return None
         return found if found is not None and same(self.values[found], value) else None
 
-    def levels(self, count: int) -> list[Plain]:
+    def levels(self, count: int) -> list[PlainValue]:
         """All values."""
         return [self.value(index) for index in range(len(self.values))]
 
@@ -116,12 +116,12 @@ class Choice(Shared):
 
 
 @dataclass(frozen=True)
-class Constant(Shared):
+class Constant(ParameterBase):
     """A value that does not vary but belongs to the configuration (under its condition, if it has one)."""
 
     kind: ClassVar[str] = "constant"
     name: str
-    value: Plain
+    value: PlainValue
 
     def __post_init__(self) -> None:
         self._start(self.name)
@@ -131,10 +131,10 @@ class Constant(Shared):
     size: ClassVar[int] = 1
 
     @property
-    def default(self) -> Plain:
+    def default(self) -> PlainValue:
         return copy.deepcopy(self.value)
 
-    def at(self, u: float) -> Plain:
+    def at(self, u: float) -> PlainValue:
         """The value."""
         return self.default
 
@@ -146,7 +146,7 @@ class Constant(Shared):
         """Whether this is the value."""
         return same(self.value, value)
 
-    def levels(self, count: int) -> list[Plain]:
+    def levels(self, count: int) -> list[PlainValue]:
         """The value."""
         return [self.default]
 

@@ -122,15 +122,15 @@ def _choice(path: tuple[str, ...], categories: Entry, when: When) -> Iterator[Pa
     if not any(map(has_domain, categories)) and not any(isinstance(c, Mapping) for c in categories):
         yield Choice(name, list(categories), when=when, nested=_place(path))
         return
-    told = _telling_key(categories)
-    if told is not None:
-        choice = Choice(f"{name}__{told}", [c[told] for c in categories], when=when, nested=_place((*path, told)))
+    key = _telling_key(categories)
+    if key is not None:
+        choice = Choice(f"{name}__{key}", [c[key] for c in categories], when=when, nested=_place((*path, key)))
     else:
         choice = Choice(f"{name}__choice", list(range(len(categories))), when=when, nested=HIDDEN)
     yield choice
     for value, category in zip(choice.values, categories, strict=True):
-        rest = {k: v for k, v in category.items() if k != told} if isinstance(category, Mapping) else category
-        if rest or told is None:
+        rest = {k: v for k, v in category.items() if k != key} if isinstance(category, Mapping) else category
+        if rest or key is None:
             yield from _entry(path, rest, {**when, choice.name: value})
 
 

@@ -11,7 +11,7 @@ from search_spaces.values import When, check_name, check_when
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shared:
+class ParameterBase:
     """What every kind has: a condition, a sentence and its source, and a place in a nested configuration."""
 
     kind: ClassVar[str]

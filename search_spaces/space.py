@@ -13,7 +13,7 @@ from search_spaces.errors import SpaceError, did_you_mean
 from search_spaces.parameter_grid import ParameterGrid
 from search_spaces.parameters import Constant, Parameter
 from search_spaces.ray_tune import convert, has_domain
-from search_spaces.values import Configuration, Plain, Point
+from search_spaces.values import Configuration, PlainValue, Point
 
 MOST_PARAMETERS = 1000
 # Chance of not finding a point when one in a hundred is allowed: 0.99 ** 2000, below 1e-8.
@@ -253,7 +253,7 @@ class SearchSpace:
         lines += [f"constraint: {constraint_name(constraint)}" for constraint in self.constraints]
         return "\n".join(lines)
 
-    def to_dict(self) -> dict[str, Plain]:
+    def to_dict(self) -> dict[str, PlainValue]:
         """The YAML form: plain values only (see `search_spaces.json_schema`)."""
         return documents.space_to_dict(self.parameters, self.constraints)
 

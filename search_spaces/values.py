@@ -12,7 +12,7 @@ from search_spaces.errors import SpaceError
 
 Scalar: TypeAlias = str | int | float | bool | None
 #: A JSON value: what a choice, a constant and a YAML file may hold.
-Plain: TypeAlias = Scalar | list["Plain"] | dict[str, "Plain"]
+PlainValue: TypeAlias = Scalar | list["PlainValue"] | dict[str, "PlainValue"]
 #: Name -> value of the parameters that exist. Training code calculates with the values, so their type stays open.
 Configuration: TypeAlias = dict[str, Any]
 #: A configuration or a part of one, to be read only.
@@ -78,7 +78,7 @@ def check_when(when: object) -> dict[str, tuple[Scalar, ...]]:
     return result
 
 
-def plain(value: object, path: str) -> Plain:
+def plain(value: object, path: str) -> PlainValue:
     """A JSON value: numpy scalars become Python numbers and tuples become lists; anything else is refused."""
     if value is None or isinstance(value, str | bool):
         return str(value) if isinstance(value, str) else value

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from schedulers.errors import SchedulerError, complaints, did_you_mean, switch_for_number
-from schedulers.protocols import Result
+from schedulers.protocols import TrialResult
 from schedulers.ray_classes import InFrontOfRay
 from schedulers.spec import Mode
 
@@ -68,7 +68,7 @@ class StudyStopper(InFrontOfRay, Stopper):
 
     ray_class = "ray.tune.Stopper"
 
-    def __call__(self, trial_id: str, result: Result) -> bool:
+    def __call__(self, trial_id: str, result: TrialResult) -> bool:
         """Whether this trial, which has just reported, is to end."""
         return False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from schedulers.protocols import Result
+from schedulers.protocols import TrialResult
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode
 from schedulers.stopping.rule import RuleSpec, StudyStopper
@@ -40,7 +40,7 @@ class TrialPlateauStopper(StudyStopper):
         self._spec, self._metric, self._sign = spec, metric, 1.0 if mode == "max" else -1.0
         self._best: dict[str, tuple[float, int]] = {}
 
-    def __call__(self, trial_id: str, result: Result) -> bool:
+    def __call__(self, trial_id: str, result: TrialResult) -> bool:
         step, signed = result[STEP], self._sign * result[self._metric]
         best = self._best.get(trial_id)
         if best is None or signed > best[0] + self._spec.min_delta:

@@ -85,5 +85,5 @@ def _first(error: ValidationError, kind: type[Algorithm], name: str) -> SpaceErr
     if complaint["type"] == "extra_forbidden":
         has = f"its options are {', '.join(options)}" if options else "it has no options"
         return SpaceError(f"{name} has no option {option!r}{did_you_mean(option, options)}; {has}", path=option)
-    told = complaint["type"] == "value_error"
-    return SpaceError(rule(complaint) if told else f"{value!r} {rule(complaint)}", path=option)
+    explained = complaint["type"] == "value_error"
+    return SpaceError(rule(complaint) if explained else f"{value!r} {rule(complaint)}", path=option)

@@ -15,7 +15,7 @@ from search_spaces.errors import SpaceError, switch_for_number
 from search_spaces.proposer import Mode, Proposer
 from search_spaces.random_state import load
 from search_spaces.space import SearchSpace
-from search_spaces.values import Configuration, Plain, Point
+from search_spaces.values import Configuration, PlainValue, Point
 
 if TYPE_CHECKING:
     from search_spaces.searcher import StudySearcher
@@ -53,7 +53,7 @@ class Algorithm(BaseModel, ABC):
             raise ValueError(f"{value!r} must be a number")
         return value
 
-    def to_dict(self) -> dict[str, Plain]:
+    def to_dict(self) -> dict[str, PlainValue]:
         """Name and the options that differ from their defaults; `parse` gives the same specification back."""
         return {"name": self.name, **self.model_dump(mode="json", exclude_defaults=True, exclude={"name"})}
 

@@ -93,7 +93,7 @@ class Bohb(Algorithm):
         return _Densities(self, space, mode, seed)
 
 
-class _Branch(NamedTuple):
+class _BohbBranch(NamedTuple):
     when: When
     members: list[tuple[str, Parameter]]
     generator: BOHB | None  # None where nothing varies
@@ -160,9 +160,9 @@ class _Densities:
         self._remembered.append((dict(config), value))
 
     def _tell(self, number: int, budget: float, value: float | None) -> None:
-        config, told = self._running[number]
-        if budget not in told:
-            told.add(budget)
+        config, budgets = self._running[number]
+        if budget not in budgets:
+            budgets.add(budget)
             self._result(config, budget, math.inf if value is None else self._sign * value)
 
     def _result(self, config: Point, budget: float, loss: float) -> None:
@@ -182,7 +182,7 @@ class _Densities:
                 generator.new_result(job)
 
 
-def _make_branches(spec: Bohb, space: SearchSpace, seed: int) -> Iterator[_Branch]:
+def _make_branches(spec: Bohb, space: SearchSpace, seed: int) -> Iterator[_BohbBranch]:
     import ConfigSpace
     from hpbandster.optimizers.config_generators.bohb import BOHB
 
@@ -203,7 +203,7 @@ def _make_branches(spec: Bohb, space: SearchSpace, seed: int) -> Iterator[_Branc
             points = None if least is None else max(least, len(varying) + 1)
             with _quiet():
                 generator = BOHB(inner, **{**options, "min_points_in_model": points})
-        yield _Branch(dict(branch.when), members, generator)
+        yield _BohbBranch(dict(branch.when), members, generator)
 
 
 @contextmanager

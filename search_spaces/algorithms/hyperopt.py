@@ -21,7 +21,7 @@ from search_spaces.outcome import Outcome
 from search_spaces.parameters import Choice, Constant, Parameter
 from search_spaces.proposer import Mode, Proposer
 from search_spaces.space import SearchSpace
-from search_spaces.values import Configuration, Plain, Point, When
+from search_spaces.values import Configuration, PlainValue, Point, When
 
 if TYPE_CHECKING:
     from hyperopt.base import Domain
@@ -68,14 +68,14 @@ class HyperOpt(Algorithm):
         return _Domains(self, space, mode, seed)
 
 
-class _Branch(NamedTuple):
+class _HyperOptBranch(NamedTuple):
     when: When
     members: list[tuple[str, Parameter]]
     domain: Domain | None  # None where nothing varies
 
 
 @lru_cache(maxsize=64)
-def _branches(space: SearchSpace) -> list[_Branch]:
+def _branches(space: SearchSpace) -> list[_HyperOptBranch]:
     """A HyperOpt domain per branch; building one takes longer than a suggestion, so equal spaces share them."""
     from hyperopt.base import Domain
 
@@ -83,7 +83,7 @@ def _branches(space: SearchSpace) -> list[_Branch]:
     for branch in space.branches:
         members = [(label, space.labelled[label]) for label in branch.labels]
         nodes = {label: _node(label, parameter) for label, parameter in members if not parameter.single}
-        found.append(_Branch(dict(branch.when), members, Domain(None, nodes) if nodes else None))
+        found.append(_HyperOptBranch(dict(branch.when), members, Domain(None, nodes) if nodes else None))
     return found
 
 
@@ -108,7 +108,7 @@ def _to_hyperopt(parameter: Parameter, value: Any) -> float:
     return parameter.index(value) if by_index else float(value)
 
 
-def _from_hyperopt(parameter: Parameter, value: float) -> Plain:
+def _from_hyperopt(parameter: Parameter, value: float) -> PlainValue:
     assert not isinstance(parameter, Constant)
     if isinstance(parameter, Choice):
         return parameter.value(int(value))

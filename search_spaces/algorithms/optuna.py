@@ -120,7 +120,7 @@ class _Study(ABC):
         self._startup = spec.n_startup_trials
         self._earlier: list[tuple[Callable[..., None], tuple[Any, ...]]] | None = []
         self._ids: dict[int, int] = {}
-        self._told = 0
+        self._n_told = 0
 
     @property
     def study(self) -> Study:
@@ -141,12 +141,12 @@ class _Study(ABC):
         self._sampler = self._make_sampler(self._spec, int(self._library.generate_state(1)[0]))
         self._storage = InMemoryStorage()
         direction = StudyDirection.MAXIMIZE if self._mode == "max" else StudyDirection.MINIMIZE
-        with _quiet("optuna.storages._in_memory"):
+        with _quiet("optuna"):
             self._study_id = self._storage.create_new_study([direction], "study")
         self._study = Study("study", self._storage, self._sampler, NopPruner())
         self._distributions = distributions(self._space)
 
-    def _heard(self, event: Callable[..., None], *about: Any) -> None:
+    def _tell(self, event: Callable[..., None], *about: Any) -> None:
         """Something happens to the study, or will have when it is made."""
         if self._earlier is None:
             event(*about)
@@ -179,7 +179,7 @@ class _Study(ABC):
                 self._store(trial_id, label, config[parameter.name])
 
     def propose(self, number: int) -> Configuration:
-        if self._told >= self._startup:
+        if self._n_told >= self._startup:
             _ = self.study
             for _ in range(PATIENCE):
                 trial_id = self._ask()
@@ -193,15 +193,15 @@ class _Study(ABC):
         return config
 
     def adopt(self, number: int, config: Point) -> None:
-        self._heard(self._enter, number, dict(config))
+        self._tell(self._enter, number, dict(config))
 
     def learn(self, number: int, outcome: Outcome) -> None:
-        self._heard(self._leave, number, outcome)
-        self._told += self._heeds(outcome.state)
+        self._tell(self._leave, number, outcome)
+        self._n_told += self._heeds(outcome.state)
 
     def remember(self, config: Point, value: float) -> None:
-        self._heard(self._know, dict(config), value)
-        self._told += 1
+        self._tell(self._know, dict(config), value)
+        self._n_told += 1
 
     def _enter(self, number: int, config: Configuration) -> None:
         self._ids[number] = self._ask()
@@ -312,16 +312,16 @@ class _AllBranches(_Study):
     def _make_sampler(self, spec: Optuna, seed: int) -> BaseSampler:
         from optuna.samplers import CmaEsSampler, GPSampler, RandomSampler
 
-        made = {"seed": seed, "independent_sampler": RandomSampler(seed=seed)}
+        options = {"seed": seed, "independent_sampler": RandomSampler(seed=seed)}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "experimental"
             if spec.sampler == "gp":
-                return GPSampler(n_startup_trials=spec.n_startup_trials, **made)
+                return GPSampler(n_startup_trials=spec.n_startup_trials, **options)
             return CmaEsSampler(
                 n_startup_trials=spec.n_startup_trials,
                 consider_pruned_trials=True,
                 warn_independent_sampling=False,
-                **made,
+                **options,
             )
 
     def _heeds(self, state: str) -> bool:

@@ -130,7 +130,9 @@ def _bayesopt_search() -> type[BayesOptSearch]:
             space = self.optimizer.space
             place = space.params_to_array(params)
             if place in space:
-                space.target[(space.params == place).all(axis=1)] = self._metric_op * result[METRIC]
+                space.target[(space.params == place).all(axis=1)] = (1.0 if self.mode == "max" else -1.0) * result[
+                    METRIC
+                ]
             else:
                 super()._register_result(params, result)
 
@@ -295,7 +297,7 @@ class ZOOpt(_Wrapped):
         optimizer = searcher.optimizer
         optimizer.live_num += 1
         optimizer.init_num += optimizer.init_num < searcher.first
-        optimizer.complete(Solution(x=list(point.values())), searcher._metric_op * value)
+        optimizer.complete(Solution(x=list(point.values())), -value if searcher.mode == "max" else value)
         return True
 
     def unlock(self, searcher: ZOOptSearch) -> None:
@@ -367,7 +369,7 @@ class CFO(_Flaml):
 
     def tell(self, searcher: Searcher, trial: str, point: Place, value: float) -> bool:
         """It has one local search, which begins anew at a better point than its own."""
-        threads, sign = searcher._search_thread_pool, searcher._ls.metric_op
+        threads, sign = searcher._search_thread_pool, -1.0 if searcher.mode == "max" else 1.0
         for number in [number for number, thread in threads.items() if number and sign * value < thread.obj_best1]:
             del threads[number]
         return super().tell(searcher, trial, point, value)

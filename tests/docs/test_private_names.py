@@ -14,112 +14,150 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
+MOST = 40  # names in all: each is work when its library is upgraded
+TRAIN = "ray.train.v2._internal.execution"
+# Why a name is used. Shares are of the core-seconds of whole trials, of 3 folds with all their steps.
+HGB = "without it a trial takes 1.4 (200 rows) to 2.5 times (20,000) as long: rows are binned and predicted anew"
+XGB_RAY = "written for XGBoost before 2.1, and leaves actors behind when training fails; no option for either"
+PLACES = "no public way to put workers into a trial's placement group"
+BRACKETS = "no public way to see how a bracket stands, which reasons, families in turns and training ahead need"
+POINTS = "no public way to tell a searcher of a point with its value, which resuming needs"
+STAGED = "no public way to stop a trial that waits for a machine; Tune would keep the machine for it"
+
+# (module, name in it, who uses it, why there is no other way or what a trial takes without it)
 EDGES = [
-    ("sklearn.ensemble", "HistGradientBoostingRegressor._preprocess_X", "models/families/hist_gradient_boosting.py"),
-    ("sklearn.ensemble", "HistGradientBoostingRegressor._bin_data", "models/families/hist_gradient_boosting.py"),
-    ("sklearn.ensemble", "HistGradientBoostingRegressor._raw_predict", "models/families/hist_gradient_boosting.py"),
+    ("sklearn.ensemble", "HistGradientBoostingRegressor._bin_data", "models/families/hist_gradient_boosting.py", HGB),
     (
-        "sklearn.ensemble",
-        "HistGradientBoostingRegressor._predict_iterations",
-        "models/families/hist_gradient_boosting.py",
+        *("sklearn.ensemble", "HistGradientBoostingRegressor._predict_iterations"),
+        *("models/families/hist_gradient_boosting.py", HGB),
     ),
-    ("sklearn.ensemble", "HistGradientBoostingRegressor._is_fitted", "models/families/hist_gradient_boosting.py"),
-    ("sklearn.ensemble._hist_gradient_boosting.binning", "_BinMapper", "models/families/hist_gradient_boosting.py"),
-    ("sklearn.ensemble._forest", "BaseForest", "models/growing_trees.py, for its types"),
-    ("xgboost", "Booster._assign_dmatrix_features", "models/families/xgboost.py has it called once per fit"),
-    ("xgboost_ray.main", "_RemoteRayXGBoostActor", "models/xgboost_ray_adapter.py, which replaces these four:"),
-    ("xgboost_ray.main", "_start_rabit_tracker", "models/xgboost_ray_adapter.py"),
-    ("xgboost_ray.main", "_stop_rabit_tracker", "models/xgboost_ray_adapter.py"),
-    ("xgboost_ray.main", "_create_communication_processes", "models/xgboost_ray_adapter.py"),
-    ("xgboost_ray.elastic", "_create_actor", "models/xgboost_ray_adapter.py, here and in xgboost_ray.main"),
-    ("lightgbm.basic", "_ConfigAliases._get_all_param_aliases", "models/families/lightgbm.py knows parameters by it"),
-    ("sklearn.neural_network", "MLPClassifier._validate_input", "models/families/mlp.py checks the same rows once"),
-    ("sklearn.neural_network._stochastic_optimizers", "AdamOptimizer", "models/families/mlp.py sets its learning rate"),
-    ("sklearn.neural_network._stochastic_optimizers", "SGDOptimizer", "models/families/mlp.py sets its learning rate"),
-    ("optuna.storages._in_memory", "_logger", "algorithms/optuna.py silences its announcement of every study"),
-    ("optuna.samplers", "TPESampler.sample_relative", "algorithms/optuna.py asks it for one branch after the other"),
-    ("hyperopt.base", "Domain", "algorithms/hyperopt.py"),
-    ("hyperopt.tpe", "suggest", "algorithms/hyperopt.py"),
-    ("hpbandster.optimizers.config_generators.bohb", "BOHB.new_result", "algorithms/bohb.py"),
-    ("ray.tune.schedulers.hyperband", "HyperBandScheduler._process_bracket", "schedulers/hyperband.py"),
     (
-        "ray.tune.schedulers.hyperband",
-        "_Bracket.update_trial_stats",
-        "schedulers/hyperband.py, with _n, _n0, _all_trials",
+        *("xgboost", "Booster._assign_dmatrix_features", "models/families/xgboost.py has it called once per fit"),
+        "without it a trial takes 1.09 to 1.2 times as long (200 rows of 8 columns to 1,000 of 40)",
     ),
-    ("ray.tune.schedulers.hyperband", "_Bracket.continue_trial", "schedulers/hyperband.py, with _live_trials"),
-    ("ray.tune.schedulers.pbt", "PopulationBasedTraining._quantiles", "schedulers/pbt.py reads _trial_state"),
-    ("ray.tune.schedulers.pb2", "PB2._get_new_config", "schedulers/pb2.py varies what has no model yet"),
-    ("ray.tune.execution.tune_controller", "_ActorClassCache", "driver/hosts/ready_workers.py stands in for it"),
-    ("ray.tune.execution.tune_controller", "TuneController._unstage_trial_with_resources", "execution/adapters.py"),
-    ("ray.tune.execution.tune_controller", "TuneController._cleanup_cached_actors", "execution/adapters.py"),
-    ("ray.tune.execution.class_cache", "_ActorClassCache.get", "driver/hosts/ready_workers.py has a method like it"),
-    ("ray.tune.experiment.config_parser", "_make_parser", "execution/adapters.py makes Tune's trials"),
-    ("ray.tune.experiment.config_parser", "_create_trial_from_spec", "execution/adapters.py"),
-    ("ray.tune.experiment.trial", "_TemporaryTrialState", "driver/halt.py asks trial.temporary_state for its actor"),
     (
-        "ray.train.v2.api.data_parallel_trainer",
-        "DataParallelTrainer._initialize_and_run_controller",
-        "trainers/controller.py",
+        "xgboost_ray.main",
+        "_RemoteRayXGBoostActor",
+        "models/xgboost_ray_adapter.py, which replaces these four:",
+        XGB_RAY,
     ),
-    ("ray.train.v2._internal.execution.controller", "TrainController._start_worker_group", "trainers/controller.py"),
-    ("ray.train.v2._internal.execution.controller", "TrainController._poll_workers", "trainers/controller.py"),
-    ("ray.train.v2._internal.execution.worker_group", "WorkerGroup._create_placement_group", "trainers/controller.py"),
-    ("ray.train.v2._internal.execution.worker_group", "WorkerGroup._create_workers", "trainers/controller.py"),
+    ("xgboost_ray.main", "_start_rabit_tracker", "models/xgboost_ray_adapter.py", XGB_RAY),
+    ("xgboost_ray.main", "_stop_rabit_tracker", "models/xgboost_ray_adapter.py", XGB_RAY),
+    ("xgboost_ray.main", "_create_communication_processes", "models/xgboost_ray_adapter.py", XGB_RAY),
+    ("xgboost_ray.elastic", "_create_actor", "models/xgboost_ray_adapter.py, here and in xgboost_ray.main", XGB_RAY),
     (
-        "ray.train.v2._internal.execution.scaling_policy.fixed",
-        "FixedScalingPolicy._maybe_send_resource_request",
-        "there too",
+        *("lightgbm.basic", "_ConfigAliases._get_all_param_aliases", "models/families/lightgbm.py"),
+        "no public list of its parameters, and an unknown one it ignores",
     ),
-    ("ray.train.v2._internal.execution.training_report", "_TrainingReport", "trainers/controller.py, for its types"),
-    ("os", "_exit", "documented: driver/signals.py and cli/ end a process that does not end by itself"),
+    (
+        *("sklearn.neural_network", "MLPClassifier._validate_input", "models/families/mlp.py"),
+        "without it a trial takes 1.05 to 2.8 times as long: rows are checked and encoded anew in each epoch",
+    ),
+    (
+        *("hyperopt.base", "Domain", "algorithms/hyperopt.py"),
+        "`hyperopt.tpe.suggest` takes one, and `hyperopt.fmin` is a loop of its own",
+    ),
+    ("ray.tune.schedulers.hyperband", "HyperBandScheduler._process_bracket", "schedulers/hyperband.py", BRACKETS),
+    ("ray.tune.schedulers.hyperband", "_Bracket", "schedulers/hyperband.py", BRACKETS),
+    (
+        *("ray.tune.schedulers.pb2", "PB2._get_new_config", "schedulers/pb2.py"),
+        "`custom_explore_fn` is not told whose configuration is varied, and PB2 trains copies at first",
+    ),
+    (
+        *("ray.tune.search.bayesopt", "BayesOptSearch._register_result", "algorithms/wrapped.py"),
+        "the library raises where a point is told twice",
+    ),
+    (
+        *("ray.tune.execution.tune_controller", "TuneController._unstage_trial_with_resources"),
+        *("execution/adapters.py", STAGED),
+    ),
+    (
+        *("ray.tune.execution.tune_controller", "TuneController._cleanup_cached_actors", "execution/adapters.py"),
+        "no public way to end a worker that is kept for reuse while trials wait for its CPUs",
+    ),
+    (
+        *("ray.tune.execution.tune_controller", "_ActorClassCache", "driver/hosts/ready_workers.py stands in for it"),
+        "else Ray starts another process per slot: 2 times 4.5 of the 28 core-seconds of a run of 24 customers",
+    ),
+    (
+        *("ray.train.v2.api.data_parallel_trainer", "DataParallelTrainer._initialize_and_run_controller"),
+        *("trainers/controller.py", "`fit` waits for the end; a trial is asked for one report after the other"),
+    ),
+    (f"{TRAIN}.controller", "TrainController._poll_workers", "trainers/controller.py", "callbacks cannot wait"),
+    (f"{TRAIN}.worker_group", "WorkerGroup._create_placement_group", "trainers/controller.py", PLACES),
+    (f"{TRAIN}.worker_group", "WorkerGroup._create_workers", "trainers/controller.py", PLACES),
+    (
+        *(f"{TRAIN}.scaling_policy.fixed", "FixedScalingPolicy._maybe_send_resource_request"),
+        *("trainers/controller.py", "an autoscaler would be asked twice for what Tune has asked for"),
+    ),
 ]
 
 # Attributes that objects only have once they are made, fitted or called: `self.NAME` stands in the module's source.
-HELD = {
-    "sklearn.ensemble._hist_gradient_boosting.gradient_boosting": (
-        *("_loss", "_predictors", "_baseline_prediction", "_feature_subsample_rng"),
+# (module, names, who uses them, why)
+HELD = [
+    (
+        *("sklearn.ensemble._hist_gradient_boosting.gradient_boosting", ("_bin_mapper",)),
+        *("models/families/hist_gradient_boosting.py", HGB),
     ),
-    "sklearn.neural_network._multilayer_perceptron": ("_optimizer",),
-    "ray.tune.experiment.trial": ("temporary_state",),
-    "ray.tune.execution.tune_controller": ("_staged_trials",),
-    "ray.train.v2._internal.execution.controller.controller": ("_checkpoint_manager", "_health_check_interval_s"),
-    "ray.tune.search.ax.ax_search": ("_points_to_evaluate",),
-    "ray.tune.search.bayesopt.bayesopt_search": ("_metric_op",),
-    "ray.tune.search.zoopt.zoopt_search": ("_metric_op",),
-    "flaml.tune.searcher.blendsearch": ("_evaluated_rewards", "_search_thread_pool", "_ls"),
-    "ray.tune.search.nevergrad.nevergrad_search": ("_nevergrad_opt",),
-    "ray.tune.search.hebo.hebo_search": ("_initial_points", "_max_concurrent"),
-    "ray.tune.schedulers.async_hyperband": ("_num_stopped",),
-    "ray.tune.schedulers.hyperband": (
-        *("_state", "_hyperbands", "_trial_info", "_n", "_n0", "_all_trials", "_live_trials", "_cumul_r"),
-        *("_get_r0", "_s_max_1"),
+    (
+        *("sklearn.neural_network._multilayer_perceptron", ("_optimizer",), "models/families/mlp.py"),
+        "no public way to change the learning rate of a network that goes on, as PBT does",
     ),
-    "ray.tune.schedulers.pbt": ("_trial_state", "_burn_in_period", "_perturbation_interval", "_synch"),
-}
+    (
+        *("ray.tune.experiment.trial", ("temporary_state",), "driver/halt.py, execution/adapters.py"),
+        "no public way to the actor of a trial that hangs",
+    ),
+    ("ray.tune.execution.tune_controller", ("_staged_trials",), "execution/adapters.py", STAGED),
+    (
+        *(f"{TRAIN}.controller.controller", ("_checkpoint_manager",), "trainers/controller.py"),
+        "no public way to the checkpoint that workers go on from",
+    ),
+    ("ray.tune.search.ax.ax_search", ("_points_to_evaluate",), "algorithms/wrapped.py", POINTS),
+    (
+        *("flaml.tune.searcher.blendsearch", ("_evaluated_rewards", "_search_thread_pool")),
+        *("algorithms/wrapped.py", POINTS),
+    ),
+    ("ray.tune.search.nevergrad.nevergrad_search", ("_nevergrad_opt",), "algorithms/wrapped.py", POINTS),
+    ("ray.tune.search.hebo.hebo_search", ("_initial_points",), "algorithms/wrapped.py", POINTS),
+    (
+        *("ray.tune.search.hebo.hebo_search", ("_max_concurrent",), "algorithms/wrapped.py"),
+        "one number for how many are suggested at once and how many may run",
+    ),
+    (
+        *("ray.tune.schedulers.hyperband", ("_state", "_trial_info", "_n", "_cumul_r")),
+        *("schedulers/hyperband.py", BRACKETS),
+    ),
+    (
+        *("ray.tune.schedulers.pbt", ("_trial_state",), "schedulers/pbt.py"),
+        "no public way to see when a trial's last round was",
+    ),
+]
+
+# Names that begin with an underscore and are documented.
+DOCUMENTED = {"_exit"}  # of os
 
 
-@pytest.mark.parametrize(("module", "attribute", "why"), EDGES, ids=lambda value: str(value))
-def test_a_private_name_is_still_there(module: str, attribute: str, why: str) -> None:
+def test_there_are_few_of_them() -> None:
+    assert len(EDGES) + sum(len(names) for _, names, _, _ in HELD) <= MOST
+
+
+@pytest.mark.parametrize(("module", "attribute"), [row[:2] for row in EDGES], ids=str)
+def test_a_private_name_is_still_there(module: str, attribute: str) -> None:
     value = import_module(module)
     for name in attribute.split("."):
         value = getattr(value, name)
 
 
 def test_rays_schedulers_still_hold_the_attributes_that_ours_read() -> None:
-    from ray.tune.schedulers import AsyncHyperBandScheduler, HyperBandScheduler, PopulationBasedTraining
+    from ray.tune.schedulers import HyperBandScheduler, PopulationBasedTraining
     from ray.tune.schedulers.hyperband import _Bracket
     from ray.tune.schedulers.pbt import _PBTTrialState
 
     goal = {"metric": "score", "mode": "max"}
-    population = PopulationBasedTraining(**goal, custom_explore_fn=dict)
     held = {
-        AsyncHyperBandScheduler(**goal): ("_num_stopped",),
-        HyperBandScheduler(**goal): ("_state", "_hyperbands", "_trial_info", "_get_r0", "_s_max_1"),
-        _Bracket("step", 3, 1, 9, 3, 2): (
-            *("_n", "_n0", "_all_trials", "_live_trials", "is_being_processed", "trials_to_unpause", "_cumul_r"),
-        ),
-        population: ("_trial_state", "_burn_in_period", "_perturbation_interval", "_synch"),
+        HyperBandScheduler(**goal): ("_state", "_trial_info"),
+        _Bracket("step", 3, 1, 9, 3, 2): ("_n", "_cumul_r", "is_being_processed", "trials_to_unpause"),
+        PopulationBasedTraining(**goal, custom_explore_fn=dict): ("_trial_state",),
     }
     for owner, names in held.items():
         assert [name for name in names if not hasattr(owner, name)] == []
@@ -140,10 +178,10 @@ def test_ray_still_knows_the_settings_that_we_make_for_our_own_cluster() -> None
     assert all(name.encode() in binary for name in OWN_RAY)
 
 
-@pytest.mark.parametrize("module", HELD)
-def test_an_attribute_is_still_held(module: str) -> None:
+@pytest.mark.parametrize(("module", "names"), [row[:2] for row in HELD], ids=str)
+def test_an_attribute_is_still_held(module: str, names: tuple[str, ...]) -> None:
     source = inspect.getsource(import_module(module))
-    assert [name for name in HELD[module] if f"self.{name}" not in source] == []
+    assert [name for name in names if f"self.{name}" not in source] == []
 
 
 def _private(name: str) -> bool:
@@ -199,8 +237,8 @@ def test_every_private_name_that_the_code_uses_is_listed() -> None:
     paths = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in trees}
     names = {path: set(_ours(tree)) for path, tree in trees.items()}
     known = {path: {paths[module] for module in _imported(tree) if module in paths} for path, tree in trees.items()}
-    listed = {part for module, attribute, _ in EDGES for part in f"{module}.{attribute}".split(".")}
-    listed |= {part for module, names in HELD.items() for part in (*module.split("."), *names)}
+    listed = {part for module, attribute, *_ in EDGES for part in f"{module}.{attribute}".split(".")} | DOCUMENTED
+    listed |= {part for module, names, *_ in HELD for part in (*module.split("."), *names)}
     missing = {
         f"{name} in {path.relative_to(ROOT)}"
         for path, tree in trees.items()

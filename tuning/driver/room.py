@@ -21,6 +21,7 @@ from tuning.execution.room import Bundle, alive_machines, has_room
 from tuning.execution.spread.journal import DRIVER, written_by_driver
 from tuning.execution.study_run import Clock, study_record
 from tuning.models.gang import Gang
+from tuning.models.registry import families
 from tuning.planning.gangs import gang_key, gangs_in, largest_gang
 from tuning.planning.plan import Plan
 from tuning.planning.room import ids_of
@@ -35,7 +36,6 @@ from tuning.wording import name_list
 
 logger = logging.getLogger(__name__)
 
-FROM_A_FOLDER = "xgboost_ray"  # whose actors read files, not object storage
 LARGER = "request less, or search it where there is a larger machine"
 A_FOLDER = "give one, or take `xgboost` with `actors`"
 UNITS = {"cpu": ("CPU", 1), "gpu": ("GPU", 1), "memory": ("GB memory", 1e9)}
@@ -141,9 +141,10 @@ def _lacks(plan: Plan, directory: RunDirectory) -> Shared:
     read_there = f"read their rows from {where}"
 
     def lack(resources: Resources, space: SearchSpace, placement: str, own_space: bool) -> Lack | None:
-        if not directory.local and definition.objective is None and FROM_A_FOLDER in gangs_in(space):
+        readers = [name for name in gangs_in(space) if families()[name].gangs_read_files]
+        if not directory.local and definition.objective is None and readers:
             key, of_run = gang_key(definition, definition.resources, own_space=own_space)
-            return Lack(key, of_run, f"the actors of {FROM_A_FOLDER!r} {read_there}", A_FOLDER, of_folder=True)
+            return Lack(key, of_run, f"the actors of {readers[0]!r} {read_there}", A_FOLDER, of_folder=True)
         if why := _too_large(resources, machines):
             return Lack("resources", resources == definition.resources, why, LARGER)
         gang = largest_gang([space]) if definition.objective is None else plan.workers

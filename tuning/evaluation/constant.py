@@ -23,7 +23,7 @@ STATISTICS = ("mean", "median")  # of a number to predict; of equally good ones 
 
 
 @dataclass(frozen=True)
-class Constant:
+class ConstantPrediction:
     """A constant fitted on each fold's training rows, and scored like a trial.
 
     Attributes:
@@ -54,7 +54,7 @@ class Constant:
         return Member(FAMILY.name, data.columns, encoder, fitted, config=self.config)
 
 
-def find_constant(data: StudyData, metric: Metric, sign: float) -> Constant | None:
+def find_constant(data: StudyData, metric: Metric, sign: float) -> ConstantPrediction | None:
     """The best constant; None where the metric is not defined for one.
 
     sign: 1 where larger scores are better, else -1.
@@ -75,7 +75,7 @@ def find_constant(data: StudyData, metric: Metric, sign: float) -> Constant | No
     except (Exception, SystemExit):
         test_score = None
     defined = test_score is not None and math.isfinite(test_score)
-    return Constant(config, tuple(folds), test_score if defined else None)
+    return ConstantPrediction(config, tuple(folds), test_score if defined else None)
 
 
 def _in_order(score: float) -> float:

@@ -76,9 +76,9 @@ def _balanced_accuracy(y: np.ndarray, prediction: Prediction, task: Task) -> flo
 def _f1_by_class(y: np.ndarray, prediction: Prediction, task: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(F1, rows, whether it occurs at all) of each class; 0 where a class is never right, as scikit-learn has it."""
     k = len(task.classes)
-    present, said = np.bincount(y, minlength=k), np.bincount(prediction.values, minlength=k)
+    present, predicted = np.bincount(y, minlength=k), np.bincount(prediction.values, minlength=k)
     right = np.bincount(y[y == prediction.values], minlength=k)
-    return 2.0 * right / np.maximum(present + said, 1), present, present + said > 0
+    return 2.0 * right / np.maximum(present + predicted, 1), present, present + predicted > 0
 
 
 def _f1(y: np.ndarray, prediction: Prediction, task: Task) -> float:
@@ -126,10 +126,10 @@ def neg_log_loss(y: np.ndarray, prediction: Prediction, task: Task, weight: np.n
         return math.nan
     eps = np.finfo(prediction.proba.dtype).eps
     if task.kind == BINARY:
-        said = np.where(y == 1, prediction.proba[:, 1], 1.0 - prediction.proba[:, 1])
+        predicted = np.where(y == 1, prediction.proba[:, 1], 1.0 - prediction.proba[:, 1])
     else:
-        said = prediction.proba[np.arange(len(y)), y]
-    return float(np.average(np.log(np.clip(said, eps, 1.0 - eps)), weights=weight))
+        predicted = prediction.proba[np.arange(len(y)), y]
+    return float(np.average(np.log(np.clip(predicted, eps, 1.0 - eps)), weights=weight))
 
 
 REGRESSION: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {

@@ -54,7 +54,7 @@ class Metric:
     def score(self, y: np.ndarray, prediction: Prediction, weight: np.ndarray | None = None) -> float:
         """The score of a prediction for true values (numbers, or class codes), rows counting by their weight."""
         if self.function is not None:
-            return self._own(self.function, y, prediction, weight)
+            return self._user_score(self.function, y, prediction, weight)
         if weight is None:
             quick = quick_score(self.name, y, prediction, self.task)
             if quick is not None:
@@ -63,7 +63,7 @@ class Metric:
             return neg_log_loss(y, prediction, self.task, weight)
         shim = _shim_classes()[self.task.classification](prediction, len(self.task.classes))
         extra = {} if weight is None else {"sample_weight": weight}
-        return float(_scorer(self.name)(shim, _Rows(len(y)), y, **extra))
+        return float(_scorer(self.name)(shim, _ScoredRows(len(y)), y, **extra))
 
     def scores(self, y: np.ndarray, answers: np.ndarray) -> np.ndarray | None:
         """The scores of answers (k, n) to a regression at once; None where each has to be scored by itself."""
@@ -71,7 +71,7 @@ class Metric:
             return None
         return quick_scores(self.name, y, answers)
 
-    def _own(
+    def _user_score(
         self, function: Callable[..., float], y: np.ndarray, prediction: Prediction, weight: np.ndarray | None
     ) -> float:
         # Copies: a function may write into what it gets (`y_true[y_true == 0] = 1`), which later scores are made of.
@@ -88,7 +88,7 @@ class Metric:
                 shim = _shim_classes()[True](prediction, len(labels), labels)
             else:
                 shim = _shim_classes()[False](prediction, 0)
-            return float(function(shim, _Rows(len(y)), truth, **extra))
+            return float(function(shim, _ScoredRows(len(y)), truth, **extra))
         if getattr(function, "needs_proba", False):
             if prediction.proba is None:
                 raise ValueError(f"this model has no probabilities, which {self.name} needs")
@@ -202,10 +202,10 @@ def _check_labels(name: str, y: np.ndarray, example: Prediction, task: Task) -> 
     """
     labels = np.array(["a", "b", "c"])[: len(task.classes) or 3]
     codes = y if task.classification else np.arange(3)
-    said = example if task.classification else Prediction(values=codes)
-    shim = _shim_classes()[task.classification](said, len(labels), labels)
+    answer = example if task.classification else Prediction(values=codes)
+    shim = _shim_classes()[task.classification](answer, len(labels), labels)
     try:
-        _scorer(name)(shim, _Rows(len(codes)), labels[codes])
+        _scorer(name)(shim, _ScoredRows(len(codes)), labels[codes])
         of_labels = True
     except (ValueError, TypeError) as error:
         of_labels = "pos_label" in str(error)  # which class is the positive one is asked for labels only
@@ -238,7 +238,7 @@ def needs_probabilities(name: str, task: str, function: Callable[..., float] | N
     return False
 
 
-class _Rows:
+class _ScoredRows:
     """Stands where a scorer expects X: only its length is ever looked at."""
 
     def __init__(self, rows: int) -> None:
@@ -261,7 +261,7 @@ def _shim_classes() -> dict[bool, Callable[..., object]]:
         def __sklearn_is_fitted__(self) -> bool:
             return True
 
-        def predict(self, X: _Rows) -> np.ndarray:
+        def predict(self, X: _ScoredRows) -> np.ndarray:
             values = self.prediction.values
             return values if self.labels is None or not self.classes else self.classes_[values]
 
@@ -269,12 +269,12 @@ def _shim_classes() -> dict[bool, Callable[..., object]]:
         pass
 
     class PredictedClasses(ClassifierMixin, Predicted):
-        def predict_proba(self, X: _Rows) -> np.ndarray:
+        def predict_proba(self, X: _ScoredRows) -> np.ndarray:
             if self.prediction.proba is None:
                 raise ValueError("this model has no probabilities; choose a metric of predicted classes")
             return self.prediction.proba
 
-        def decision_function(self, X: _Rows) -> np.ndarray:
+        def decision_function(self, X: _ScoredRows) -> np.ndarray:
             if self.prediction.decision is not None:
                 return self.prediction.decision
             proba = self.predict_proba(X)

@@ -82,18 +82,18 @@ class KeptPredictions:
 class Watch:
     """Keeps what a trial says at its best step so far; the first of equally good ones counts, as in its record."""
 
-    __slots__ = ("_best", "_keeper", "_key")
+    __slots__ = ("_best", "_kept", "_key")
 
-    def __init__(self, keeper: KeptPredictions, key: tuple[str, int]) -> None:
-        self._keeper, self._key = keeper, key
-        self._best = -math.inf if keeper.mode == "max" else math.inf
+    def __init__(self, kept: KeptPredictions, key: tuple[str, int]) -> None:
+        self._kept, self._key = kept, key
+        self._best = -math.inf if kept.mode == "max" else math.inf
 
     def __call__(self, step: int, score: float, predictions: Sequence[Prediction]) -> None:
         """A step's score and what was said of each fold's rows."""
-        if not math.isfinite(score) or not self._keeper.better(score, self._best):
+        if not math.isfinite(score) or not self._kept.better(score, self._best):
             return
         self._best = score
-        said = [each.proba if self._keeper.task.classification else each.values for each in predictions]
-        folds = tuple(answer.copy() for answer in said if answer is not None)
-        if len(folds) == len(said):  # else a classifier without probabilities
-            self._keeper.replace(self._key, OutOfFold(step, score, folds))
+        answers = [each.proba if self._kept.task.classification else each.values for each in predictions]
+        folds = tuple(answer.copy() for answer in answers if answer is not None)
+        if len(folds) == len(answers):  # else a classifier without probabilities
+            self._kept.replace(self._key, OutOfFold(step, score, folds))

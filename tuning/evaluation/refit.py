@@ -19,11 +19,11 @@ class Refits:
     """The models of one study's trials, each fitted once on the search rows, and what it says about the hold-out."""
 
     data: StudyData
-    _made: dict[int, tuple[Member, Prediction]] = field(default_factory=dict)
+    _members: dict[int, tuple[Member, Prediction]] = field(default_factory=dict)
 
     def of(self, record: TrialRecord) -> tuple[Member, Prediction]:
         """A trial's model and its predictions of the hold-out rows."""
-        if record.trial not in self._made:
+        if record.trial not in self._members:
             data = self.data
             family = data.family_of(record.config)
             encoder, rows, unseen = data.whole(family)
@@ -36,8 +36,8 @@ class Refits:
                 family.at_step(record.config, record.best_step or len(record.steps)),
                 target=data.target_of(record.config),
             )
-            self._made[record.trial] = member, member.prediction(unseen, data.task)
-        return self._made[record.trial]
+            self._members[record.trial] = member, member.prediction(unseen, data.task)
+        return self._members[record.trial]
 
 
 @dataclass

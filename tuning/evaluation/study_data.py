@@ -241,7 +241,7 @@ def prepare_data(
     if any(family.encoding == FRAME for family in (own or {}).values()):
         raw = replace(raw, frame=frame[names])
     labels = _label_notes(found, positive, class_weight)
-    notes = (note, *labels, _left_out(left_out), *usable.notes, _fewer(len(split.folds), folds))
+    notes = (note, *labels, _left_out(left_out), *usable.notes, _fewer_folds(len(split.folds), folds))
     return StudyData(
         task=found,
         columns=columns,
@@ -284,7 +284,7 @@ def _label_notes(task: Task, positive: Label | None, weights: ClassWeights | Non
             yield f"class_weight names {name_list(absent)}, which this customer does not have"
 
 
-def _fewer(found: int, wanted: int) -> str:
+def _fewer_folds(found: int, wanted: int) -> str:
     return f"{found} folds in place of {wanted}, for lack of rows, groups or moments" if found < wanted else ""
 
 
@@ -324,16 +324,16 @@ def train(
         yield from _train_stepped(family, params, folds, data.task, metric, seed, state, watch)
         return
     scores: list[float] = []
-    said: list[Prediction] = []
+    predictions: list[Prediction] = []
     for number, (rows, unseen) in enumerate(folds, start=1):
         model = family.fit(params, rows, data.task, seed)
         prediction = family.predict(model, unseen, data.task)
         scores.append(metric.score(unseen.y, prediction, unseen.weight))
         score = math.fsum(scores) / number
         if watch is not None:
-            said.append(prediction)
+            predictions.append(prediction)
             if number == len(folds):
-                watch(number, score, said)
+                watch(number, score, predictions)
         yield Step(number, score, tuple(scores))
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from tuning.evaluation.constant import Constant, find_constant
+from tuning.evaluation.constant import ConstantPrediction, find_constant
 from tuning.evaluation.ensemble import Ensemble, find_ensemble
 from tuning.evaluation.metrics import Metric, score_range
 from tuning.evaluation.refit import AllRows, Refits, stages_of
@@ -47,7 +47,7 @@ class StudyOutcome:
     model: CustomerModel | None = None
     notes: str | None = None
     ensemble: Ensemble | None = None
-    constant: Constant | None = None
+    constant: ConstantPrediction | None = None
     is_constant: bool = False
 
     @property
@@ -185,7 +185,7 @@ def conclude(
     )
 
 
-def _gives_way(winner: TrialRecord, ensemble: Ensemble | None, constant: Constant) -> str:
+def _gives_way(winner: TrialRecord, ensemble: Ensemble | None, constant: ConstantPrediction) -> str:
     """Why what was found is not handed over, but the constant; empty where it is better, or is itself a constant."""
     found = winner.score if ensemble is None else ensemble.score
     if found is None or (found > constant.score if winner.mode == "max" else found < constant.score):

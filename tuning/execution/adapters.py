@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tuning.execution.callback_keys import Key, lookup
@@ -30,14 +31,14 @@ ALWAYS = -1  # a worker is replaced: what that costs a study, the next one decid
 
 def search_over(queue: Key[RunQueue]) -> SearchAlgorithm:
     """A `SearchAlgorithm` that gives out shards, and asks each spread study's own searcher."""
-    from ray.tune.experiment.config_parser import _create_trial_from_spec, _make_parser
+    from ray.tune.experiment import Trial
     from ray.tune.search.search_algorithm import SearchAlgorithm
 
     class RunSearch(SearchAlgorithm):
         metric = None  # else Tune demands it in every result
 
         def __init__(self) -> None:
-            self._spec: dict[str, object] = {}
+            self._made: Callable[..., Trial] = Trial
             self._stopped = False
 
         @property
@@ -48,22 +49,23 @@ def search_over(queue: Key[RunQueue]) -> SearchAlgorithm:
             return True
 
         def add_configurations(self, experiments: Experiment | list[Experiment]) -> None:
-            self._spec = dict(experiments[0].spec if isinstance(experiments, list) else experiments.spec)
+            spec = (experiments[0] if isinstance(experiments, list) else experiments).spec
+            self._made = partial(
+                Trial,
+                spec["run"],
+                storage=spec["storage"],
+                stopping_criterion=spec["stop"],
+                checkpoint_config=spec["checkpoint_config"],
+                placement_group_factory=spec.get("resources_per_trial"),
+            )
 
         def next_trial(self) -> Trial | None:
             found = None if self._stopped else lookup(queue).next()
             if found is None:
                 return None
             trial_id, job = found
-            trial = _create_trial_from_spec(
-                {**self._spec, "config": job.to_config()},
-                _make_parser(),
-                evaluated_params={},
-                experiment_tag=trial_id,
-                trial_id=trial_id,
-            )
-            trial.max_failures = ALWAYS if isinstance(job, ShardJob) else lookup(queue).restarts
-            return trial
+            failures = ALWAYS if isinstance(job, ShardJob) else lookup(queue).restarts
+            return self._made(config=job.to_config(), experiment_tag=trial_id, trial_id=trial_id, max_failures=failures)
 
         def on_trial_result(self, trial_id: str, result: object) -> None:
             pass  # the scheduler's side takes results in, it hears of them first

@@ -26,7 +26,7 @@ from tuning.models.skops_format import dump_skops, load_skops
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 
 #: Name -> value, under the estimator's own argument names.
-Configuration: TypeAlias = Mapping[str, Any]
+Hyperparameters: TypeAlias = Mapping[str, Any]
 #: What a family's `fit` returns (a scikit-learn estimator, a Booster); only that family looks into it.
 Model: TypeAlias = Any
 #: What the training of a growing model continues from; only the family that made it looks into it.
@@ -85,7 +85,9 @@ class Family(ABC):
             of a penalty, or "smaller" ones, such as of a depth.
         requires: an optional package, which is also the name of the extra that brings it.
         file: name of the fitted model's file.
+        libraries: the package that reads the file, where that is not scikit-learn; of several names the one installed.
         gangs: whether several processes can train a trial together; then a configuration may hold what a `Gang` is.
+        gangs_read_files: whether those can read their rows from a folder only, not from object storage.
     """
 
     name: ClassVar[str]
@@ -95,7 +97,9 @@ class Family(ABC):
     simpler: ClassVar[Simpler] = ()
     requires: ClassVar[str] = ""
     file: ClassVar[str] = "model.skops"
+    libraries: ClassVar[tuple[str, ...]] = ()
     gangs: ClassVar[bool] = False
+    gangs_read_files: ClassVar[bool] = False
 
     @property
     def preprocessing(self) -> tuple[str, bool]:
@@ -114,20 +118,20 @@ class Family(ABC):
         """Why it cannot be trained here, as a sentence; empty when it can. `missing`: why it cannot even predict."""
         return self.missing()
 
-    def probabilities(self, config: Configuration) -> bool:
+    def probabilities(self, config: Hyperparameters) -> bool:
         """Whether a classifier with this configuration has probabilities (log loss needs them)."""
         return True
 
-    def gang(self, config: Configuration) -> Gang | None:
+    def gang(self, config: Hyperparameters) -> Gang | None:
         """The actors that train a trial of this configuration; None where its own process does."""
         return Gang.of(config) if self.gangs and any(name in config for name in GANG_FIELDS) else None
 
-    def at_step(self, config: Configuration, steps: int) -> Configuration:
+    def at_step(self, config: Hyperparameters, steps: int) -> Hyperparameters:
         """The configuration that says by itself what a refit up to a step gives."""
         return config
 
     @abstractmethod
-    def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
+    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
         """A fitted model; `steps` is the number of steps for stepped families (None: the whole budget)."""
 
     def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
@@ -155,7 +159,7 @@ class Family(ABC):
 class Stage:
     """A stretch of a trial's training: with this configuration and seed until `steps` steps are done in all."""
 
-    config: Configuration
+    config: Hyperparameters
     seed: int
     steps: int
 
@@ -177,26 +181,26 @@ class SteppedFamily(Family):
     total_steps: ClassVar[int]
     frozen: ClassVar[frozenset[str]] = frozenset()
 
-    def units(self, config: Configuration, steps: int | None = None) -> int:
+    def units(self, config: Hyperparameters, steps: int | None = None) -> int:
         """Rounds, trees or epochs after `steps` steps (None: of a full trial)."""
         full = int(config.get(self.length, self.total_steps * self.step_length))
         return full if steps is None else min(full, steps * self.step_length)
 
-    def at_step(self, config: Configuration, steps: int) -> Configuration:
+    def at_step(self, config: Hyperparameters, steps: int) -> Hyperparameters:
         return {**config, self.length: self.units(config, steps)}
 
-    def steps(self, config: Configuration) -> int:
+    def steps(self, config: Hyperparameters) -> int:
         """Steps of a full trial with this configuration; the last one may be shorter."""
         return math.ceil(self.units(config) / self.step_length)
 
-    def exact(self, config: Configuration) -> bool:
+    def exact(self, config: Hyperparameters) -> bool:
         """Whether `grow` continues from a state to the last digit as if it had never stopped."""
         return True
 
     @abstractmethod
     def grow(
         self,
-        config: Configuration,
+        config: Hyperparameters,
         train: Matrix,
         valid: Matrix,
         task: Task,
@@ -213,7 +217,7 @@ class SteppedFamily(Family):
 
     def grow_folds(
         self,
-        config: Configuration,
+        config: Hyperparameters,
         folds: Sequence[tuple[Matrix, Matrix]],
         task: Task,
         seed: int,
@@ -244,7 +248,7 @@ class SteppedFamily(Family):
             done = stage.steps
         return self.fitted(state, train, task, stages[-1].seed)
 
-    def repeat(self, model: Model, config: Configuration, valid: Matrix, task: Task, state: State) -> Iterator[Grown]:
+    def repeat(self, model: Model, config: Hyperparameters, valid: Matrix, task: Task, state: State) -> Iterator[Grown]:
         """The steps of a model that does not grow: one class in the training rows, and nothing to learn."""
         prediction = Family.predict(self, model, valid, task)
         for step in range((state or 0) + 1, self.steps(config) + 1):

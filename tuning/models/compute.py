@@ -35,7 +35,7 @@ def trains_with(compute: Compute) -> Iterator[None]:
     """Meanwhile this process trains with this, the user's own code too."""
     _GIVEN.append(compute)
     try:
-        with nullcontext() if compute.threads == 1 else _told(compute.threads):
+        with nullcontext() if compute.threads == 1 else _threads_set(compute.threads):
             yield
     finally:
         _GIVEN.remove(compute)
@@ -61,7 +61,7 @@ def limited_threads() -> AbstractContextManager[object]:
 
 
 @contextmanager
-def _told(count: int) -> Iterator[None]:
+def _threads_set(count: int) -> Iterator[None]:
     from threadpoolctl import threadpool_limits
 
     before = {name: os.environ.get(name) for name in VARIABLES}

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from tuning.errors import CustomerError, RunError
-from tuning.models.base import Configuration, Matrix
+from tuning.models.base import Hyperparameters, Matrix
 from tuning.models.member import Member, read_member
 from tuning.models.preparation import Preparation
 from tuning.preprocessing.columns import RawColumns, array_frame, text_names
@@ -77,7 +77,7 @@ class CustomerModel:
         return self.members[0].family if len(self.members) == 1 else ENSEMBLE
 
     @property
-    def best_config(self) -> Configuration:
+    def best_config(self) -> Hyperparameters:
         """The winning configuration, with the number of trees, rounds or epochs that count."""
         return self.members[0].config
 

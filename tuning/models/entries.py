@@ -28,7 +28,7 @@ import cloudpickle
 
 from search_spaces import SearchSpace
 from tuning.errors import DefinitionError, RunError
-from tuning.models.base import Configuration, Family
+from tuning.models.base import Family, Hyperparameters
 from tuning.models.gang import GANG_FIELDS, Gang
 from tuning.models.own import OwnFamily, dump_pickle
 from tuning.models.registry import families as built_in
@@ -58,10 +58,10 @@ class ModelEntry:
 
     name: str
     estimator: object
-    params: Configuration = field(default_factory=dict)
+    params: Hyperparameters = field(default_factory=dict)
     search_space: SearchSpace | None = None
     input: str = "auto"
-    gang: Configuration = field(default_factory=dict)
+    gang: Hyperparameters = field(default_factory=dict)
 
     @property
     def built_in(self) -> bool:
@@ -72,8 +72,8 @@ class ModelEntry:
         """The entry's YAML form; an estimator that cannot be written down is shown by its own text."""
         if self.built_in and self.search_space is None and not self.gang:
             return str(self.estimator)
-        said = _described(self.estimator)
-        document: dict[str, Any] = {"name": self.name, "estimator": repr(self.estimator), **(said or {})}
+        described = _described(self.estimator)
+        document: dict[str, Any] = {"name": self.name, "estimator": repr(self.estimator), **(described or {})}
         if self.params:
             document["params"] = {**document.get("params", {}), **self.params}
         if isinstance(self.estimator, Stored):
@@ -179,7 +179,7 @@ def _entry(item: object, position: int) -> ModelEntry:
     return entry
 
 
-def _gang(item: Mapping[str, object], where: str) -> Configuration:
+def _gang(item: Mapping[str, object], where: str) -> Hyperparameters:
     given: dict[str, object] = {name: item[name] for name in GANG_FIELDS if name in item}
     estimator = item["estimator"]
     if given and not (isinstance(estimator, str) and estimator in built_in() and built_in()[estimator].gangs):
@@ -303,9 +303,9 @@ def _frozen(entry: ModelEntry, directory: RunDirectory) -> ModelEntry:
         return replace(entry, estimator=copy_into(estimator, directory)) if is_file(estimator) else entry
     if isinstance(estimator, Stored):
         return entry
-    said = _described(estimator)
-    if said is not None:
-        return replace(entry, estimator=said["estimator"], params={**said.get("params", {}), **entry.params})
+    described = _described(estimator)
+    if described is not None:
+        return replace(entry, estimator=described["estimator"], params={**described.get("params", {}), **entry.params})
     return replace(entry, estimator=Stored.write(estimator, entry.name, directory))
 
 

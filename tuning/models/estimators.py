@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from tuning.models.base import Configuration, Estimator, Family, Matrix, Model
+from tuning.models.base import Estimator, Family, Hyperparameters, Matrix, Model
 from tuning.models.compute import limited_threads
 from tuning.preprocessing.task import Prediction, Task
 from tuning.wording import did_you_mean
@@ -33,10 +33,10 @@ class EstimatorFamily(Family):
     standardise_target: ClassVar[bool] = False
 
     @abstractmethod
-    def build(self, config: Configuration, train: Matrix, task: Task, seed: int) -> Estimator:
+    def build(self, config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Estimator:
         """The unfitted estimator."""
 
-    def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
+    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
         if single_class(train, task):
             return constant(train)
         estimator = self.build(config, train, task, seed)
@@ -78,7 +78,7 @@ def sklearn_seed(seed: int) -> int:
     return seed % 2**32
 
 
-def check_names(family: str, config: Configuration, known: Collection[str]) -> None:
+def check_names(family: str, config: Hyperparameters, known: Collection[str]) -> None:
     """`TypeError` for a parameter that the library would ignore silently."""
     for name in config:
         if name not in known:
@@ -90,14 +90,14 @@ def single_class(train: Matrix, task: Task) -> bool:
     return task.classification and bool((train.y == train.y[0]).all())
 
 
-def by_its_own_word(model: Model, rows: Matrix, said: Prediction) -> Prediction:
+def with_own_classes(model: Model, rows: Matrix, prediction: Prediction) -> Prediction:
     """A prediction with the classes that the model's own `predict` says.
 
     They need not be the most probable ones: a classifier may have a threshold of its own.
     """
-    if said.proba is None:
-        return said
-    return replace(said, values=np.asarray(model.predict(rows.X)).reshape(-1).astype(np.int64))
+    if prediction.proba is None:
+        return prediction
+    return replace(prediction, values=np.asarray(model.predict(rows.X)).reshape(-1).astype(np.int64))
 
 
 def rows_of_a_leaf(wanted: int, train: Matrix) -> int:
@@ -142,11 +142,11 @@ def float32(rows: Matrix) -> np.ndarray:
 
 
 # Family -> the configuration of its last fit.
-_checked: dict[str, Configuration] = {}
+_checked: dict[str, Hyperparameters] = {}
 
 
 @contextmanager
-def lean(family: str, config: Configuration) -> Iterator[None]:
+def lean(family: str, config: Hyperparameters) -> Iterator[None]:
     """Around a fit: what is known to be right is not checked again; not converged is a score like any other.
 
     Rows are finite (or NaN where a family wants them) by their encoding. Parameters are checked in the first

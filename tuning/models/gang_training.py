@@ -12,12 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self
 
 from tuning.errors import RunError
-from tuning.models.base import Configuration, Grown, Matrix
+from tuning.models.base import Grown, Hyperparameters, Matrix
 from tuning.models.boosters import feature_types, load_booster, prediction_of
 from tuning.models.compute import threads
 from tuning.models.estimators import float32
 from tuning.models.gang import Gang
-from tuning.models.shards import Place
+from tuning.models.shards import GangPlace
 from tuning.preprocessing.task import Prediction, Task
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ TREES = ("gbtree", None)  # boosters whose trees never change once they are ther
 
 
 @dataclass(frozen=True)
-class Work:
+class TrainingJob:
     """One model that is trained: of one fold, or the final one.
 
     Attributes:
@@ -43,13 +43,13 @@ class Work:
     shards: Sequence[str]
     weighted: bool
     types: Sequence[str]
-    params: Configuration
+    params: Hyperparameters
     rounds: int
     every: int
     model: bytes | None = None
 
 
-class Training(Protocol):
+class GangTraining(Protocol):
     """A gang that trains models of equally many rounds; an iterator of all of them after each step, as UBJSON."""
 
     def __iter__(self) -> Self: ...
@@ -60,7 +60,7 @@ class Training(Protocol):
         """End everything that it has started, whatever it is doing."""
 
 
-def no_start(missing: int, gang: Gang, place: Place) -> RunError:
+def no_start(missing: int, gang: Gang, place: GangPlace) -> RunError:
     """Why a training ends whose actors do not come."""
     return RunError(
         f"{missing} of {gang.actors} actors did not start within {place.patience_s:g} s: there is no room for them, or "
@@ -69,11 +69,11 @@ def no_start(missing: int, gang: Gang, place: Place) -> RunError:
 
 
 def grown_folds(
-    training: Training,
+    training: GangTraining,
     folds: Sequence[tuple[Matrix, Matrix]],
     task: Task,
     states: Sequence[bytes | None],
-    config: Configuration,
+    config: Hyperparameters,
 ) -> Generator[tuple[Grown, ...], None, None]:
     """The steps of a trial that a gang trains. folds, states: as of `SteppedFamily.grow_folds`."""
     steady = config.get("booster") in TREES
@@ -110,9 +110,9 @@ class _Unseen:
     def prediction(self, model: Booster) -> Prediction:
         """What the model after a step says."""
         new = (self.done, model.num_boosted_rounds()) if self.steady else (0, 0)
-        said = model.predict(self.rows, iteration_range=new)
+        raw = model.predict(self.rows, iteration_range=new)
         self._add(model)
-        return prediction_of(said, self.task)
+        return prediction_of(raw, self.task)
 
     def _add(self, model: Booster) -> None:
         if self.steady:

@@ -10,16 +10,23 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tuning.models.base import Configuration, Grown, Matrix, Model, SteppedFamily, full_proba
+from tuning.models.base import Grown, Hyperparameters, Matrix, Model, SteppedFamily, full_proba
 from tuning.models.compute import threads
 from tuning.models.estimators import constant, float32, lean, single_class, sklearn_seed
 from tuning.preprocessing.task import Prediction, Task
 
 if TYPE_CHECKING:
-    from sklearn.ensemble._forest import BaseForest
+    from sklearn.ensemble import (
+        ExtraTreesClassifier,
+        ExtraTreesRegressor,
+        RandomForestClassifier,
+        RandomForestRegressor,
+    )
+
+    Forest: TypeAlias = ExtraTreesClassifier | ExtraTreesRegressor | RandomForestClassifier | RandomForestRegressor
 
 #: The forest as it was, and the sum of its trees' predictions of the validation rows.
-ForestState: TypeAlias = "tuple[BaseForest, np.ndarray]"
+ForestState: TypeAlias = "tuple[Forest, np.ndarray]"
 
 
 class ForestFamily(SteppedFamily):
@@ -36,10 +43,10 @@ class ForestFamily(SteppedFamily):
     total_steps = 10
 
     @abstractmethod
-    def build(self, params: Configuration, task: Task) -> BaseForest:
+    def build(self, params: Hyperparameters, task: Task) -> Forest:
         """The unfitted estimator."""
 
-    def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
+    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
         if single_class(train, task):
             return constant(train)
         forest = self.build(self._params(config, seed, self.units(config, steps)), task)
@@ -49,7 +56,7 @@ class ForestFamily(SteppedFamily):
 
     def grow(
         self,
-        config: Configuration,
+        config: Hyperparameters,
         train: Matrix,
         valid: Matrix,
         task: Task,
@@ -83,23 +90,23 @@ class ForestFamily(SteppedFamily):
         return super().predict(model, Matrix(float32(rows), rows.y), task)
 
     @staticmethod
-    def _params(config: Configuration, seed: int, trees: int) -> Configuration:
+    def _params(config: Hyperparameters, seed: int, trees: int) -> Hyperparameters:
         fixed = {"n_estimators": trees, "n_jobs": threads(), "random_state": sklearn_seed(seed)}
         return {**config, **fixed}
 
 
-def _frozen(forest: BaseForest, total: np.ndarray) -> ForestState:
+def _frozen(forest: Forest, total: np.ndarray) -> ForestState:
     return _copied(forest), total
 
 
-def _copied(forest: BaseForest) -> BaseForest:
+def _copied(forest: Forest) -> Forest:
     """The forest as it is now: a later warm start appends to the list of trees in place."""
     same = copy.copy(forest)
     same.estimators_ = list(forest.estimators_)
     return same
 
 
-def _prediction(mean: np.ndarray, forest: BaseForest, task: Task) -> Prediction:
+def _prediction(mean: np.ndarray, forest: Forest, task: Task) -> Prediction:
     if not task.classification:
         return Prediction(values=mean)
     proba = full_proba(mean, forest.classes_, task)

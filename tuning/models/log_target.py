@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from tuning.models.base import (
-    Configuration,
     Family,
     Grown,
+    Hyperparameters,
     Matrix,
     Model,
     Stage,
@@ -39,7 +39,7 @@ class _LogTarget(Family):
         self.name, self.file = family.name, family.file  # type: ignore[misc]  # those of the family
         self.encoding, self.scale = family.encoding, family.scale  # type: ignore[misc]  # those of the family
 
-    def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
+    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
         return self.inner.fit(config, _logged(train), task, seed, steps)
 
     def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
@@ -61,14 +61,14 @@ class _SteppedLogTarget(_LogTarget, SteppedFamily):
         self.total_steps = family.total_steps  # type: ignore[misc]  # those of the family
 
     def grow(
-        self, config: Configuration, train: Matrix, valid: Matrix, task: Task, seed: int, state: State = None
+        self, config: Hyperparameters, train: Matrix, valid: Matrix, task: Task, seed: int, state: State = None
     ) -> Iterator[Grown]:
         for prediction, get_state in self.inner.grow(config, _logged(train), valid, task, seed, state):
             yield _restored(prediction), get_state
 
     def grow_folds(
         self,
-        config: Configuration,
+        config: Hyperparameters,
         folds: Sequence[tuple[Matrix, Matrix]],
         task: Task,
         seed: int,
@@ -92,5 +92,5 @@ def _logged(rows: Matrix) -> Matrix:
     return rows.cache["log target"]
 
 
-def _restored(said: Prediction) -> Prediction:
-    return replace(said, values=np.exp(np.minimum(said.values, LARGEST)))
+def _restored(prediction: Prediction) -> Prediction:
+    return replace(prediction, values=np.exp(np.minimum(prediction.values, LARGEST)))

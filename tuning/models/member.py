@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tuning.errors import RunError
-from tuning.models.base import FRAME, Configuration, Family, Matrix, Model
+from tuning.models.base import FRAME, Family, Hyperparameters, Matrix, Model
 from tuning.models.log_target import LOG, PLAIN, in_logarithms
 from tuning.models.own import OwnFamily
 from tuning.models.registry import family as find_family
@@ -41,7 +41,7 @@ class Member:
     encoder: Encoder
     fitted: Model
     own: Family | None = None
-    config: Configuration = field(default_factory=dict)
+    config: Hyperparameters = field(default_factory=dict)
     weight: float = 1.0
     target: str = PLAIN
 

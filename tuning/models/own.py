@@ -17,9 +17,9 @@ import cloudpickle
 import numpy as np
 
 from tuning.errors import DefinitionError, RunError
-from tuning.models.base import ANY_TASK, CLASSIFICATION, FRAME, Configuration, Estimator, Family, Matrix, Model
+from tuning.models.base import ANY_TASK, CLASSIFICATION, FRAME, Estimator, Family, Hyperparameters, Matrix, Model
 from tuning.models.compute import limited_threads, threads
-from tuning.models.estimators import by_its_own_word, constant, single_class, sklearn_seed
+from tuning.models.estimators import constant, single_class, sklearn_seed, with_own_classes
 from tuning.models.skops_format import dump_skops
 from tuning.preprocessing.task import REGRESSION, Prediction, Task
 from tuning.wording import did_you_mean, shorten
@@ -47,7 +47,7 @@ class OwnFamily(Family):
         self,
         name: str,
         source: object = None,
-        params: Configuration | None = None,
+        params: Hyperparameters | None = None,
         input: str = "auto",
         allow_pickle: bool = False,
     ) -> None:
@@ -59,7 +59,7 @@ class OwnFamily(Family):
             self.encoding = FRAME  # type: ignore[misc]  # one per instance, as above
             self.scale = False  # type: ignore[misc]  # one per instance, as above
 
-    def build(self, config: Configuration, seed: int = 0) -> Estimator:
+    def build(self, config: Hyperparameters, seed: int = 0) -> Estimator:
         """The unfitted estimator: on no more threads than there are, and with the seed where it draws and has none."""
         params = {**self.params, **config}
         if is_factory(self.source):
@@ -85,7 +85,7 @@ class OwnFamily(Family):
             )
         return estimator
 
-    def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
+    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
         if single_class(train, task):
             return constant(train)
         estimator = self.build(config, sklearn_seed(seed))
@@ -97,13 +97,13 @@ class OwnFamily(Family):
     def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
         with limited_threads():
             careful = _Careful(model)
-            said = by_its_own_word(careful, rows, super().predict(careful, rows, task))
-        values = np.asarray(said.values)
+            prediction = with_own_classes(careful, rows, super().predict(careful, rows, task))
+        values = np.asarray(prediction.values)
         if values.size != len(rows.y):  # numpy would stretch it to a score of something else
             raise ValueError(f"{self.name!r} predicts an array of shape {values.shape} for {len(rows.y)} rows")
-        return replace(said, values=values.reshape(-1))
+        return replace(prediction, values=values.reshape(-1))
 
-    def probabilities(self, config: Configuration) -> bool:
+    def probabilities(self, config: Hyperparameters) -> bool:
         return hasattr(self.build(config), "predict_proba")
 
     def able(self) -> frozenset[str]:
@@ -176,7 +176,7 @@ def dump_pickle(value: object) -> bytes:
             cloudpickle.unregister_pickle_by_value(module)
 
 
-def _configure(estimator: Estimator, params: Configuration, seed: int) -> None:
+def _configure(estimator: Estimator, params: Hyperparameters, seed: int) -> None:
     known = estimator.get_params(deep=True)
     for name in params:
         if name not in known:

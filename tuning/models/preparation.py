@@ -14,8 +14,8 @@ from tuning.errors import CustomerError
 from tuning.preprocessing.task import is_comparable
 from tuning.user_code import apply_prepare, loaded_function
 
-Function: TypeAlias = Callable[..., object]
-Pair: TypeAlias = tuple[pd.DataFrame, pd.DataFrame]
+PreparationFunction: TypeAlias = Callable[..., object]
+FramePair: TypeAlias = tuple[pd.DataFrame, pd.DataFrame]
 TRIED_ROWS = 5
 TEXT_TYPES = ("str", "string", "object", "category")
 
@@ -37,7 +37,7 @@ class Preparation:
     example: pd.DataFrame = field(compare=False)
 
     @cached_property
-    def function(self) -> Function:
+    def function(self) -> PreparationFunction:
         return loaded_function(self.name, self.source)
 
     @property
@@ -153,7 +153,7 @@ def made_of_several_rows(
     return [name for name in features if name not in alone or not _same(alone[name], whole[name])]
 
 
-def _by_index(some: pd.DataFrame, prepared: pd.DataFrame, alone: pd.DataFrame) -> Pair | None:
+def _by_index(some: pd.DataFrame, prepared: pd.DataFrame, alone: pd.DataFrame) -> FramePair | None:
     """The rows that `prepare` made of a few alone, and the same ones of what it made of all; None where it has numbered
     them anew.
     """
@@ -167,9 +167,9 @@ def _by_index(some: pd.DataFrame, prepared: pd.DataFrame, alone: pd.DataFrame) -
     return alone, whole
 
 
-def _by_values(rows: pd.DataFrame, some: pd.DataFrame, prepared: pd.DataFrame, alone: pd.DataFrame) -> Pair | None:
+def _by_values(rows: pd.DataFrame, some: pd.DataFrame, prepared: pd.DataFrame, alone: pd.DataFrame) -> FramePair | None:
     """As `_by_index`, by the columns that `prepare` does not change, where these tell a row from all others."""
-    told = [
+    matched = [
         name
         for name in rows
         if name in alone
@@ -178,9 +178,9 @@ def _by_values(rows: pd.DataFrame, some: pd.DataFrame, prepared: pd.DataFrame, a
         and np.isin(_hashes(alone[[name]]), _hashes(some[[name]])).all()
         and np.isin(_hashes(prepared[[name]]), _hashes(rows[[name]])).all()
     ]
-    if not told:
+    if not matched:
         return None
-    here, there, before = (pd.Index(_hashes(frame[told])) for frame in (alone, prepared, rows))
+    here, there, before = (pd.Index(_hashes(frame[matched])) for frame in (alone, prepared, rows))
     once = here.isin(there[~there.duplicated(keep=False)]) & here.isin(before[~before.duplicated(keep=False)])
     once &= ~here.duplicated(keep=False)
     return (alone[once], prepared.iloc[there.get_indexer_for(here[once])]) if once.any() else None

@@ -8,7 +8,7 @@ from functools import cache
 
 from tuning.errors import DefinitionError
 from tuning.models import families as folder
-from tuning.models.base import Configuration, Family
+from tuning.models.base import Family, Hyperparameters
 from tuning.models.gang import Gang
 from tuning.wording import did_you_mean
 
@@ -32,7 +32,7 @@ def family(name: str) -> Family:
     return known[name]
 
 
-def gang_of(config: Configuration) -> Gang | None:
+def gang_of(config: Hyperparameters) -> Gang | None:
     """The actors that train a trial of a configuration; None where its own process does, as with a user's own model."""
     found = families().get(str(config.get("model")))
     return None if found is None else found.gang(config)

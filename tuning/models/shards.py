@@ -25,7 +25,7 @@ LARGEST = np.finfo(np.float32).max
 
 
 @dataclass(frozen=True)
-class Place:
+class GangPlace:
     """Where a gang works.
 
     Attributes:
@@ -41,11 +41,11 @@ class Place:
     patience_s: float
 
 
-_PLACES: list[Place] = []
+_PLACES: list[GangPlace] = []
 
 
 @contextmanager
-def gangs_work_in(place: Place | None) -> Iterator[None]:
+def gangs_work_in(place: GangPlace | None) -> Iterator[None]:
     """Meanwhile this process trains with gangs; None changes nothing."""
     if place is None:
         yield
@@ -57,12 +57,12 @@ def gangs_work_in(place: Place | None) -> Iterator[None]:
         _PLACES.remove(place)
 
 
-def place_of_gangs() -> Place | None:
+def place_of_gangs() -> GangPlace | None:
     """Where gangs work now; None where a process trains alone."""
     return _PLACES[-1] if _PLACES else None
 
 
-def shards_of(rows: Matrix, count: int, place: Place) -> list[str]:
+def shards_of(rows: Matrix, count: int, place: GangPlace) -> list[str]:
     """The names of a matrix's shards in the run directory, written when they are not there yet.
 
     rows: to be divided: shard k has the rows k, k + count, k + 2 * count, … Their numbers are float32, which is what

@@ -25,7 +25,7 @@ MOST_PATTERNS = 256
 ARRAYS = "biuf"  # kinds of numpy's types
 GAP = re.compile(r'"\\u0000(\w+)"')
 
-State: TypeAlias = dict[str, Any]
+Attributes: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Pattern:
     numbers: tuple[str, ...]
     arrays: tuple[tuple[str, str], ...]
 
-    def filled(self, state: State) -> bytes:
+    def filled(self, state: Attributes) -> bytes:
         """The file of another estimator."""
         parts = [self.texts[0]]
         for name, text in zip(self.numbers, self.texts[1:], strict=True):
@@ -71,7 +71,7 @@ def dump(model: object, in_full: Callable[[object], bytes]) -> bytes:
     return content
 
 
-def _kind(model: object, state: State) -> tuple[object, ...] | None:
+def _kind(model: object, state: Attributes) -> tuple[object, ...] | None:
     """The same for all estimators that differ in numbers only; None for those with attributes of other types."""
     marks: list[object] = [type(model)]
     for name, value in state.items():
@@ -86,7 +86,7 @@ def _is_plain_array(value: object) -> bool:
     return type(value) is np.ndarray and value.dtype.kind in ARRAYS and value.flags.c_contiguous
 
 
-def _learned(content: bytes, state: State) -> Pattern | None:
+def _learned(content: bytes, state: Attributes) -> Pattern | None:
     """The pattern of a file; None where the schema does not hold what was expected."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         schema = json.loads(archive.read(SCHEMA))

@@ -18,8 +18,8 @@ import numpy as np
 
 from tuning.errors import RunError
 from tuning.models.gang import RESTARTS, Gang
-from tuning.models.gang_training import Work, no_start
-from tuning.models.shards import LABEL, WEIGHT, Place, read_shards
+from tuning.models.gang_training import TrainingJob, no_start
+from tuning.models.shards import LABEL, WEIGHT, GangPlace, read_shards
 from tuning.wording import raised
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ class GangActor:
 
     def __init__(self, uri: str, threads: int) -> None:
         self.uri, self.threads = uri, threads
-        self.models: list[tuple[Booster, QuantileDMatrix, Work]] = []
+        self.models: list[tuple[Booster, QuantileDMatrix, TrainingJob]] = []
 
     def ready(self) -> None:
         """Answered when the process is there, with XGBoost."""
         import xgboost  # noqa: F401  # what takes longest
 
-    def begin(self, tracker: Mapping[str, str | int], rank: int, works: Sequence[Work]) -> None:
+    def begin(self, tracker: Mapping[str, str | int], rank: int, works: Sequence[TrainingJob]) -> None:
         """Read the shards of each model that are this actor's, as `works` says, and join the others."""
         from xgboost import collective
 
@@ -83,7 +83,7 @@ class GangActor:
             collective.finalize()
 
 
-def _opened(work: Work, uri: str, threads: int) -> tuple[Booster, QuantileDMatrix]:
+def _opened(work: TrainingJob, uri: str, threads: int) -> tuple[Booster, QuantileDMatrix]:
     """A model and its rows; the candidates for splits are found by all actors together."""
     import xgboost
 
@@ -123,9 +123,9 @@ class Actors:
         RunError: actors are lost more than `RESTARTS` times or do not start, or XGBoost refuses.
     """
 
-    works: Sequence[Work]
+    works: Sequence[TrainingJob]
     gang: Gang
-    place: Place
+    place: GangPlace
     begun: list[tuple[float, int]] = field(default_factory=list)
     made: int = 0
     _there: dict[int, ActorHandle] = field(default_factory=dict)  # by the number of its bundle

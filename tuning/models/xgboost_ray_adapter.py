@@ -13,7 +13,7 @@ import itertools
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from tuning.errors import RunError
 from tuning.models.gang import RESTARTS, Gang
-from tuning.models.gang_training import Work, no_start
-from tuning.models.shards import LABEL, WEIGHT, Place
+from tuning.models.gang_training import TrainingJob, no_start
+from tuning.models.shards import LABEL, WEIGHT, GangPlace
 from tuning.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -40,20 +40,13 @@ if TYPE_CHECKING:
     Started = tuple[RabitTracker, threading.Thread]
 
 VERSIONS = {"xgboost": "3.2.", "xgboost_ray": "0.1.19"}
-REPLACED = (
-    "_start_rabit_tracker",
-    "_stop_rabit_tracker",
-    "_create_actor",
-    "_create_communication_processes",
-    "get_current_placement_group",
-)
 CHECKPOINT_ROUNDS = 5  # XGBoost-Ray goes on from there when it has lost an actor
 TRACKER_S = 0.5
 LOOK_S = 1.0  # between two looks whether the actors have started
 
 Step = tuple[int, bytes]
 _NUMBERS = itertools.count()
-_TRAININGS: dict[int, Training] = {}  # of this process, by number
+_TRAININGS: dict[int, RayTraining] = {}  # of this process, by number
 _HERE = threading.local()  # .training: the one that a thread is for
 
 
@@ -63,8 +56,8 @@ def unsuitable() -> str:
         found = _version(package)
         if not found.startswith(wanted):
             have = f"{found} is installed" if found else "it is not installed"
-            asked = f"{wanted}*" if wanted.endswith(".") else wanted
-            return f"'xgboost_ray' works with {package} {asked}, and {have}: pip install '{package}=={asked}'."
+            pinned = f"{wanted}*" if wanted.endswith(".") else wanted
+            return f"'xgboost_ray' works with {package} {pinned}, and {have}: pip install '{package}=={pinned}'."
     return ""
 
 
@@ -79,7 +72,7 @@ def _version(package: str) -> str:
 
 
 @dataclass(eq=False)
-class Training:
+class RayTraining:
     """One training in a thread of its own, from when it is made; an iterator of (rounds, model) after each step.
 
     gang, place: which actors, and where: the first of them in the second bundle of the placement group. share: of what
@@ -87,12 +80,12 @@ class Training:
     rounds. Raises `RunError` where actors are lost more than `RESTARTS` times or do not start, or XGBoost refuses.
     """
 
-    work: Work
+    work: TrainingJob
     gang: Gang
-    place: Place
+    place: GangPlace
     share: float = 1.0
     begun: list[tuple[float, int]] = field(default_factory=list)
-    made: list[ActorHandle] = field(default_factory=list)  # handles of actors, all that have been started
+    actors: list[ActorHandle] = field(default_factory=list)  # handles of actors, all that have been started
     _starting: dict[ObjectRef[int], float] = field(default_factory=dict)  # actors' first answers, since when
     _steps: queue.Queue[Step | BaseException | None] = field(default_factory=queue.Queue)
     _closed: threading.Event = field(default_factory=threading.Event)
@@ -104,7 +97,7 @@ class Training:
         _install()
         threading.Thread(target=self._work, name=f"xgboost-ray-{self.number}", daemon=True).start()
 
-    def __iter__(self) -> Training:
+    def __iter__(self) -> RayTraining:
         return self
 
     def __next__(self) -> Step:
@@ -133,7 +126,7 @@ class Training:
 
     def started(self, actor: ActorHandle) -> None:
         """An actor is on its way."""
-        self.made.append(actor)
+        self.actors.append(actor)
         self._starting[actor.pid.remote()] = time.monotonic()
 
     def _check_started(self) -> None:
@@ -159,7 +152,7 @@ class Training:
     def _kill(self) -> None:
         import ray
 
-        for actor in self.made:
+        for actor in self.actors:
             ray.kill(actor)
 
     def _work(self) -> None:
@@ -217,11 +210,11 @@ class Training:
 class Folds:
     """A training for each model of a trial, side by side; see `tuning.models.gang_training.Training`."""
 
-    def __init__(self, works: Sequence[Work], gang: Gang, place: Place) -> None:
-        self.trainings: list[Training] = []
+    def __init__(self, works: Sequence[TrainingJob], gang: Gang, place: GangPlace) -> None:
+        self.trainings: list[RayTraining] = []
         try:
             for work in works:
-                self.trainings.append(Training(work, gang, place, share=1 / len(works)))
+                self.trainings.append(RayTraining(work, gang, place, share=1 / len(works)))
         except BaseException:
             self.close()
             raise
@@ -237,7 +230,7 @@ class Folds:
             training.close()
 
 
-def _rows(work: Work, directory: RunDirectory) -> RayDMatrix:
+def _rows(work: TrainingJob, directory: RunDirectory) -> RayDMatrix:
     """The training rows, which each actor reads from its own shard."""
     from xgboost_ray import RayDMatrix, RayFileType, RayShardingMode
 
@@ -314,9 +307,20 @@ def _install() -> None:
     import xgboost_ray.elastic as elastic
     import xgboost_ray.main as main
 
-    for name, replacement in zip(REPLACED, (_start, _stop, _actor, _communication, _group), strict=True):
+    for name, replacement in replacements().items():
         setattr(main, name, replacement)
     elastic._create_actor = _actor
+
+
+def replacements() -> dict[str, Callable[..., object]]:
+    """By the name of each function of `xgboost_ray.main` what stands in its place."""
+    return {
+        "_start_rabit_tracker": _start,
+        "_stop_rabit_tracker": _stop,
+        "_create_actor": _actor,
+        "_create_communication_processes": _communication,
+        "get_current_placement_group": _group,
+    }
 
 
 def _start(workers: int) -> tuple[Started, dict[str, str | int]]:
@@ -357,7 +361,7 @@ def _actor(rank: int, queue: Queue | None = None, **options: object) -> ActorHan
     """An actor in its own bundle, which the actors of other folds share: so it asks for no CPU of it."""
     import xgboost_ray.main as main
 
-    training: Training = _HERE.training
+    training: RayTraining = _HERE.training
     training.check_open()
     actor = main._RemoteRayXGBoostActor.options(
         num_cpus=0, num_gpus=training.gang.gpus_per_actor * training.share, scheduling_strategy=_placed(rank + 1)
@@ -377,9 +381,9 @@ def _communication(*_: bool) -> tuple[Queue, Event]:
     from ray.util.queue import Queue
     from xgboost_ray.util import Event
 
-    training: Training = _HERE.training
+    training: RayTraining = _HERE.training
     training.check_open()
     options = {"num_cpus": 0, "scheduling_strategy": _placed(0)}
-    made = Queue(actor_options=options), Event(actor_options=options)
-    training.made += [each.actor for each in made]
-    return made
+    pair = Queue(actor_options=options), Event(actor_options=options)
+    training.actors += [each.actor for each in pair]
+    return pair

@@ -32,9 +32,6 @@ CODE = (
 # mlflow-skinny is MLflow without its server of runs: enough to serve a model, and a tenth of the packages.
 EVERY_MODEL = ("mlflow-skinny", "numpy", "pandas", "pyarrow", "cloudpickle")
 SCIKIT_LEARN = ("scikit-learn", "skops")
-# The first that is installed: xgboost-cpu is xgboost without what GPUs need.
-XGBOOST = ("xgboost", "xgboost-cpu")
-OF_FAMILY = {"xgboost": XGBOOST, "xgboost_ray": XGBOOST, "lightgbm": ("lightgbm",), "catboost": ("catboost",)}
 
 
 def save_mlflow_model(target: Path, source: Path, description: Description, model: Model) -> None:
@@ -87,8 +84,11 @@ def requirements(parts: Sequence[tuple[str, str]]) -> list[str]:
 
     parts: family and file of each fitted model in it; the file's ending tells which library wrote it.
     """
+    from tuning.models.registry import families  # with pandas, only where models are logged
+
     choices: list[tuple[str, ...]] = [(name,) for name in EVERY_MODEL]
-    choices += [OF_FAMILY[family] for family, _ in parts if family in OF_FAMILY]
+    built_in = [families()[name] for name, _ in parts if name in families()]  # the others are the user's own
+    choices += [each.libraries for each in built_in if each.libraries]
     if any(file.endswith((".skops", ".pkl")) for _, file in parts):
         choices += [(name,) for name in SCIKIT_LEARN]
     return [pinned for names in dict.fromkeys(choices) if (pinned := _pinned(names))]

@@ -13,12 +13,12 @@ import contextlib
 import os
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import ray
 from ray.train import CheckpointConfig
 from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
-from ray.train.v2._internal.execution.callback import ReportCallback
+from ray.train.v2._internal.execution.callback import ReportCallback, WorkerGroupCallback
 from ray.train.v2._internal.execution.controller import TrainController
 from ray.train.v2._internal.execution.scaling_policy.fixed import FixedScalingPolicy
 from ray.train.v2._internal.execution.worker_group import WorkerGroup
@@ -32,16 +32,15 @@ from tuning.wording import one_line
 
 if TYPE_CHECKING:
     from ray.actor import ActorHandle
-    from ray.train import RunConfig, ScalingConfig
+    from ray.train import Checkpoint, RunConfig, ScalingConfig
     from ray.train.v2._internal.execution.callback import RayTrainCallback
     from ray.train.v2._internal.execution.context import TrainRunContext
     from ray.train.v2._internal.execution.scaling_policy import ScalingPolicy
-    from ray.train.v2._internal.execution.training_report import _TrainingReport
     from ray.train.v2._internal.execution.worker_group import Worker, WorkerGroupPollStatus
     from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
     from ray.util.placement_group import PlacementGroup
 
-    Told = tuple[int, Mapping[str, object]] | BaseException | None
+    ReportOrEnd = tuple[int, Mapping[str, object]] | BaseException | None
 
 NODE = "ray.io/node-id"  # Ray's label of each node
 STEP = "step"  # of a checkpoint's metadata: after how many reports it was made
@@ -120,8 +119,8 @@ class _Started:
 
     def __init__(self, **arguments: object) -> None:
         # On this node, as Ray Train has it: it ends with the trial's process.
-        made = ray.remote(num_cpus=0, label_selector={NODE: ray.get_runtime_context().get_node_id()})(TrialController)
-        self.controller = made.remote(**arguments)
+        kind = ray.remote(num_cpus=0, label_selector={NODE: ray.get_runtime_context().get_node_id()})(TrialController)
+        self.controller = kind.remote(**arguments)
 
 
 class _TrialGroup(DefaultPlacementGroupHandle):
@@ -161,13 +160,23 @@ class _NoRequests(FixedScalingPolicy):
         pass
 
 
+class WorkersReport(Protocol):
+    """What the first worker has reported."""
+
+    metrics: Mapping[str, object]
+    checkpoint: Checkpoint | None
+
+
 @dataclass
-class _Reports(ReportCallback):
-    """Hands reports on to the controller that it belongs to."""
+class _Reports(ReportCallback, WorkerGroupCallback):
+    """Tells the controller that it belongs to where training begins, and each report."""
 
     controller: TrialController
 
-    def after_report(self, training_report: _TrainingReport, metrics: object) -> None:
+    def before_worker_group_start(self, worker_group_context: object) -> None:
+        self.controller.begin()
+
+    def after_report(self, training_report: WorkersReport, metrics: object) -> None:
         self.controller.take(training_report)
 
 
@@ -180,44 +189,43 @@ class TrialController(TrainController):
         self, callbacks: Sequence[RayTrainCallback], scaling_policy: ScalingPolicy, **arguments: object
     ) -> None:
         os.environ.setdefault("RAY_WARN_BLOCKING_GET_INSIDE_ASYNC", "0")  # Ray Train means it
-        self.told: asyncio.Queue[Told] = asyncio.Queue()
-        self.asked = asyncio.Event()
-        self.made = 0  # reports, up to the last one
+        os.environ["RAY_TRAIN_HEALTH_CHECK_INTERVAL_S"] = str(POLL_S)
+        self.reports: asyncio.Queue[ReportOrEnd] = asyncio.Queue()
+        self.wanted = asyncio.Event()
+        self.reported = 0  # reports, up to the last one
         # Ray Train's cleaner would remove the trial's placement group, and so end a process that others may use.
         own = [each for each in callbacks if not isinstance(each, PlacementGroupCleanerCallback)]
         policy = _NoRequests(scaling_policy.scaling_config)
         super().__init__(callbacks=[*own, _Reports(self)], scaling_policy=policy, **arguments)
-        self._health_check_interval_s = POLL_S
 
     async def run(self) -> None:
         """Train to the end."""
         try:
             await super().run()
         finally:
-            self.told.put_nowait(self.get_training_failed_error())
+            self.reports.put_nowait(self.get_training_failed_error())
 
-    async def next_report(self) -> Told:
+    async def next_report(self) -> ReportOrEnd:
         """The next report; what training has failed with, or None, at the end."""
-        self.asked.set()
-        return await self.told.get()
+        self.wanted.set()
+        return await self.reports.get()
 
-    def take(self, report: _TrainingReport) -> None:
+    def take(self, report: WorkersReport) -> None:
         """A report of all workers; those of the first one count."""
-        self.made += 1
+        self.reported += 1
         if report.checkpoint is not None:
-            report.checkpoint.update_metadata({STEP: self.made})
-        self.asked.clear()
-        self.told.put_nowait((self.made, report.metrics))
+            report.checkpoint.update_metadata({STEP: self.reported})
+        self.wanted.clear()
+        self.reports.put_nowait((self.reported, report.metrics))
 
-    def _start_worker_group(self, *arguments: object, **more: object) -> None:
-        """Workers go on from the last checkpoint, whose report may have been lost with the process that was told it."""
+    def begin(self) -> None:
+        """Workers are started, and go on from the last checkpoint; its report may be lost with its reader."""
         latest = self._checkpoint_manager.latest_checkpoint_result
-        self.made = 0
+        self.reported = 0
         if latest is not None and latest.checkpoint is not None:
-            self.made = latest.checkpoint.get_metadata().get(STEP, 0)
-            self.told.put_nowait((self.made, latest.metrics))
-        super()._start_worker_group(*arguments, **more)
+            self.reported = latest.checkpoint.get_metadata().get(STEP, 0)
+            self.reports.put_nowait((self.reported, latest.metrics))
 
     async def _poll_workers(self) -> WorkerGroupPollStatus:
-        await self.asked.wait()
+        await self.wanted.wait()
         return await super()._poll_workers()

@@ -60,7 +60,7 @@ def is_trainer(value: object) -> TypeGuard[DataParallelTrainer]:
 def maker_of(trainer: DataParallelTrainer) -> Callable[..., DataParallelTrainer]:
     """A function that makes trainers like this one; a configuration is added to its `train_loop_config`."""
 
-    def made(
+    def make(
         config: Mapping[str, object], scaling_config: ScalingConfig = trainer.scaling_config
     ) -> DataParallelTrainer:
         found = copy.copy(trainer)
@@ -68,7 +68,7 @@ def maker_of(trainer: DataParallelTrainer) -> Callable[..., DataParallelTrainer]
         found.scaling_config = scaling_config
         return found
 
-    return made
+    return make
 
 
 def workers_of(objective: Callable[..., object] | None) -> TrainWorkers | None:

@@ -15,7 +15,7 @@ def unsuitable() -> str:
             "pip install 'ray[train]==2.60.*'."
         )
     needed = {
-        controller.TrainController: ("_start_worker_group", "_poll_workers", "worker_group_cls"),
+        controller.TrainController: ("_poll_workers", "worker_group_cls"),
         controller.WorkerGroup: ("_create_placement_group", "_create_workers"),
     }
     missing = [name for kind, names in needed.items() for name in names if not hasattr(kind, name)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
 from pathlib import Path
@@ -19,22 +18,12 @@ from tuning.models.base import Matrix
 from tuning.models.families.xgboost import FAMILY as XGBOOST
 from tuning.models.families.xgboost_ray import FAMILY
 from tuning.models.gang import RESTARTS, Gang
-from tuning.models.gang_training import Work
-from tuning.models.shards import Place, read_shards, shards_of
+from tuning.models.gang_training import TrainingJob
+from tuning.models.shards import GangPlace, read_shards, shards_of
 from tuning.planning.plan import Plan, make_plan
 from tuning.preprocessing.task import REGRESSION, Task
 
 ENTRY = {"estimator": "xgboost_ray", "actors": 3, "cpus_per_actor": 2}
-# Of the source of each function that the adapter replaces, and of those that call them. With another version, look at
-# what has changed before this test and `VERSIONS` are.
-SOURCES = {
-    "_start_rabit_tracker": "9e3cb3b1c64ffb8f",
-    "_stop_rabit_tracker": "81ba8a68bb739faf",
-    "_create_actor": "98fdfdb4b4888ff2",
-    "_create_communication_processes": "2ec41e598a97e791",
-    "_train": "d83d2b82d79ec5e5",
-    "train": "2fc0e9fad28bf165",
-}
 
 
 def plan(**fields: Any) -> Plan:
@@ -172,7 +161,7 @@ def test_without_ray_one_process_trains_what_xgboost_would() -> None:
 
 def test_shards_hold_each_row_once_and_are_written_once(tmp_path: Path) -> None:
     X = np.arange(21.0).reshape(7, 3)
-    rows, place = Matrix(X, X[:, 0] * 2, np.ones(7)), Place(None, str(tmp_path), "shards/one", 1.0)  # type: ignore[arg-type]  # no Ray here
+    rows, place = Matrix(X, X[:, 0] * 2, np.ones(7)), GangPlace(None, str(tmp_path), "shards/one", 1.0)  # type: ignore[arg-type]  # no Ray here
     names = shards_of(rows, 2, place)
     frames = [pd.read_parquet(tmp_path / name) for name in names]
     assert [list(frame["f0"]) for frame in frames] == [[0, 6, 12, 18], [3, 9, 15]]
@@ -186,7 +175,7 @@ def test_shards_hold_each_row_once_and_are_written_once(tmp_path: Path) -> None:
 
 
 def test_numbers_beyond_float32_become_its_largest(tmp_path: Path) -> None:
-    place = Place(None, str(tmp_path), "shards/one", 1.0)  # type: ignore[arg-type]  # no Ray here
+    place = GangPlace(None, str(tmp_path), "shards/one", 1.0)  # type: ignore[arg-type]  # no Ray here
     table = read_shards(shards_of(Matrix(np.array([[1e300], [-1e300]]), np.zeros(2)), 1, place), place.uri)
     assert np.isfinite(table.column("f0").to_numpy()).all()
 
@@ -202,8 +191,12 @@ def test_what_is_replaced_in_xgboost_ray_is_what_the_adapter_was_written_for() -
     import xgboost_ray.main as main
 
     assert xgboost_ray_adapter.unsuitable() == ""
-    found = {name: hashlib.sha256(inspect.getsource(getattr(main, name)).encode()).hexdigest()[:16] for name in SOURCES}
-    assert found == SOURCES
+    replacements = xgboost_ray_adapter.replacements()
+    called = {name for function in (main._train, main.train) for name in function.__code__.co_names}
+    assert called >= replacements.keys()
+    inspect.signature(replacements["_create_actor"]).bind(**inspect.signature(main._create_actor).parameters)
+    for name in ("_start_rabit_tracker", "_stop_rabit_tracker", "_create_communication_processes"):
+        inspect.signature(replacements[name]).bind(*inspect.signature(getattr(main, name)).parameters)
     assert elastic._create_actor is main._create_actor
 
 
@@ -211,14 +204,14 @@ def test_xgboost_ray_gives_up_after_three_restarts(monkeypatch: pytest.MonkeyPat
     """With the real library an actor is killed once, in tests/ray/test_gangs.py."""
     tries: list[int] = []
 
-    def lose(training: xgboost_ray_adapter.Training) -> None:
+    def lose(training: xgboost_ray_adapter.RayTraining) -> None:
         tries.append(training.number)
         raise RuntimeError("a Ray actor died")
 
-    monkeypatch.setattr(xgboost_ray_adapter.Training, "_train", lose)
-    work = Work(shards=(), weighted=False, types=(), params={}, rounds=10, every=10)
-    place = Place(None, "nowhere", "shards", 1.0)  # type: ignore[arg-type]  # no Ray here
-    training = xgboost_ray_adapter.Training(work, Gang(recovery="cold"), place)
+    monkeypatch.setattr(xgboost_ray_adapter.RayTraining, "_train", lose)
+    work = TrainingJob(shards=(), weighted=False, types=(), params={}, rounds=10, every=10)
+    place = GangPlace(None, "nowhere", "shards", 1.0)  # type: ignore[arg-type]  # no Ray here
+    training = xgboost_ray_adapter.RayTraining(work, Gang(recovery="cold"), place)
     with pytest.raises(RunError, match="XGBoost-Ray could not train: RuntimeError: a Ray actor died"):
         next(training)
     assert len(tries) == RESTARTS + 1

@@ -12,7 +12,7 @@ import numpy as np
 
 from search_spaces import Choice, Constant, Float, Int, SearchSpace, SpaceError
 from search_spaces.parameters import Parameter, same
-from search_spaces.values import Configuration, Plain, Point
+from search_spaces.values import Configuration, PlainValue, Point
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ def inferred_space(configs: Sequence[Point]) -> SearchSpace:
     return SearchSpace([_inferred(name, [config[name] for config in configs]) for name in names])
 
 
-def _inferred(name: str, values: list[Plain]) -> Parameter:
-    distinct: list[Plain] = []
+def _inferred(name: str, values: list[PlainValue]) -> Parameter:
+    distinct: list[PlainValue] = []
     seen: set[str] = set()
     for value in values:
         if (text := repr(value)) not in seen:

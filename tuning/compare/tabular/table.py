@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 
 from schedulers.spec import Mode
 from search_spaces import SearchSpace, SpaceError
-from search_spaces.values import Configuration, Plain, Point
+from search_spaces.values import Configuration, PlainValue, Point
 from tuning.compare.analysis.curves import MODES, read_frame
 from tuning.compare.analysis.random_search import expected_best
 from tuning.compare.tabular.levels import Levels, inferred_space
@@ -269,7 +269,7 @@ def _configs(frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
     return texts, list(dict.fromkeys(texts))
 
 
-def _item(value: np.generic | Plain) -> Plain:
+def _item(value: np.generic | PlainValue) -> PlainValue:
     value = value.item() if isinstance(value, np.generic) else value
     return int(value) if isinstance(value, float) and value.is_integer() else value
 

@@ -26,7 +26,7 @@ from tuning.execution.tune_reports import report_to_tune
 from tuning.models.compute import trains_with
 from tuning.models.gang import Gang
 from tuning.models.registry import gang_of
-from tuning.models.shards import Place, gangs_work_in
+from tuning.models.shards import GangPlace, gangs_work_in
 from tuning.records.ownership import Term
 from tuning.runs.plan_file import read_spread
 from tuning.seeds import trial_seed
@@ -98,7 +98,7 @@ def _reports(
         yield from reports
 
 
-def place_here(directory: RunDirectory, study: Study, gang: Gang | None) -> Place | None:
+def place_here(directory: RunDirectory, study: Study, gang: Gang | None) -> GangPlace | None:
     """Where a gang of this study works: in this process's placement group; None without a gang, or without Ray."""
     if gang is None:
         return None
@@ -107,7 +107,7 @@ def place_here(directory: RunDirectory, study: Study, gang: Gang | None) -> Plac
 
     if not ray.is_initialized() or (group := get_current_placement_group()) is None:
         return None
-    return Place(group, directory.uri, shards_folder(study.id), directory.timing.actor_start_s)
+    return GangPlace(group, directory.uri, shards_folder(study.id), directory.timing.actor_start_s)
 
 
 def shards_folder(study: str) -> str:

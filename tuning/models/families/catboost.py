@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from tuning.models.base import (
-    Configuration,
     Family,
     Grown,
+    Hyperparameters,
     Matrix,
     Model,
     SteppedFamily,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from catboost import CatBoost, Pool
 
 #: Stretches of a trial's training: parameters, and how many rounds were boosted with them.
-Story: TypeAlias = tuple[tuple[Configuration, int], ...]
+CatBoostStory: TypeAlias = tuple[tuple[Hyperparameters, int], ...]
 
 OBJECTIVES = {REGRESSION: "RMSE", BINARY: "Logloss", MULTICLASS: "MultiClass"}
 # Other names of the length, which would contradict it.
@@ -51,6 +51,7 @@ class CatBoostFamily(SteppedFamily):
     encoding = "ordinal"
     scale = False
     requires = "catboost"
+    libraries = ("catboost",)
     file = "model.cbm"
     length = "iterations"
     step_length = 10
@@ -58,7 +59,7 @@ class CatBoostFamily(SteppedFamily):
     frozen = frozenset({"boosting_type", "grow_policy"})
     simpler = (("depth", "smaller"), ("l2_leaf_reg", "larger"), ("learning_rate", "smaller"))
 
-    def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
+    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
         params = self._params(config, task, seed)
         if _nothing_to_learn(train, task):
             return _constant(train, task)
@@ -66,34 +67,34 @@ class CatBoostFamily(SteppedFamily):
 
     def grow(
         self,
-        config: Configuration,
+        config: Hyperparameters,
         train: Matrix,
         valid: Matrix,
         task: Task,
         seed: int,
-        state: Story | int | None = None,
+        state: CatBoostStory | int | None = None,
     ) -> Iterator[Grown]:
         params = self._params(config, task, seed)
         if _nothing_to_learn(train, task):
             yield from self.repeat(_constant(train, task), config, valid, task, state)
             return
         story = state if isinstance(state, tuple) else ()
-        begun, full = sum(rounds for _, rounds in story), self.units(config)
+        at_start, full = sum(rounds for _, rounds in story), self.units(config)
         done = trained = 0
         raw = np.zeros(())
-        while max(done, begun) < full:
+        while max(done, at_start) < full:
             if done >= trained:
-                trained = _next_end(max(done, begun), self.step_length, full)
-                model = _boosted(train, _longer(story, params, trained - begun))
+                trained = _next_end(max(done, at_start), self.step_length, full)
+                model = _boosted(train, _longer(story, params, trained - at_start))
             before, done = done, min(done + self.step_length, full)
             raw = raw + _leaves(model, _pool(valid), before, done)
-            if done > begun:
-                yield _prediction(model, raw, task), partial(_longer, story, params, done - begun)
+            if done > at_start:
+                yield _prediction(model, raw, task), partial(_longer, story, params, done - at_start)
 
-    def exact(self, config: Configuration) -> bool:
+    def exact(self, config: Hyperparameters) -> bool:
         return False  # a state is how it was trained, and what is drawn depends on where that was interrupted
 
-    def fitted(self, state: Story | int, train: Matrix, task: Task, seed: int) -> Model:
+    def fitted(self, state: CatBoostStory | int, train: Matrix, task: Task, seed: int) -> Model:
         return _boosted(train, state) if isinstance(state, tuple) else _constant(train, task)
 
     def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
@@ -122,7 +123,7 @@ class CatBoostFamily(SteppedFamily):
         return super().load(name, content) if name == Family.file else CatBoost().load_model(blob=content)
 
     @staticmethod
-    def _params(config: Configuration, task: Task, seed: int) -> Configuration:
+    def _params(config: Hyperparameters, task: Task, seed: int) -> Hyperparameters:
         check_names("catboost", config, _known())
         return {
             "loss_function": OBJECTIVES[task.kind],
@@ -147,7 +148,7 @@ def _known() -> frozenset[str]:
     from catboost import CatBoostClassifier, CatBoostRegressor
 
     makers = (CatBoostClassifier.__init__, CatBoostRegressor.__init__)
-    return frozenset(name for made in makers for name in inspect.signature(made).parameters) - {"self", *LENGTHS}
+    return frozenset(name for maker in makers for name in inspect.signature(maker).parameters) - {"self", *LENGTHS}
 
 
 def _next_end(done: int, step: int, full: int) -> int:
@@ -156,13 +157,13 @@ def _next_end(done: int, step: int, full: int) -> int:
     return full if full - wanted < wanted / 2 else wanted
 
 
-def _longer(story: Story, params: Configuration, rounds: int) -> Story:
+def _longer(story: CatBoostStory, params: Hyperparameters, rounds: int) -> CatBoostStory:
     if story and story[-1][0] == params:
         return (*story[:-1], (params, story[-1][1] + rounds))
     return (*story, (params, rounds))
 
 
-def _boosted(train: Matrix, story: Story) -> CatBoost:
+def _boosted(train: Matrix, story: CatBoostStory) -> CatBoost:
     """A model that has trained these rounds, each stretch with its own parameters."""
     from catboost import CatBoost
 

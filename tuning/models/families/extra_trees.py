@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tuning.models.base import Configuration
+from tuning.models.base import Hyperparameters
 from tuning.models.growing_trees import ForestFamily
 from tuning.preprocessing.task import Task
 
 if TYPE_CHECKING:
-    from sklearn.ensemble._forest import BaseForest
+    from tuning.models.growing_trees import Forest
 
 
 class ExtraTreesFamily(ForestFamily):
     name = "extra_trees"
     simpler = (("max_depth", "smaller"), ("min_samples_leaf", "larger"))
 
-    def build(self, params: Configuration, task: Task) -> BaseForest:
+    def build(self, params: Hyperparameters, task: Task) -> Forest:
         from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
         return (ExtraTreesClassifier if task.classification else ExtraTreesRegressor)(**params)

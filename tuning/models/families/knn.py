@@ -5,7 +5,7 @@ Parameters: n_neighbors (clipped to the number of training rows), weights, p. Sa
 
 from __future__ import annotations
 
-from tuning.models.base import Configuration, Estimator, Matrix, Model
+from tuning.models.base import Estimator, Hyperparameters, Matrix, Model
 from tuning.models.compute import threads
 from tuning.models.estimators import EstimatorFamily
 from tuning.preprocessing.task import Prediction, Task
@@ -20,7 +20,7 @@ class KNeighborsFamily(EstimatorFamily):
     weighted = False
     simpler = (("n_neighbors", "larger"),)
 
-    def build(self, config: Configuration, train: Matrix, task: Task, seed: int) -> Estimator:
+    def build(self, config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Estimator:
         from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
         rows, columns = train.X.shape

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tuning.models.base import Configuration, Grown, Matrix, SteppedFamily, raw_prediction
+from tuning.models.base import Grown, Hyperparameters, Matrix, SteppedFamily, raw_prediction
 from tuning.models.compute import threads
 from tuning.models.estimators import check_names, rows_of_a_leaf
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from lightgbm import Booster, Dataset
 
 #: Stretches of a trial's training: parameters, and how many rounds were boosted with them.
-Story: TypeAlias = Sequence[tuple[Configuration, int]]
+LightGBMStory: TypeAlias = Sequence[tuple[Hyperparameters, int]]
 #: The rounds so far, the raw predictions of the validation rows, and the trees counted in them.
-LightGBMState: TypeAlias = "tuple[Story, np.ndarray, int]"
+LightGBMState: TypeAlias = "tuple[LightGBMStory, np.ndarray, int]"
 
 BINNING = ("max_bin", "min_data_in_bin", "bin_construct_sample_cnt", "enable_bundle", "linear_tree")
 # Other names of min_child_samples; who uses one means the number as it is.
@@ -41,6 +41,7 @@ class LightGBMFamily(SteppedFamily):
     encoding = "ordinal"
     scale = False
     requires = "lightgbm"
+    libraries = ("lightgbm",)
     file = "model.txt"
     length = "n_estimators"
     step_length = 10
@@ -48,12 +49,12 @@ class LightGBMFamily(SteppedFamily):
     frozen = frozenset({*BINNING, "boosting", "boosting_type"})
     simpler = (("num_leaves", "smaller"), ("min_child_samples", "larger"), ("reg_lambda", "larger"))
 
-    def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Booster:
+    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Booster:
         return _boosted(train, [(self._params(config, train, task, seed), self.units(config, steps))])
 
     def grow(
         self,
-        config: Configuration,
+        config: Hyperparameters,
         train: Matrix,
         valid: Matrix,
         task: Task,
@@ -97,7 +98,7 @@ class LightGBMFamily(SteppedFamily):
         return lightgbm.Booster(model_str=content.decode())
 
     @staticmethod
-    def _params(config: Configuration, train: Matrix, task: Task, seed: int) -> Configuration:
+    def _params(config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Hyperparameters:
         check_names("lightgbm", config, _known())
         params = {
             "objective": OBJECTIVES[task.kind],
@@ -127,11 +128,11 @@ def _known() -> frozenset[str]:
     return frozenset({*lightgbm.LGBMModel().get_params(), *aliases}.union(*aliases.values()))
 
 
-def _frozen(story: Story, raw: np.ndarray, counted: int) -> LightGBMState:
+def _frozen(story: LightGBMStory, raw: np.ndarray, counted: int) -> LightGBMState:
     return story, raw, counted
 
 
-def _boosted(train: Matrix, story: Story) -> Booster:
+def _boosted(train: Matrix, story: LightGBMStory) -> Booster:
     """A Booster that has trained these rounds, each stretch with its own parameters."""
     import lightgbm
 
@@ -147,7 +148,7 @@ def _boosted(train: Matrix, story: Story) -> Booster:
     return booster
 
 
-def _dataset(rows: Matrix, params: Configuration) -> Dataset:
+def _dataset(rows: Matrix, params: Hyperparameters) -> Dataset:
     import lightgbm
 
     binning = {name: params[name] for name in BINNING if name in params}

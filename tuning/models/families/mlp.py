@@ -7,17 +7,17 @@ trial (default 200).
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
-from tuning.models.base import Configuration, Estimator, Matrix, Model
+from tuning.models.base import Estimator, Hyperparameters, Matrix, Model
 from tuning.models.epoch_training import EpochFamily
 from tuning.preprocessing.task import Task
 
-if TYPE_CHECKING:
-    from sklearn.neural_network._multilayer_perceptron import BaseMultilayerPerceptron
+#: Rows and target as scikit-learn trains on them.
+Checked: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 WIDTH, DEPTH = 100, 1  # scikit-learn's default
 
@@ -29,7 +29,7 @@ class MLPFamily(EpochFamily):
     frozen = frozenset({"width", "depth", "hidden_layer_sizes", "solver"})
     simpler = (("depth", "smaller"), ("width", "smaller"), ("alpha", "larger"))
 
-    def build(self, config: Configuration, task: Task) -> Estimator:
+    def build(self, config: Hyperparameters, task: Task) -> Estimator:
         from sklearn.neural_network import MLPClassifier, MLPRegressor
 
         params = dict(config)
@@ -40,18 +40,24 @@ class MLPFamily(EpochFamily):
         return (MLPClassifier if task.classification else MLPRegressor)(hidden_layer_sizes=layers, **params)
 
     def train_epochs(
-        self, model: Model, config: Configuration, train: Matrix, y: np.ndarray, task: Task, epochs: int
+        self, model: Model, config: Hyperparameters, train: Matrix, y: np.ndarray, task: Task, epochs: int
     ) -> None:
         """As `partial_fit` does it, which checks and encodes the same rows again for half of an epoch's time."""
-        plain = model.__class__
-        model.__class__ = _checking_once(plain)
+        check: Callable[..., Checked] = model._validate_input
+        checked: list[Checked] = []
+
+        def once(X: np.ndarray, y: np.ndarray, incremental: bool, reset: bool) -> Checked:
+            if reset or not checked:
+                checked[:] = [check(X, y, incremental, reset)]
+            return checked[0]
+
+        model._validate_input = once
         try:
             super().train_epochs(model, config, train, y, task, epochs)
         finally:
-            model.__class__ = plain
-            model.__dict__.pop("checked", None)
+            del model._validate_input
 
-    def reconfigure(self, model: Model, config: Configuration, task: Task) -> Model:
+    def reconfigure(self, model: Model, config: Hyperparameters, task: Task) -> Model:
         before = {name: getattr(model, name) for name in ("hidden_layer_sizes", "solver")}
         model = super().reconfigure(model, config, task).set_params(**before)
         # The optimizer was made by the first epoch and keeps its own learning rate.
@@ -63,23 +69,6 @@ class MLPFamily(EpochFamily):
     def restore_units(self, model: Model, mean: float, scale: float) -> None:
         model.coefs_[-1] = model.coefs_[-1] * scale
         model.intercepts_[-1] = model.intercepts_[-1] * scale + mean
-
-
-@cache
-def _checking_once(estimator: type[BaseMultilayerPerceptron]) -> type[BaseMultilayerPerceptron]:
-    """The estimator's class, which takes rows it has seen in the epoch before as checked and encoded."""
-
-    class CheckingOnce(estimator):
-        checked: tuple[np.ndarray, np.ndarray] | None = None
-
-        def _validate_input(
-            self, X: np.ndarray, y: np.ndarray, incremental: bool, reset: bool
-        ) -> tuple[np.ndarray, np.ndarray]:
-            if reset or self.checked is None:
-                self.checked = super()._validate_input(X, y, incremental, reset)
-            return self.checked
-
-    return CheckingOnce
 
 
 FAMILY = MLPFamily()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuning.models.base import Configuration, Estimator, Matrix, Model
+from tuning.models.base import Estimator, Hyperparameters, Matrix, Model
 from tuning.models.compute import limited_threads
 from tuning.models.estimators import LinearFamily
 from tuning.preprocessing.task import REGRESSION, Task
@@ -17,12 +17,12 @@ class RidgeFamily(LinearFamily):
     tasks = frozenset({REGRESSION})
     simpler = (("alpha", "larger"),)
 
-    def build(self, config: Configuration, train: Matrix, task: Task, seed: int) -> Estimator:
+    def build(self, config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Estimator:
         from sklearn.linear_model import Ridge
 
         return Ridge(**config)
 
-    def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
+    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
         """What `Ridge.fit` makes, to the last bit, by the functions that it calls itself: the input's checks are most
         of a small fit."""
         alpha = config.get("alpha")

@@ -6,9 +6,9 @@ learning_rate ("invscaling" by default); max_iter sets the epochs of a full tria
 
 from __future__ import annotations
 
-from tuning.models.base import Configuration, Estimator, Matrix, Model
+from tuning.models.base import Estimator, Hyperparameters, Matrix, Model
 from tuning.models.epoch_training import EpochFamily
-from tuning.models.estimators import by_its_own_word
+from tuning.models.estimators import with_own_classes
 from tuning.preprocessing.task import Prediction, Task
 
 WITH_PROBABILITIES = ("log_loss", "modified_huber")
@@ -21,10 +21,10 @@ class SGDFamily(EpochFamily):
     frozen = frozenset({"average", "loss"})
     simpler = (("alpha", "larger"),)
 
-    def probabilities(self, config: Configuration) -> bool:
+    def probabilities(self, config: Hyperparameters) -> bool:
         return config.get("loss", "log_loss") in WITH_PROBABILITIES
 
-    def build(self, config: Configuration, task: Task) -> Estimator:
+    def build(self, config: Hyperparameters, task: Task) -> Estimator:
         from sklearn.linear_model import SGDClassifier, SGDRegressor
 
         params = {"learning_rate": "invscaling", "eta0": 0.01, **config}
@@ -34,11 +34,13 @@ class SGDFamily(EpochFamily):
         return SGDRegressor(**params)
 
     def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
-        said = super().predict(model, rows, task)
+        prediction = super().predict(model, rows, task)
         # Its probabilities are cut off at 0 and 1, so several classes may have the same.
-        return by_its_own_word(model, rows, said) if getattr(model, "loss", "") == "modified_huber" else said
+        return (
+            with_own_classes(model, rows, prediction) if getattr(model, "loss", "") == "modified_huber" else prediction
+        )
 
-    def reconfigure(self, model: Model, config: Configuration, task: Task) -> Model:
+    def reconfigure(self, model: Model, config: Hyperparameters, task: Task) -> Model:
         before = {name: getattr(model, name) for name in self.frozen}
         return super().reconfigure(model, config, task).set_params(**before)
 

@@ -24,13 +24,13 @@ from contextlib import closing
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from tuning.models.base import Configuration, Grown, Matrix, State, SteppedFamily
+from tuning.models.base import Grown, Hyperparameters, Matrix, State, SteppedFamily
 from tuning.models.boosters import feature_types, load_booster, prediction_of
 from tuning.models.compute import on_gpu, threads
 from tuning.models.estimators import check_names, float32
 from tuning.models.gang import Gang, without_gang
-from tuning.models.gang_training import Training, Work, grown_folds
-from tuning.models.shards import Place, place_of_gangs, shards_of
+from tuning.models.gang_training import GangTraining, TrainingJob, grown_folds
+from tuning.models.shards import GangPlace, place_of_gangs, shards_of
 from tuning.models.xgboost_actors import Actors
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 
@@ -54,6 +54,7 @@ class XGBoostFamily(SteppedFamily):
     encoding = "ordinal"
     scale = False
     file = "model.ubj"
+    libraries = ("xgboost", "xgboost-cpu")  # the second is the first without what GPUs need
     length = "n_estimators"
     step_length = 10
     total_steps = 20
@@ -61,7 +62,7 @@ class XGBoostFamily(SteppedFamily):
     gangs = True
     simpler = (("max_depth", "smaller"), ("min_child_weight", "larger"), ("reg_lambda", "larger"))
 
-    def fit(self, config: Configuration, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Booster:
+    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Booster:
         import xgboost
 
         if (place := self._place(config)) is not None:
@@ -74,7 +75,7 @@ class XGBoostFamily(SteppedFamily):
 
     def grow(
         self,
-        config: Configuration,
+        config: Hyperparameters,
         train: Matrix,
         valid: Matrix,
         task: Task,
@@ -99,13 +100,13 @@ class XGBoostFamily(SteppedFamily):
                 partial(booster.save_raw, "ubj"),
             )
 
-    def exact(self, config: Configuration) -> bool:
+    def exact(self, config: Hyperparameters) -> bool:
         # What draws columns and rows goes through all rounds, and is not in a model.
         return all(value == 1 for name, value in config.items() if name.startswith(("colsample_", "subsample")))
 
     def grow_folds(
         self,
-        config: Configuration,
+        config: Hyperparameters,
         folds: Sequence[tuple[Matrix, Matrix]],
         task: Task,
         seed: int,
@@ -116,18 +117,18 @@ class XGBoostFamily(SteppedFamily):
         training = self.train(place, config, [rows for rows, _ in folds], task, seed, states)
         return grown_folds(training, folds, task, states, config)
 
-    def _place(self, config: Configuration) -> Place | None:
+    def _place(self, config: Hyperparameters) -> GangPlace | None:
         return None if self.gang(config) is None else place_of_gangs()
 
     def train(
         self,
-        place: Place,
-        config: Configuration,
+        place: GangPlace,
+        config: Hyperparameters,
         rows: Sequence[Matrix],
         task: Task,
         seed: int,
         states: Sequence[State],
-    ) -> Training:
+    ) -> GangTraining:
         """Let the gang of a configuration train a model on each of several rows. states: to go on from, or None."""
         gang = Gang.of(config)
         works = [
@@ -136,17 +137,17 @@ class XGBoostFamily(SteppedFamily):
         ]
         return self.start(works, gang, place)
 
-    def start(self, works: Sequence[Work], gang: Gang, place: Place) -> Training:
+    def start(self, works: Sequence[TrainingJob], gang: Gang, place: GangPlace) -> GangTraining:
         """Let a gang train the models of a trial."""
         return Actors(works, gang, place)
 
     def _work(
-        self, config: Configuration, rows: Matrix, task: Task, seed: int, shards: Sequence[str], state: State = None
-    ) -> Work:
+        self, config: Hyperparameters, rows: Matrix, task: Task, seed: int, shards: Sequence[str], state: State = None
+    ) -> TrainingJob:
         """What a gang is to train on rows. shards: their files. state: to go on from."""
         params = {name: value for name, value in self._params(config, rows, task, seed).items() if name != "nthread"}
         device = "cuda" if Gang.of(config).gpus_per_actor else "cpu"
-        return Work(
+        return TrainingJob(
             shards=shards,
             weighted=rows.weight is not None,
             types=feature_types(rows),
@@ -176,7 +177,7 @@ class XGBoostFamily(SteppedFamily):
         return load_booster(content)
 
     @staticmethod
-    def _params(config: Configuration, train: Matrix, task: Task, seed: int) -> Configuration:
+    def _params(config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Hyperparameters:
         config = without_gang(config)
         check_names("xgboost", config, _known())
         params = {

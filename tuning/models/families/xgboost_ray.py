@@ -8,24 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tuning.models.base import Configuration
+from tuning.models.base import Hyperparameters
 from tuning.models.families.xgboost import XGBoostFamily
 from tuning.models.gang import Gang
-from tuning.models.gang_training import Training, Work
-from tuning.models.shards import Place
+from tuning.models.gang_training import GangTraining, TrainingJob
+from tuning.models.shards import GangPlace
 from tuning.models.xgboost_ray_adapter import Folds, unsuitable
 
 
 class XGBoostRayFamily(XGBoostFamily):
     name = "xgboost_ray"
+    gangs_read_files = True
 
     def untrainable(self) -> str:
         return unsuitable()
 
-    def gang(self, config: Configuration) -> Gang:
+    def gang(self, config: Hyperparameters) -> Gang:
         return Gang.of(config)
 
-    def start(self, works: Sequence[Work], gang: Gang, place: Place) -> Training:
+    def start(self, works: Sequence[TrainingJob], gang: Gang, place: GangPlace) -> GangTraining:
         return Folds(works, gang, place)
 
 
