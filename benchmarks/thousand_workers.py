@@ -38,8 +38,8 @@ from tuning.driver.tuner import build_tuner, run_queue
 from tuning.execution import trainable
 from tuning.execution.callback_keys import registered
 from tuning.execution.jobs import ShardJob, job_in
-from tuning.execution.room import Room
 from tuning.execution.tune_reports import report_to_tune
+from tuning.planning.room import Room
 from tuning.records.lease import Lease
 from tuning.records.ownership import claim
 from tuning.records.parts import TRIALS, part_name, shard_parts

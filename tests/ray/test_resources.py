@@ -12,8 +12,10 @@ import pytest
 
 from search_spaces import Float, SearchSpace
 from tuning import TuneRunner
-from tuning.driver.room import without_room
 from tuning.errors import PlanError, RunError
+from tuning.planning.plan import Plan
+from tuning.planning.room import alive_machines
+from tuning.planning.shortages import find_shortages
 from tuning.storage.run_directory import RunDirectory
 from tuning.timing import Timing
 
@@ -22,6 +24,10 @@ def runner(folder: Path, **fields: Any) -> TuneRunner:
     pd.DataFrame({"x": range(20), "y": [0.5 * x for x in range(20)]}).to_csv(folder / "rows.csv", index=False)
     given = {"target": "y", "task": "regression", "search_space": "ridge", "trials": 2, "mlflow": False, "slots": 2}
     return TuneRunner(**{"data": {"a": str(folder / "rows.csv")}, **given, **fields})
+
+
+def shortages(plan: Plan, directory: RunDirectory, patience: float) -> object:
+    return find_shortages(plan.spec.definition, plan.studies, plan.workers, directory, alive_machines(), patience)
 
 
 def test_more_than_a_machine_has_is_refused_before_anything_waits(ray_cluster: None, tmp_path: Path) -> None:
@@ -41,11 +47,11 @@ def test_a_cluster_may_grow(
 ) -> None:
     directory = RunDirectory(tmp_path / "run")
     fits, never = ({"cpus": 2, "memory_gb": 0.001}, {"cpus": 1000})
-    assert without_room(runner(tmp_path, resources=fits).plan(), directory, 1.0) is None
+    assert shortages(runner(tmp_path, resources=fits).plan(), directory, 1.0) is None
     assert not caplog.records
     monkeypatch.setenv("RAY_ADDRESS", "somewhere:6379")
     with caplog.at_level(logging.WARNING):
-        assert without_room(runner(tmp_path, resources=never).plan(), directory, 1.0) is None
+        assert shortages(runner(tmp_path, resources=never).plan(), directory, 1.0) is None
     assert "Trials wait up to 1 s for a machine to join the cluster" in caplog.text
 
 

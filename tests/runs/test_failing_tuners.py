@@ -27,7 +27,7 @@ class _Tuners:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, work: list[int | None]) -> None:
         self.work, self.built, self.done = work, 0, 0
         monkeypatch.setattr("tuning.driver.hosts.ray.start_ray", lambda slots: False)
-        monkeypatch.setattr("tuning.driver.hosts.ray.make_room", lambda *_: frozenset())
+        monkeypatch.setattr("tuning.driver.hosts.ray.record_shortages", lambda *_: frozenset())
         monkeypatch.setattr("tuning.driver.hosts.ray.build_tuner", self.build)
 
     def build(self, owned: OwnedRun, queue: object, attempt: int, *_: Any) -> _Tuners:

@@ -237,7 +237,7 @@ def test_a_machine_that_is_lost_for_good_costs_those_who_need_it_until_there_is_
         monkeypatch.setattr("ray.nodes", lambda: [{"Resources": MACHINES[1], "Alive": True}])
         return _Placed(owned, queue)
 
-    monkeypatch.setattr("tuning.execution.room.LOOK_S", -1.0)
+    monkeypatch.setattr("tuning.planning.room.LOOK_S", -1.0)
     made = runner(tmp_path, {"large": {"cpus": 2}, "usual": None})
     made.timing = Timing(room_s=0.0, attempt_pause_s=0.0)
     with monkeypatch.context() as there:
@@ -282,7 +282,7 @@ def test_the_plan_says_how_many_slots_have_room_side_by_side(
 ) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr("ray.is_initialized", lambda: False)
-    monkeypatch.setattr("tuning.planning.room.nvidia_gpus", lambda: 2)
+    monkeypatch.setattr("tuning.planning.shortages.nvidia_gpus", lambda: 2)
     notes = "\n".join(runner(tmp_path, {"a": None}, resources=resources, slots=8).plan().notes)
     said = f"resources: each slot takes so much that {at_once} of the 8 slots work at once here."
     assert (said in notes) is (at_once is not None)

@@ -10,13 +10,14 @@ from typing import Any
 
 from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
-from tuning.driver.room import helpers_with_room
 from tuning.evaluation.objective import PortableFunction
 from tuning.execution.callback_keys import Key
 from tuning.execution.jobs import ShardJob, placement_group
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.spread.running import SpreadRun
 from tuning.execution.spread.studies import Studies
+from tuning.planning.populations import helpers_with_room
+from tuning.planning.room import alive_machines
 from tuning.records.reports import WorkerError
 from tuning.runs.begin import OwnedRun
 from tuning.storage.names import slug
@@ -40,7 +41,8 @@ def run_queue(
 
     studies: the spread ones, opened. without: what no machine has; the shards that need it are left out.
     """
-    plan, needs, helpers = owned.plan, owned.plan.resources, helpers_with_room(owned.plan)
+    plan, needs = owned.plan, owned.plan.resources
+    helpers = helpers_with_room(plan.helpers, needs, alive_machines())
     shards = [shard for shard, need in enumerate(needs) if need not in without]
     return RunQueue(
         plan.slots,

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tuning.definition.options import Resources
-from tuning.execution.room import Bundle, Takes
 from tuning.models.gang import Gang
+from tuning.planning.room import Bundle, Takes
 from tuning.study.interfaces import Configuration
 from tuning.trainers.trainer import TrainWorkers
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from tuning.execution.jobs import Job, ShardJob, TrialJob
-from tuning.execution.room import Bundle, Room
 from tuning.execution.spread.spread_study import DEATHS, SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.execution.spread.studies import Studies
+from tuning.planning.room import Bundle, Room
 from tuning.records.reports import FailureReport, StepReport
 
 

@@ -28,9 +28,9 @@ from tuning.planning.no_effect import idle_settings
 from tuning.planning.placement import TRIAL_BYTES, placements, slot_bytes
 from tuning.planning.populations import helper_notes, helpers_of
 from tuning.planning.resolution import resolve
-from tuning.planning.room import fewer_at_once, too_large
 from tuning.planning.run_notes import logger_notes, mlflow_notes, reading_notes, shadows
 from tuning.planning.shards import make_shards
+from tuning.planning.shortages import fewer_at_once, too_large
 from tuning.planning.studies import check_studies, distinct, make_studies
 from tuning.storage.backend import check_scheme
 from tuning.storage.run_directory import RunDirectory

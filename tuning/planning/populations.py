@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from schedulers import SchedulerSpec
+from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.objective import Objective, takes_state
 from tuning.planning.placement import TRIAL_BYTES, slot_bytes
+from tuning.planning.room import Bundle
 from tuning.study.study import StudyTable, customers_of
 from tuning.wording import name_list
 
@@ -45,6 +47,19 @@ def helpers_of(
     if largest:
         room = min(room, int(slots * slot_bytes(slots) / (shards * largest)) - 1)  # one for the study's own process
     found = min(room, int(studies.numbers("n_trials").max(initial=0)))
+    return found if found > 1 else 0
+
+
+def helpers_with_room(helpers: int, needs: Sequence[Resources], machines: Sequence[Bundle]) -> int:
+    """How many helpers each shard gets on the machines that there are: the plan's, or fewer, or 0 for none.
+
+    helpers: the plan's. needs: what the worker of each shard takes. machines: what each has; empty if not known.
+    """
+    if not helpers or not machines:
+        return helpers
+    need = max((resources.to_bundle() for resources in needs), key=lambda bundle: bundle["CPU"])
+    places = sum(int(min(machine.get(name, 0) / n for name, n in need.items() if n)) for machine in machines)
+    found = min(helpers, places // len(needs))
     return found if found > 1 else 0
 
 

@@ -1,40 +1,134 @@
-"""Whether a machine has what a trial takes, as far as that can be known without Ray."""
+"""The room for work: what this machine has, what the cluster's machines have, and how long a run waits for one.
+
+Ray waits for a machine without an end or a word. It may come: a cluster grows, and a node that was lost is replaced.
+"""
 
 from __future__ import annotations
 
+import logging
+import math
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from glob import glob
 
-from tuning.definition.definition import Definition
-from tuning.definition.options import Resources
-from tuning.study.study import StudyTable, customers_of
-from tuning.wording import name_list
+logger = logging.getLogger(__name__)
+
+ALONE = "a place alone on its machine"
+LOOK_S = 1.0  # between two looks at the cluster's machines
+
+Bundle = Mapping[str, float]
+Takes = tuple[Sequence[Bundle], str]  # bundles of a placement group, and its strategy
 
 
-def too_large(definition: Definition, studies: StudyTable, slots: int) -> Iterator[str]:
-    """Notes on resources that a Ray of our own on this machine would not have; of a cluster nothing is known here.
+@dataclass
+class Room:
+    """The room of the cluster's machines when nothing else runs, as they are now.
 
-    They are no refusals: the plan may be meant for a larger machine.
+    machines: gives what each machine has in all. patience: seconds for which something waits for a machine, see
+    `given_up`.
     """
-    if not own_ray():
-        return
-    for resources in dict.fromkeys(study.resources for study in studies.first_of_each("resources")):
-        for excess in _excess(resources, slots):
-            if resources == definition.resources:
-                yield f"{excess}, so no worker could start here."
-            else:
-                names = ids_of(studies.take(studies.shared("resources").test(resources.__eq__)))
-                customers = "customer" if len(names) == 1 else "customers"
-                yield f"{customers} {name_list(names)}: {excess}; no model would come of that here."
+
+    machines: Callable[[], Sequence[Bundle]]
+    patience: float = math.inf
+    _since: dict[str, float] = field(default_factory=dict)  # by what is taken: when there was no room for it
+
+    @property
+    def cpus(self) -> float:
+        """The CPUs of all machines."""
+        return sum(machine.get("CPU", 0.0) for machine in self.machines())
+
+    def has(self, takes: Takes) -> bool:
+        """Whether all of these bundles fit at once."""
+        found = has_room(self.machines(), *takes)
+        if found:
+            self._since.pop(repr(takes), None)
+        return found
+
+    def given_up(self, takes: Takes, name: str, then: str = "resume the run with more `trials`") -> str:
+        """Why something that has no room waits no longer; empty while it waits, and where there is room.
+
+        Time counts from when there was no room for the same bundles, and not for each of many trials anew. name: such
+        as "a trial of 'giant'", for a warning at the beginning. then: what to do when there is a machine.
+        """
+        if self.has(takes):
+            return ""
+        now = time.monotonic()
+        what = f"takes {bundles_text(takes[0])}, for which the machines that are there have no room"
+        if (since := self._since.setdefault(repr(takes), now)) == now:
+            logger.warning("%s %s: it waits up to %g s for another one.", name, what, self.patience)
+        if now - since < self.patience:
+            return ""
+        return f"it {what}, and none has joined them within {self.patience:g} s; add one, then {then}"
 
 
-def fewer_at_once(resources: Resources, slots: int) -> Iterator[str]:
-    """A note where what each slot takes leaves no room for all of them on this machine."""
-    room = [slots // resources.cpus, nvidia_gpus() // resources.gpus if resources.gpus else slots]
-    if own_ray() and 0 < (most := int(min(room))) < slots:
-        yield f"resources: each slot takes so much that {most} of the {slots} slots work at once here."
+def has_room(machines: Sequence[Bundle], bundles: Sequence[Bundle], strategy: str = "PACK") -> bool:
+    """Whether machines without other work have room for all bundles of a placement group at once."""
+    if strategy == "STRICT_PACK":
+        return any(has_room([machine], bundles) for machine in machines)
+    needs: list[Bundle] = [{name: amount for name, amount in bundle.items() if amount} for bundle in bundles]
+    needs = [need for need in needs if need]
+    if strategy == "STRICT_SPREAD":
+        needs, machines = [{**need, ALONE: 1} for need in needs], [{**machine, ALONE: 1} for machine in machines]
+    # Equal ones side by side, the most frequent last: those need only be counted.
+    return _fit_together(sorted(needs, key=lambda need: (needs.count(need), repr(need))), machines)
+
+
+def _fit_together(needs: Sequence[Bundle], machines: Sequence[Bundle]) -> bool:
+    if not needs:
+        return True
+    first, *others = needs
+    if first == needs[-1]:
+        return sum(_times(first, machine) for machine in machines) >= len(needs)
+    return any(
+        _fit_together(others, [*machines[:place], _less(machine, first), *machines[place + 1 :]])
+        for place, machine in enumerate(machines)
+        if _times(first, machine)
+    )
+
+
+def _times(need: Bundle, machine: Bundle) -> int:
+    """How often a machine has what is needed."""
+    return int(min(machine.get(name, 0.0) / amount for name, amount in need.items()) + 1e-9)
+
+
+def _less(machine: Bundle, need: Bundle) -> Bundle:
+    return {name: amount - need.get(name, 0.0) for name, amount in machine.items()}
+
+
+def bundles_text(bundles: Sequence[Bundle]) -> str:
+    """The bundles as a text, such as "1 CPU and 2 times 8 CPU + 1 GPU"."""
+    texts = [" + ".join(f"{amount:g} {name}" for name, amount in bundle.items() if amount) for bundle in bundles]
+    times = {text: texts.count(text) for text in texts if text}
+    return " and ".join(f"{count} times {text}" if count > 1 else text for text, count in times.items())
+
+
+def machines_now() -> Callable[[], Sequence[Bundle]]:
+    """The machines of the cluster, which may come and go: Ray is asked for them once in a while."""
+    known: Sequence[Bundle] = ()
+    until = -math.inf
+
+    def now() -> Sequence[Bundle]:
+        nonlocal known, until
+        if time.monotonic() > until:
+            with suppress(Exception):  # Ray's head does not answer: `tuning.execution.lost_nodes` says how long it may
+                known = alive_machines()
+            until = time.monotonic() + LOOK_S
+        return known
+
+    return now
+
+
+def alive_machines() -> list[dict[str, float]]:
+    """What each machine of the cluster has, used or not; none without Ray."""
+    import ray
+
+    if not ray.is_initialized():
+        return []
+    return [dict(node["Resources"]) for node in ray.nodes() if node["Alive"]]
 
 
 def own_ray() -> bool:
@@ -43,28 +137,9 @@ def own_ray() -> bool:
     return not os.environ.get("RAY_ADDRESS") and not (ray is not None and ray.is_initialized())
 
 
-def ids_of(studies: StudyTable) -> list[str]:
-    """The ids of the customers of these studies, each once."""
-    found: list[str] = customers_of(studies).texts("id").unique().to_pylist()
-    return found
-
-
 def nvidia_gpus() -> int:
     """How many there are on this machine."""
     return len(glob("/dev/nvidia[0-9]*"))
-
-
-def _excess(resources: Resources, slots: int) -> Iterator[str]:
-    if resources.cpus > slots:
-        yield f"resources.cpus: {resources.cpus:g} is more than the {slots} slots"
-    gpus = nvidia_gpus()
-    if resources.gpus > gpus:
-        yield f"resources.gpus: {resources.gpus:g} is more than the {gpus} NVIDIA GPUs of this machine"
-    for name in resources.custom:
-        yield f"resources.custom: a Ray of this machine has no {name!r}, name a cluster by RAY_ADDRESS"
-    gigabytes = memory() / 1e9
-    if resources.memory_gb is not None and resources.memory_gb > gigabytes:
-        yield f"resources.memory_gb: {resources.memory_gb:g} is more than the {gigabytes:.1f} GB of this machine"
 
 
 def memory() -> int:

@@ -13,9 +13,9 @@ from tuning.definition.options import Resources
 from tuning.execution.adapters import scheduler_over
 from tuning.execution.callback_keys import registered
 from tuning.execution.jobs import Job, ShardJob, TrialJob
-from tuning.execution.room import Room, has_room
 from tuning.execution.run_queue import RunQueue
 from tuning.models.gang import Gang
+from tuning.planning.room import Room, has_room
 
 ONE = Resources()
 
@@ -114,7 +114,7 @@ def test_a_trial_for_which_no_machine_comes_fails_with_a_reason_and_those_after_
 ) -> None:
     left = [4.0]
     now = [0.0]
-    monkeypatch.setattr("tuning.execution.room.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("tuning.planning.room.time", SimpleNamespace(monotonic=lambda: now[0]))
     queue = giants(tmp_path, at_once=1, job_of=with_gang, room=growing(left, 900.0))
     queue.next()
     (first,) = waiting(queue)
@@ -150,7 +150,7 @@ def test_a_shard_for_which_no_machine_comes_is_left_with_a_reason_and_the_others
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     left, now, said = [4.0], [0.0], list[str]()
-    monkeypatch.setattr("tuning.execution.room.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("tuning.planning.room.time", SimpleNamespace(monotonic=lambda: now[0]))
     large = [ShardJob.of(number, Resources(cpus=4)) for number in range(4)]
     queue = RunQueue(3, growing(left, 900.0), [*large, ShardJob.of(4, ONE)], lost=said.append)
     first = [name for name, _ in iter(queue.next, None)]

@@ -10,7 +10,6 @@ import pytest
 
 from search_spaces import Float, SearchSpace
 from tuning import TuneRunner
-from tuning.driver import room
 from tuning.planning import populations
 from tuning.planning.placement import TRIAL_BYTES
 from tuning.planning.plan import Plan
@@ -74,9 +73,7 @@ def test_an_objective_that_cannot_go_on_from_a_state_is_said_to_be_why() -> None
 
 
 @pytest.mark.parametrize(("machines", "helpers"), [([8], 8), ([3, 3], 6), ([5], 5), ([1], 0), ([16, 16], 8), ([], 8)])
-def test_a_smaller_cluster_has_fewer_helpers_and_nobody_waits(
-    machines: list[int], helpers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(room, "alive_machines", lambda: [{"CPU": float(cpus)} for cpus in machines])
-    assert room.helpers_with_room(plan()) == helpers
-    assert room.helpers_with_room(plan(placement="packed")) == 0
+def test_a_smaller_cluster_has_fewer_helpers_and_nobody_waits(machines: list[int], helpers: int) -> None:
+    there = [{"CPU": float(cpus)} for cpus in machines]
+    for made, expected in ((plan(), helpers), (plan(placement="packed"), 0)):
+        assert populations.helpers_with_room(made.helpers, made.resources, there) == expected

@@ -67,7 +67,7 @@ def test_a_worker_that_no_machine_has_room_for_leaves_no_folder(
         raise PlanError("no machine has 64 CPUs")
 
     monkeypatch.setattr("tuning.driver.hosts.ray.start_ray", lambda slots: False)
-    monkeypatch.setattr("tuning.driver.hosts.ray.make_room", refused)
+    monkeypatch.setattr("tuning.driver.hosts.ray.record_shortages", refused)
     with pytest.raises(PlanError, match="64 CPUs"):
         runner(table(tmp_path), placement="packed").run(str(tmp_path / "run"), progress=False)
     assert not (tmp_path / "run").exists()

@@ -11,16 +11,16 @@ from tuning.driver.chatter import stdout_logged
 from tuning.driver.cluster import restart_ray, start_ray
 from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.ready_workers import ready_workers, start_workers
+from tuning.driver.hosts.recorded_shortages import record_shortages
 from tuning.driver.hosts.tune_workers import TuneWorkers, stopper, workers_callback
 from tuning.driver.progress import Counter, hand_on, reports_callback
-from tuning.driver.room import make_room
 from tuning.driver.tuner import build_tuner, in_memory, run_queue
 from tuning.errors import RunError, StorageError
 from tuning.execution.adapters import spread_callbacks
 from tuning.execution.callback_keys import register, registered
 from tuning.execution.lost_nodes import NodeWatch, any_alive
-from tuning.execution.room import Room, machines_now
 from tuning.execution.spread.running import SpreadRun
+from tuning.planning.room import Room, machines_now
 from tuning.records.reports import Listener
 from tuning.runs.begin import OwnedRun
 from tuning.runs.outcome import typing
@@ -59,7 +59,7 @@ class RayHost:
     def work(self, counter: Counter, halt: StopConditions) -> bool:
         """As of `Host`."""
         self.start(counter)
-        self._left_out = make_room(self.owned, counter)
+        self._left_out = record_shortages(self.owned, counter)
         deaths = WORKER_DEATHS + self.owned.plan.spec.definition.limits.crashes_before_quarantine
         workers = TuneWorkers(halt, deaths)
         halt.signals.order = workers.kill
@@ -76,7 +76,7 @@ class RayHost:
     def tuner(self) -> tune.Tuner:
         """A Tuner over the run that its caller fits; Ray is started. `PlanError` where no machine has room."""
         start_ray(self.owned.plan)
-        self._left_out = make_room(self.owned, _ignore)
+        self._left_out = record_shortages(self.owned, _ignore)
         spread = self._spread_run(_ignore)
         studies = spread.open() if self.owned.plan.spread else None
         queue = register(run_queue(self.owned, spread, studies, self._left_out))

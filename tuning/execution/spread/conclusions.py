@@ -19,13 +19,13 @@ from tuning.definition.run_spec import RunSpec
 from tuning.execution.context import WorkerContext
 from tuning.execution.jobs import PACK
 from tuning.execution.limits import MemoryLimit, TimeLimits
-from tuning.execution.room import Room, Takes
 from tuning.execution.spread.predictions import read_predictions
 from tuning.execution.spread.trainable import opened, place_here
 from tuning.execution.study_run import Hooks, conclude_study, ignore_warnings, own_settings, unblock_sigterm
 from tuning.models.gang import Gang
 from tuning.models.shards import gangs_work_in
 from tuning.planning.gangs import largest_gang
+from tuning.planning.room import Room, Takes
 from tuning.records.ownership import Term
 from tuning.records.schema import FINISHED, StudyRecord, TrialRecord
 from tuning.study.study import Study

@@ -14,7 +14,6 @@ from tuning.execution.context import WorkerContext, stopping_rules
 from tuning.execution.crash_log import FINAL_FITS
 from tuning.execution.jobs import TrialJob
 from tuning.execution.quarantine import quarantine
-from tuning.execution.room import Room, machines_now
 from tuning.execution.spread.conclusions import Conclusions, Ended
 from tuning.execution.spread.events import Event
 from tuning.execution.spread.journal import DRIVER, read_journal, written_by_driver
@@ -27,6 +26,7 @@ from tuning.execution.spread.studies import Studies
 from tuning.execution.spread.trainable import SHARDS, shards_folder, train_folder, trial_reports
 from tuning.models.registry import gang_of
 from tuning.planning.plan import Plan
+from tuning.planning.room import Room, machines_now
 from tuning.records.ownership import Term
 from tuning.records.parts import PartWriter, accepted, read_studies, read_trials
 from tuning.records.reports import Listener
