@@ -31,8 +31,8 @@ import click
 from tuning.definition.options import Resources
 from tuning.driver.cluster import start_ray
 from tuning.driver.halt import StopConditions
-from tuning.driver.hosts.tune_workers import TuneWorkers, stopper, workers_callback
-from tuning.driver.progress import Counter, reports_callback
+from tuning.driver.hosts.tune_workers import TuneWorkers, reports_callback, stopper, workers_callback
+from tuning.driver.progress import Counter
 from tuning.driver.signals import Signals
 from tuning.driver.tuner import build_tuner, run_queue
 from tuning.execution import trainable

@@ -114,12 +114,12 @@ def test_a_real_tuner_that_a_callback_ends_is_followed_by_another_one(
 
 def _raising_once(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Let the first Tuner's callback raise at its first result; gives the keys of all callbacks made."""
-    from tuning.driver import progress
+    from tuning.driver.hosts import tune_workers
 
     keys: list[str] = []
 
     def callback(key: str) -> Any:
-        made = progress.reports_callback(key)
+        made = tune_workers.reports_callback(key)
         keys.append(key)
         if len(keys) == 1:
 

@@ -1,7 +1,7 @@
-"""What the driver hears from the workers: a Tune callback that passes reports on, and what has come of the run so far.
+"""How far a run is, counted from the reports of its workers.
 
-Workers report parts of records, not trials, and figures are put into words a few times a second at most: of a million
-customers the driver hears six thousand times.
+Workers report parts of records, not trials, and figures are put into words a few times a second at most: a run of a
+million customers brings six thousand reports.
 """
 
 from __future__ import annotations
@@ -12,22 +12,15 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tuning.execution.callback_keys import Key, lookup
-from tuning.execution.tune_reports import TuneResult, report_in
 from tuning.planning.plan import Plan
 from tuning.records.gains import is_error
 from tuning.records.reports import Listener, PartWritten, WorkerError, WorkerReport
 from tuning.study.study import total_work
 from tuning.timing import Timing
 from tuning.wording import amount, duration, gain_text, value_text
-
-if TYPE_CHECKING:
-    from ray import tune
-    from ray.tune.experiment import Trial
 
 logger = logging.getLogger(__name__)
 
@@ -46,39 +39,24 @@ def hand_on(listener: Listener, report: WorkerReport) -> None:
         logger.exception("a listener of the run failed; the search continues")
 
 
-def reports_callback(listener: Key[Listener]) -> tune.Callback:
-    """A `ray.tune.Callback` that hands each report of a worker to a listener."""
-    from ray import tune
-
-    class Reports(tune.Callback):
-        def on_trial_result(
-            self, iteration: int, trials: object, trial: Trial, result: TuneResult, **info: object
-        ) -> None:
-            if (report := report_in(result)) is not None:
-                hand_on(lookup(listener), report)
-
-    return Reports()
-
-
 @dataclass(frozen=True, repr=False)
 class Progress:
     """How far a run is.
 
     Attributes:
-        studies, trials: how many there will be, as far as is known; a study that ends earlier leaves fewer trials.
-        done_studies, done_trials: how many of them are recorded.
+        studies, trials: expected numbers; a study that ends early lowers that of the trials.
+        done_studies, done_trials: recorded numbers.
         noun: what a study stands for: "customer", or "study" where a customer has several or there is none.
-        share: of the work that is done, from 0 to 1.
-        median_gain: over the baseline on hold-out rows, of the models so far; None without any.
-        relative: whether it is a share of the baseline's error, which it is where the metric is an error.
-        best: score so far, of a run of one study.
+        share: the work that is done, from 0 to 1.
+        median_gain: the median of the models' gains over the baseline on hold-out rows; None without a model.
+        relative: whether the gain is a share of the baseline's error, as with metrics that are errors.
+        best: the best score so far, of a run of one study.
         no_model: studies that ended without one.
-        failed_trials: how many raised or crashed.
+        failed_trials: trials that raised or crashed.
         seconds: since the run's work began.
         rate: trials per second since these workers' first report.
-        seconds_left: at the latest pace; None before that can be said, while other workers start, and where that much
-            has gone by without a report, as when a last fit takes longer. It can be said once ten reports have come
-            within ten seconds or more, or earlier once a quarter of the work is done.
+        seconds_left: at the latest pace. None until the pace is known: after ten reports in ten seconds or more, or a
+            quarter of the work. None again while new workers start, or once that time has gone by without a report.
         doing: what takes its time before the next result; "stopping" once somebody has stopped the run.
     """
 
@@ -132,10 +110,16 @@ class Progress:
 class Counter:
     """Counts what workers report.
 
-    n_trials, n_studies: how many there will be. work: what all of it takes, as of `Study.budget`. done_trials,
-    done_work: what was recorded before. smaller: whether a smaller score is better. relative: as of `Progress`. seen:
-    names of parts heard of. on_part: called with the name of each new part. stopping: whether somebody has stopped the
-    run.
+    Attributes:
+        n_trials, n_studies: expected numbers.
+        work: the work of all studies, in the unit of `Study.budget`.
+        done_trials, done_work: recorded so far, by earlier owners of the run too.
+        smaller: whether a smaller score is better.
+        relative: as of `Progress`.
+        seen: names of the parts that were reported.
+        doing: as of `Progress`; the next report clears it.
+        on_part: called with the name of each new part.
+        stopping: tells whether somebody has stopped the run.
     """
 
     n_trials: int

@@ -12,8 +12,8 @@ from tuning.driver.cluster import restart_ray, start_ray
 from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.ready_workers import ready_workers, start_workers
 from tuning.driver.hosts.recorded_shortages import record_shortages
-from tuning.driver.hosts.tune_workers import TuneWorkers, stopper, workers_callback
-from tuning.driver.progress import Counter, hand_on, reports_callback
+from tuning.driver.hosts.tune_workers import TuneWorkers, reports_callback, stopper, workers_callback
+from tuning.driver.progress import Counter, hand_on
 from tuning.driver.tuner import build_tuner, in_memory, run_queue
 from tuning.errors import RunError, StorageError
 from tuning.execution.adapters import spread_callbacks

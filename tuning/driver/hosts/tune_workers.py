@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tuning.driver.halt import StopConditions
+from tuning.driver.progress import hand_on
 from tuning.execution.callback_keys import Key, lookup
 from tuning.execution.lost_nodes import NodeWatch, error_text, worker_died
+from tuning.execution.tune_reports import TuneResult, report_in
+from tuning.records.reports import Listener
 
 if TYPE_CHECKING:
     from ray import tune
@@ -121,3 +124,17 @@ def workers_callback(workers: Key[TuneWorkers]) -> tune.Callback:
             lookup(workers).ended(trial)
 
     return Workers()
+
+
+def reports_callback(listener: Key[Listener]) -> tune.Callback:
+    """A `ray.tune.Callback` that hands each report of a worker to a listener."""
+    from ray import tune
+
+    class Reports(tune.Callback):
+        def on_trial_result(
+            self, iteration: int, trials: object, trial: Trial, result: TuneResult, **info: object
+        ) -> None:
+            if (report := report_in(result)) is not None:
+                hand_on(lookup(listener), report)
+
+    return Reports()
