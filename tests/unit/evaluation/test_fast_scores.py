@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import get_scorer
 
 from tuning.evaluation.fast_scores import CLASSIFICATION, REGRESSION, quick_score
-from tuning.evaluation.metrics import Metric, _Rows, _shim_classes
+from tuning.evaluation.metrics import Metric, _ScoredRows, _shim_classes
 from tuning.preprocessing.task import BINARY, MULTICLASS, Prediction, Task
 from tuning.preprocessing.task import REGRESSION as NUMBERS
 
@@ -19,7 +19,7 @@ def by_scikit_learn(name: str, y: np.ndarray, prediction: Prediction, task: Task
     shim = _shim_classes()[task.classification](prediction, len(task.classes))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return float(get_scorer(name)(shim, _Rows(len(y)), y))
+        return float(get_scorer(name)(shim, _ScoredRows(len(y)), y))
 
 
 def agree(name: str, y: np.ndarray, prediction: Prediction, task: Task) -> bool:

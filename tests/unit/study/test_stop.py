@@ -13,7 +13,8 @@ from tuning import TuneRunner
 from tuning.definition.definition import define
 from tuning.errors import DefinitionError
 from tuning.planning.plan import make_plan
-from tuning.tracking.tracked_runs import Search, of_study, of_trial
+from tuning.tracking.identity import TrackedSearch
+from tuning.tracking.tracked_runs import of_study, of_trial
 
 FIELDS = {
     "objective": lambda config: (config["x"] - 1) ** 2,
@@ -56,7 +57,7 @@ def test_the_reasons_are_tags_in_mlflow(tmp_path: Path) -> None:
 
     fields = {**FIELDS, "objective": objective, "steps": 4, "scheduler": "asha", "stop": {"study_plateau": 6}}
     result = TuneRunner(**fields).run(str(tmp_path / "run"), progress=False, in_process=True)
-    search = Search("search", "run")
+    search = TrackedSearch("search", "run")
     study = of_study(result.study_records[0], search)
     assert study.tags["tuning.notes"].startswith("study_plateau: nothing better than 0.25 in the last 6 trials")
     stopped = [record for record in result.trial_records if record.state == "stopped"]
