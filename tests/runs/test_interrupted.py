@@ -75,6 +75,7 @@ def test_after_ctrl_c_the_line_says_no_more_that_ray_starts_but_that_the_run_sto
         os.kill(os.getpid(), signal.SIGINT)
         return False  # nothing is left to be done on Ray
 
+    monkeypatch.setattr("tuning.driver.hosts.choice.may_fork", lambda _: True)
     monkeypatch.setattr("tuning.driver.hosts.forks.ForkHost.work", starting)
     with pytest.raises(RunInterrupted):
         tuner_of(valley, trials=4).run(str(tmp_path / "run"))
