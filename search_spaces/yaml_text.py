@@ -55,7 +55,7 @@ class _RefusedError(Exception):
         self.line = where.start_mark.line + 1
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # as above: fifty times as fast
     """Quotes text that YAML 1.1 or `parse_yaml` would read as something else."""
 
 

@@ -24,6 +24,10 @@ for name in ("RAY_ADDRESS", "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME", "ML
     os.environ.pop(name, None)
 
 
+# Test processes share the cores: a thread of OpenMP that waits for another must not keep one busy meanwhile.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
 # What a test needs is said by its folder, its file's name or its fixtures; `@pytest.mark` says only what they do not.
 FOLDERS = {"ray/": "ray", "chaos/": "chaos", "services/test_mlflow": "mlflow"}
 FIXTURES = {"ray_cluster": "ray", "mlflow_database": "mlflow", "s3_server": "s3"}

@@ -27,6 +27,7 @@ from paths import ROOT
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sources import parsed
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import StorageError
@@ -214,7 +215,7 @@ def test_the_scenario_takes_every_kind_of_step(
 def test_no_other_code_writes_into_a_run() -> None:
     found = set()
     for path in (ROOT / "tuning").rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path)
         for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
             for node in ast.walk(function):
                 called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""

@@ -8,8 +8,8 @@ import sys
 import tomllib
 
 from paths import ROOT
+from sources import PACKAGES, parsed, source_files
 
-PACKAGES = ("tuning", "search_spaces", "schedulers")
 # Import names that are not the distribution's own.
 DISTRIBUTIONS = {
     "yaml": "pyyaml",
@@ -26,14 +26,13 @@ BY_REGISTRY = {"hebo"}
 def imported() -> dict[str, str]:
     """Top-level names of other people's packages, each with a file that imports it; imports for types count too."""
     found: dict[str, str] = {}
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-                if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                    names = [node.module]
-                for name in names:
-                    found.setdefault(name.partition(".")[0], str(path.relative_to(ROOT)))
+    for path in source_files():
+        for node in ast.walk(parsed(path)):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [node.module]
+            for name in names:
+                found.setdefault(name.partition(".")[0], str(path.relative_to(ROOT)))
     return {name: path for name, path in found.items() if name not in sys.stdlib_module_names and name not in PACKAGES}
 
 

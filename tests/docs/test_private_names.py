@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from paths import ROOT
+from sources import PACKAGES, parsed, source_files
 
 MOST = 40  # names in all: each is work when its library is upgraded
 TRAIN = "ray.train.v2._internal.execution"
@@ -205,11 +206,11 @@ def _ours(tree: ast.Module) -> Iterator[str]:
 def _imported(tree: ast.Module) -> Iterator[str]:
     """The modules of ours that a file names in its imports."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in OURS:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in PACKAGES:
             yield node.module or ""
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] in OURS)
+            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] in PACKAGES)
 
 
 def _used(tree: ast.Module) -> Iterator[tuple[str, bool]]:
@@ -217,7 +218,7 @@ def _used(tree: ast.Module) -> Iterator[tuple[str, bool]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
-            if not any(module.partition(".")[0] in OURS for module in modules):
+            if not any(module.partition(".")[0] in PACKAGES for module in modules):
                 words = [*modules, *(alias.name for alias in node.names)]
                 yield from ((part, True) for word in words for part in word.split(".") if _private(part))
         elif isinstance(node, ast.Attribute) and _private(node.attr):
@@ -228,12 +229,9 @@ def _used(tree: ast.Module) -> Iterator[tuple[str, bool]]:
                 yield name.value, False
 
 
-OURS = ("tuning", "search_spaces", "schedulers")
-
-
 def test_every_private_name_that_the_code_uses_is_listed() -> None:
     """A name is our own where the file, or one that it imports, gives it to a class; else it is another library's."""
-    trees = {path: ast.parse(path.read_text()) for top in OURS for path in (ROOT / top).rglob("*.py")}
+    trees = {path: parsed(path) for path in source_files()}
     paths = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in trees}
     names = {path: set(_ours(tree)) for path, tree in trees.items()}
     known = {path: {paths[module] for module in _imported(tree) if module in paths} for path, tree in trees.items()}

@@ -18,6 +18,7 @@ from builders import definition, write_customers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from paths import ROOT
+from sources import parsed, source_files
 
 from search_spaces import SpaceError
 from tuning import RunResult, TuneRunner
@@ -206,9 +207,8 @@ EVALUATING = {
 
 
 def _product() -> Iterator[tuple[str, ast.AST]]:
-    for package in ("tuning", "search_spaces", "schedulers"):
-        for path in sorted((ROOT / package).rglob("*.py")):
-            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+    for path in source_files():
+        yield path.relative_to(ROOT).as_posix(), parsed(path)
 
 
 def _suspicious(tree: ast.AST) -> Iterator[str]:

@@ -7,6 +7,7 @@ import re
 
 import pytest
 from paths import ROOT
+from sources import parsed, source_files
 
 from tuning.runs.report.failures import ADVICE
 
@@ -35,8 +36,7 @@ def said(node: ast.expr) -> str:
 @pytest.fixture(scope="module")
 def texts() -> str:
     """All texts of the program, a line each."""
-    files = [path for top in ("tuning", "search_spaces", "schedulers") for path in (ROOT / top).rglob("*.py")]
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files if path.name != "failures.py"]
+    trees = [parsed(path) for path in source_files() if path.name != "failures.py"]
     nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant | ast.JoinedStr)]
     return "\n".join(said(node).replace("\n", " ") for node in nodes)
 

@@ -67,9 +67,12 @@ def _part(name: str) -> Strategy:
     return st.deferred(lambda: _plain(SCHEMA["$defs"][name]))
 
 
-FIELDS = st.sampled_from(sorted(SCHEMA["properties"])).flatmap(
-    lambda name: st.tuples(st.just(name), of(SCHEMA["properties"][name]))
-)
+@cache
+def _field(name: str) -> Strategy:
+    return st.tuples(st.just(name), of(SCHEMA["properties"][name]))
+
+
+FIELDS = st.sampled_from(sorted(SCHEMA["properties"])).flatmap(_field)
 DEFINITIONS = st.lists(FIELDS, min_size=1, max_size=3).map(dict)
 FRAME = pd.DataFrame(np.random.default_rng(0).normal(size=(12, 3)), columns=["a", "b", "y"])
 GIVEN = {"data": {"one": FRAME}, "target": "y", "task": "regression", "search_space": "ridge", "slots": 1}

@@ -139,7 +139,7 @@ def test_every_file_of_an_ensemble_is_checked(tmp_path: Path) -> None:
     load_model(result.directory, study.model_path, study.model_sha256)
 
 
-SMALL: dict[str, Any] = {"models": (), "scheduler": "asha", "algorithm": "random", "search_space": "tabular-regression"}
+SMALL: dict[str, Any] = {"models": (), "scheduler": "asha", "algorithm": "random", "search_space": "fast"}
 SAID = ("trial", "cv_score", "ensemble", "ensemble_score", "test_score", "baseline_test_score", "gain", "notes")
 
 

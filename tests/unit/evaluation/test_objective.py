@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +17,7 @@ from ray import tune
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import PlanError
+from tuning.evaluation.objective import PortableFunction
 
 
 def search(tmp_path: Path, objective: Any, **fields: Any) -> RunResult:
@@ -100,30 +103,32 @@ def test_an_answer_that_is_no_figure_fails_the_trial(tmp_path: Path, answer: Any
     assert "a number or a dict of numbers" in result.trial_records[0].reason
 
 
-def test_a_function_travels_with_where_its_module_is(tmp_path: Path) -> None:
+ARRIVE = """
+import pickle, sys
+for line in sys.stdin:
+    function = pickle.loads(pickle.dumps(pickle.loads(bytes.fromhex(line))))
+    try:
+        print(function({"x": 3}))
+    except Exception as error:
+        print(error)
+"""
+
+
+def test_a_function_travels_with_where_its_module_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers import what the script imports; where they cannot, the trial's reason says so."""
-    (tmp_path / "beside").mkdir()
-    (tmp_path / "beside" / "their_losses.py").write_text("def loss(config):\n    return config['x']\n")
-    make = "import sys; sys.path.insert(0, sys.argv[1]); from their_losses import loss; "
-    ship = "import pickle; from tuning.evaluation.objective import PortableFunction; "
-    ship += "sys.stdout.write(pickle.dumps(PortableFunction(loss)).hex())"
-    root = str(ROOT)
-    done = subprocess.run(
-        [sys.executable, "-c", make + ship, str(tmp_path / "beside")],
-        capture_output=True, text=True, check=True, cwd=root,
-    )  # fmt: skip
-    arrive = (
-        "import pickle, sys; print(pickle.loads(pickle.dumps(pickle.loads(bytes.fromhex(sys.stdin.read()))))({'x': 3}))"
-    )
-
-    def arrived() -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", arrive], input=done.stdout, capture_output=True, text=True, check=False, cwd=root
-        )
-
-    assert arrived().stdout == "3\n"
-    (tmp_path / "beside").rename(tmp_path / "elsewhere")
-    assert "cannot be loaded in a worker: ModuleNotFoundError: No module named 'their_losses'" in arrived().stderr
+    packed = []
+    for name in ("their_losses", "moved_losses"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.py").write_text("def loss(config):\n    return config['x']\n")
+        monkeypatch.syspath_prepend(tmp_path / name)
+        packed.append(pickle.dumps(PortableFunction(importlib.import_module(name).loss)).hex())
+        sys.modules.pop(name)
+    (tmp_path / "moved_losses").rename(tmp_path / "elsewhere")
+    command = [sys.executable, "-c", ARRIVE]
+    done = subprocess.run(command, input="\n".join(packed), capture_output=True, text=True, check=True, cwd=ROOT)
+    answer, reason = done.stdout.splitlines()
+    assert answer == "3"
+    assert "cannot be loaded in a worker: ModuleNotFoundError: No module named 'moved_losses'" in reason
 
 
 def test_what_an_objective_writes_into_its_data_is_not_there_in_the_next_trial(tmp_path: Path) -> None:

@@ -314,7 +314,7 @@ def test_ray_tune_spaces_that_cannot_be_searched() -> None:
         assert message in str(caught.value)
 
 
-def test_every_preset_passes_the_check_of_written_spaces() -> None:
-    for task in (REGRESSION, BINARY, MULTICLASS):
-        for name in presets.families(task):
-            check_configurations(presets.load(name, task), {}, task)
+@pytest.mark.parametrize("task", [REGRESSION, BINARY, MULTICLASS])
+def test_every_preset_passes_the_check_of_written_spaces(task: str) -> None:
+    for name in presets.families(task):
+        check_configurations(presets.load(name, task), {}, task)
