@@ -24,13 +24,13 @@ from typing import Any
 import click
 import numpy as np
 
+from tuning.basics.timing import USUAL
 from tuning.models.base import Matrix
 from tuning.models.families.xgboost import FAMILY as XGBOOST
 from tuning.models.gang import RECOVERIES, Gang
 from tuning.models.registry import families
 from tuning.models.shards import GangPlace
 from tuning.preprocessing.task import REGRESSION, Task
-from tuning.timing import USUAL
 
 ACTORS = {"xgboost": "ray::GangActor", "xgboost_ray": "ray::_RemoteRayXGBoostActor"}  # their processes
 NOTHING = "nothing is lost"

@@ -28,6 +28,7 @@ from typing import Any
 
 import click
 
+from tuning.basics.timing import USUAL
 from tuning.definition.options import Resources
 from tuning.driver.cluster import start_ray
 from tuning.driver.halt import StopConditions
@@ -45,7 +46,6 @@ from tuning.records.ownership import claim
 from tuning.records.parts import TRIALS, part_name, shard_parts
 from tuning.records.reports import PartWritten
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import USUAL
 from tuning.tracking.copy.parts import FollowedRun
 
 WORKERS, STUDIES = 1000, 1_000_000

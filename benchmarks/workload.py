@@ -225,7 +225,7 @@ def draw_configurations(scenario: Scenario) -> dict[str, list[dict[str, Any]]]:
 
 def split_seed(customer: str) -> int:
     """What a customer's rows are divided with, by us and so by everybody."""
-    from tuning.seeds import derive
+    from tuning.basics.seeds import derive
 
     return derive(0, "data", customer) % 2**32
 

@@ -25,9 +25,9 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
+from tuning.basics.wording import raised, separator_hint
 from tuning.errors import CustomerError, DefinitionError, RunError
 from tuning.storage.run_directory import RunDirectory
-from tuning.wording import raised, separator_hint
 
 FOLDER = "code"
 MODULE = "tuning_user_code_"  # begins the name of each module that is loaded from a copy

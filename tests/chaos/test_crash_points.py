@@ -30,12 +30,12 @@ from sklearn.preprocessing import StandardScaler
 from sources import parsed
 
 from tuning import RunResult, TuneRunner
+from tuning.basics.timing import Timing
 from tuning.errors import StorageError
 from tuning.records import lease
 from tuning.records.ownership import newest_term
 from tuning.storage.backend import TEMPORARY
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import Timing
 
 QUIET = {"progress": False, "in_process": True}
 MOMENTS = ("before", "during", "after")

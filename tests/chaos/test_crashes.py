@@ -146,7 +146,7 @@ def test_a_study_that_hangs_is_ended_by_its_own_limit(tmp_path: Path, kind: str)
 
 
 def test_a_hang_is_ended_where_no_limit_is_set(tmp_path: Path) -> None:
-    soon = "import tuning.timing; tuning.timing.HANG_S_OF_OBJECTIVE = 6.0"
+    soon = "import tuning.basics.timing; tuning.basics.timing.HANG_S_OF_OBJECTIVE = 6.0"
     result = lone_workers(tmp_path, "loop_in_c", soon, limits={"crashes_before_quarantine": 1})
     assert result is not None
     record = result.study_records[0]

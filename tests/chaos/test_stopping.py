@@ -18,12 +18,12 @@ from builders import SPACE, definition, tuner_of, valley, write_customers
 from chaos import environment, truth, wait_for
 
 from tuning import RunResult, TuneRunner
+from tuning.basics.timing import Timing
 from tuning.driver.signals import Signals
 from tuning.errors import RunError, RunInterrupted, RunOwnedError
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import claim, newest_claimed, newest_term
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import Timing
 
 QUIET = {"progress": False, "in_process": True}
 

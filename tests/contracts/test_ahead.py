@@ -17,10 +17,10 @@ from two_families import SPACE, STEPS, models, objective, told
 import schedulers
 from schedulers import stopping
 from search_spaces import Float, SearchSpace, algorithms
+from tuning.basics.seeds import trial_seed
 from tuning.data.customers import Customer
 from tuning.definition.options import Resources
 from tuning.errors import StudyError
-from tuning.seeds import trial_seed
 from tuning.steps import Step
 from tuning.study.helpers import HelperPool
 from tuning.study.recorded_study import RecordedStudy

@@ -74,7 +74,7 @@ def lose_one(cluster: Any, nodes: list[Any], run: Path, recovery: str) -> None:
     from gangs import left_over, nodes_of
 
     from tuning import RunResult, TuneRunner
-    from tuning.timing import Timing
+    from tuning.basics.timing import Timing
 
     folder = run.parent
     (folder / "mine.py").write_text(METRIC.format(folder=str(folder)))

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tuning.basics.timing import USUAL
 from tuning.study.helpers import HelperAnswered, HelperLost, HelperReady, HelperTrainer, TrainingRequest
-from tuning.timing import USUAL
 
 
 class LocalLink:

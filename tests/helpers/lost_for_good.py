@@ -46,7 +46,7 @@ def main() -> None:
     from gangs import left_over, nodes_of
 
     from tuning import RunResult, TuneRunner
-    from tuning.timing import Timing
+    from tuning.basics.timing import Timing
 
     run, folder = Path(sys.argv[1]), Path(sys.argv[1]).parent
     runner = TuneRunner(**fields(folder))

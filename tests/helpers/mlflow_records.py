@@ -11,11 +11,11 @@ from typing import Any, cast
 
 import pytest
 
+from tuning.basics.timing import USUAL, Timing
 from tuning.records.lease import Lease
 from tuning.records.ownership import Term, claim_file, this_process
 from tuning.records.schema import FINISHED, OK, Record, StepRecord, StudyRecord, TrialRecord, encode
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import USUAL, Timing
 from tuning.tracking.copy.live import LiveCopy
 from tuning.tracking.settings import settings_for
 from tuning.tracking.stores import tables

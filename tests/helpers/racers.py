@@ -63,9 +63,9 @@ def _child(action: Callable[[], object]) -> int:
 
 def _resume(run: str, **changes: int) -> None:
     from tuning import TuneRunner
+    from tuning.basics.timing import Timing
     from tuning.runs.plan_file import frozen_definition
     from tuning.storage.run_directory import RunDirectory
-    from tuning.timing import Timing
 
     runner = TuneRunner(frozen_definition(RunDirectory(run)), **changes)
     runner.timing = Timing(heartbeat_s=0.02, look_s=0.02, dead_after_s=_dead_after_s)

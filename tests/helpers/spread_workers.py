@@ -9,6 +9,7 @@ from typing import Any
 import schedulers
 from schedulers import stopping
 from search_spaces import Float, SearchSpace, algorithms
+from tuning.basics.seeds import trial_seed
 from tuning.data.customers import Customer
 from tuning.definition.options import Resources
 from tuning.execution.spread.events import Event
@@ -19,7 +20,6 @@ from tuning.execution.spread.studies import Studies
 from tuning.records.ownership import Term
 from tuning.records.reports import StepReport, TrialLength
 from tuning.records.schema import TrialRecord
-from tuning.seeds import trial_seed
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study, StudyTraining

@@ -86,11 +86,11 @@ def _owned(pipe: int) -> int:
 
 def work(uri: str, shard: int, interval: int) -> None:
     """A child's life; never returns."""
+    from tuning.basics.timing import Timing
     from tuning.execution.nodes import Nodes
     from tuning.execution.packed import WornOutError, work_shard
     from tuning.records.ownership import newest_term
     from tuning.storage.run_directory import RunDirectory
-    from tuning.timing import Timing
 
     directory, timing = RunDirectory(uri), Timing(parts_s=interval, cold_start_s=0.0)  # it is warm
     term = newest_term(directory)

@@ -13,9 +13,9 @@ from s3_server import Bucket
 
 from benchmarks.lost_actor import run
 from tuning import RunResult, TuneRunner
+from tuning.basics.timing import USUAL, Timing
 from tuning.errors import PlanError
 from tuning.models.gang import RESTARTS, Gang
-from tuning.timing import USUAL, Timing
 
 
 def frame(rows: int = 400) -> pd.DataFrame:

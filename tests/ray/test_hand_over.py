@@ -16,7 +16,7 @@ DRIVER = """
 import sys
 import ray
 from tuning import TuneRunner
-from tuning.timing import Timing
+from tuning.basics.timing import Timing
 
 runner = TuneRunner.from_yaml(sys.argv[1])
 runner.timing = Timing(parts_s=0.0, ray_start_s=0.1, first_trial_s=60.0)

@@ -14,7 +14,7 @@ from climbing import STEPS, deadly
 
 from search_spaces import Float, SearchSpace
 from tuning import RunResult, TuneRunner
-from tuning.timing import USUAL
+from tuning.basics.timing import USUAL
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]
 DEADLY = 2  # the trial that ends its helper

@@ -14,8 +14,8 @@ from trainers import WORKERS, alone, fail, lightgbm_trainer, torch_trainer, trai
 
 from search_spaces import Choice, Constant, SearchSpace
 from tuning import RunResult, TuneRunner
+from tuning.basics.timing import USUAL, Timing
 from tuning.errors import PlanError
-from tuning.timing import USUAL, Timing
 
 ROUNDS = 12
 

@@ -12,12 +12,12 @@ import pytest
 
 from search_spaces import Float, SearchSpace
 from tuning import TuneRunner
+from tuning.basics.timing import Timing
 from tuning.errors import PlanError, RunError
 from tuning.planning.plan import Plan
 from tuning.planning.room import alive_machines
 from tuning.planning.shortages import find_shortages
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import Timing
 
 
 def runner(folder: Path, **fields: Any) -> TuneRunner:

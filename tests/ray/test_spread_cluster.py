@@ -17,6 +17,7 @@ from spread_workers import SPACE
 import schedulers
 from search_spaces import algorithms
 from tuning import RunResult, TuneRunner
+from tuning.basics.timing import Timing
 from tuning.data.customers import Customer
 from tuning.definition.options import Resources
 from tuning.execution.spread.events import CheckpointSaved, StepTaken, TrialSuggested
@@ -26,7 +27,6 @@ from tuning.execution.spread.state import FILE, read_state
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
-from tuning.timing import Timing
 
 STEPS = 9
 

@@ -15,9 +15,9 @@ from chaos import hazard, hazards, write_hazards
 from spread_workers import SPACE
 
 from tuning import RunResult, TuneRunner
+from tuning.basics.timing import Timing
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
-from tuning.timing import Timing
 
 
 def test_a_killed_worker_costs_the_trial_the_steps_since_its_checkpoint(ray_cluster: None, tmp_path: Path) -> None:

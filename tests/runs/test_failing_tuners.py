@@ -10,10 +10,10 @@ from builders import definition, write_customers
 from chaos import duplicates, truth
 
 from tuning import RunResult, TuneRunner
+from tuning.basics.timing import Timing
 from tuning.errors import RunError
 from tuning.execution.packed import work_shard
 from tuning.runs.begin import OwnedRun
-from tuning.timing import Timing
 
 QUIET = {"progress": False}
 

@@ -17,12 +17,12 @@ from comparisons import fields
 
 from search_spaces import Float, SearchSpace
 from tuning import TuneRunner
+from tuning.basics.timing import Timing
 from tuning.compare import compare
 from tuning.driver.progress import Counter
 from tuning.errors import RunError, RunInterrupted
 from tuning.execution.crash_log import FOLDER
 from tuning.study.record import worker_name
-from tuning.timing import Timing
 
 SPACE = SearchSpace([Float("x", -10, 10, default=1.0)])
 PATIENT = Timing(first_trial_s=60.0, ray_start_s=60.0)  # however slow this machine is

@@ -13,9 +13,9 @@ from builders import definition, tuner_of, valley, write_customers
 from commands import tuning
 
 from tuning import RunResult, TuneRunner
+from tuning.basics.timing import Timing
 from tuning.driver.progress import Counter
 from tuning.errors import NoModelError, RunError, RunInterrupted
-from tuning.timing import Timing
 
 QUIET = {"progress": False, "in_process": True}
 

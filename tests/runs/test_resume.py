@@ -16,6 +16,7 @@ from chaos import Crash, crashing, duplicates, environment, truth, wait_for
 from paths import HELPERS
 
 from tuning import RunResult, TuneRunner
+from tuning.basics.timing import Timing
 from tuning.errors import RunError
 from tuning.execution.spread.events import Event, TrialSuggested
 from tuning.execution.spread.journal import write_journal
@@ -26,7 +27,6 @@ from tuning.runs.begin import begin, resume_run
 from tuning.runs.plan_file import read_plan
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import PACKED, SPREAD
-from tuning.timing import Timing
 
 RIDGE = {"type": "constant", "value": "ridge"}
 QUIET = {"progress": False, "in_process": True}

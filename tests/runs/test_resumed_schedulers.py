@@ -14,9 +14,9 @@ from chaos import Crash, crashing, duplicates, truth
 from sklearn.metrics import r2_score
 
 from tuning import RunResult, TuneRunner
+from tuning.basics.timing import Timing
 from tuning.errors import RunError
 from tuning.steps import Step
-from tuning.timing import Timing
 
 QUIET = {"progress": False, "in_process": True}
 STEPS = 9

@@ -11,6 +11,7 @@ import pytest
 from s3_server import SECRET, Bucket
 
 from tuning import RunResult, TuneRunner
+from tuning.basics.timing import Timing
 from tuning.errors import PlanError, RunError
 from tuning.execution.callback_keys import Key, lookup
 from tuning.execution.jobs import ShardJob
@@ -19,7 +20,6 @@ from tuning.execution.run_queue import RunQueue
 from tuning.runs.begin import OwnedRun
 from tuning.runs.results import PENDING
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import Timing
 
 MACHINES = [
     {"CPU": 2.0, "memory": 4e9, "licence": 2.0},

@@ -28,10 +28,10 @@ from mlflow_records import (
     write_parts,
 )
 
+from tuning.basics.timing import Timing
 from tuning.errors import DefinitionError, PlanError
 from tuning.records.lease import Lease
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import Timing
 from tuning.tracking.copy.parts import FollowedRun
 from tuning.tracking.copy.sync import follow, sync
 from tuning.tracking.settings import CopyStatus, settings_for

@@ -23,6 +23,7 @@ from model_cases import CASES, data_of, make_frame
 from paths import ROOT
 
 from tuning import TuneRunner
+from tuning.basics.timing import Timing
 from tuning.errors import RunError
 from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import CustomerModel, describe_model
@@ -30,7 +31,6 @@ from tuning.models.member import Member
 from tuning.models.registry import families
 from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import Timing
 from tuning.tracking.copy.copier import Copier
 from tuning.tracking.copy.sync import follow
 from tuning.tracking.identity import TrackedSearch

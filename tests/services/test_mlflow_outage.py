@@ -29,8 +29,8 @@ from mlflow_records import (
 )
 from mlflow_server import MlflowServer
 
+from tuning.basics.timing import USUAL, Timing
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import USUAL, Timing
 from tuning.tracking.copy.sync import follow, sync
 from tuning.tracking.settings import CopyStatus, settings_for
 

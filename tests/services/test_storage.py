@@ -12,11 +12,11 @@ import pytest
 from chaos import Crash
 from s3_server import SECRET, Bucket, S3Server, impatient
 
+from tuning.basics.timing import Timing
 from tuning.errors import RunOwnedError, StorageError
 from tuning.records.ownership import claim, newest_claimed
 from tuning.storage import retrying
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import Timing
 
 AT_ONCE = Timing(storage_pause_s=0.0)  # no pauses between attempts
 

@@ -13,13 +13,13 @@ from lone_worker import lone_workers
 from s3_server import SECRET, Bucket, S3Server, impatient
 
 from tuning import RunResult, TuneRunner
+from tuning.basics.timing import Timing
 from tuning.cli.program import main
 from tuning.errors import RunError, RunOwnedError, StorageError
 from tuning.records.ownership import claim, claim_file, newest_term
 from tuning.records.parts import TRIALS, of_kind
 from tuning.runs.begin import begin
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import Timing
 
 QUIET = {"progress": False, "in_process": True}
 

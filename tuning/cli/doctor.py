@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tuning.basics.wording import duration, one_line
 from tuning.cli import exit_codes
 from tuning.cli.program import Command
 from tuning.errors import TuningError
-from tuning.wording import duration, one_line
 
 if TYPE_CHECKING:
     from tuning.storage.run_directory import RunDirectory
@@ -142,7 +142,7 @@ def _shadows() -> Iterator[Finding]:
 
 
 def _machine() -> Iterator[Finding]:
-    from tuning.execution.limits import free_memory
+    from tuning.planning.room import free_memory
 
     cpus, memory = len(os.sched_getaffinity(0)), free_memory()
     said = f"{cpus} CPUs, {memory / 1e9:.3g} GB of memory free"

@@ -16,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
+from tuning.basics.wording import raised
 from tuning.data.cells import ReadCsvOptions
 from tuning.data.files import File, file_ids
 from tuning.data.formats.csv_file import CsvSource
@@ -25,7 +26,6 @@ from tuning.preprocessing.columns import read_columns
 from tuning.preprocessing.kinds import MISSING
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.task import REGRESSION
-from tuning.wording import raised
 
 LOOKED_AT = 5  # files or customers
 ROWS = 50_000  # of a file

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from tuning.basics.wording import did_you_mean
 from tuning.cli.output import show_leaderboard
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_argument
@@ -12,7 +13,6 @@ from tuning.errors import PlanError
 from tuning.runs.leaderboard import LEADERBOARD
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
-from tuning.wording import did_you_mean
 
 
 def _column(_: click.Context, __: click.Parameter, given: str) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tuning.basics.wording import better_text, shorten, value_text
 from tuning.cli import exit_codes
 from tuning.records.figures import STUDY_FIGURES, FigureRow, named, shown_in
 from tuning.runs.leaderboard import LEADERBOARD
@@ -22,7 +23,6 @@ from tuning.runs.outcome import report_line, sentences
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 from tuning.tracking.settings import how_to_look, tracking_uri_of
-from tuning.wording import better_text, shorten, value_text
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from tuning.basics.wording import advice_for_the_shell, did_you_mean
 from tuning.cli import exit_codes
 from tuning.errors import TuningError
-from tuning.wording import advice_for_the_shell, did_you_mean
 
 if TYPE_CHECKING:
     from tuning.driver.signals import Signals

@@ -8,10 +8,10 @@ from typing import NoReturn, TypeVar
 
 import click
 
+from tuning.basics.wording import did_you_mean
 from tuning.errors import RunError
 from tuning.records.ownership import TERMS, TERMS_OF_0_1
 from tuning.storage.names import is_uri
-from tuning.wording import did_you_mean
 
 C = TypeVar("C", bound=Callable[..., object])
 STORAGE = "runs"  # the default of the definition's `storage`

@@ -8,12 +8,12 @@ from dataclasses import asdict
 
 import click
 
+from tuning.basics.wording import users_lines
 from tuning.cli.output import aligned
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
 from tuning.runs.customer_result import CustomerResult
 from tuning.runs.results import RunResult
-from tuning.wording import users_lines
 
 
 @click.command(cls=Command)

@@ -11,6 +11,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 import pandas as pd
 
 from search_spaces.yaml_text import dump_yaml
+from tuning.basics.wording import did_you_mean
 from tuning.cli.first_look import Look, SeenColumn, look, see_column, tells_target
 from tuning.data.file_access import file_name, without_query
 from tuning.data.files import File, file_ids, find_files
@@ -21,7 +22,6 @@ from tuning.preprocessing.classes import guess_positive
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.task import BINARY, REGRESSION, agreed_task, is_comparable
 from tuning.storage.names import is_uri, slug
-from tuning.wording import did_you_mean
 
 RARE = 0.1  # a smaller share than this makes a class rare
 SHOWN = 40  # columns

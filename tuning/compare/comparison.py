@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from tuning.basics.wording import amount
 from tuning.compare.analysis.anytime import MATCH, anytime
 from tuning.compare.analysis.blocks import blocks
 from tuning.compare.analysis.curves import CURVE, Curves
@@ -25,7 +26,6 @@ from tuning.compare.analysis.statistics import friedman, smallest_p
 from tuning.compare.report.tables import summary, text
 from tuning.errors import DataError, PlanError
 from tuning.records.schema import FAILED
-from tuning.wording import amount
 
 if TYPE_CHECKING:
     from tuning.compare.report.plots import Plots

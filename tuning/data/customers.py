@@ -15,7 +15,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.columnar import Columnar, Plain, Shared, constant
+from tuning.basics.columnar import Columnar, Plain, Shared, constant
+from tuning.basics.wording import did_you_mean
 from tuning.data.balancing import shard_count
 from tuning.data.files import File, file_ids, find_files, find_sizes
 from tuning.data.keyed_tables import KeyedTable, find_tables, index
@@ -25,7 +26,6 @@ from tuning.definition.definition import Definition
 from tuning.definition.options import CustomerOptions
 from tuning.errors import DataError
 from tuning.storage.names import mask
-from tuning.wording import did_you_mean
 
 UNORDERED = -1
 BYTES_PER_ROW = 80  # where nothing is known but the size

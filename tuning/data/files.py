@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 import pyarrow.fs
 
+from tuning.basics.wording import encodable
 from tuning.data.file_access import located, without_query
 from tuning.data.registry import suffixes, without_suffix
 from tuning.errors import DataError, StorageError
 from tuning.storage.names import is_uri, mask
-from tuning.wording import encodable
 
 WILDCARDS = "*?["
 # Folders, and files that are no data, that are gone through in search of data: else `data: /` takes minutes.

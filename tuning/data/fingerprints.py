@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from tuning.columnar import Columnar, column_of, constant
+from tuning.basics.columnar import Columnar, column_of, constant
+from tuning.basics.wording import encodable
 from tuning.data.customers import Customer, Customers, rows_or_bytes
 from tuning.data.file_access import GONE
 from tuning.data.files import File, find_sizes
@@ -28,7 +29,6 @@ from tuning.data.registry import format_of
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError
 from tuning.storage.names import is_uri
-from tuning.wording import encodable
 
 T = TypeVar("T")
 MOST_READS = 3  # of a file that is written again and again

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from tuning.columnar import Shared
+from tuning.basics.columnar import Shared
 from tuning.data.column_types import concatenated
 from tuning.data.files import File, file_ids, find_files, is_glob
 from tuning.data.formats.memory_frame import FrameSource

@@ -14,8 +14,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tuning.basics.wording import encodable, name_list
 from tuning.errors import DataError
-from tuning.wording import encodable, name_list
 
 Key: TypeAlias = tuple[str | None, ...]
 

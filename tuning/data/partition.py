@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tuning.columnar import Column, Columnar, Plain, Shared
+from tuning.basics.columnar import Column, Columnar, Plain, Shared
 from tuning.data.arrow_frames import to_arrow
 from tuning.data.balancing import balance, shard_count
 from tuning.data.column_types import refusal, runs_of_one_schema

@@ -18,10 +18,10 @@ from multiprocessing.connection import Connection, Pipe
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from tuning.basics.timing import HANG_S
+from tuning.basics.wording import duration, raised
 from tuning.errors import CustomerError, NotLookedAtError
-from tuning.timing import HANG_S
 from tuning.user_code import apply_prepare, import_environment, loaded_function, source_of, user_function
-from tuning.wording import duration, raised
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tuning.basics.wording import name_list
 from tuning.data.customers import Customer
 from tuning.data.prepare_process import PrepareProcess
 from tuning.definition.definition import Definition
@@ -24,7 +25,6 @@ from tuning.models.entries import own_families
 from tuning.models.preparation import Preparation, made_of_several_rows
 from tuning.storage.run_directory import RunDirectory
 from tuning.user_code import apply_prepare, load_function, source_of
-from tuning.wording import name_list
 
 if TYPE_CHECKING:
     import pandas as pd

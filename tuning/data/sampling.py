@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from tuning.basics.wording import did_you_mean, name_list
 from tuning.data.arrow_frames import to_arrow
 from tuning.data.column_types import concatenated, to_frame
 from tuning.data.customers import Customer, Customers
@@ -22,7 +23,6 @@ from tuning.data.registry import file_source
 from tuning.data.table_source import Piece, check_names
 from tuning.errors import CustomerError, NotLookedAtError
 from tuning.preprocessing.task import is_comparable
-from tuning.wording import did_you_mean, name_list
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,13 +12,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from tuning.basics.wording import name_list
 from tuning.data.cells import ReadCsvOptions
 from tuning.data.column_types import concatenated, to_frame, with_sound_text
 from tuning.data.file_access import file_digest, file_name, file_stamp, located, reading_errors
 from tuning.data.keys import Key
 from tuning.data.pushdown import push_down
 from tuning.errors import CustomerError
-from tuning.wording import name_list
 
 ColumnChoice: TypeAlias = Callable[[Sequence[str]], Sequence[str] | None]  # of a table's names, None for all
 

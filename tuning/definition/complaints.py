@@ -8,9 +8,9 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from search_spaces.errors import rule
+from tuning.basics.wording import did_you_mean, shorten
 from tuning.models.gang import GANG_FIELDS
 from tuning.storage.names import mask_in
-from tuning.wording import did_you_mean, shorten
 
 ELSEWHERE = (
     " It stands in an entry of `models`, such as {estimator: xgboost, actors: 4}, and of single customers in their "

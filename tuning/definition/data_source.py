@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import PlainValidator
 
+from tuning.basics.wording import encodable, shorten
 from tuning.definition.options import CustomerOptions, customer_options
 from tuning.errors import DefinitionError
-from tuning.wording import encodable, shorten
 
 if TYPE_CHECKING:
     from pandas import DataFrame

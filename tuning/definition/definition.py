@@ -48,7 +48,7 @@ from tuning.definition.plain_values import IN_MEMORY
 from tuning.definition.stop_rules import StopRules
 from tuning.errors import DefinitionError
 from tuning.models.entries import ModelEntry, parse_models
-from tuning.trainers.trainer import is_trainer, maker_of
+from tuning.models.trainers.trainer import is_trainer, maker_of
 from tuning.user_code import check_form
 
 MOST_FOLDERS = 100  # of models, where nobody says how they are to be kept

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, PlainValidator
 
+from tuning.basics.wording import shorten
 from tuning.preprocessing.dates import DAY_FIRST, MONTH_FIRST
 from tuning.user_code import check_form
-from tuning.wording import shorten
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}"
 SHIPPED, NO_PORTFOLIO = "shipped", "none"

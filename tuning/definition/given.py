@@ -9,11 +9,11 @@ from pathlib import Path
 import pandas as pd
 from pydantic import BaseModel
 
+from tuning.basics.wording import shorten
 from tuning.definition.definition import Definition, define
 from tuning.definition.yaml_file import read_definition
 from tuning.errors import DefinitionError
 from tuning.storage.names import mask_in
-from tuning.wording import shorten
 
 
 def keys_of(definition: Definition) -> dict[str, object]:

@@ -23,12 +23,12 @@ from pydantic import (
 
 from search_spaces import SearchSpace, presets
 from search_spaces.errors import switch_for_number
+from tuning.basics.wording import did_you_mean
 from tuning.definition.complaints import complaints
 from tuning.definition.plain_values import plain_value
 from tuning.errors import DefinitionError
 from tuning.models.compute import Compute
 from tuning.storage.names import mask
-from tuning.wording import did_you_mean
 
 MOST_SECONDS = 1e8  # three years
 MOST_GB = 1e6

@@ -9,11 +9,11 @@ from typing import Any
 
 from search_spaces import SpaceError
 from search_spaces.yaml_text import parse_yaml
+from tuning.basics.wording import shorten
 from tuning.definition.definition import Definition, define
 from tuning.definition.fields import NO_PORTFOLIO, SHIPPED
 from tuning.errors import DefinitionError
 from tuning.user_code import is_file
-from tuning.wording import shorten
 
 MAX_YAML_BYTES = 4_000_000
 EXAMPLE = "`trials: 20`"

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 
+from tuning.basics.wording import one_line
 from tuning.driver.signals import kept
 from tuning.errors import RunError
 from tuning.models.compute import VARIABLES
 from tuning.planning.plan import Plan
-from tuning.wording import one_line
 
 # One thread per slot: fits of a few milliseconds lose by more, and slots would fight for the cores. Libraries read
 # these when they are loaded, so they must be in the environment before a worker starts.

@@ -15,12 +15,12 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
+from tuning.basics.timing import Timing
+from tuning.basics.wording import amount, duration, gain_text, value_text
 from tuning.planning.plan import Plan
 from tuning.records.gains import is_error
 from tuning.records.reports import Listener, PartWritten, WorkerError, WorkerReport
 from tuning.study.study import total_work
-from tuning.timing import Timing
-from tuning.wording import amount, duration, gain_text, value_text
 
 logger = logging.getLogger(__name__)
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, overload
 
+from tuning.basics.timing import USUAL
+from tuning.basics.wording import resume_advice
 from tuning.definition.definition import Definition
 from tuning.definition.given import changed, definition_of, keys_help, said, signature
 from tuning.definition.yaml_file import read_definition
@@ -25,8 +27,6 @@ from tuning.runs.outcome import typing
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import USUAL
-from tuning.wording import resume_advice
 
 
 class TuneRunner:

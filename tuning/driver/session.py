@@ -7,6 +7,7 @@ import gc
 from dataclasses import replace
 from functools import cache
 
+from tuning.basics.wording import value_text
 from tuning.driver.chatter import log_file
 from tuning.driver.display import Display
 from tuning.driver.halt import StopConditions
@@ -21,7 +22,6 @@ from tuning.runs.outcome import report_line, sentences, typing
 from tuning.runs.report.writer import ReportWriter
 from tuning.runs.results import USED_UP, RunResult
 from tuning.tracking.copy.observer import MLflowCopy
-from tuning.wording import value_text
 
 
 class RunSession:

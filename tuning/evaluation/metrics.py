@@ -10,10 +10,10 @@ from functools import cache
 
 import numpy as np
 
+from tuning.basics.wording import did_you_mean
 from tuning.errors import DefinitionError
 from tuning.evaluation.fast_scores import neg_log_loss, quick_score, quick_scores
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, Prediction, Task
-from tuning.wording import did_you_mean
 
 DEFAULT_METRIC = {
     REGRESSION: "neg_root_mean_squared_error",

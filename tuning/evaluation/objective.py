@@ -6,7 +6,7 @@ customer's frame, when the definition has data), `files` (the paths of what the 
 `state`: what the `get_state` of a yielded `tuning.steps.Step` returned, when a trial goes on from another one's
 (population-based training), else None.
 
-A function may give back a trainer of Ray Train: each report of its workers is a step (`tuning.trainers`).
+A function may give back a trainer of Ray Train: each report of its workers is a step (`tuning.models.trainers`).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from typing import Never, TypeAlias
 
 import pandas as pd
 
+from tuning.basics.wording import encodable, name_list, shorten
 from tuning.errors import DefinitionError, StudyError
+from tuning.models.trainers.trainer import is_trainer, maker_of
+from tuning.models.trainers.training import Home, keep_ray_data_here, reports
 from tuning.records.schema import Config
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
-from tuning.trainers.trainer import is_trainer, maker_of
-from tuning.trainers.training import Home, keep_ray_data_here, reports
 from tuning.user_code import load_function
-from tuning.wording import encodable, name_list, shorten
 
 Objective: TypeAlias = Callable[..., object]  # what it reports is looked at by `_step`
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 
+from tuning.basics.seeds import trial_seed
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Matrix, Model, Stage, SteppedFamily
 from tuning.models.member import Member
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.task import Prediction
 from tuning.records.schema import TrialRecord
-from tuning.seeds import trial_seed
 
 
 @dataclass

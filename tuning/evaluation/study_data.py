@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tuning.basics.seeds import derive
+from tuning.basics.wording import amount, name_list, separator_hint
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
@@ -34,9 +36,7 @@ from tuning.preprocessing.roles import (
 from tuning.preprocessing.splitting import AUTO, GROUP, Split, split_rows
 from tuning.preprocessing.task import Prediction, Task
 from tuning.records.schema import Config
-from tuning.seeds import derive
 from tuning.steps import Step
-from tuning.wording import amount, name_list, separator_hint
 
 MODEL = "model"  # the parameter of a search space that names the family
 EXAMPLE_ROWS = 5

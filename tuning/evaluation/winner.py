@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from tuning.basics.wording import raised
 from tuning.evaluation.constant import ConstantPrediction, find_constant
 from tuning.evaluation.ensemble import Ensemble, find_ensemble
 from tuning.evaluation.metrics import Metric, score_range
@@ -25,7 +26,6 @@ from tuning.models.log_target import LOG, TARGET
 from tuning.models.member import Member
 from tuning.preprocessing.task import Prediction, average
 from tuning.records.schema import FAILED, FINISHED, STOPPED, TrialRecord
-from tuning.wording import raised
 
 BELIEVABLE_ROWS = 50  # with fewer rows, folds without a single error are no surprise
 #: The families of a search space in its order, each with what makes its models simpler.

@@ -19,6 +19,7 @@ from tuning.execution.limits import study_limit
 from tuning.models.base import SteppedFamily
 from tuning.models.log_target import TARGET
 from tuning.models.registry import families
+from tuning.models.trainers.training import Home
 from tuning.planning.model_space import parameters_by_model
 from tuning.steps import Step
 from tuning.storage.background import BackgroundWriter
@@ -27,7 +28,6 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.study.interfaces import Configuration, Rule
 from tuning.study.study import SCORE, Study, StudyTraining
 from tuning.study.trial import TrialShape
-from tuning.trainers.training import Home
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,6 +13,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from tuning.basics.seeds import trial_seed
+from tuning.basics.timing import Timing, hang_seconds
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import StudyError
 from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
@@ -32,7 +34,6 @@ from tuning.execution.warm_up import warm_up
 from tuning.models.compute import trains_with
 from tuning.records.ownership import Term
 from tuning.runs.plan_file import read_shard
-from tuning.seeds import trial_seed
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.helpers import (
@@ -45,7 +46,6 @@ from tuning.study.helpers import (
     TrainingRequest,
 )
 from tuning.study.interfaces import Configuration
-from tuning.timing import Timing, hang_seconds
 
 if TYPE_CHECKING:
     from ray import ObjectRef

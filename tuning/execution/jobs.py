@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from tuning.definition.options import Resources
 from tuning.models.gang import Gang
+from tuning.models.trainers.trainer import TrainWorkers
 from tuning.planning.room import Bundle, Takes
 from tuning.study.interfaces import Configuration
-from tuning.trainers.trainer import TrainWorkers
 
 if TYPE_CHECKING:
     from ray.tune import PlacementGroupFactory

@@ -8,8 +8,8 @@ count shared memory, of which an idle Ray worker has gigabytes mapped.)
 A trial that reports steps is not ended like this but fails at its next step, and a study's time is a stopping rule, so
 that both hold wherever trials run. What hangs is left a quarter more before its process is ended: by the watchdog in a
 packed worker, by the driver where trials are spread.
-Where no limit is set, a packed worker ends what makes no step at all for long (`tuning.timing.hang_seconds`), so that a
-hang never stops the others.
+Where no limit is set, a packed worker ends what makes no step at all for long
+(`tuning.basics.timing.hang_seconds`), so that a hang never stops the others.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import IO
 
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.stopping.study_time import StudyTimeStopper
+from tuning.basics.timing import HANG_TIMES
 from tuning.definition.options import Limits
+from tuning.planning.room import free_memory
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
 from tuning.study.interfaces import Rule
-from tuning.timing import HANG_TIMES
 
 LOADING_TIMES = 3  # times as long as one process another one may take to load the same libraries
 HARD_OVER_SOFT = 1.25  # a hard limit's share of the soft one
@@ -222,21 +222,3 @@ def _allocated_at_first() -> int:
 
 def _fair_share(slots: int) -> int:
     return int(SHARE_OF_FREE_MEMORY * free_memory() / max(1, slots))
-
-
-def free_memory() -> int:
-    """Bytes that can still be had on this machine, or in this container."""
-    free = 2**62
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration, ValueError):
-        pass
-    try:
-        group = Path("/sys/fs/cgroup")
-        most = (group / "memory.max").read_text().strip()
-        if most != "max":
-            free = min(free, int(most) - int((group / "memory.current").read_text()))
-    except (OSError, ValueError):
-        pass
-    return free

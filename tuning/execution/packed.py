@@ -22,6 +22,7 @@ from operator import attrgetter
 
 import pyarrow as pa
 
+from tuning.basics.timing import USUAL, Timing, hang_seconds
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import StorageError
 from tuning.execution.context import TrialData, WorkerContext
@@ -51,7 +52,6 @@ from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.helpers import HelperPool
 from tuning.study.study import Study
-from tuning.timing import USUAL, Timing, hang_seconds
 
 FALSE_STARTS = 5  # of a shard's workers, before its first study
 WORK = run_study.__code__.co_filename  # the thread that is in this file is the one that a crash happened to

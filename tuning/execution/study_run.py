@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tuning.basics.wording import raised, stack
 from tuning.errors import CustomerError, StorageError, StudyError
 from tuning.evaluation.out_of_fold import OutOfFold
 from tuning.evaluation.study_data import MODEL, StudyData
@@ -30,7 +31,6 @@ from tuning.study.record import versions, worker_name
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study
 from tuning.study.warm_start import start_of
-from tuning.wording import raised, stack
 
 
 class Hooks:

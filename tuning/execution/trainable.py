@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tuning.basics.timing import Timing
 from tuning.definition.run_spec import RunSpec
 from tuning.execution.jobs import ShardJob, TrialJob, job_in
 from tuning.execution.packed import run_shard
 from tuning.execution.spread.trainable import let_go, run_trial
 from tuning.execution.study_run import unblock_sigterm
 from tuning.records.ownership import Term
-from tuning.timing import Timing
 
 
 def run_trainable(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 import pandas as pd
 
+from tuning.basics.wording import name_list, natural_order
 from tuning.errors import CustomerError, RunError
 from tuning.models.base import Hyperparameters, Matrix
 from tuning.models.member import Member, read_member
@@ -28,7 +29,6 @@ from tuning.preprocessing.kinds import TEXT, Column
 from tuning.preprocessing.task import Prediction, Task, average
 from tuning.storage import packs
 from tuning.storage.run_directory import RunDirectory
-from tuning.wording import name_list, natural_order
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags

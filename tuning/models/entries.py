@@ -27,6 +27,7 @@ from typing import Any
 import cloudpickle
 
 from search_spaces import SearchSpace
+from tuning.basics.wording import did_you_mean, name_list
 from tuning.errors import DefinitionError, RunError
 from tuning.models.base import Family, Hyperparameters
 from tuning.models.gang import GANG_FIELDS, Gang
@@ -36,7 +37,6 @@ from tuning.models.skops_format import dump_skops, load_skops
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.user_code import check_form, copy_into, is_file, load_function, name_inside
-from tuning.wording import did_you_mean, name_list
 
 FOLDER = "estimators"
 FIELDS = ("estimator", "name", "params", "search_space", "input", *GANG_FIELDS)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from tuning.basics.wording import did_you_mean
 from tuning.models.base import Estimator, Family, Hyperparameters, Matrix, Model
 from tuning.models.compute import limited_threads
 from tuning.preprocessing.task import Prediction, Task
-from tuning.wording import did_you_mean
 
 if TYPE_CHECKING:
     from sklearn.calibration import CalibratedClassifierCV

@@ -16,13 +16,13 @@ from typing import TypeGuard
 import cloudpickle
 import numpy as np
 
+from tuning.basics.wording import did_you_mean, shorten
 from tuning.errors import DefinitionError, RunError
 from tuning.models.base import ANY_TASK, CLASSIFICATION, FRAME, Estimator, Family, Hyperparameters, Matrix, Model
 from tuning.models.compute import limited_threads, threads
 from tuning.models.estimators import constant, single_class, sklearn_seed, with_own_classes
 from tuning.models.skops_format import dump_skops
 from tuning.preprocessing.task import REGRESSION, Prediction, Task
-from tuning.wording import did_you_mean, shorten
 
 BY_COLUMN_NAME = ("ColumnTransformer", "TableVectorizer")
 THREADS = ("n_jobs", "nthread", "num_threads", "thread_count")

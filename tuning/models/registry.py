@@ -6,11 +6,11 @@ import importlib
 import pkgutil
 from functools import cache
 
+from tuning.basics.wording import did_you_mean
 from tuning.errors import DefinitionError
 from tuning.models import families as folder
 from tuning.models.base import Family, Hyperparameters
 from tuning.models.gang import Gang
-from tuning.wording import did_you_mean
 
 
 @cache

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from tuning.basics.wording import raised
 from tuning.errors import RunError
 from tuning.models.gang import RESTARTS, Gang
 from tuning.models.gang_training import TrainingJob, no_start
 from tuning.models.shards import LABEL, WEIGHT, GangPlace, read_shards
-from tuning.wording import raised
 
 if TYPE_CHECKING:
     from ray import ObjectRef

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from tuning.basics.wording import did_you_mean, name_list, separator_hint
 from tuning.data.customers import Customers
 from tuning.data.formats.memory_frame import FrameSource
 from tuning.data.keyed_tables import TablePart, find_tables
@@ -15,7 +16,6 @@ from tuning.data.sampling import LOOKED_AT, sample_frames
 from tuning.data.table_source import TableSource
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError, NotLookedAtError, PlanError
-from tuning.wording import did_you_mean, name_list, separator_hint
 
 MOST_LOOKED_AT = 200  # customers, when the first ones do not have a column
 

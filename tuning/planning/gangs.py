@@ -8,16 +8,16 @@ import numpy as np
 
 from search_spaces import SearchSpace
 from search_spaces.parameters import Constant
+from tuning.basics.wording import name_list
 from tuning.definition.definition import Definition
 from tuning.definition.options import Resources
 from tuning.errors import DefinitionError, PlanError
 from tuning.models.gang import GANG_FIELDS, Gang
 from tuning.models.registry import families
+from tuning.models.trainers.trainer import TrainWorkers
 from tuning.planning.model_space import parameters_by_model
 from tuning.planning.room import nvidia_gpus, own_ray
 from tuning.study.study import StudyTable
-from tuning.trainers.trainer import TrainWorkers
-from tuning.wording import name_list
 
 
 def gangs_in(space: SearchSpace) -> dict[str, Gang]:

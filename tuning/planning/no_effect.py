@@ -13,6 +13,7 @@ from schedulers.stopping.target import TargetSpec
 from schedulers.stopping.trial_plateau import TrialPlateauSpec
 from search_spaces import SearchSpace
 from search_spaces.parameters import Choice, Constant, Parameter
+from tuning.basics.wording import name_list
 from tuning.data.prepared import OwnCode
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
@@ -21,7 +22,6 @@ from tuning.evaluation.metrics import score_range
 from tuning.models.base import SteppedFamily
 from tuning.models.registry import family as find_family
 from tuning.planning.model_space import parameters_by_model
-from tuning.wording import name_list
 
 # Of models; an objective is tuned without them.
 OF_MODELS = (

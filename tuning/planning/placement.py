@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuning.columnar import Column, Shared
+from tuning.basics.columnar import Column, Shared
+from tuning.basics.wording import name_list
 from tuning.data.customers import about_rows
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
+from tuning.models.trainers.trainer import TrainWorkers
 from tuning.planning.gangs import check_gangs, with_gang
 from tuning.planning.room import memory
 from tuning.study.study import PACKED, SPREAD, StudyTable, customers_of, work_amounts
-from tuning.trainers.trainer import TrainWorkers
-from tuning.wording import name_list
 
 LONG_ROWS = 25_000  # from here on even a linear model takes about half a second per trial
 TRIAL_BYTES = 15.0  # of memory that a trial takes for each byte of its rows' file: 9 to 14 where it was measured

@@ -12,7 +12,9 @@ import numpy as np
 import pyarrow.compute as pc
 
 import schedulers
-from tuning.columnar import Columnar
+from tuning.basics.columnar import Columnar
+from tuning.basics.timing import HANG_TIMES, USUAL, Timing, hang_seconds
+from tuning.basics.wording import amount, duration, name_list
 from tuning.data.customers import Customer, Customers, about_rows, find_customers, places_of
 from tuning.data.prepare_process import PrepareProcess
 from tuning.data.prepared import OwnCode
@@ -21,6 +23,7 @@ from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError, StorageError
 from tuning.models.gang import Gang
+from tuning.models.trainers.trainer import TrainWorkers, workers_of
 from tuning.planning.algorithm_notes import order_matters
 from tuning.planning.column_names import check_columns
 from tuning.planning.gangs import gang_notes, largest_gang, trial_cpus, with_gang
@@ -37,9 +40,6 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
 from tuning.study.interfaces import Configuration
 from tuning.study.study import PACKED, SPREAD, StudyTable, customers_of, family_of, placed
-from tuning.timing import HANG_TIMES, USUAL, Timing, hang_seconds
-from tuning.trainers.trainer import TrainWorkers, workers_of
-from tuning.wording import amount, duration, name_list
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from schedulers import SchedulerSpec
+from tuning.basics.wording import name_list
 from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.objective import Objective, takes_state
 from tuning.planning.placement import TRIAL_BYTES, slot_bytes
 from tuning.planning.room import Bundle
 from tuning.study.study import StudyTable, customers_of
-from tuning.wording import name_list
 
 STATELESS = ", because the objective has no parameter `state` (docs/objectives.md), with which helpers could go on"
 

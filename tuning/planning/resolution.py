@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from schedulers import stopping
 from schedulers.stopping import RuleSpec
 from search_spaces import SearchSpace, SpaceError
+from tuning.basics.wording import did_you_mean, name_list
 from tuning.data.customers import Customers
 from tuning.data.prepared import OwnCode
 from tuning.data.sampling import TargetSample, sample_target
@@ -23,7 +24,6 @@ from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.splitting import STRATIFIED
 from tuning.preprocessing.task import BINARY, REGRESSION, agreed_task
 from tuning.user_code import is_file
-from tuning.wording import did_you_mean, name_list
 
 SMALLER_IS_BETTER = {
     *("loss", "logloss", "error", "errors", "err", "rmse", "rmsle", "rmspe", "mse", "mae", "mape"),

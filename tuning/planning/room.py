@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from glob import glob
+from pathlib import Path
 
 logger = logging.getLogger(__name__)
 
@@ -145,3 +146,21 @@ def nvidia_gpus() -> int:
 def memory() -> int:
     """Bytes that this machine has."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def free_memory() -> int:
+    """Bytes that can still be had on this machine, or in this container."""
+    free = 2**62
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError):
+        pass
+    try:
+        group = Path("/sys/fs/cgroup")
+        most = (group / "memory.max").read_text().strip()
+        if most != "max":
+            free = min(free, int(most) - int((group / "memory.current").read_text()))
+    except (OSError, ValueError):
+        pass
+    return free

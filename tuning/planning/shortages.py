@@ -10,18 +10,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from search_spaces import SearchSpace
-from tuning.columnar import Shared, combined
+from tuning.basics.columnar import Shared, combined
+from tuning.basics.wording import name_list
 from tuning.definition.definition import Definition
 from tuning.definition.options import Resources
 from tuning.errors import PlanError
 from tuning.models.gang import Gang
 from tuning.models.registry import families
+from tuning.models.trainers.trainer import TrainWorkers
 from tuning.planning.gangs import gang_key, gangs_in, largest_gang
 from tuning.planning.room import Bundle, has_room, memory, nvidia_gpus, own_ray
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import PACKED, StudyTable, customers_of
-from tuning.trainers.trainer import TrainWorkers
-from tuning.wording import name_list
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,8 @@ import numpy as np
 from schedulers import SchedulerSpec
 from search_spaces import SearchSpace, SpaceError
 from search_spaces.algorithms import Algorithm
-from tuning.columnar import Column, Columnar, Derived, Shared, column_of, constant
+from tuning.basics.columnar import Column, Columnar, Derived, Shared, column_of, constant
+from tuning.basics.seeds import derive
 from tuning.data.customers import Customers
 from tuning.data.prepared import OwnCode
 from tuning.definition.compared_methods import Method
@@ -25,7 +26,6 @@ from tuning.models.registry import family as find_family
 from tuning.planning import algorithm_notes
 from tuning.planning.model_space import MODEL, check_configurations, check_installed, check_savable, parameters_by_model
 from tuning.planning.resolution import resolve_space
-from tuning.seeds import derive
 from tuning.study import warm_start
 from tuning.study.mutations import mutations
 from tuning.study.study import Study, StudyTable

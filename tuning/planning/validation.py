@@ -5,6 +5,8 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 
+from tuning.basics.timing import HANG_S
+from tuning.basics.wording import raised
 from tuning.data.customers import Customer
 from tuning.data.loading import Loader, is_too_large
 from tuning.data.partition import partition
@@ -14,8 +16,6 @@ from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
 from tuning.planning.plan import Plan
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import HANG_S
-from tuning.wording import raised
 
 
 def check_customers(plan: Plan, customers: Sequence[Customer]) -> dict[str, str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from tuning.basics.wording import name_list
 from tuning.errors import CustomerError
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
 from tuning.preprocessing.dates import ISO, NEARLY_ALL, UNDECIDED, date_format, parse_dates
 from tuning.preprocessing.task import BINARY, REGRESSION, Task, numbers_among
-from tuning.wording import name_list
 
 MAX_CLASSES = 50  # more are believed only where a class has two rows or more on average
 

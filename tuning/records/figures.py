@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from tuning.wording import gain_text, params_text, percent, value_text
+from tuning.basics.wording import gain_text, params_text, percent, value_text
 
 #: leaderboard: CSV, JSON and DataFrame. terminal, notebook: the table of customers there. customer: what a notebook and
 #: `tuning show` tell of one customer. report: the table in report.html; details: what opens below a row of it.

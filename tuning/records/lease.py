@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tuning.basics.timing import USUAL, Timing
+from tuning.basics.wording import resume_advice
 from tuning.errors import RunOwnedError, StorageError
 from tuning.records.ownership import Term, claim_file, terms
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import USUAL, Timing
-from tuning.wording import resume_advice
 
 logger = logging.getLogger(__name__)
 

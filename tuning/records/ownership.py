@@ -19,9 +19,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tuning.basics.wording import resume_advice
 from tuning.errors import RunError, RunOwnedError
 from tuning.storage.run_directory import RunDirectory
-from tuning.wording import resume_advice
 
 TERMS = "terms"
 RECORDS = "records"

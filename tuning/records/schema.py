@@ -17,9 +17,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tuning.basics.wording import encodable
 from tuning.records.figures import STUDY_FIGURES, TRIAL_FIGURES, Figure
 from tuning.storage.names import mask_in
-from tuning.wording import encodable
 
 SCHEMA_VERSION = 1
 

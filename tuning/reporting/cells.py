@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from tuning.wording import shorten
+from tuning.basics.wording import shorten
 
 CELL = 90  # characters of a table's cell
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from tuning.columnar import Columnar, constant
+from tuning.basics.columnar import Columnar, constant
+from tuning.basics.timing import USUAL, Timing
+from tuning.basics.wording import resume_advice
 from tuning.data.customers import find_customers
 from tuning.data.fingerprints import digested
 from tuning.data.partition import partition
@@ -43,9 +45,7 @@ from tuning.runs.resume import (
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import PACKED
-from tuning.timing import USUAL, Timing
 from tuning.user_code import copy_into
-from tuning.wording import resume_advice
 
 
 @dataclass

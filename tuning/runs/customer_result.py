@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from tuning.basics.wording import amount, gain_text, params_text, score_text, value_text, without_text
 from tuning.errors import NoModelError
 from tuning.records.figures import TRIAL_FIGURES, shown_in
 from tuning.records.gains import relative_gain
@@ -16,7 +17,6 @@ from tuning.records.schema import FAILED, STOPPED, Config, StudyRecord, TrialRec
 from tuning.reporting.cells import listed, paragraph, table
 from tuning.runs.leaderboard import model_name, parameters
 from tuning.storage.run_directory import RunDirectory
-from tuning.wording import amount, gain_text, params_text, score_text, value_text, without_text
 
 if TYPE_CHECKING:
     import pandas as pd

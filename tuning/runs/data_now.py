@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow.compute as pc
 
-from tuning.columnar import Columnar
+from tuning.basics.columnar import Columnar
+from tuning.basics.wording import resume_advice
 from tuning.data import fingerprints
 from tuning.data.customers import Customers, find_customers, places_of, unpartitioned
 from tuning.definition.definition import Definition
@@ -23,7 +24,6 @@ from tuning.runs.study_rows import files_inside
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import StudyTable, customers_of
-from tuning.wording import resume_advice
 
 logger = logging.getLogger(__name__)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 
+from tuning.basics.wording import one_line
 from tuning.records.parts import accepted
 from tuning.runs.begin import OwnedRun
 from tuning.runs.observer import EndState, RunEnd, RunObserver
 from tuning.runs.outcome import LEADERBOARD_FILE
 from tuning.runs.trial_logs import TrialLogs
-from tuning.wording import one_line
 
 logger = logging.getLogger(__name__)
 

@@ -14,6 +14,8 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from tuning.basics.seeds import derive
+from tuning.basics.wording import name_list, raised, without_text
 from tuning.data.customers import Customer
 from tuning.data.loading import Loader
 from tuning.data.prepared import CustomerData, OwnCode
@@ -28,9 +30,7 @@ from tuning.preprocessing.roles import read_target
 from tuning.records.ownership import Term
 from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.runs.plan_file import RecordedPlan, read_plan
-from tuning.seeds import derive
 from tuning.storage.run_directory import RunDirectory
-from tuning.wording import name_list, raised, without_text
 
 REPEATS = 10  # times that a column is shuffled
 CLEAR = 2.0  # standard deviations over the repeats that an importance is above 0, as in scikit-learn's user guide

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tuning.wording import amount
+from tuning.basics.wording import amount
 
 if TYPE_CHECKING:
     from tuning.runs.results import RunResult

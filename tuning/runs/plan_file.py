@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from search_spaces.yaml_text import dump_yaml
-from tuning.columnar import Column
+from tuning.basics.columnar import Column
 from tuning.definition.definition import Definition, define
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.definition.run_spec import RunSpec

@@ -22,12 +22,12 @@ import pyarrow.compute as pc
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
+from tuning.basics.wording import shorten
 from tuning.records.gains import is_error, relative_gains
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, TrialRecord
 from tuning.reporting.figure import COLOURS, new_figure
 from tuning.reporting.figure import svg as figure_svg
 from tuning.runs.optuna_study import METRIC, of_one_kind
-from tuning.wording import shorten
 
 if TYPE_CHECKING:
     import pandas as pd

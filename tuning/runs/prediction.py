@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tuning.basics.wording import raised
 from tuning.data.cells import unmarked
 from tuning.data.column_types import concatenated, to_frame, with_text
 from tuning.data.keys import Key, check_columns, customer_id, row_keys
@@ -15,7 +16,6 @@ from tuning.data.registry import file_source
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError, DefinitionError, TuningError
 from tuning.runs.plan_file import frozen_definition
-from tuning.wording import raised
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tuning.basics.wording import amount, better_text, did_you_mean, name_list, resume_advice, score_text, without_text
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import NoModelError, UnknownCustomerError
 from tuning.evaluation.winner import is_too_good
@@ -37,7 +38,6 @@ from tuning.runs.leaderboard import (
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.warm_start import best_entries
-from tuning.wording import amount, better_text, did_you_mean, name_list, resume_advice, score_text, without_text
 
 if TYPE_CHECKING:
     import pandas as pd

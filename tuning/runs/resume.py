@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from search_spaces import SearchSpace
+from tuning.basics.wording import resume_advice, shorten
 from tuning.definition.definition import Definition
 from tuning.errors import ChangedDataError, RunError
 from tuning.models.entries import same_models
@@ -37,7 +38,6 @@ from tuning.study.record import versions
 from tuning.study.study import SPREAD, StudyTable, placed
 from tuning.study.trial import first_gap
 from tuning.user_code import name_inside
-from tuning.wording import resume_advice, shorten
 
 logger = logging.getLogger(__name__)
 

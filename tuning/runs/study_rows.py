@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import schedulers
 from search_spaces import SearchSpace, algorithms
-from tuning.columnar import Column, Columnar, Plain, Shared, combined
+from tuning.basics.columnar import Column, Columnar, Plain, Shared, combined
 from tuning.data.customers import Customer
 from tuning.definition.options import CustomerOptions, Resources
 from tuning.definition.run_spec import RunSpec

@@ -13,13 +13,13 @@ from typing import TypeVar
 
 import pyarrow.fs
 
+from tuning.basics.timing import USUAL, Timing
 from tuning.errors import StorageError
 from tuning.storage import retrying
 from tuning.storage.backend import Backend, open_filesystem
 from tuning.storage.local_disk import LocalDisk
 from tuning.storage.names import is_uri, mask, mask_in
 from tuning.storage.object_storage import ObjectStorage
-from tuning.timing import USUAL, Timing
 
 T = TypeVar("T")
 

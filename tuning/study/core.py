@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from typing import Generic, NoReturn
 
 from schedulers.protocols import Scheduler
+from tuning.basics.wording import raised
 from tuning.errors import StudyError
 from tuning.records.schema import FAILED, FINISHED, STOPPED
 from tuning.study.interfaces import Configuration, Rule, Searcher, TrialResult
 from tuning.study.race import Race
 from tuning.study.scheduler_view import TrialT
 from tuning.study.trial import ERROR, PENDING, TERMINATED, AnyStep, Verdict, not_finite
-from tuning.wording import raised
 
 STEP = "training_iteration"  # the key under which Ray's schedulers look for a trial's progress
 CONTINUE, PAUSE, STOP = "CONTINUE", "PAUSE", "STOP"

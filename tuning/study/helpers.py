@@ -17,13 +17,13 @@ from typing import Protocol
 
 import cloudpickle
 
+from tuning.basics.timing import Timing
+from tuning.basics.wording import raised
 from tuning.errors import StudyError
 from tuning.steps import Step
 from tuning.study.interfaces import Configuration
 from tuning.study.local_trial import LocalTrial, StartTraining
 from tuning.study.record import worker_name
-from tuning.timing import Timing
-from tuning.wording import raised
 
 #: A helper answers after so many seconds, whether its request is done or not: others may wait for it.
 ANSWER_S = 2.0

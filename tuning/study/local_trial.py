@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tuning.basics.wording import raised, stack
 from tuning.errors import StudyError
 from tuning.steps import Step
 from tuning.study.interfaces import Configuration
 from tuning.study.trial import Exploit, Trial
-from tuning.wording import raised, stack
 
 #: (config, number of the trial, state) -> the generator of its steps. The state is None, or what a
 #: `get_state` of the same family returned; several trials may start from the same state object, so a

@@ -11,8 +11,8 @@ from dataclasses import asdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
+from tuning.basics.seeds import trial_seed
 from tuning.records.schema import StepRecord, TrialRecord
-from tuning.seeds import trial_seed
 from tuning.study.study import Study
 from tuning.study.trial import Trial
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
+from tuning.basics.seeds import trial_seed
 from tuning.records.schema import TrialRecord
-from tuning.seeds import trial_seed
 from tuning.steps import Step
 from tuning.study.ahead import AheadLoop, AheadTrial
 from tuning.study.build import build_scheduler, build_searcher

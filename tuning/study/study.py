@@ -15,7 +15,7 @@ import numpy as np
 from schedulers import SchedulerSpec
 from search_spaces import SearchSpace
 from search_spaces.algorithms import Algorithm
-from tuning.columnar import Columnar
+from tuning.basics.columnar import Columnar
 from tuning.data.customers import Customer, Customers, about_rows
 from tuning.definition.options import Resources
 from tuning.evaluation.study_data import MODEL

@@ -11,12 +11,12 @@ from functools import lru_cache
 from typing import Any
 
 from search_spaces import SearchSpace, SpaceError
+from tuning.basics.wording import did_you_mean
 from tuning.definition.options import WarmStart
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
 from tuning.records.schema import FINISHED, TrialRecord
 from tuning.study.interfaces import Configuration
-from tuning.wording import did_you_mean
 
 
 @dataclass(frozen=True)

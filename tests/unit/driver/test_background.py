@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from builders import tuner_of
 
+from tuning.basics.timing import Timing
 from tuning.errors import PlanError, RunError
-from tuning.timing import Timing
 
 
 class Held:

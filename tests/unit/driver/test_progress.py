@@ -17,6 +17,7 @@ import pytest
 from builders import definition, tuner_of, write_customers
 
 from tuning import TuneRunner
+from tuning.basics.timing import Timing
 from tuning.driver import display, session
 from tuning.driver.display import Display
 from tuning.driver.progress import Counter, Pace
@@ -25,7 +26,6 @@ from tuning.records.parts import ENDING
 from tuning.records.reports import PartWritten, StepReport, TrialLength, WorkerReport
 from tuning.steps import Step
 from tuning.study.study import TRIAL_ROWS
-from tuning.timing import Timing
 
 
 class Clock:

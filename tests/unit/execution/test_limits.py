@@ -15,6 +15,7 @@ from chaos import hazards, write_hazards
 from mlflow_records import trial as trial_of
 
 from tuning import RunResult, TuneRunner
+from tuning.basics.timing import Timing
 from tuning.definition.options import Limits
 from tuning.execution.crash_log import ProgressMarker
 from tuning.execution.jobs import TrialJob
@@ -27,7 +28,6 @@ from tuning.execution.tune_reports import report_in
 from tuning.runs.begin import begin
 from tuning.steps import Step
 from tuning.study.interfaces import Rule
-from tuning.timing import Timing
 
 QUIET = {"progress": False}
 

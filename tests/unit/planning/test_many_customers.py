@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tuning.columnar import Columnar, Shared
+from tuning.basics.columnar import Columnar, Shared
+from tuning.basics.seeds import derive
 from tuning.data import keyed_tables
 from tuning.data.customers import Customer
 from tuning.definition.definition import define
 from tuning.definition.options import CustomerOptions
 from tuning.planning.plan import Plan, make_plan
-from tuning.seeds import derive
 from tuning.study.study import as_columns
 
 ROWS = 2

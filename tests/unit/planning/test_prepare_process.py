@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tuning.basics.timing import Timing
 from tuning.data.prepare_process import PrepareProcess
 from tuning.definition.definition import Definition, define
 from tuning.errors import CustomerError, NotLookedAtError, PlanError
 from tuning.planning.plan import make_plan
 from tuning.planning.validation import check_customers
-from tuning.timing import Timing
 
 CODE = """
 import os, sys, threading

@@ -15,10 +15,10 @@ from search_spaces import Float, SearchSpace
 from tuning.definition.definition import define
 from tuning.errors import DefinitionError, PlanError, StudyError
 from tuning.evaluation.objective import resolve_objective, steps_of
+from tuning.models.trainers import controller
+from tuning.models.trainers.trainer import TrainWorkers, workers_of
+from tuning.models.trainers.training import Home
 from tuning.planning.plan import Plan, make_plan
-from tuning.trainers import controller
-from tuning.trainers.trainer import TrainWorkers, workers_of
-from tuning.trainers.training import Home
 
 THREE = ScalingConfig(num_workers=3, resources_per_worker={"CPU": 2}, placement_strategy="SPREAD")
 

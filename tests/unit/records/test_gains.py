@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from tuning.basics.wording import gain_text
 from tuning.records.gains import compared_gains, is_error, relative_gains
-from tuning.wording import gain_text
 
 
 def test_of_an_error_a_gain_is_a_share_of_the_baselines() -> None:

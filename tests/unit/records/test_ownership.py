@@ -12,13 +12,13 @@ from builders import definition, tuner_of, valley, write_customers
 from chaos import truth, wait_for
 
 from tuning import RunResult, TuneRunner
+from tuning.basics.timing import USUAL, Timing
 from tuning.errors import RunOwnedError
 from tuning.execution.packed import work_shard
 from tuning.records.lease import Heartbeat, Lease, last_heartbeat, wait_until_dead
 from tuning.records.ownership import Owner, Term, claim, newest_claimed, newest_term, this_process
 from tuning.runs.begin import begin, resume_run
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import USUAL, Timing
 
 ELSEWHERE = Owner(host="elsewhere", pid=4711)
 QUIET = {"progress": False, "in_process": True}

@@ -11,10 +11,10 @@ import pytest
 from paths import FIXTURES
 
 from tuning import RunResult
+from tuning.basics.wording import params_text
 from tuning.errors import RunError
 from tuning.runs.begin import resume_run
 from tuning.storage.run_directory import RunDirectory
-from tuning.wording import params_text
 
 OLD = FIXTURES / "old-run"
 EXPECTED = json.loads((OLD / "expected.json").read_text())

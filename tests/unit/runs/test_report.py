@@ -19,11 +19,11 @@ from paths import ROOT
 
 from search_spaces.yaml_text import dump_yaml
 from tuning import RunResult, TuneRunner
+from tuning.basics.timing import Timing
 from tuning.cli.program import main
 from tuning.reporting.html import Page, Points, Section
 from tuning.runs.report import failures, page
 from tuning.runs.report.lead import gained
-from tuning.timing import Timing
 
 EVIL = "</script><script>alert('x')</script> & \"Co\""
 

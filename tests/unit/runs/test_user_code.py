@@ -9,11 +9,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from tuning.basics.wording import stack, users_lines
 from tuning.data.registry import file_source
 from tuning.errors import CustomerError, DefinitionError, RunError
 from tuning.storage.run_directory import RunDirectory
 from tuning.user_code import apply_prepare, copy_into, load_function, name_inside
-from tuning.wording import stack, users_lines
 
 MAIN = """
 import json, helper_beside, nowhere_else as other

@@ -10,10 +10,10 @@ import pytest
 from builders import definition, write_customers
 
 from tuning import RunResult, TuneRunner
+from tuning.basics.timing import Timing
 from tuning.errors import StorageError
 from tuning.storage.background import MOST_PENDING, BackgroundWriter
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import Timing
 
 
 def test_writing_returns_before_the_file_is_there_and_settling_after(

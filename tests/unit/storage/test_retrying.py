@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tuning.basics.timing import Timing
 from tuning.errors import StorageError
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import Timing
 
 
 def test_pauses_grow_fourfold_from_the_first_and_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

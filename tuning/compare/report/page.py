@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
+from tuning.basics.wording import amount
 from tuning.compare.analysis.recommendation import recommend
 from tuning.compare.analysis.result import ComparisonResult
 from tuning.compare.report.plots import Plots
 from tuning.compare.report.tables import footnotes, readable, summary
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
-from tuning.wording import amount
 
 # A page is read by people; beyond this many rows they want the file of curves.
 SHOWN_ROWS = 500

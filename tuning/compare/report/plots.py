@@ -8,12 +8,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from tuning.basics.wording import shorten
 from tuning.compare.analysis.anytime import Anytime
 from tuning.compare.analysis.result import ComparisonResult
 from tuning.compare.report.critical_difference import draw as draw_critical_difference
 from tuning.compare.report.tables import summary
 from tuning.reporting.figure import COLOURS, new_figure
-from tuning.wording import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,6 +15,7 @@ import pandas as pd
 
 from schedulers.spec import Mode
 from search_spaces.values import Point
+from tuning.basics.seeds import derive
 from tuning.compare.comparison import Comparison, analyse
 from tuning.compare.tabular.simulation import DEFAULT_FIRST, STARTS, Problem, simulate
 from tuning.compare.tabular.table import Evaluations, Table
@@ -23,7 +24,6 @@ from tuning.errors import PlanError
 from tuning.planning.algorithm_notes import random_starts
 from tuning.planning.studies import distinct
 from tuning.records.schema import canonical
-from tuning.seeds import derive
 from tuning.study.trial import TrialShape
 
 TRIALS = 50  # of a search, where no budget is given

@@ -12,10 +12,10 @@ from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
 from search_spaces import SearchSpace
 from search_spaces.values import Point
+from tuning.basics.seeds import derive
 from tuning.definition.compared_methods import Method
 from tuning.errors import StudyError
 from tuning.records.schema import FAILED
-from tuning.seeds import derive
 from tuning.steps import Step
 from tuning.study.core import StudyCore, one_family
 from tuning.study.interleaved import InterleavedLoop

@@ -6,6 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+from tuning.basics.wording import one_line
 from tuning.definition.options import Resources
 from tuning.driver.chatter import stdout_logged
 from tuning.driver.cluster import restart_ray, start_ray
@@ -25,7 +26,6 @@ from tuning.records.reports import Listener
 from tuning.runs.begin import OwnedRun
 from tuning.runs.outcome import typing
 from tuning.runs.results import RunResult
-from tuning.wording import one_line
 
 if TYPE_CHECKING:
     from ray import tune

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tuning.columnar import Shared
+from tuning.basics.columnar import Shared
 from tuning.definition.options import Resources
 from tuning.errors import RunError
 from tuning.evaluation.winner import StudyOutcome

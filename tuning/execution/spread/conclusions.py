@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tuning.basics.timing import Timing, hang_seconds
 from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.execution.context import WorkerContext
@@ -29,7 +30,6 @@ from tuning.planning.room import Room, Takes
 from tuning.records.ownership import Term
 from tuning.records.schema import FINISHED, StudyRecord, TrialRecord
 from tuning.study.study import Study
-from tuning.timing import Timing, hang_seconds
 
 if TYPE_CHECKING:
     from ray import ObjectRef

@@ -9,6 +9,7 @@ from contextlib import closing
 from typing import TypeAlias
 
 from search_spaces import SearchSpace
+from tuning.basics.wording import raised, stack
 from tuning.errors import CustomerError, StudyError
 from tuning.execution.spread.state import SavedState
 from tuning.execution.study_run import ignore_warnings
@@ -19,7 +20,6 @@ from tuning.study.interfaces import Configuration
 from tuning.study.local_trial import is_ctrl_c
 from tuning.study.record import worker_name
 from tuning.study.study import StudyTraining
-from tuning.wording import raised, stack
 
 #: A report, and the state to save with it where one is due.
 Reported: TypeAlias = tuple[StepReport | FailureReport, SavedState | None]

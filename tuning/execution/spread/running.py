@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from tuning.basics.timing import USUAL, Timing, hang_seconds
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import StorageError
 from tuning.execution.context import WorkerContext, stopping_rules
@@ -35,7 +36,6 @@ from tuning.runs.trial_logs import TrialLogs
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
 from tuning.study.warm_start import start_of
-from tuning.timing import USUAL, Timing, hang_seconds
 
 
 @dataclass

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
+from tuning.basics.timing import HANG_TIMES, USUAL
 from tuning.definition.options import Limits
 from tuning.errors import CustomerError, StudyError
 from tuning.execution.limits import hard, took_longer
@@ -38,7 +39,6 @@ from tuning.study.record import trial_record
 from tuning.study.study import SCORE, Study, family_of
 from tuning.study.trial import RUNNING, Verdict
 from tuning.study.warm_start import DEFAULT_ONLY, StartingPoints
-from tuning.timing import HANG_TIMES, USUAL
 
 DEATHS = "a crash, a time limit or too much memory"
 BROKEN = "a part of its journal is damaged or deleted: the study ends with what is recorded"

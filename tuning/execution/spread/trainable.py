@@ -14,6 +14,8 @@ from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
 
+from tuning.basics.seeds import trial_seed
+from tuning.basics.timing import Timing
 from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.study_data import StudyData
 from tuning.execution.context import WorkerContext
@@ -27,15 +29,13 @@ from tuning.models.compute import trains_with
 from tuning.models.gang import Gang
 from tuning.models.registry import gang_of
 from tuning.models.shards import GangPlace, gangs_work_in
+from tuning.models.trainers.trainer import workers_of
+from tuning.models.trainers.training import Home
 from tuning.records.ownership import Term
 from tuning.runs.plan_file import read_spread
-from tuning.seeds import trial_seed
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
-from tuning.timing import Timing
-from tuning.trainers.trainer import workers_of
-from tuning.trainers.training import Home
 
 SHARDS = "shards"
 KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as large

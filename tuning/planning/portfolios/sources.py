@@ -10,6 +10,7 @@ from pathlib import Path
 
 from search_spaces import SearchSpace, SpaceError
 from search_spaces.yaml_text import parse_yaml
+from tuning.basics.wording import did_you_mean, shorten
 from tuning.definition.definition import Definition
 from tuning.definition.fields import NO_PORTFOLIO, SHIPPED
 from tuning.errors import PlanError, StorageError
@@ -21,7 +22,6 @@ from tuning.records.schema import FINISHED, TrialRecord, canonical
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.interfaces import Configuration
 from tuning.study.warm_start import fitting
-from tuning.wording import did_you_mean, shorten
 
 SIZE = 12  # the default 20 trials leave eight for the searcher
 FORM = "a list of configurations, or a mapping with the list under `configurations`"

@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tuning.basics.wording import amount, shorten
 from tuning.records.figures import Figure, View, shown_in
 from tuning.records.gains import is_error
 from tuning.records.schema import FAILED, OK, STOPPED
@@ -28,7 +29,6 @@ from tuning.runs.plan_file import frozen_definition, read_spec
 from tuning.runs.report.failures import Group, grouped
 from tuning.runs.report.lead import lead
 from tuning.runs.results import RunResult
-from tuning.wording import amount, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,9 +6,9 @@ import contextlib
 import logging
 import threading
 
+from tuning.basics.wording import one_line
 from tuning.runs.begin import OwnedRun
 from tuning.runs.observer import RunEnd, RunObserver
-from tuning.wording import one_line
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Callable
 
-from tuning.timing import USUAL, Timing
+from tuning.basics.timing import USUAL, Timing
 from tuning.tracking.copy.copier import Copier
 from tuning.tracking.copy.parts import Parts
 from tuning.tracking.settings import CopyStatus, masked

@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from tuning.basics.timing import USUAL
 from tuning.errors import StorageError
 from tuning.records.lease import Heartbeat, last_heartbeat
 from tuning.records.ownership import Term
 from tuning.records.parts import STUDIES, TRIALS, accepted, kind_of, written
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import USUAL
 from tuning.tracking.summary.summary import SUMMARY_FILE
 
 

@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from tuning.basics.timing import USUAL, Timing
 from tuning.records.ownership import Term, begun_term
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
-from tuning.timing import USUAL, Timing
 from tuning.tracking.copy.copier import Copier
 from tuning.tracking.copy.loop import CopyLoop
 from tuning.tracking.copy.parts import FollowedRun, GivenParts, Parts, parts_of

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tuning.basics.wording import shorten
 from tuning.records.figures import shown_in
 from tuning.records.gains import is_error, relative_gains
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED
@@ -19,7 +20,6 @@ from tuning.runs.results import RunResult
 from tuning.storage.names import mask_in
 from tuning.tracking.summary.summary import Summary
 from tuning.tracking.tracked_runs import PREFIX
-from tuning.wording import shorten
 
 SHOWN = 15
 COLUMNS = shown_in("mlflow")

@@ -25,10 +25,10 @@ from ray.train.v2._internal.execution.worker_group import WorkerGroup
 from ray.train.v2._internal.execution.worker_group.placement_group_handle import DefaultPlacementGroupHandle
 from ray.util.placement_group import get_current_placement_group
 
+from tuning.basics.wording import one_line
 from tuning.errors import RunError
 from tuning.models.compute import VARIABLES
 from tuning.user_code import copied_modules
-from tuning.wording import one_line
 
 if TYPE_CHECKING:
     from ray.actor import ActorHandle
@@ -52,7 +52,7 @@ END_S = 10.0  # for workers to end in; then they are killed
 def trained(
     trainer: DataParallelTrainer, folder: str, name: str
 ) -> Generator[tuple[int, Mapping[str, object]], None, None]:
-    """The reports of a trainer's workers, see `tuning.trainers.training.reports`."""
+    """The reports of a trainer's workers, see `tuning.models.trainers.training.reports`."""
     controller = _started(trainer, folder, name)
     try:
         controller.run.remote()

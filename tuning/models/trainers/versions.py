@@ -8,7 +8,7 @@ from importlib.metadata import version
 def unsuitable() -> str:
     """Why Ray Train cannot work here, as a sentence; else empty."""
     try:
-        from tuning.trainers import controller
+        from tuning.models.trainers import controller
     except ImportError as error:
         return (
             f"trainers of Ray Train work with Ray 2.60, and {version('ray')} is installed ({error}): "

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from tuning.errors import StudyError
-from tuning.trainers.trainer import SCALING, TrainWorkers, asked_by
+from tuning.models.trainers.trainer import SCALING, TrainWorkers, asked_by
 
 if TYPE_CHECKING:
     from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
@@ -66,6 +66,6 @@ def reports(trainer: DataParallelTrainer, home: Home | None) -> Generator[Report
             f"the objective gives back a {type(trainer).__name__} with {asked}, and its trials have room for "
             f"{home.workers}. Hand the parameter `{SCALING}` on to the trainer."
         )
-    from tuning.trainers.controller import trained
+    from tuning.models.trainers.controller import trained
 
     yield from trained(trainer, home.folder, home.name)

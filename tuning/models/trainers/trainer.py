@@ -87,7 +87,7 @@ def workers_of(objective: Callable[..., object] | None) -> TrainWorkers | None:
     if parameter is None or not isinstance(parameter.default, known.ScalingConfig):
         return None
     found = asked_by(parameter.default)
-    from tuning.trainers.versions import unsuitable
+    from tuning.models.trainers.versions import unsuitable
 
     if why := unsuitable():
         raise DefinitionError(f"objective: {why}")

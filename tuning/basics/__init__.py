@@ -1,0 +1,1 @@
+"""Words of messages, waits, seeds and columns of values, which every package needs."""
