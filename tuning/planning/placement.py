@@ -1,4 +1,4 @@
-"""Where each study runs: packed into a shard with others, or spread, each of its trials a Tune trial of its own."""
+"""The placement of each study: packed into a shard with others, or spread, with a Tune trial for each of its trials."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ SHARE_OF_MEMORY = 0.8  # of a machine, for trials
 
 @dataclass(frozen=True)
 class Placements:
-    """Where some studies run.
+    """The placements of some studies, and the reasons.
 
     Attributes:
-        spread: (n,) which of them are spread; the others are packed.
-        late: (n,) which are spread by themselves because, packed, they would be the last to end.
-        large: (n,) which are spread by themselves because, packed, their trials would take more memory than a slot has.
-        small: (n,) which have gangs that one process would outrun, although nobody asked for a gang for this customer.
-        shares: (n,) the share of the run's work, about.
-        bytes: (n,) the memory per trial, about.
+        spread: (n,) whether a study is spread; the others are packed.
+        late: (n,) spread by `auto`: packed, the study would be the last to end.
+        large: (n,) spread by `auto`: packed, its trials would take more memory than a slot has.
+        small: (n,) several processes train its trials and one would be faster; no manifest asks for several.
+        shares: (n,) its share of the run's work, estimated.
+        bytes: (n,) its memory per trial, estimated.
     """
 
     spread: np.ndarray
@@ -44,11 +44,11 @@ class Placements:
 
     @property
     def column(self) -> Column:
-        """As the studies hold it."""
+        """The column `placement` of the studies."""
         return Shared(self.spread.astype(np.int32), [PACKED, SPREAD])
 
     def notes(self, studies: StudyTable, slots: int) -> Iterator[str]:
-        """Why studies are spread by themselves."""
+        """Notes on the studies that `auto` has spread, and on small ones with gangs."""
         if self.late.any():
             shares = _range(f"{share:.0%}" for share in _ends(self.shares[self.late]))
             yield (
@@ -69,12 +69,13 @@ class Placements:
 
 
 def placements(spec: RunSpec, studies: StudyTable, slots: int, workers: TrainWorkers | None = None) -> Placements:
-    """Where the studies of a run are to run; `PlanError` where that cannot be.
+    """The placements of a run's studies; `PlanError` where one is not possible.
 
-    What the manifest says of a customer counts before what the definition says. With `auto` a study is spread where one
-    slot would take longer for it than all slots for everything, or has not the memory; unless its scheduler pauses
-    trials, or something is compared. One whose trials several processes train is spread in any case. workers: of the
-    trainers that an objective makes.
+    A customer's placement in the manifest counts before the definition's. With `auto` a study is spread where one slot
+    would take longer for it than all slots for the whole run, or lacks the memory. It is packed if its scheduler pauses
+    trials or the run is a comparison. A study with gangs is spread in any case.
+
+    workers: of the trainers that an objective makes.
 
     Rows are all that is known of a trial before it runs; a model's own factor is the same for most studies of a run.
     """
@@ -100,7 +101,7 @@ def placements(spec: RunSpec, studies: StudyTable, slots: int, workers: TrainWor
 
 
 def tail(shares: np.ndarray, slots: int) -> np.ndarray:
-    """(n,) which studies would be the run's tail: one slot takes longer for it than all slots for everything.
+    """(n,) whether a study would be the run's tail: one slot takes longer for it than all slots for the whole run.
 
     shares: (n,) of the run's work.
     """
@@ -108,19 +109,19 @@ def tail(shares: np.ndarray, slots: int) -> np.ndarray:
 
 
 def slot_bytes(slots: int) -> float:
-    """What a slot has of this machine's memory."""
+    """A slot's share of this machine's memory."""
     return SHARE_OF_MEMORY * memory() / slots
 
 
 def _long(spec: RunSpec, studies: StudyTable) -> np.ndarray:
-    """(n,) whose trials are worth a Tune trial each: they are long, or of unknown length, as an objective's are."""
+    """(n,) whether a study's trials are worth a Tune trial each: they are long, or of unknown length."""
     if spec.definition.objective is not None:
         return np.ones(len(studies), dtype=bool)
     return np.asarray(about_rows(customers_of(studies)) > LONG_ROWS)
 
 
 def _check_own(studies: StudyTable, wrong: np.ndarray) -> None:
-    """`PlanError` where a manifest wants a study to be spread whose scheduler pauses trials."""
+    """`PlanError` where a manifest spreads a study under a scheduler that pauses trials."""
     if wrong.any():
         study = studies[int(np.argmax(wrong))]
         raise PlanError(

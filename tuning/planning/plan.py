@@ -1,4 +1,4 @@
-"""What would run, and where: made before anything is paid for, without Ray."""
+"""A run's plan: its studies, where they run, and what to know beforehand. It is made without Ray."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ from tuning.planning.no_effect import idle_settings
 from tuning.planning.placement import TRIAL_BYTES, placements, slot_bytes
 from tuning.planning.populations import helper_notes, helpers_of
 from tuning.planning.resolution import resolve
-from tuning.planning.run_notes import logger_notes, mlflow_notes, reading_notes, shadows
+from tuning.planning.run_notes import reading_notes, run_notes
 from tuning.planning.shards import make_shards
-from tuning.planning.shortages import fewer_at_once, too_large
 from tuning.planning.studies import check_studies, distinct, make_studies
 from tuning.storage.backend import check_scheme
 from tuning.storage.run_directory import RunDirectory
@@ -44,14 +43,14 @@ from tuning.study.study import PACKED, SPREAD, StudyTable, customers_of, family_
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """What would run.
+    """The studies of a run and where they run.
 
     Attributes:
         spec: what every study has in common.
         studies: all of them.
         slots: how many trials run at once.
         workers: of the trainers that an objective makes; None where it makes none.
-        notes: what was chosen or found out meanwhile, a sentence each.
+        notes: sentences on what was chosen and found out, in the order in which they are shown.
         helpers: how many processes train each study's trials ahead of its decisions, under schedulers that pause
             trials; 0 for none.
     """
@@ -68,7 +67,7 @@ class Plan:
 
     @property
     def placement(self) -> str:
-        """Of the studies; where they have several, all of them, with commas."""
+        """The placement of the studies; several are separated by commas."""
         return ", ".join(sorted(self.studies.shared("placement").distinct)) or PACKED
 
     @cached_property
@@ -82,7 +81,7 @@ class Plan:
 
     @cached_property
     def spread(self) -> StudyTable:
-        """The studies each of whose trials is a Tune trial."""
+        """The studies that are spread: each of their trials is a Tune trial."""
         return self.studies.take(placed(self.studies, SPREAD))
 
     @cached_property
@@ -94,7 +93,7 @@ class Plan:
 
     @property
     def _with_takes(self) -> StudyTable:
-        """A spread study for each of `takes`."""
+        """One spread study for each of `takes`."""
         return self.spread.first_of_each("resources", "space")
 
     @property
@@ -111,28 +110,28 @@ class Plan:
         return int(max(1, min(self.slots, cpus // self._widest(cpus), self.slots * slot_bytes(self.slots) // largest)))
 
     def _widest(self, cpus: float) -> float:
-        """The most of these CPUs that a trial of a spread study takes; one that takes more never begins."""
+        """The most CPUs of a spread study's trial, among the trials that these CPUs have room for."""
         taken = [trial_cpus(*takes) for takes in self.takes]
         return max((each for each in taken if each <= cpus), default=max(taken, default=1.0))
 
     @property
     def at_once(self) -> int:
-        """The same on this machine."""
+        """How many trials of spread studies this machine has room for."""
         return self.spread_at_once(self.slots)
 
     @property
     def n_trials(self) -> int:
-        """Of all studies together."""
+        """The number of trials of all studies."""
         return int(self.studies.numbers("n_trials").sum())
 
     @property
     def resources(self) -> list[Resources]:
-        """What each shard's worker takes of the cluster."""
+        """The resources of each shard's worker."""
         return [self.studies[shard[0]].resources for shard in self.shards]
 
     @property
     def time_limit(self) -> str:
-        """What a trial may take, as a sentence."""
+        """The time limit of a trial, as a sentence."""
         if (limit := self.spec.definition.limits.trial_seconds) is not None:
             return f"{duration(limit)} per trial (limits.trial_seconds)"
         of_objective = self.spec.definition.objective is not None
@@ -244,8 +243,8 @@ def make_plan(
 ) -> Plan:
     """The plan of a definition for this machine; `PlanError` says what cannot work.
 
-    customers: known already, else they are looked for. timing: of the look at one customer. in_process: one trial after
-    another, whatever the definition says of `placement`.
+    customers: default those that the definition's data has. timing: limits of the look at one customer. in_process: one
+    trial after another, whatever `placement` the definition has.
     """
     if definition.compare is None and (refusal := schedulers.check(definition.scheduler, definition.algorithm.name)):
         raise PlanError(refusal)
@@ -273,11 +272,7 @@ def make_plan(
         *chosen,
         *check_studies(spec, studies, code),
         *idle,
-        *([] if in_process else too_large(definition, studies, slots)),
-        *([] if in_process else fewer_at_once(definition.resources, slots)),
-        *mlflow_notes(definition, len(studies)),
-        *logger_notes(definition, int(studies.numbers("n_trials").sum())),
-        *shadows(),
+        *run_notes(definition, studies, slots, in_process=in_process),
     )
     workers = workers_of(code.objective)
     plan = Plan(spec=spec, studies=studies, slots=slots, workers=workers, notes=notes)
@@ -311,7 +306,7 @@ def with_places(plan: Plan, customers: Customers) -> Plan:
 
 
 def _with_helpers(plan: Plan, code: OwnCode) -> Plan:
-    """A packed plan with the helpers of its studies, and what is to be said of them."""
+    """A packed plan with the helpers of its studies, and notes on them."""
     specs, count = distinct(study.scheduler for study in plan.studies.first_of_each("scheduler")), len(plan.studies)
     helpers = helpers_of(plan.spec, specs, plan.studies, code.objective, len(plan.shards), plan.slots)
     notes = helper_notes(specs, helpers, count, plan.slots, code.objective)

@@ -30,9 +30,10 @@ def helpers_of(
 ) -> int:
     """How many helpers each study gets, 2 at least; 0 where its own process trains its trials.
 
-    schedulers: of the studies. shards: workers that go through them. As many as fit beside each other: each takes the
-    CPUs of a study, and memory for its rows. None where the definition says `packed`, nor for an objective whose
-    training cannot be taken over from a helper that has died.
+    Each helper takes the CPUs of a study and memory for its rows; there are as many as fit beside each other. There are
+    none with `placement: packed`, nor for an objective without `state`, which cannot go on after the death of a helper.
+
+    schedulers: of the studies. shards: workers that go through them.
     """
     definition = spec.definition
     if definition.placement == "packed" or not studies or not all(each.pauses for each in schedulers):
@@ -66,7 +67,7 @@ def helpers_with_room(helpers: int, needs: Sequence[Resources], machines: Sequen
 def helper_notes(
     schedulers: Sequence[SchedulerSpec], helpers: int, studies: int, slots: int, objective: Objective | None
 ) -> Iterator[str]:
-    """What becomes of the slots that studies under schedulers that pause do not use themselves."""
+    """Notes on slots that studies under schedulers that pause trials leave free, and on their helpers."""
     names = list(dict.fromkeys(each.name for each in schedulers if each.pauses))
     if helpers:
         yield (

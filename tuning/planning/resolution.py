@@ -75,7 +75,7 @@ def resolve(definition: Definition, customers: Customers, code: OwnCode) -> tupl
 
 
 def _check_mode(definition: Definition) -> None:
-    """A figure of the user's own that sounds like a loss is not taken for one, nor maximised without a word."""
+    """`PlanError` for a metric of the user's own that sounds like a loss and has no `mode`."""
     if "mode" in definition.model_fields_set or not (definition.objective is not None or definition.own_metric):
         return
     name = (definition.metric or "").rpartition(":")[2]
@@ -131,7 +131,7 @@ def _predicted(
 
 
 def _positive(definition: Definition, task: str, sample: TargetSample, notes: list[str]) -> Label | None:
-    """The positive class as the data has it; what is said about classes that no customer has is refused."""
+    """The positive class as the data has it; a class that no customer has is refused."""
     if task == REGRESSION:
         return None
     targets = [read_target(values, task)[0] for values in sample.targets.values()]

@@ -139,12 +139,12 @@ def own_ray() -> bool:
 
 
 def nvidia_gpus() -> int:
-    """How many there are on this machine."""
+    """The number of NVIDIA GPUs of this machine."""
     return len(glob("/dev/nvidia[0-9]*"))
 
 
 def memory() -> int:
-    """Bytes that this machine has."""
+    """The memory of this machine, in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -9,10 +9,22 @@ from pathlib import Path
 from tuning.data.customers import Customers, unpartitioned
 from tuning.definition.definition import Definition
 from tuning.definition.options import MANY_STUDIES, trials_recorded
+from tuning.planning.shortages import fewer_at_once, too_large
+from tuning.study.study import StudyTable
 
 MANY_LOGS = 10_000  # trials with a folder each
 #: Packages that a run imports.
 PACKAGES = ("tuning", "search_spaces", "schedulers", "numpy", "pandas", "pyarrow", "scipy", "sklearn", "optuna", "ray")
+
+
+def run_notes(definition: Definition, studies: StudyTable, slots: int, *, in_process: bool) -> Iterator[str]:
+    """Notes on the machine and on what is written, in the order in which they are shown. in_process: without Ray."""
+    if not in_process:
+        yield from too_large(definition, studies, slots)
+        yield from fewer_at_once(definition.resources, slots)
+    yield from _mlflow_notes(definition, len(studies))
+    yield from _logger_notes(definition, int(studies.numbers("n_trials").sum()))
+    yield from shadows()
 
 
 def reading_notes(definition: Definition, customers: Customers) -> Iterator[str]:
@@ -37,7 +49,7 @@ def reading_notes(definition: Definition, customers: Customers) -> Iterator[str]
         yield "the Parquet data is read where it is, each worker its own customers' rows."
 
 
-def mlflow_notes(definition: Definition, studies: int) -> Iterator[str]:
+def _mlflow_notes(definition: Definition, studies: int) -> Iterator[str]:
     """What MLflow does not get of many studies."""
     chosen = definition.mlflow.record_trials
     if definition.mlflow.enabled and trials_recorded(chosen, studies) != trials_recorded(chosen, 0):
@@ -48,7 +60,7 @@ def mlflow_notes(definition: Definition, studies: int) -> Iterator[str]:
         )
 
 
-def logger_notes(definition: Definition, trials: int) -> Iterator[str]:
+def _logger_notes(definition: Definition, trials: int) -> Iterator[str]:
     """Loggers that would write very many folders."""
     if definition.loggers and trials > MANY_LOGS:
         yield f"loggers: {trials:,} trials are as many folders; TensorBoard shows some thousand."

@@ -1,4 +1,4 @@
-"""Which studies one Tune trial of a packed run works through, by their resources, customers and files."""
+"""The shards of a packed run: which studies one Tune trial works through, by their resources, customers and files."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ FEW_ROWS = 4  # so few hardly make a model
 def make_shards(studies: StudyTable, slots: int) -> tuple[np.ndarray, ...]:
     """Positions of studies, one group per Tune trial; studies of other resources are in other groups.
 
-    Files that hardly hold any rows come before others: they are done at once, and whoever watches knows sooner how much
-    there is to do.
+    Customers with hardly any rows come first: they end at once, so that progress knows sooner how much there is to do.
     """
     shards: list[np.ndarray] = []
     for positions in _groups(studies):
@@ -53,7 +52,7 @@ def _row_order(customers: Customers) -> np.ndarray:
 
 
 def _reading_units(customers: Customers) -> np.ndarray:
-    """(n,) studies whose data a worker should read in one go have the same number: of one customer, or of one file."""
+    """(n,) a number per study, the same where a worker should read the data in one go: of one customer, or one file."""
     files = customers.shared("files").codes
     ids: np.ndarray = customers.texts("id").dictionary_encode().indices.to_numpy()
     return np.where(customers.numbers("first_block") == UNORDERED, ids, -1 - files)

@@ -36,9 +36,9 @@ Spec = TypeVar("Spec", Algorithm, SchedulerSpec)
 def make_studies(spec: RunSpec, customers: Customers, code: OwnCode) -> StudyTable:
     """The studies of some customers: one each, or one per algorithm and seed of a comparison.
 
-    Those of a comparison are paired: they share the customer's folds, its start point and, per repetition, their
-    seed; only an algorithm that is given twice gets another one, to show what luck does. `PlanError` says which
-    customer's search space cannot be searched.
+    Studies of a comparison are paired: they share the customer's folds, its start point and, per repetition, their
+    seed. An algorithm that is named twice gets another seed the second time, to show what luck does. `PlanError` says
+    which customer's search space cannot be searched.
     """
     definition = spec.definition
     space_of = _spaces(spec, customers, code)
@@ -76,7 +76,7 @@ def _compared_seed(seed: int, customer: str, number: int, method: Method) -> int
 
 
 def _spaces(spec: RunSpec, customers: Customers, code: OwnCode) -> Callable[[SearchSpace | str | None], SearchSpace]:
-    """A function from what a customer has of its own to the space that is searched, the same one for the same."""
+    """A function from a customer's own search space, or None, to the space that is searched."""
     found: dict[str, SearchSpace] = {}
     for customer in customers.first_of_each("options"):
         own = None if customer.options is None else customer.options.search_space
@@ -100,7 +100,7 @@ def _space_key(space: SearchSpace | str) -> str:
 
 
 def check_studies(spec: RunSpec, studies: StudyTable, code: OwnCode) -> list[str]:
-    """Notes on what the studies cannot do; `PlanError` when something cannot work at all."""
+    """Notes on what the studies cannot do; `PlanError` when they cannot run at all."""
     definition, space = spec.definition, spec.space
     if spec.task is not None and definition.save_models:
         check_savable(code.families)

@@ -1,9 +1,9 @@
 """A study under a scheduler that pauses trials, whose helpers train ahead of its decisions.
 
-The decisions are those of `tuning.study.interleaved`, one after the other in this process. What they will need next is
-mostly known before: a trial that goes on trains up to its next rung or round, whatever the others do. So helpers train
-all of these trials at once, and the study takes in their steps in its own order. What a decision makes useless is
-thrown away. The trials are the same, however many helpers there are and whichever is faster.
+The decisions are those of `tuning.study.interleaved`, one after the other in this process. Most of what they need next
+is known before: a trial that goes on trains up to its next rung or round, whatever the others do. So helpers train all
+of these trials at once, and the study takes in their steps in its own order. Steps that a decision makes useless are
+thrown away. The trials are the same with any number of helpers, whichever is faster.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class AheadLoop(InterleavedLoop):
         if isinstance(trial, AheadTrial) and (training := self._foreseen.pop(trial.number, None)) is not None:
             if training.beginning.config == trial.config:
                 trial.training = training
-            else:  # what comes after it has heard of results
+            else:  # the study's searcher has learned from results
                 training.drop()
                 self._forget_foreseen()
         return trial
@@ -123,8 +123,8 @@ class AheadLoop(InterleavedLoop):
         if trial.racing or alone:
             super()._advance(trial)
             return
-        # Nobody waits for what the protected trial comes to: a population's algorithm learns nothing, and no rule
-        # wants to hear of it. Its end is the first one all the same.
+        # Nothing depends on the protected trial's score: a population's algorithm learns nothing, and there is no
+        # rule. Its end is the first one all the same.
         self._begin(trial)
         self.core.reserve_end(trial)
         self._protected = trial
@@ -149,7 +149,7 @@ class AheadLoop(InterleavedLoop):
     # What is trained ahead of them.
 
     def _plan(self, needed: AheadTrial) -> Iterator[Demand]:
-        """What will be needed, what is waited for first. Its order and size are a matter of time only."""
+        """The steps that will be needed, the most urgent first. Order and size change the time only."""
         trials: list[LocalTrial] = [needed] if self._protected in (None, needed) else [self._protected, needed]
         for race in self.core.races.values():
             trials += [trial for trial in race.trials if trial is not needed and not self.core.complete(trial)]
@@ -175,7 +175,7 @@ class AheadLoop(InterleavedLoop):
         return int(min(trial.shape.full_steps, MOST_STEPS)) - done
 
     def _look_ahead(self, idle: int) -> Iterator[Demand]:
-        """The first steps of trials that are yet to be suggested, for helpers that have nothing else to do."""
+        """The first steps of trials that are not suggested yet, for idle helpers."""
         for number, training in list(self._foreseen.items()):
             if not (demand := self._first_steps(number, training)).met:
                 idle -= 1

@@ -1,7 +1,7 @@
 """The decisions of one study, wherever its trials train: ask → enter → step … step → end.
 
-Whoever trains the trials (`tuning.study.loop`, `tuning.study.interleaved`, `tuning.execution.spread.spread_study`)
-feeds the core, one event after another. It knows neither generators nor Ray's cluster nor journals.
+Loops (`tuning.study.loop`, `tuning.study.interleaved`) and `tuning.execution.spread.spread_study` train the trials and
+feed the core, one event after another. It knows neither generators nor Ray's cluster nor journals.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class StudyCore(Generic[TrialT]):
     metric, mode: key and direction ("max", "min") of the objective towards searcher and schedulers.
     rules: built stopping rules. protect: numbers of trials that are never stopped early.
 
-    The study has one clock, on which comparisons put what a trial found (`Trial.spent_steps`, `Trial.spent_seconds`):
-    every step that was trained, also of a trial that is paused or has since taken over another one's model, and the
+    The study has one clock, by which comparisons date a trial's score (`Trial.spent_steps`, `Trial.spent_seconds`). It
+    counts every trained step, also of a trial that is paused or has since taken over another one's model, and the
     seconds of training and of the searcher.
 
     Raises `StudyError` when the searcher, a scheduler or a rule raises; the study cannot go on then.
@@ -106,7 +106,7 @@ class StudyCore(Generic[TrialT]):
             self._fail(RULE, "deciding whether the study goes on", error)
 
     def suggest(self) -> TrialT | None:
-        """Whatever the searcher suggests, without asking rules or budget."""
+        """The searcher's next trial, without asking rules or budget."""
         number = self.suggested
         trial_id = f"{number:05d}"
         before = time.perf_counter()
@@ -143,7 +143,7 @@ class StudyCore(Generic[TrialT]):
         return race
 
     def enter(self, trial: TrialT) -> None:
-        """A trial enters its race: its scheduler hears of it from now on."""
+        """A trial enters its race: from now on its scheduler is told of it."""
         race = self.race(trial)
         trial.racing = True
         try:
@@ -170,13 +170,13 @@ class StudyCore(Generic[TrialT]):
         if decision == STOP or not self.rules or trial.number in self.protect or self.complete(trial):
             return decision
         try:
-            trial.verdict = self._ruled(trial)
+            trial.verdict = self._rule_verdict(trial)
         except Exception as error:
             self._fail(RULE, f"hearing step {step.step} of trial {trial.number}", error)
         return decision if trial.verdict is None else STOP
 
     def step_again(self, trial: TrialT, step: AnyStep) -> str:
-        """As `step` in a replay: rules hear of it, but what they said is recorded, and may have followed the clock."""
+        """As `step`, in a replay: rules are told of it and not asked, since their decisions are recorded."""
         decision = self.judge(trial, step)
         if decision != STOP:
             try:
@@ -187,7 +187,7 @@ class StudyCore(Generic[TrialT]):
         return decision
 
     def judge(self, trial: TrialT, step: AnyStep) -> str:
-        """What the scheduler says of a step; the searcher hears of the step unless it is the end."""
+        """The scheduler's decision after a step. The searcher is told of the step unless it is the last."""
         self.spent_steps += 1
         self._charge(trial)
         race = self.races[trial.family] if trial.racing else None
@@ -216,7 +216,7 @@ class StudyCore(Generic[TrialT]):
         return decision
 
     def _stop_verdict(self, trial: TrialT) -> Verdict:
-        """How a trial ends that its scheduler stops: at its last step it has had its full budget."""
+        """The verdict on a trial that its scheduler stops: at the last step it has had its full budget."""
         return Verdict(FINISHED if self.complete(trial) else STOPPED)
 
     def complete(self, trial: TrialT) -> bool:
@@ -225,8 +225,8 @@ class StudyCore(Generic[TrialT]):
         budget = trial.shape.full_steps if race is None else min(race.max_steps, trial.shape.full_steps)
         return bool(trial.steps) and trial.steps[-1].step >= budget
 
-    def _ruled(self, trial: TrialT) -> Verdict | None:
-        """How a stopping rule ends this trial now; None while none does."""
+    def _rule_verdict(self, trial: TrialT) -> Verdict | None:
+        """The verdict of a stopping rule that ends this trial now; None while none does."""
         for rule in self.rules:
             if rule.stop_all():
                 return Verdict(STOPPED, rule.study_reason())
@@ -238,12 +238,12 @@ class StudyCore(Generic[TrialT]):
     # End.
 
     def reserve_end(self, trial: TrialT) -> None:
-        """A trial that is about to train ends as if it were the only one until then, and before any other trial."""
+        """Reserve the next end for a trial that is about to train: it ends before all others, as if it were alone."""
         trial.told = self._next_position()
         trial.spent_steps, trial.spent_seconds = self.spent_steps, self.spent_seconds
 
     def end(self, trial: TrialT) -> None:
-        """A trial ends as its verdict says, or by itself: everybody hears of it, and it goes into the outbox."""
+        """A trial ends by its verdict or by itself. Scheduler, searcher and rules are told; it goes into the outbox."""
         trial.release()
         trial.state, trial.reason = trial.verdict or (FINISHED, "")
         trial.best, trial.score = self._best(trial)
@@ -285,7 +285,7 @@ class StudyCore(Generic[TrialT]):
         self.end(trial)
 
     def _best(self, trial: TrialT) -> tuple[int | None, float | None]:
-        """Position and score of the step that counts; among several a score that is not finite never does."""
+        """Position and score of the step that counts; of several steps, one with a finite score."""
         steps = trial.steps
         if not steps:
             return None, None
@@ -316,7 +316,7 @@ class StudyCore(Generic[TrialT]):
     # The clock.
 
     def _charge(self, trial: TrialT) -> None:
-        """Put on the clock what a trial has trained since it was last asked; a trial that began anew has paid twice."""
+        """Put a trial's seconds since the last call on the clock; those of a trial that began anew count twice."""
         self.spent_seconds += max(0.0, trial.seconds - trial.charged)
         trial.charged = trial.seconds
 

@@ -42,7 +42,7 @@ class LocalTrial(Trial):
         self._inherited: object = None
 
     def begin_from(self, state: object) -> None:
-        """Let its training go on from a state of its own, or of another trial."""
+        """Let the training go on from a state, its own or another trial's."""
         self._inherited = state
 
     def snapshot(self) -> Snapshot:
@@ -108,13 +108,13 @@ class LocalTrial(Trial):
 
 
 def is_ctrl_c(error: BaseException) -> bool:
-    """Whether somebody stops this process; on a worker, training has a thread of its own and raises that itself."""
+    """Whether Ctrl-C stops this process. In a worker, training has a thread of its own, whose code raised it."""
     return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
 @dataclass(frozen=True, slots=True)
 class DonorState:
-    """What another trial takes over of a trial.
+    """The part of a trial that another trial takes over.
 
     number: of the trial. state: what `Step.get_state` gave after `step` steps. steps, lineage, schedule: as of `Trial`.
     """
@@ -128,9 +128,9 @@ class DonorState:
 
 
 class Snapshot:
-    """A trial's state after a step. It is read only when somebody needs it, which is rare, before the trial goes on.
+    """A trial's state after a step, which is read only when another trial needs it; that is rare.
 
-    steps_run: of the trial when this was made.
+    It must be read or kept before the trial goes on. steps_run: of the trial when this was made.
     """
 
     __slots__ = ("_kept", "_trial", "steps_run")

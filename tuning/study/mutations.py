@@ -1,7 +1,7 @@
-"""What schedulers have to know of a search space.
+"""What schedulers need of a search space.
 
-Which hyperparameters may change while a trial trains (population-based training), and how long the trials of a race
-can be.
+These are the hyperparameters that may change while a trial trains (population-based training), and the length of a
+race's longest trials.
 """
 
 from __future__ import annotations

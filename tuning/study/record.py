@@ -1,4 +1,4 @@
-"""A trial that has ended as the record that is kept of it."""
+"""The record of a trial that has ended."""
 
 from __future__ import annotations
 

@@ -26,12 +26,12 @@ from tuning.study.warm_start import DEFAULT_ONLY, StartingPoints
 
 @dataclass
 class RecordedStudy:
-    """Runs one study's trials, giving a record for each.
+    """Runs one study's trials and gives a record for each.
 
-    run: id of the run. mode: "max" or "min". recorded: this study's records of earlier attempts, which are replayed
-    into the searcher and the schedulers, not run again. on_start: told a trial's number before its training starts.
-    rules: built stopping rules of the study. begin: what it starts with. helpers: train the trials of a study under a
-    scheduler that pauses them; None for this process. `training` says how in either case.
+    run: id of the run. training: how trials train. mode: "max" or "min". recorded: this study's records of earlier
+    attempts, which are replayed into the searcher and the schedulers, not run again. on_start: called with a trial's
+    number before its training starts. rules: built stopping rules of the study. begin: the points to try first.
+    helpers: train the trials of a study under a scheduler that pauses them; None for this process.
 
     A study under a scheduler that pauses trials (PBT, HyperBand, …) gives its records when it ends: until then no trial
     has ended for good, and such a study restarts whole.

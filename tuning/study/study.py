@@ -1,4 +1,4 @@
-"""What a study is, and how its trials train.
+"""A study, and how its trials train.
 
 Everything a study draws comes from its own seed, so the same study gives the same trials wherever it runs, and
 replaying its records puts its searcher and schedulers where they were.
@@ -38,14 +38,14 @@ class Study:
     """One customer's data × one search space × one algorithm × one scheduler × one seed.
 
     Attributes:
-        id: unique in the run, and all a study's seed depends on.
-        customer: whose data it is about.
+        id: unique in the run; the seed depends on it alone.
+        customer: the owner of the data.
         algorithm: proposes configurations.
         scheduler: decides how long a trial lives.
         seed: of everything random in the study.
         space: the customer's own search space, or the run's.
         n_trials: the study's budget.
-        resources: what a worker takes of the cluster for it.
+        resources: of the worker that runs it.
         placement: `PACKED`, a Tune trial works through a shard of studies in process; `SPREAD`, each of its trials is a
             Tune trial.
     """
@@ -62,11 +62,11 @@ class Study:
 
     @property
     def budget(self) -> Budget:
-        """What it may take; work is counted in rows that a trial goes through."""
+        """The most that it takes; work is counted in rows that a trial goes through."""
         return Budget(self.n_trials, TRIAL_ROWS + self.customer.about_rows)
 
 
-#: Many studies; none of them is an object until it is asked for.
+#: Many studies as columns; a study becomes an object when it is asked for.
 StudyTable: TypeAlias = Columnar[Study]
 
 
@@ -86,18 +86,18 @@ def customers_of(studies: StudyTable) -> Customers:
 
 
 def work_amounts(studies: StudyTable, *, ending: bool = True) -> np.ndarray:
-    """(n,) what each of them takes, in the unit of `Study.budget`. ending: with what follows its trials."""
+    """(n,) the work of each study, in the unit of `Study.budget`. ending: whether last fits are included."""
     each = TRIAL_ROWS + about_rows(customers_of(studies))
     return np.asarray((studies.numbers("n_trials") + ending * ENDING) * each)
 
 
 def total_work(studies: StudyTable, *, ending: bool = True) -> float:
-    """What all of them take together."""
+    """The work of all studies together."""
     return float(work_amounts(studies, ending=ending).sum())
 
 
 def placed(studies: StudyTable, placement: str) -> np.ndarray:
-    """(n,) which studies have this placement."""
+    """(n,) whether a study has this placement."""
     return studies.shared("placement").test(lambda each: each == placement)
 
 
@@ -110,7 +110,7 @@ class StudyTraining:
     frozen: the parameters that cannot change while this configuration's model grows; None where a trial cannot go on
         from another one's state at all.
     length: the parameter that says how many steps a trial has, if one does.
-    exact: whether a trial goes on from a state of its own as if it had never stopped, to the last digit.
+    exact: whether a trial that goes on from a state of its own has the same steps as one that never stopped.
     """
 
     start: Callable[[Configuration, int, object], Iterable[Step]]

@@ -34,7 +34,7 @@ ANY_SHAPE = TrialShape()
 
 
 class Verdict(NamedTuple):
-    """The state that a trial ends in, and why; an empty reason of a stopped one is asked of its scheduler."""
+    """The state in which a trial ends, and the reason; of a stopped one its scheduler has it where it is empty here."""
 
     state: str
     reason: str = ""

@@ -19,11 +19,11 @@ NO_GAIN = 1e-9
 
 
 class Cell(NamedTuple):
-    """What one configuration came to on one table.
+    """The result of one configuration on one table.
 
     Attributes:
         loss: smaller is better; in any unit, since tables are compared by their regrets only.
-        seconds: what it cost.
+        seconds: its cost.
     """
 
     loss: float

@@ -32,7 +32,7 @@ Configurations = tuple[Configuration, ...]
 def find_portfolio(definition: Definition, task: str | None) -> Configurations:
     """The configurations that every study of a definition tries first, as far as its search space has them.
 
-    In a comparison it is the searchers that are compared, so there is none unless the definition asks for it.
+    In a comparison there is none unless the definition asks for it, because searchers are compared.
 
     Raises:
         PlanError: a file or a run that cannot be read, or gives no configuration.
@@ -51,7 +51,8 @@ def find_portfolio(definition: Definition, task: str | None) -> Configurations:
 def shipped(task: str) -> Configurations:
     """The portfolio that comes with the program, of the families that are installed.
 
-    task: "regression", "binary" or "multiclass". Its file holds more than are taken, for who lacks the optional ones.
+    task: "regression", "binary" or "multiclass". Its file holds more configurations than are taken, because optional
+    families may be missing.
     """
     found = _of_file(Path(__file__).with_name(f"{task}.yaml"))
     return tuple(config for config in found if not family(str(config["model"])).missing())[:SIZE]
