@@ -8,9 +8,6 @@ PAGE = """# Search algorithms
 
 Name an algorithm in one word, or with options: `algorithm: {{name: optuna, profile: v4}}`. All of them search the same
 space, accept points to try first, survive failed trials and use their study's seed only.
-`tests/contracts/test_spaces.py` holds every algorithm to that.
-
-This page is written by `python -m search_spaces.table > docs/algorithms.md`; a test compares them.
 
 {table}
 
@@ -26,8 +23,7 @@ warm_start:
   - {{config: {{model: logistic, C: 10}}, score: 0.71}}        # known: learnt from, not tried first
 ```
 
-A parameter that a configuration leaves out has its default. A score is one of the definition's metric. The column
-“learns from” says which algorithms use it. To start this week's search with last week's best:
+A parameter that a configuration leaves out has its default. A score is one of the definition's metric. To start this week's search with last week's best:
 
 ```python
 last = RunResult("runs/week-46")
@@ -51,12 +47,11 @@ at the better of the default configuration and its cheap corner, where parameter
 
 ## Optional libraries
 
-The libraries of the last column are optional. The extras `ax`, `bayesopt`, `bohb`, `cmaes`, `flaml`, `gp`, `nevergrad`
-and `zoopt` install them, for example `pip install 'tuning-service[nevergrad]'`.
+The extras `ax`, `bayesopt`, `bohb`, `cmaes`, `flaml`, `gp`, `nevergrad` and `zoopt` install the optional libraries of the last
+column: `pip install 'tuning-service[nevergrad]'`. When one is missing, or has a version known not to work, the error says which
+works and how to install it.
 
-`make test` tests `bayesopt`, `blendsearch`, `bohb`, `cfo`, `nevergrad`, `zoopt` and Optuna's CMA-ES with the versions
-in `constraints.txt` (numpy 2.4, Ray 2.60, Optuna 5, scikit-learn 1.9). `ax`, `hebo` and Optuna's GP need PyTorch, which
-is large, and seconds per suggestion: `make fresh` tests these three in an environment of its own. `hebo` has no extra:
+`ax`, `hebo` and Optuna's GP need PyTorch, which is large. `hebo` has no extra:
 
 ```console
 $ pip install -c constraints.txt torch GPy gpytorch catboost disjoint-set pymoo==0.6.1.5
@@ -65,34 +60,22 @@ $ pip install --no-deps HEBO==0.3.6
 
 Every algorithm gives the same trials and scores on one and on two workers, and with the customers in another order.
 
-When a library is missing, or has a version known not to work, the error says this:
-
-{limits}
-
-Ray Tune 2.60 has wrappers for Ax, bayesian-optimization, BOHB, HEBO, HyperOpt, Nevergrad, Optuna and ZOOpt. The
-wrappers for Dragonfly, scikit-optimize and SigOpt were removed from Ray; asking for one of them says so.
-
 ## What an algorithm cannot be told
 
 Some libraries take a step on a logarithmic scale for continuous, whole numbers for real ones, or all branches for one
 space. The plan prints this, and `spec.losses(space)` lists it. All suggestions are still inside the space.
 """
 
-
 def markdown() -> str:
     """The whole page."""
     rows = ["| algorithm | what it does | options | learns from | source | needs |", "|---|---|---|---|---|---|"]
-    limits = []
     for name, kind in registry().items():
         options = [f"`{option}`" for option in kind.model_fields if option != "name"]
         learns = kind.learns
         needs = ", ".join(f"`{pip}`" for pip in kind.requires.values()) or "-"
         cells = (f"`{name}`", kind.title, ", ".join(options) or "-", learns, kind.paper, needs)
         rows.append(f"| {' | '.join(cells)} |")
-        if kind.limits:
-            limits.append(f"- `{name}`: {kind.limits}.")
-    return PAGE.format(table="\n".join(rows), limits="\n".join(limits))
-
+    return PAGE.format(table="\n".join(rows))
 
 if __name__ == "__main__":
     import sys

@@ -15,17 +15,16 @@ import click
 from tuning.cli.program import main
 
 PAGE = "docs/commands.md"
-_HEAD = ("| option | what |", "|---|---|")
 _SEVERAL = 3  # commands from which on an option is described once
 
 
 def command_tables() -> str:
-    """The options of several commands in one table, then a section for each command with its own ones."""
+    """The options of several commands in one list, then a section for each command with its own ones."""
     found = dict(_commands(main, click.Context(main, info_name="tuning")))
     counts = Counter(row for command, context in found.values() for row in _rows(command, context))
     by_name = {_name(row): row for row, _ in reversed(counts.most_common())}
     shared = {row for row in by_name.values() if counts[row] >= _SEVERAL}
-    several = "\n".join([*_HEAD, *sorted(shared)])
+    several = "\n".join(sorted(shared))
     sections = [_section(*each, shared) for each in found.values()]
     return "\n\n".join([f"### Options of several commands\n\n{several}", *sections])
 
@@ -58,28 +57,29 @@ def _section(command: click.Command, context: click.Context, shared: set[str]) -
 
 
 def _options(rows: list[str], shared: set[str]) -> list[str]:
-    """A table of the command's own options, and the names of those that it shares with others."""
+    """A list of the command's own options, and the names of those that it shares with others."""
     own = [row for row in rows if row not in shared]
     names = [f"`{_name(row)}`" for row in rows if row in shared]
-    table = ["\n".join([*_HEAD, *own])] if own else []
+    listed = ["\n".join(own)] if own else []
     return [
-        *table,
+        *listed,
         *([f"{'Also' if own else 'Options:'} {', '.join(names)}."] if names else []),
     ]
 
 
 def _name(row: str) -> str:
     """The option of a row, without what it takes."""
-    return row.removeprefix("| `").split()[0].strip("`")
+    return row.removeprefix("- `").split()[0].strip("`:")
 
 
 def _rows(command: click.Command, context: click.Context) -> list[str]:
     records = [param.get_help_record(context) for param in command.params if isinstance(param, click.Option)]
-    return [f"| `{_cell(record[0])}` | {_cell(record[1])} |" for record in records if record is not None]
+    return [f"- `{_text(record[0])}`: {_text(record[1], html=True)}" for record in records if record is not None]
 
 
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+def _text(text: str, html: bool = False) -> str:
+    line = " ".join(text.split())
+    return line.replace("<", "&lt;") if html else line
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The tables of a definition's keys in docs/definition.md, made from the fields' descriptions.
+"""The lists of a definition's keys in docs/definition.md, made from the fields' descriptions.
 
 python -m tuning.definition.key_table     # writes them into the page; run it at the top of the repository
 """
@@ -16,23 +16,22 @@ from tuning.definition.definition import Definition
 from tuning.definition.options import CustomerOptions, Options
 
 PAGE = "docs/definition.md"
-_HEAD = "| key | default | what |\n|---|---|---|\n"
 
 
 def key_tables() -> str:
-    """A Markdown table of all keys of a definition, and one for each key that is a mapping itself."""
+    """A Markdown list of all keys of a definition, and one for each key that is a mapping itself."""
     rows = "\n".join(_row(name, field, _keys(name, field)) for name, field in Definition.model_fields.items())
-    sections = [f"## All keys\n\n{_HEAD}{rows}"]
+    sections = [f"## All keys\n\n{rows}"]
     for name, field in Definition.model_fields.items():
         kind = _options_in(field.annotation) if name != "data" else CustomerOptions
         if kind is not None:
             rows = "\n".join(_row(option, each) for option, each in kind.model_fields.items())
-            sections.append(f"## `{name}`\n\n{kind.summary()}\n\n{_HEAD}{rows}")
+            sections.append(f"## `{name}`\n\n{kind.summary()}\n\n{rows}")
     return "\n\n".join(sections)
 
 
 def written(text: str) -> str:
-    """The page's text with the tables between its markers."""
+    """The page's text with the lists between its markers."""
     return re.sub(
         r"(<!-- keys -->\n).*?(<!-- /keys -->)", lambda place: f"{place[1]}{key_tables()}\n{place[2]}", text, flags=re.S
     )
@@ -41,13 +40,13 @@ def written(text: str) -> str:
 def _row(name: str, field: FieldInfo, more: str = "") -> str:
     description = " ".join((field.description or "").split()) + more
     linked = re.sub(r"\bdocs/([a-z-]+)(\.md(?:#[a-z-]+)?)", r"[\1](\1\2)", description).replace("](ex", "](../ex")
-    return f"| `{name}` | {_default(field)} | {linked.replace('|', chr(92) + '|')} |"
+    return f"- `{name}`{_default(field)}: {linked}"
 
 
 def _keys(name: str, field: FieldInfo) -> str:
-    """The sentence that lists the keys of a mapping."""
+    """A link to the keys of a mapping."""
     kind = None if name == "data" else _options_in(field.annotation)
-    return "" if kind is None else f" Keys: {', '.join(f'`{key}`' for key in kind.model_fields)}."
+    return "" if kind is None else f" [Keys](#{name})."
 
 
 def _options_in(annotation: Any) -> type[Options] | None:
@@ -64,10 +63,10 @@ def _found(annotation: Any) -> Iterator[type[Options]]:
 def _default(field: FieldInfo) -> str:
     value = field.default
     if field.is_required():
-        return "required"
+        return " (required)"
     if value is None or value == () or isinstance(value, Options):
         return ""
-    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+    return f" (`{str(value).lower() if isinstance(value, bool) else value}`)"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The tables of docs/records.md: what each column means, and where it is shown.
+"""The lists of docs/records.md: what each column means, and where it is shown.
 
 python -m tuning.records.figure_tables     # writes them into the page; run it at the top of the repository
 """
@@ -17,22 +17,25 @@ PAGE = "docs/records.md"
 
 
 def written(text: str) -> str:
-    """The page's text with the tables between its markers."""
+    """The page's text with the lists between its markers."""
     trials, studies = named(TRIAL_FIGURES), named(STUDY_FIGURES)
     tables = {
         "trials": [trials[name] for name in TRIAL_SCHEMA.names],
-        "studies": [studies[name] for name in STUDY_SCHEMA.names],
+        "studies": [studies[name] for name in STUDY_SCHEMA.names if studies[name] != trials.get(name)],
         "leaderboard": [each for each in STUDY_FIGURES if not each.recorded],
     }
     for mark, figures in tables.items():
         before, _, rest = text.partition(f"<!-- {mark} -->\n")
-        text = f"{before}<!-- {mark} -->\n{_table(figures)}\n<!-- /{mark} -->{rest.partition(f'<!-- /{mark} -->')[2]}"
+        text = f"{before}<!-- {mark} -->\n{_list(figures)}\n<!-- /{mark} -->{rest.partition(f'<!-- /{mark} -->')[2]}"
     return text
 
 
-def _table(figures: Iterable[Figure]) -> str:
-    rows = [f"| {each.name} | {_type_text(each.type)} | {each.what} | {', '.join(each.shown)} |" for each in figures]
-    return "\n".join(["| column | type | what | shown in |", "|---|---|---|---|", *rows])
+def _list(figures: Iterable[Figure]) -> str:
+    return "\n".join(f"- `{each.name}` ({_type_text(each.type)}): {each.what}{_places(each)}" for each in figures)
+
+
+def _places(figure: Figure) -> str:
+    return f" → {', '.join(figure.shown)}" if figure.shown else ""
 
 
 def _type_text(kind: pa.DataType) -> str:
