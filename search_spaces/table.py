@@ -23,7 +23,8 @@ warm_start:
   - {{config: {{model: logistic, C: 10}}, score: 0.71}}        # known: learnt from, not tried first
 ```
 
-A parameter that a configuration leaves out has its default. A score is one of the definition's metric. To start this week's search with last week's best:
+A parameter that a configuration leaves out has its default. A score is one of the definition's metric. To start this
+week's search with last week's best:
 
 ```python
 last = RunResult("runs/week-46")
@@ -47,9 +48,9 @@ at the better of the default configuration and its cheap corner, where parameter
 
 ## Optional libraries
 
-The extras `ax`, `bayesopt`, `bohb`, `cmaes`, `flaml`, `gp`, `nevergrad` and `zoopt` install the optional libraries of the last
-column: `pip install 'tuning-service[nevergrad]'`. When one is missing, or has a version known not to work, the error says which
-works and how to install it.
+The extras `ax`, `bayesopt`, `bohb`, `cmaes`, `flaml`, `gp`, `nevergrad` and `zoopt` install the optional libraries of
+the last column: `pip install 'tuning-service[nevergrad]'`. When one is missing, or has a version known not to work, the
+error says which works and how to install it.
 
 `ax`, `hebo` and Optuna's GP need PyTorch, which is large. `hebo` has no extra:
 
@@ -66,6 +67,7 @@ Some libraries take a step on a logarithmic scale for continuous, whole numbers 
 space. The plan prints this, and `spec.losses(space)` lists it. All suggestions are still inside the space.
 """
 
+
 def markdown() -> str:
     """The whole page."""
     rows = ["| algorithm | what it does | options | learns from | source | needs |", "|---|---|---|---|---|---|"]
@@ -76,6 +78,7 @@ def markdown() -> str:
         cells = (f"`{name}`", kind.title, ", ".join(options) or "-", learns, kind.paper, needs)
         rows.append(f"| {' | '.join(cells)} |")
     return PAGE.format(table="\n".join(rows))
+
 
 if __name__ == "__main__":
     import sys
