@@ -66,7 +66,7 @@ WRITERS = {
         "tuning/records/parts.py",
         "_filtered",
     ): "runs/test_changed_data.py: test_a_crash_while_changed_customers_are_left_out_changes_nothing",
-    ("tuning/driver/session.py", "_end"): HERE,
+    ("tuning/runs/ending.py", "ended"): HERE,
     (
         "tuning/execution/spread/journal.py",
         "write_journal",
