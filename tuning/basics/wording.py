@@ -188,4 +188,4 @@ def _is_users(path: str) -> bool:
     return not _LIBRARY.search(path) and (own.is_absolute() or not (_OURS / own).is_file())
 
 
-_OURS = Path(__file__).parent
+_OURS = Path(__file__).parents[1]
