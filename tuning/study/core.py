@@ -17,7 +17,7 @@ from schedulers.protocols import Scheduler
 from tuning.basics.wording import raised
 from tuning.errors import StudyError
 from tuning.records.schema import FAILED, FINISHED, STOPPED
-from tuning.study.interfaces import Configuration, Rule, Searcher, TrialResult
+from tuning.study.interfaces import Configuration, Rule, Searcher
 from tuning.study.race import Race
 from tuning.study.scheduler_view import TrialT
 from tuning.study.trial import ERROR, PENDING, TERMINATED, AnyStep, Verdict, not_finite
@@ -310,7 +310,7 @@ class StudyCore(Generic[TrialT]):
             self._fail("algorithm", f"hearing the end of trial {trial.number}", error)
         self._searched(trial, before)
 
-    def _as_result(self, trial: TrialT, step: int, score: float) -> TrialResult:
+    def _as_result(self, trial: TrialT, step: int, score: float) -> dict[str, object]:
         return {STEP: step, self.metric: score, "trial_id": trial.trial_id, "config": trial.config}
 
     # The clock.

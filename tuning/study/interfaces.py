@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from schedulers.protocols import TrialResult
+
 #: Values of hyperparameters by name.
 Configuration = Mapping[str, object]
-#: What searchers, schedulers and rules are told of a trial: step, score, id and configuration.
-TrialResult = dict[str, object]
 
 
 class Searcher(Protocol):

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Collection
 from typing import Generic, cast
 
-from schedulers.protocols import Scheduler
+from schedulers.protocols import Scheduler, TrialResult
 from tuning.records.schema import FAILED
-from tuning.study.interfaces import Searcher, TrialResult
+from tuning.study.interfaces import Searcher
 from tuning.study.scheduler_view import ControllerView, TrialT, TrialView
 from tuning.study.trial import RUNNING
 

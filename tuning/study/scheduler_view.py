@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Generic, Protocol, TypeVar
 
-from tuning.study.interfaces import Searcher, TrialResult
+from schedulers.protocols import TrialResult
+from tuning.study.interfaces import Searcher
 from tuning.study.local_trial import DonorState, LocalTrial, Snapshot
 from tuning.study.trial import PAUSED, Trial
 

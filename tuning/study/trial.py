@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple, Protocol
 
+from schedulers.protocols import TrialResult
 from tuning.records.schema import FAILED
 from tuning.steps import Step
-from tuning.study.interfaces import Configuration, TrialResult
+from tuning.study.interfaces import Configuration
 
 PENDING, RUNNING, PAUSED, TERMINATED, ERROR = "PENDING", "RUNNING", "PAUSED", "TERMINATED", "ERROR"
 
