@@ -101,7 +101,7 @@ def helpers() -> list[int]:
                 title = (entry / "cmdline").read_bytes()
             except OSError:
                 continue
-            if title.startswith(b"ray::Helper.train"):
+            if title.startswith(b"ray::HelperActor.train"):
                 seen.append(int(entry.name))
     return seen
 

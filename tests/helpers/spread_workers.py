@@ -14,9 +14,9 @@ from tuning.data.customers import Customer
 from tuning.definition.options import Resources
 from tuning.execution.spread.events import Event
 from tuning.execution.spread.journal import event_of, row_of
+from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.reports import step_reports, until_failure
 from tuning.execution.spread.spread_study import SpreadStudy
-from tuning.execution.spread.studies import Studies
 from tuning.records.ownership import Term
 from tuning.records.reports import StepReport, TrialLength
 from tuning.records.schema import TrialRecord
@@ -62,9 +62,9 @@ def step_report(step: int, score: float, seconds: float = 0.1) -> StepReport:
 
 
 class Workers:
-    """Runs trials of `Studies` as Tune would: some slots, one step of each in turn."""
+    """Runs trials of `OpenStudies` as Tune would: some slots, one step of each in turn."""
 
-    def __init__(self, studies: Studies, slots: int) -> None:
+    def __init__(self, studies: OpenStudies, slots: int) -> None:
         self.studies, self.slots = studies, slots
         self.running: list[tuple[str, SpreadStudy, Any, int]] = []
         self.steps = 0
@@ -85,9 +85,9 @@ class Workers:
                 self.running.append((trial_id, live, trial, done + 1))
 
 
-def together(tmp_path: Path, lives: Iterable[SpreadStudy], folder: str = "0001-a") -> Studies:
+def together(tmp_path: Path, lives: Iterable[SpreadStudy], folder: str = "0001-a") -> OpenStudies:
     directory = RunDirectory(str(tmp_path))
-    studies = Studies(directory, Term(1, folder), lives, 0, lambda report: None, lambda live: None, interval=0.0)
+    studies = OpenStudies(directory, Term(1, folder), lives, 0, lambda report: None, lambda live: None, interval=0.0)
     studies.open()
     return studies
 

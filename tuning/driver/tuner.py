@@ -14,8 +14,8 @@ from tuning.evaluation.objective import PortableFunction
 from tuning.execution.callback_keys import Key
 from tuning.execution.jobs import ShardJob, placement_group
 from tuning.execution.run_queue import RunQueue
+from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.running import SpreadRun
-from tuning.execution.spread.studies import Studies
 from tuning.planning.populations import helpers_with_room
 from tuning.planning.room import alive_machines
 from tuning.records.reports import WorkerError
@@ -35,7 +35,7 @@ _SET: dict[str, str] = {}  # by a run of this process, not by the user
 
 
 def run_queue(
-    owned: OwnedRun, spread: SpreadRun, studies: Studies | None = None, without: Collection[Resources] = ()
+    owned: OwnedRun, spread: SpreadRun, studies: OpenStudies | None = None, without: Collection[Resources] = ()
 ) -> RunQueue:
     """What the Tuner is to run; workers skip what is recorded already.
 

@@ -10,18 +10,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tuning.execution.callback_keys import Key, lookup
 from tuning.execution.jobs import ShardJob, job_in
 from tuning.execution.lost_nodes import error_text
 from tuning.execution.run_queue import RunQueue
-from tuning.execution.spread.studies import Studies
+from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.tune_reports import TuneResult, report_in
 from tuning.records.reports import FailureReport, StepReport
 
 if TYPE_CHECKING:
     from ray import tune
+    from ray.tune.execution.tune_controller import TuneController
     from ray.tune.experiment import Experiment, Trial
     from ray.tune.schedulers import TrialScheduler
     from ray.tune.search.search_algorithm import SearchAlgorithm
@@ -122,12 +123,12 @@ def scheduler_over(queue: Key[RunQueue]) -> TrialScheduler:
             if (studies := _studies_of(queue, trial)) is not None:
                 studies.died(trial.trial_id, error_text(trial))
 
-        def on_trial_remove(self, tune_controller: Any, trial: Trial) -> None:
+        def on_trial_remove(self, tune_controller: TuneController, trial: Trial) -> None:
             # Else Tune would keep a worker for this trial, and its machine, from whatever trial ends next.
             if trial in tune_controller._staged_trials:
                 tune_controller._unstage_trial_with_resources(trial)
 
-        def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
+        def choose_trial_to_run(self, tune_controller: TuneController) -> Trial | None:
             waiting = {each.trial_id: each for each in tune_controller.get_trials() if each.status == Trial.PENDING}
             # Tune cannot stop what it has not taken up yet: it raises, as such a trial has no folder.
             taken_up = {name for name, each in waiting.items() if each in tune_controller._staged_trials}
@@ -154,7 +155,7 @@ def _of_shard(trial: Trial) -> bool:
     return isinstance(job_in(trial.config), ShardJob)
 
 
-def _studies_of(queue: Key[RunQueue], trial: Trial) -> Studies | None:
+def _studies_of(queue: Key[RunQueue], trial: Trial) -> OpenStudies | None:
     """The studies one of which a Tune trial belongs to; None of a shard."""
     return None if _of_shard(trial) else lookup(queue).studies
 

@@ -10,10 +10,10 @@ import contextlib
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 T = TypeVar("T")
-_OBJECTS: dict[str, Any] = {}
+_OBJECTS: dict[str, object] = {}
 
 
 @dataclass(frozen=True)
@@ -42,5 +42,4 @@ def registered(obj: T) -> Iterator[Key[T]]:
 
 def lookup(key: Key[T]) -> T:
     """The object of a key. Raises `KeyError` in another process and after the `with` block."""
-    found: T = _OBJECTS[key.text]
-    return found
+    return cast(T, _OBJECTS[key.text])

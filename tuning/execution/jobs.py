@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tuning.definition.options import Resources
 from tuning.models.gang import Gang
+from tuning.models.process_group import PACK
 from tuning.models.trainers.trainer import TrainWorkers
 from tuning.planning.room import Bundle, Takes
 from tuning.study.interfaces import Configuration
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from tuning.study.trial import Trial
 
 JOB = "job"  # the key of a Tune trial's configuration that holds it
-PACK = "PACK"  # Ray's own choice of where bundles are to be: on few machines
 
 
 @dataclass(frozen=True, kw_only=True)

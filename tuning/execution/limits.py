@@ -20,12 +20,13 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from typing import IO
 
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.stopping.study_time import StudyTimeStopper
-from tuning.basics.timing import HANG_TIMES
+from tuning.basics.timing import HANG_TIMES, USUAL
 from tuning.definition.options import Limits
 from tuning.planning.room import free_memory
 from tuning.records.schema import TrialRecord
@@ -93,6 +94,38 @@ def study_limit(limits: Limits, clock: Callable[[], float] = time.monotonic) -> 
     if seconds is None:
         return []
     return [in_front_of_ray(StudyTimeStopper)(seconds, clock, took_longer("study_seconds", seconds))]
+
+
+@dataclass(frozen=True)
+class HangLimits:
+    """When a trial of a spread study hangs.
+
+    Attributes:
+        limits: of time.
+        patience: seconds for which a trial may report nothing, where `trial_seconds` is not set.
+        grace: seconds on top of `limits`, for a worker that has to load its libraries first.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    patience: float = math.inf
+    grace: float = USUAL.cold_start_s
+
+    def exceeded(self, worked: float, idle: float, of_study: float, longest: float) -> str:
+        """Why a trial hangs; empty where it does not.
+
+        worked, idle: seconds since its worker took it up, and since that has reported something. of_study: for which
+        its study has been searched. longest: that an earlier trial has taken.
+        """
+        limits, no_step = self.limits, "and it reported no step that could end it"
+        if limits.trial_seconds is not None and worked > hard(limits.trial_seconds, self.grace):
+            return f"{took_longer('trial_seconds', limits.trial_seconds)}, {no_step}"
+        if limits.study_seconds is not None and of_study > hard(limits.study_seconds, self.grace):
+            return f"its study: {took_longer('study_seconds', limits.study_seconds)}, {no_step}"
+        patience = max(self.patience, HANG_TIMES * longest)
+        if limits.trial_seconds is None and idle > patience:
+            hang = f"it made no step for {patience:g} seconds, which is taken for a hang"
+            return f"{hang}; limits.trial_seconds sets another"
+        return ""
 
 
 class TimeLimits:

@@ -27,7 +27,7 @@ from tuning.definition.run_spec import RunSpec
 from tuning.errors import StorageError
 from tuning.execution.context import TrialData, WorkerContext
 from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, ProgressMarker, counted, crashes
-from tuning.execution.helpers import StateLostError, Work, helpers_of
+from tuning.execution.helper_actors import HelperJob, StateLostError, helpers_of
 from tuning.execution.limits import MemoryLimit, TimeLimits, allocated, loading_grace
 from tuning.execution.nodes import Nodes, ray_nodes
 from tuning.execution.quarantine import quarantine
@@ -77,7 +77,7 @@ class WorkerHooks(Hooks):
     guard: TimeLimits
     shard: Shard
     nodes: Nodes
-    work: Work
+    job: HelperJob
     position: int = STARTING
 
     def study(self, position: int, patience: float) -> None:
@@ -109,8 +109,8 @@ class WorkerHooks(Hooks):
         return self.guard.each_step(start)
 
     def helpers(self, data: TrialData) -> AbstractContextManager[HelperPool | None]:
-        work = replace(self.work, position=self.position)
-        return helpers_of(work, self.nodes, data, partial(self.shard.blame, self.position), self._waiting)
+        job = replace(self.job, position=self.position)
+        return helpers_of(job, self.nodes, data, partial(self.shard.blame, self.position), self._waiting)
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
@@ -265,8 +265,8 @@ def work_shard(
         warm = not (timed and left) or warm_up(context, studies[left[0]])
         grace = 0.0 if warm else loading_grace(timing.cold_start_s, (crash.loading for crash in found))
         guard = stack.enter_context(TimeLimits(limits, marker.stack, grace))
-        place = Work(directory.uri, term, shard, STARTING, spec, timing)
-        work.work(WorkerHooks(marker, guard, work, nodes, place), memory)
+        job = HelperJob(directory.uri, term, shard, STARTING, spec, timing)
+        work.work(WorkerHooks(marker, guard, work, nodes, job), memory)
 
 
 _begun = count()  # shards of this process

@@ -1,8 +1,8 @@
 """What Tune runs next: trials of spread studies first, shards on the slots that these leave.
 
-A spread study is what a run would wait for last, so its trials never wait for more than the shards that are under way:
-no shard begins on CPUs that they are to have, nor on those of a last fit that several processes make. A trial that
-machines have no room for holds nobody up, and fails after a while; a shard is then left to the next Tuner, or a resume.
+A run would wait for its spread studies last. So their trials wait at most for the shards that are under way: a new
+shard leaves free the CPUs of trials that are to begin, and of last fits by several processes. A trial without room on
+any machine holds nobody up and fails after a while. A shard without room is left to the next Tuner, or to a resume.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from tuning.execution.jobs import Job, ShardJob, TrialJob
+from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.spread_study import DEATHS, SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
-from tuning.execution.spread.studies import Studies
 from tuning.planning.room import Bundle, Room
 from tuning.records.reports import FailureReport, StepReport
 
@@ -40,7 +40,7 @@ class RunQueue:
     slots: int
     room: Room
     shards: Sequence[ShardJob] = ()
-    studies: Studies | None = None
+    studies: OpenStudies | None = None
     job_of: Callable[[SpreadStudy, SpreadTrial], TrialJob] = _of_one_process
     at_once: int = 1
     restarts: int = 0

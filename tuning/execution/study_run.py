@@ -9,7 +9,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -347,7 +346,6 @@ def own_settings() -> Iterator[None]:
 class ignore_warnings(warnings.catch_warnings):  # noqa: N801  # reads as the context manager that it is
     """Warnings of the models stay out of the user's terminal; what matters is in the records."""
 
-    def __enter__(self) -> Any:
-        entered = super().__enter__()
+    def __enter__(self) -> None:
+        super().__enter__()
         warnings.simplefilter("ignore")
-        return entered

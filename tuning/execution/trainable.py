@@ -8,7 +8,7 @@ from tuning.basics.timing import Timing
 from tuning.definition.run_spec import RunSpec
 from tuning.execution.jobs import ShardJob, TrialJob, job_in
 from tuning.execution.packed import run_shard
-from tuning.execution.spread.trainable import let_go, run_trial
+from tuning.execution.spread.trial_worker import forget_run, run_trial
 from tuning.execution.study_run import unblock_sigterm
 from tuning.records.ownership import Term
 
@@ -25,7 +25,7 @@ def run_trainable(
         unblock_sigterm()
         match job_in(config):
             case ShardJob(shard=shard):
-                let_go()
+                forget_run()
                 run_shard(uri, term, shard, spec, timing)
             case TrialJob() as job:
                 run_trial(uri, term, spec, job, timing)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,15 +20,13 @@ from tuning.basics.wording import raised
 from tuning.errors import RunError
 from tuning.models.gang import RESTARTS, Gang
 from tuning.models.gang_training import TrainingJob, no_start
+from tuning.models.process_group import CallAnswered, CallEnd, CallRaised, ProcessGroup, ProcessLost
 from tuning.models.shards import LABEL, WEIGHT, GangPlace, read_shards
 
 if TYPE_CHECKING:
-    from ray import ObjectRef
-    from ray.actor import ActorHandle
     from xgboost import Booster, QuantileDMatrix
     from xgboost.tracker import RabitTracker
 
-T = TypeVar("T")
 LOOK_S = 1.0  # between two looks whether an actor that has not started has been lost
 LEAVE_S = 5.0  # for which the others have to notice that one is lost; then they lose the tracker, too
 # For which Ray has to notice: it gives up a machine after 30 seconds without a word.
@@ -117,7 +115,6 @@ class Actors:
         works: the models, of equally many rounds and steps.
         gang, place: which actors, and where: the first of them in the second bundle of the placement group.
         begun: when training has begun, again after each lost actor (`time.monotonic`), and after how many rounds.
-        made: how many actors have been started.
 
     Raises:
         RunError: actors are lost more than `RESTARTS` times or do not start, or XGBoost refuses.
@@ -127,10 +124,7 @@ class Actors:
     gang: Gang
     place: GangPlace
     begun: list[tuple[float, int]] = field(default_factory=list)
-    made: int = 0
-    _there: dict[int, ActorHandle] = field(default_factory=dict)  # by the number of its bundle
-    _coming: dict[int, tuple[ActorHandle, ObjectRef[None], float]] = field(default_factory=dict)  # since when
-    _step: dict[int, ObjectRef[list[bytes]]] = field(default_factory=dict)  # of the step that is trained now
+    _step: set[int] = field(default_factory=set)  # the actors that train a step now
     _tracker: RabitTracker | None = None
     _models: tuple[bytes | None, ...] = ()  # after the last step
     _losses: int = 0
@@ -138,7 +132,13 @@ class Actors:
     def __post_init__(self) -> None:
         self._models = tuple(work.model for work in self.works)
         self._done = _rounds_of(self._models[0])
+        self._actors = ProcessGroup(self.place.group, GangActor, "ready", first=1)
         self._hire()
+
+    @property
+    def made(self) -> int:
+        """How many actors have been started."""
+        return self._actors.starts
 
     def __iter__(self) -> Actors:
         return self
@@ -152,138 +152,95 @@ class Actors:
                 if not self._step:
                     self._gather()
                     self._begin()
-                answers: dict[int, list[bytes]] = self._answers(self._step)
-                models = next(found for found in answers.values() if found)
+                answers = self._answers(self._step)
                 break
             except _LostError as lost:
                 self._recover(lost.numbers)
-        self._models, self._done = tuple(models), min(self._done + work.every, work.rounds)
-        self._step = {}
-        if self._done < work.rounds and not self._started():  # else all begin again, with those who have come
-            self._advance()
-        return tuple(models)
+        models = tuple(next(found for found in answers if isinstance(found, list) and found))
+        self._models, self._done = models, min(self._done + work.every, work.rounds)
+        self._step = set()
+        if self._done < work.rounds and not self._actors.heard(self._actors.coming):
+            self._advance()  # else all begin again, with those who have come
+        return models
 
     def close(self) -> None:
         """End all actors, whatever they are doing."""
-        import ray
-
-        for actor in [*self._there.values(), *(actor for actor, _, _ in self._coming.values())]:
-            ray.kill(actor)
-        self._there, self._coming, self._step = {}, {}, {}
+        self._actors.close()
+        self._step = set()
         self._end_tracker()
 
     def _hire(self) -> None:
         """Start those that are missing."""
-        import ray
-        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
-
         for number in range(self.gang.actors):
-            if number in self._there or number in self._coming:
-                continue
-            options = {
-                "num_cpus": self.gang.cpus_per_actor,
-                "num_gpus": self.gang.gpus_per_actor,
-                "scheduling_strategy": PlacementGroupSchedulingStrategy(
-                    self.place.group, number + 1, placement_group_capture_child_tasks=False
-                ),
-            }
-            actor = ray.remote(GangActor).options(**options).remote(self.place.uri, self.gang.threads)
-            self._coming[number] = actor, actor.ready.remote(), time.monotonic()
-            self.made += 1
+            if number not in self._actors.there and number not in self._actors.coming:
+                self._actors.start(number, self.place.uri, self.gang.threads)
 
     def _gather(self) -> None:
         """Wait for those that are starting; after a loss not for the lost ones with `elastic`, if others are there."""
-        import ray
-        from ray.exceptions import RayActorError
-
-        while self._coming:
-            enough = self.gang.recovery == "elastic" and self._losses > 0 and bool(self._there)
-            for number in self._started(0.0 if enough else LOOK_S):
-                actor, ready, _ = self._coming.pop(number)
-                try:
-                    ray.get(ready)
-                except RayActorError:
-                    raise _LostError([number]) from None
-                self._there[number] = actor
+        while self._actors.coming:
+            enough = self.gang.recovery == "elastic" and self._losses > 0 and bool(self._actors.there)
+            ends = self._actors.wait(0.0 if enough else LOOK_S, self._actors.coming)
+            _check(ends, [end.key for end in ends if isinstance(end, ProcessLost)])
             if enough:
                 return
-            if any(time.monotonic() - since > self.place.patience_s for _, _, since in self._coming.values()):
-                raise no_start(len(self._coming), self.gang, self.place)
-
-    def _started(self, seconds: float = 0.0) -> list[int]:
-        """Those that are ready to train, or have died before. seconds: to wait for one."""
-        import ray
-
-        starting = {ready: number for number, (_, ready, _) in self._coming.items()}
-        done, _ = ray.wait(list(starting), timeout=seconds) if starting else ([], [])
-        return [starting[ready] for ready in done]
+            if self._actors.late(self.place.patience_s):
+                raise no_start(len(self._actors.coming), self.gang, self.place)
 
     def _begin(self) -> None:
         """Divide the shards among those that are there, and train the first step."""
         from ray.util import get_node_ip_address
         from xgboost.tracker import RabitTracker
 
-        before = self._tracker  # which actors tell that they leave it
-        self._tracker = RabitTracker(n_workers=len(self._there), host_ip=get_node_ip_address(), sortby="task")
+        before, there = self._tracker, sorted(self._actors.there)
+        self._tracker = RabitTracker(n_workers=len(there), host_ip=get_node_ip_address(), sortby="task")
         self._tracker.start()
-        where, count = self._tracker.worker_args(), len(self._there)
-        begun = {}
-        for rank, (number, actor) in enumerate(sorted(self._there.items())):
+        where, count = self._tracker.worker_args(), len(there)
+        for rank, number in enumerate(there):
             works = [
                 replace(work, shards=work.shards[rank::count], model=model)
                 for work, model in zip(self.works, self._models, strict=True)
             ]
-            begun[number] = actor.begin.remote(where, rank, works)
+            self._actors.ask(number, "begin", where, rank, works)
         try:
-            self._answers(begun)
+            self._answers(there)
         finally:
-            _end(before)
+            _end(before)  # which actors tell that they leave it
         self.begun.append((time.monotonic(), self._done))
         self._advance()
 
     def _advance(self) -> None:
-        self._step = {number: actor.advance.remote() for number, actor in self._there.items()}
+        self._step = set(self._actors.there)
+        for number in self._step:
+            self._actors.ask(number, "advance")
 
-    def _answers(self, asked: Mapping[int, ObjectRef[T]]) -> dict[int, T]:
+    def _answers(self, asked: Collection[int]) -> list[object]:
         """What all say. `_LostError`: some have died, or do not answer although others have failed."""
-        import ray
-        from ray.exceptions import RayError, RayTaskError
-
-        waiting = {answer: number for number, answer in asked.items()}
-        said, lost, refused, until = dict[int, T](), list[int](), list[RayTaskError](), math.inf
+        waiting, until = set(asked), math.inf
+        found, lost = list[CallEnd[int]](), list[int]()
         while waiting:
             patience = None if until == math.inf else max(0.0, until - time.monotonic())
-            done, _ = ray.wait(list(waiting), timeout=patience)
-            if not done and self._tracker is None:
+            ends = self._actors.wait(patience, waiting)
+            if not ends and self._tracker is None:
                 break
-            if not done:
+            if not ends:
                 self._end_tracker()
                 until = time.monotonic() + SETTLE_S
-                continue
-            number = waiting.pop(done[0])
-            try:
-                said[number] = ray.get(done[0])
-                continue
-            except RayTaskError as error:
-                refused.append(error)
-            except RayError:
-                lost.append(number)
-            until = min(until, time.monotonic() + LEAVE_S)
-        if lost or waiting:
-            raise _LostError([*lost, *waiting.values()])
-        if refused:
-            raise RunError(f"XGBoost could not train: {raised(refused[0].cause)}") from None
-        return said
+            for end in ends:
+                waiting.discard(end.key)
+                found.append(end)
+                if isinstance(end, ProcessLost):
+                    lost.append(end.key)
+                if not isinstance(end, CallAnswered):
+                    until = min(until, time.monotonic() + LEAVE_S)
+        _check(found, [*lost, *waiting])
+        return [end.answer for end in found if isinstance(end, CallAnswered)]
 
     def _recover(self, lost: Sequence[int]) -> None:
         """Start lost actors again, as `recovery` says."""
-        import ray
-
         self._losses += 1
-        self._step = {}
-        for number in [*self._there] if self.gang.recovery == "cold" else lost:
-            if (actor := self._there.pop(number, None)) is not None:
-                ray.kill(actor)
+        self._step = set()
+        for number in [*self._actors.there, *lost] if self.gang.recovery == "cold" else lost:
+            self._actors.end(number)
         if self._losses > RESTARTS:
             raise RunError(f"actors were lost {self._losses} times, the last time after {self._done} rounds.")
         self._hire()
@@ -291,6 +248,15 @@ class Actors:
     def _end_tracker(self) -> None:
         _end(self._tracker)
         self._tracker = None
+
+
+def _check(ends: Sequence[CallEnd[int]], lost: Sequence[int]) -> None:
+    """Raise `_LostError` where actors are lost, `RunError` where the code of one has raised."""
+    if lost:
+        raise _LostError(lost)
+    for end in ends:
+        if isinstance(end, CallRaised):
+            raise RunError(f"XGBoost could not train: {raised(end.error)}")
 
 
 def _end(tracker: RabitTracker | None) -> None:

@@ -2,7 +2,7 @@
 
 A helper keeps the generators of its trials suspended between two requests. It gives a state of each where a decision
 may come. A training whose helper has died goes on from that state with another one. A `HelperLink` carries requests to
-helpers: `tuning.execution.helpers` has Ray's.
+helpers: `tuning.execution.helper_actors` has Ray's.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from tuning.execution.limits import TimeLimits, TrialTimeoutError, study_limit, 
 from tuning.execution.lost_nodes import worker_died
 from tuning.execution.nodes import Nodes
 from tuning.execution.packed import work_shard
-from tuning.execution.spread.trainable import run_trial
+from tuning.execution.spread.trial_worker import run_trial
 from tuning.execution.tune_reports import report_in
 from tuning.runs.begin import begin
 from tuning.steps import Step

@@ -14,10 +14,11 @@ from spread_workers import SPACE, STEPS, Workers, decisions, step_report, study,
 
 from tuning import RunResult
 from tuning.definition.definition import define
+from tuning.execution.limits import HangLimits
 from tuning.execution.spread.journal import read_journal
+from tuning.execution.spread.open_studies import AT_ONCE
 from tuning.execution.spread.running import SpreadRun
 from tuning.execution.spread.spread_study import SpreadStudy
-from tuning.execution.spread.studies import AT_ONCE
 from tuning.planning.plan import make_plan
 from tuning.records.ownership import Term
 from tuning.runs.begin import begin
@@ -213,7 +214,7 @@ def test_a_searcher_with_nothing_to_suggest_is_asked_again_as_long_as_a_trial_ru
 
 def test_a_trial_that_makes_no_step_for_long_is_taken_for_one_that_hangs(tmp_path: Path) -> None:
     live = study("acme")
-    live.patience = 600.0
+    live.hangs = HangLimits(patience=600.0)
     studies = together(tmp_path, [live])
     first, second = (found[0] for found in (studies.next(), studies.next()) if found is not None)
     assert not studies.overdue(first, worked=9000.0, idle=599.0)

@@ -18,12 +18,21 @@ from tuning.basics.timing import Timing, hang_seconds
 from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.execution.context import WorkerContext
-from tuning.execution.jobs import PACK
 from tuning.execution.limits import MemoryLimit, TimeLimits
 from tuning.execution.spread.predictions import read_predictions
-from tuning.execution.spread.trainable import opened, place_here
+from tuning.execution.spread.trial_worker import opened, place_here
 from tuning.execution.study_run import Hooks, conclude_study, ignore_warnings, own_settings, unblock_sigterm
 from tuning.models.gang import Gang
+from tuning.models.process_group import (
+    PACK,
+    CallAnswered,
+    CallRaised,
+    Calls,
+    ProcessLost,
+    placed,
+    release,
+    reserve,
+)
 from tuning.models.shards import gangs_work_in
 from tuning.planning.gangs import largest_gang
 from tuning.planning.room import Room, Takes
@@ -39,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedStudy:
     """A study whose trials have ended. ended_by, failure: as of `conclude_study`."""
 
     study: Study
@@ -68,6 +77,35 @@ class Ended:
         return record
 
 
+@dataclass(frozen=True)
+class _Conclusion:
+    """A study that is being concluded.
+
+    takes: what that takes. group: the room of several processes; None where one concludes it.
+    """
+
+    ended: EndedStudy
+    task: ObjectRef[object]
+    takes: Takes
+    group: PlacementGroup | None
+
+    @property
+    def placed(self) -> bool:
+        """Whether its process has its place, though its actors' may be lost; not known of one without a group."""
+        return self.group is not None and placed(self.group)
+
+    def leave(self) -> None:
+        """Give its room back."""
+        if self.group is not None:
+            release(self.group)
+
+    def cancel(self) -> None:
+        """End its process, whatever it is doing."""
+        import ray
+
+        ray.cancel(self.task, force=True)
+
+
 @dataclass
 class Conclusions:
     """The studies that are being concluded.
@@ -91,12 +129,11 @@ class Conclusions:
     gangs: bool
     room: Room
     written: Callable[[Study, StudyRecord], None]
-    crashed: Callable[[Ended], None]
-    _waiting: deque[Ended] = field(default_factory=deque)
-    _running: dict[ObjectRef[StudyRecord], Ended] = field(default_factory=dict)
-    _takes: dict[ObjectRef[StudyRecord], Takes] = field(default_factory=dict)
-    _groups: dict[ObjectRef[StudyRecord], PlacementGroup] = field(default_factory=dict)  # of those with a gang
-    _placeless: set[ObjectRef[StudyRecord]] = field(default_factory=set)  # of these, when somebody looked last
+    crashed: Callable[[EndedStudy], None]
+    _waiting: deque[EndedStudy] = field(default_factory=deque)
+    _running: dict[str, _Conclusion] = field(default_factory=dict)  # by study
+    _calls: Calls[str] = field(default_factory=Calls)
+    _placeless: set[str] = field(default_factory=set)  # of those with a group, when somebody looked last
 
     @property
     def busy(self) -> bool:
@@ -106,115 +143,90 @@ class Conclusions:
     @property
     def cpus(self) -> list[float]:
         """What each study takes that is being concluded by several processes, and for which machines have room."""
-        found = [self._takes[reference] for reference in self._groups]
+        found = [each.takes for each in self._running.values() if each.group is not None]
         return [sum(bundle.get("CPU", 0.0) for bundle in takes[0]) for takes in found if self.room.has(takes)]
 
     @property
     def waits(self) -> bool:
         """Whether a study that several processes are to conclude has no place for them yet."""
-        self._placeless = {
-            reference for reference in self._placeless & self._groups.keys() if not self._begun(reference)
-        }
+        self._placeless = {study for study in self._placeless & self._running.keys() if not self._running[study].placed}
         return bool(self._placeless)
 
-    def add(self, ended: Ended) -> None:
+    def add(self, ended: EndedStudy) -> None:
         """Conclude a study, as soon as there is room."""
         self._waiting.append(ended)
         self._start()
 
     def collect(self, seconds: float = 0.0) -> None:
         """Hand on the records that are there. seconds: to wait for one."""
-        if not self._running:
-            return
-        import ray
-        from ray.exceptions import OutOfMemoryError, RayError, RayTaskError, WorkerCrashedError
-
-        ready, _ = ray.wait(list(self._running), timeout=seconds)
-        for reference in ready:
-            ended = self._running.pop(reference)
-            self._leave(reference)
-            try:
-                record: StudyRecord = ray.get(reference)
-            except RayTaskError as error:
-                raise error.cause from None
-            except (WorkerCrashedError, OutOfMemoryError):
-                self.crashed(ended)
-            except RayError as error:  # a machine is gone: the next Tuner takes the study up again
-                logger.warning("study %s is concluded later: %s", ended.study.id, error)
-            else:
-                self.written(ended.study, record)
+        for end in self._calls.wait(seconds):
+            ended = self._leave(end.key)
+            match end:
+                case CallAnswered(_, record):
+                    assert isinstance(record, StudyRecord)
+                    self.written(ended.study, record)
+                case CallRaised(_, error):
+                    raise error from None
+                case ProcessLost(_, error):
+                    self._lost(ended, error)
         self._give_up()
         self._start()
 
+    def _lost(self, ended: EndedStudy, error: BaseException) -> None:
+        from ray.exceptions import OutOfMemoryError, WorkerCrashedError
+
+        if isinstance(error, WorkerCrashedError | OutOfMemoryError):
+            self.crashed(ended)
+        else:  # a machine is gone: the next Tuner takes the study up again
+            logger.warning("study %s is concluded later: %s", ended.study.id, error)
+
     def _give_up(self) -> None:
         """End what waits for a machine for too long; the study's record has that as its reason."""
-        import ray
-
-        for reference, ended in list(self._running.items()):
-            takes = self._takes[reference]
-            if self.room.has(takes) or self._begun(reference):
+        for study, each in list(self._running.items()):
+            if self.room.has(each.takes) or each.placed:
                 continue
-            if why := self.room.given_up(takes, f"the last fit of {ended.study.id!r}"):
-                ray.cancel(reference, force=True)
-                del self._running[reference]
-                self._leave(reference)
-                self._waiting.append(replace(ended, failure=f"its last fit: {why}"))
-
-    def _begun(self, reference: ObjectRef[StudyRecord]) -> bool:
-        """Whether a study's process has its place; some of its actors' may be lost. Else only Ray's task is there."""
-        import ray
-
-        if (group := self._groups.get(reference)) is None:
-            return False  # one process works on one machine, and there is none
-        return bool(ray.util.placement_group_table(group)["bundles_to_node_id"].get(0))
+            if why := self.room.given_up(each.takes, f"the last fit of {study!r}"):
+                each.cancel()
+                self._waiting.append(replace(self._leave(study), failure=f"its last fit: {why}"))
 
     def close(self) -> None:
         """Leave what is not concluded yet; a resumed run does it."""
-        if not self.busy:
-            return
-        import ray
-
-        for reference in self._running:
-            ray.cancel(reference, force=True)
-            self._leave(reference)
-        self._running.clear()
+        for study, each in list(self._running.items()):
+            each.cancel()
+            self._leave(study)
         self._waiting.clear()
 
     def _start(self) -> None:
         import ray
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-        task = ray.remote(_conclude)
         while self._waiting and len(self._running) < self.limit:
             ended = self._waiting.popleft()
             needs = ended.study.resources if ended.fits else Resources()
-            # No CPUs, else it would wait for all trials that Tune has queued; and no memory.
-            options = {
-                "num_cpus": 0,
-                "num_gpus": needs.gpus,
-                "resources": dict(needs.custom),
-                "max_retries": self.attempts - 1,
-            }
             gang = largest_gang([ended.study.space]) if self.gangs and ended.fits else None
-            told = (self.uri, self.term, self.spec, self.timing, ended, gang)
-            if gang is None:
-                reference = task.options(**options).remote(*told)
-                bundles = [{"GPU": needs.gpus, **needs.custom}]
-            else:
-                bundles = [needs.to_bundle(), *gang.bundles]
-                group = ray.util.placement_group(bundles, PACK)
-                placed = PlacementGroupSchedulingStrategy(group, 0)
-                reference = task.options(**options, scheduling_strategy=placed).remote(*told)
-                self._groups[reference] = group
-                self._placeless.add(reference)
-            self._running[reference], self._takes[reference] = ended, (bundles, PACK)
+            bundles = [{"GPU": needs.gpus, **needs.custom}] if gang is None else [needs.to_bundle(), *gang.bundles]
+            group = None if gang is None else reserve(bundles)
+            # No CPUs, else it would wait for all trials that Tune has queued; and no memory. A task and no actor: Ray
+            # gives it a process that has its libraries from the one before.
+            task = ray.remote(_conclude).options(
+                num_cpus=0,
+                num_gpus=needs.gpus,
+                resources=dict(needs.custom),
+                max_retries=self.attempts - 1,
+                scheduling_strategy="DEFAULT" if group is None else PlacementGroupSchedulingStrategy(group, 0),
+            )
+            reference = task.remote(self.uri, self.term, self.spec, self.timing, ended, gang)
+            study = ended.study.id
+            self._calls.add(study, reference)
+            self._running[study] = _Conclusion(ended, reference, (bundles, PACK), group)
+            if group is not None:
+                self._placeless.add(study)
 
-    def _leave(self, reference: ObjectRef[StudyRecord]) -> None:
-        import ray
-
-        del self._takes[reference]
-        if (group := self._groups.pop(reference, None)) is not None:
-            ray.util.remove_placement_group(group)
+    def _leave(self, study: str) -> EndedStudy:
+        self._calls.drop(study)
+        found = self._running.pop(study)
+        found.leave()
+        return found.ended
 
 
 class _Timed(Hooks):
@@ -234,7 +246,7 @@ class _Timed(Hooks):
 
 
 def _conclude(
-    uri: str, term: Term, spec: RunSpec | None, timing: Timing, ended: Ended, gang: Gang | None
+    uri: str, term: Term, spec: RunSpec | None, timing: Timing, ended: EndedStudy, gang: Gang | None
 ) -> StudyRecord:
     unblock_sigterm()
     context, _ = opened(uri, term, spec, timing)

@@ -14,17 +14,18 @@ from tuning.errors import StorageError
 from tuning.execution.context import WorkerContext, stopping_rules
 from tuning.execution.crash_log import FINAL_FITS
 from tuning.execution.jobs import TrialJob
+from tuning.execution.limits import HangLimits
 from tuning.execution.quarantine import quarantine
-from tuning.execution.spread.conclusions import Conclusions, Ended
+from tuning.execution.spread.conclusions import Conclusions, EndedStudy
 from tuning.execution.spread.events import Event
 from tuning.execution.spread.journal import DRIVER, read_journal, written_by_driver
+from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.predictions import FOLDER as PREDICTIONS
 from tuning.execution.spread.predictions import folder_of
 from tuning.execution.spread.spread_study import DEATHS, SpreadStudy, failure_of
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.execution.spread.state import FILE
-from tuning.execution.spread.studies import Studies
-from tuning.execution.spread.trainable import SHARDS, shards_folder, train_folder, trial_reports
+from tuning.execution.spread.trial_worker import SHARDS, shards_folder, train_folder, trial_reports
 from tuning.models.registry import gang_of
 from tuning.planning.plan import Plan
 from tuning.planning.room import Room, machines_now
@@ -60,7 +61,7 @@ class SpreadRun:
     room: Room = field(default_factory=lambda: Room(machines_now()))
 
     @contextlib.contextmanager
-    def opened(self) -> Iterator[Studies | None]:
+    def opened(self) -> Iterator[OpenStudies | None]:
         """The unfinished studies for a Tuner; a study's record is written when it ends. None where there are none."""
         if not self.plan.spread:
             yield None
@@ -112,9 +113,9 @@ class SpreadRun:
         gang = gang_of(trial.config) if of_models else self.plan.workers
         return TrialJob.of(study.study, trial, trial.checkpoint, gang)
 
-    def open(self) -> Studies:
+    def open(self) -> OpenStudies:
         """The unfinished studies, those in flight made; to be closed."""
-        studies = Studies(
+        studies = OpenStudies(
             self.directory,
             self.term,
             self.studies(),
@@ -135,11 +136,11 @@ class SpreadRun:
         # The plan holds what is left. An earlier owner's record of such a study is out of date: more trials are wanted
         # now, or a part of its trials is damaged.
         own = written_by_driver(self.directory.list(self.term.records))
-        ended = {record.study for record in read_studies(self.directory, own, _ignore)}
+        ended = {record.study for record in read_studies(self.directory, own, _leave_out)}
         trials: dict[str, dict[int, TrialRecord]] = {}
-        for record in read_trials(self.directory, names, _ignore):
+        for record in read_trials(self.directory, names, _leave_out):
             trials.setdefault(record.study, {})[record.trial] = record
-        journal = read_journal(self.directory, self.term, _ignore)
+        journal = read_journal(self.directory, self.term, _leave_out)
         for study in self.plan.spread:
             if study.id in ended:
                 continue
@@ -149,7 +150,7 @@ class SpreadRun:
             try:
                 live = self._study(study)
             except Exception as error:
-                self._record(Ended(study, list(records.values()), failure=failure_of(error)))
+                self._record(EndedStudy(study, list(records.values()), failure=failure_of(error)))
                 continue
             try:
                 live.replay(events, records)
@@ -158,28 +159,28 @@ class SpreadRun:
             yield live
 
     def _study(self, study: Study) -> SpreadStudy:
+        definition = self.plan.spec.definition
+        patience = hang_seconds(study.customer.about_rows, of_objective=definition.objective is not None)
         return SpreadStudy(
             self.run,
             study,
             self.plan.spec.metric,
             self.plan.spec.mode,
-            _unheard,
+            _unwritten,
             start_of(self.plan.spec, study.customer.id),
             stopping_rules(self.plan.spec),
-            self.plan.spec.definition.limits,
-            hang_seconds(study.customer.about_rows, of_objective=self.plan.spec.definition.objective is not None),
-            self.timing.cold_start_s,
+            HangLimits(definition.limits, patience, self.timing.cold_start_s),
         )
 
     def _conclude(self, live: SpreadStudy) -> None:
         """Have the study's winner chosen and refitted, and record the study."""
         if live.crashed is None:
-            self._record(Ended(live.study, live.records, live.stopped_by, live.failure))
+            self._record(EndedStudy(live.study, live.records, live.stopped_by, live.failure))
             return
         number, error = live.crashed
         self._quarantine(live.study, live.records, f"trial {number}", error)
 
-    def _record(self, ended: Ended) -> None:
+    def _record(self, ended: EndedStudy) -> None:
         """In a worker, unless there is none or nothing of the customer's is to run."""
         import ray
 
@@ -232,9 +233,9 @@ class SpreadRun:
                 self.directory.remove_folder(f"{folder}/{trial}")
 
 
-def _unheard(event: Event) -> None:
-    """Until the studies are put together, what is replayed stays unwritten: it is in the journal already."""
+def _unwritten(event: Event) -> None:
+    """A replayed event is in the journal already; new ones are written once the studies are put together."""
 
 
-def _ignore(name: str, error: Exception) -> None:
+def _leave_out(name: str, error: Exception) -> None:
     """A damaged part costs nothing that the journal does not know."""

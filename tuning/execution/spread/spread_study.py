@@ -7,16 +7,13 @@ numbered; replaying them in order puts a new core where the old one was.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
-from tuning.basics.timing import HANG_TIMES, USUAL
-from tuning.definition.options import Limits
 from tuning.errors import CustomerError, StudyError
-from tuning.execution.limits import hard, took_longer
+from tuning.execution.limits import HangLimits
 from tuning.execution.lost_nodes import worker_died
 from tuning.execution.spread.events import (
     NO_TRIAL,
@@ -49,10 +46,11 @@ class SpreadStudy:
     """Feeds one study's core with what workers report; `journal` is told of every call that changes anything.
 
     run: id of the run. metric, mode: as of the search. begin: what it starts with. rules: built stopping rules.
-    limits: of time. patience: seconds for which a trial may report nothing, where `trial_seconds` is not set.
-    grace: seconds on top of `limits`, for a worker that has to load its libraries first.
-    Raises `StudyError` when the searcher, a scheduler or a rule raises; the study can have no more trials then
-    (`give_up`), those that run end as they are.
+    hangs: when a trial hangs; by default none has a limit.
+
+    Raises:
+        StudyError: the searcher, a scheduler or a rule has raised. The study can have no more trials then (`give_up`);
+            those that run end as they are.
     """
 
     def __init__(
@@ -64,12 +62,10 @@ class SpreadStudy:
         journal: Callable[[Event], None],
         begin: StartingPoints = DEFAULT_ONLY,
         rules: Sequence[Rule] = (),
-        limits: Limits | None = None,
-        patience: float = math.inf,
-        grace: float = USUAL.cold_start_s,
+        hangs: HangLimits | None = None,
     ) -> None:
         self.run, self.study, self.metric, self.mode, self.journal = run, study, metric, mode, journal
-        self.limits, self.patience, self.grace = limits or Limits(), patience, grace
+        self.hangs = hangs or HangLimits()
         self.core = StudyCore(
             build_searcher(study, mode, begin),
             self._scheduler_for,
@@ -149,23 +145,12 @@ class SpreadStudy:
 
         worked, idle: seconds since its worker took it up, and since that has reported something.
         """
-        why = self._hang(worked, idle)
+        searched = self._before + time.monotonic() - self._began
+        longest = max((record.seconds for record in self.records), default=0.0)
+        why = self.hangs.exceeded(worked, idle, searched, longest)
         if why and (trial := self.live.get(number)) is not None and not trial.failed:
             trial.fail(why)
         return bool(why)
-
-    def _hang(self, worked: float, idle: float) -> str:
-        limits, no_step = self.limits, "and it reported no step that could end it"
-        if limits.trial_seconds is not None and worked > hard(limits.trial_seconds, self.grace):
-            return f"{took_longer('trial_seconds', limits.trial_seconds)}, {no_step}"
-        in_all = self._before + time.monotonic() - self._began
-        if limits.study_seconds is not None and in_all > hard(limits.study_seconds, self.grace):
-            return f"its study: {took_longer('study_seconds', limits.study_seconds)}, {no_step}"
-        patience = max(self.patience, HANG_TIMES * max((record.seconds for record in self.records), default=0.0))
-        if limits.trial_seconds is None and idle > patience:
-            hang = f"it made no step for {patience:g} seconds, which is taken for a hang"
-            return f"{hang}; limits.trial_seconds sets another"
-        return ""
 
     def saved(self, number: int, path: str) -> None:
         """A trial has a checkpoint from which it can go on."""

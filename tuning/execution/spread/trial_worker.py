@@ -140,7 +140,7 @@ Opened = tuple[WorkerContext, Mapping[str, Study]]
 _OPEN: dict[tuple[str, str], Opened] = {}
 
 
-def let_go() -> None:
+def forget_run() -> None:
     """Keep nothing of spread studies and their customers any more: this process turns to something else."""
     _OPEN.clear()
 
@@ -149,7 +149,7 @@ def opened(uri: str, term: Term, spec: RunSpec | None, timing: Timing) -> Opened
     """The context and the studies of a run, opened once by this process and kept for its next trials."""
     key = (uri, term.folder)
     if key not in _OPEN:
-        let_go()
+        forget_run()
         directory = RunDirectory(uri, timing)
         plan = read_spread(directory, term, spec)
         context = WorkerContext.open(directory, plan.run, plan.spec, kept_bytes=KEPT_BYTES)

@@ -1,7 +1,7 @@
-"""All spread studies of a run, as the adapters to Tune see them: whose turn it is, whose trial that is.
+"""The spread studies of a run that have trials now, as the adapters to Tune see them.
 
-A study whose searcher, scheduler or rule raises ends, with its reason; the others go on. Studies are made when it is
-their turn and dropped when they have ended, so that memory holds those in flight.
+If a study's searcher, scheduler or rule raises, that study ends with the reason and the others go on. A study is made
+when its turn comes and dropped when it has ended, so memory holds those in flight only.
 """
 
 from __future__ import annotations
@@ -30,12 +30,18 @@ WAIT_S = 0.1  # for what is being concluded, between two looks at whether the ru
 
 
 @dataclass(eq=False)
-class Studies:
-    """studies: in the order in which they start; each is taken, and so made, when there is room for it. total: trials
-    that all of them may have. at_once: how many may have trials at the same time.
+class OpenStudies:
+    """Decides which trial comes next, and takes in what trials report.
 
-    on_end: told each study that has ended, once. conclusions: where it has those recorded that take a while. recorded:
-    as of `PartWriter`. Nothing here raises towards Tune, where any exception would end the whole experiment.
+    Nothing here raises towards Tune, where any exception would end the whole experiment.
+
+    Attributes:
+        studies: in the order in which they start; each is taken, and so made, when there is room for it.
+        total: trials that all of them may have.
+        on_end: gets each study once it has ended.
+        at_once: how many studies may have trials at the same time.
+        conclusions: records the studies that take a while.
+        recorded: as of `PartWriter`.
     """
 
     directory: RunDirectory

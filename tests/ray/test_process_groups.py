@@ -1,0 +1,87 @@
+"""Processes in a placement group: how their calls end, on a cluster with two slots."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tuning.models.process_group import CallAnswered, CallRaised, ProcessGroup, ProcessLost, placed, release, reserve
+
+pytestmark = pytest.mark.ray
+
+PARTS_OF_A_CPU = 0.1
+
+
+class Worker:
+    """fails: whether its first processes die before they can be asked, as long as there is such a file."""
+
+    def __init__(self, fails: Path) -> None:
+        if fails.exists():
+            fails.unlink()
+            os._exit(1)
+
+    def ready(self) -> str:
+        return "ready"
+
+    def divide(self, number: int, by: int) -> float:
+        return number / by
+
+    def die(self) -> None:
+        os._exit(1)
+
+
+@pytest.fixture
+def group(gang_cluster: None) -> Iterator[ProcessGroup]:
+    place = reserve([{"CPU": PARTS_OF_A_CPU}] * 3)
+    processes = ProcessGroup(place, Worker, "ready", first=1)
+    yield processes
+    processes.close()
+    release(place)
+
+
+def settled(group: ProcessGroup, count: int) -> dict[int, object]:
+    """How so many calls have ended, by the process's number."""
+    found: dict[int, object] = {}
+    while len(found) < count:
+        found |= {end.key: end for end in group.wait(10.0)}
+    return found
+
+
+def test_a_group_says_how_each_call_has_ended_and_starts_a_process_again(group: ProcessGroup, tmp_path: Path) -> None:
+    assert group.size == 2
+    for number in range(group.size):
+        group.start(number, tmp_path / "none")
+    assert set(group.coming) == {0, 1}
+    assert group.late(0.0)
+    assert settled(group, 2) == {number: CallAnswered(number, "ready") for number in range(2)}
+    assert (group.there, set(group.coming), group.late(0.0)) == ({0, 1}, set(), False)
+    assert placed(group.place)
+    group.ask(0, "divide", 6, 3)
+    group.ask(1, "divide", 6, 0)
+    ends = settled(group, 2)
+    assert ends[0] == CallAnswered(0, 2.0)
+    assert isinstance(raised := ends[1], CallRaised)
+    assert isinstance(raised.error, ZeroDivisionError)
+    assert not group.dead(1)
+    group.ask(1, "die")
+    assert isinstance(settled(group, 1)[1], ProcessLost)
+    assert group.there == {0}
+    assert group.dead(1)
+    (tmp_path / "fails").touch()
+    for _ in range(2):
+        group.start(1, tmp_path / "fails")
+        (end,) = settled(group, 1).values()
+    assert end == CallAnswered(1, "ready")
+    assert group.starts == 4
+
+
+def test_nobody_hears_of_a_process_that_was_ended(group: ProcessGroup, tmp_path: Path) -> None:
+    for number in range(group.size):
+        group.start(number, tmp_path / "none")
+    group.end(0)
+    assert settled(group, 1) == {1: CallAnswered(1, "ready")}
+    assert group.wait(0.0) == []
+    assert group.there == {1}
