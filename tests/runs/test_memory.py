@@ -20,8 +20,8 @@ DIVIDE = f"""
 import sys
 import pandas, pyarrow.dataset, pyarrow.parquet
 from tuning.data import partition
-from tuning.data import reading
 from tuning.data.customers import find_customers
+from tuning.data.formats import csv_file, parquet_file
 from tuning.definition.definition import define
 from tuning.storage.run_directory import RunDirectory
 
@@ -30,9 +30,9 @@ def peak():
         return next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmHWM"))
 
 partition.BUFFER_BYTES = {BUFFER * MIB}
-reading.AT_ONCE = {CHUNK * MIB}
-reading.CHUNK_BYTES = {CHUNK * MIB} // 4  # the share of AT_ONCE that it is
-reading.STREAM_BYTES = {CHUNK * MIB}
+csv_file.AT_ONCE = {CHUNK * MIB}
+csv_file.PIECE_BYTES = {CHUNK * MIB} // 4  # the share of AT_ONCE that it is
+parquet_file.STREAM_BYTES = {CHUNK * MIB}
 partition.ROWS_AT_ONCE = 1 << 15
 made = define({{"data": sys.argv[1], "by": "zone", "target": "y", "task": "regression", "slots": 2}})
 directory = RunDirectory(sys.argv[2])

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 LOADER = "tuning_service_loader"  # the loader's name in a model: a module of its own, beside whatever else is there
 # What `tuning.models` may import by the order of packages in pyproject.toml, so that whatever it does import is there.
 CODE = (
-    *("__init__.py", "errors.py", "seeds.py", "steps.py", "timing.py", "wording.py", "user_code.py"),
-    *("models", "preprocessing", "records", "storage"),
+    *("__init__.py", "errors.py", "steps.py", "user_code.py"),
+    *("basics", "models", "preprocessing", "records", "storage"),
 )
 # mlflow-skinny is MLflow without its server of runs: enough to serve a model, and a tenth of the packages.
 EVERY_MODEL = ("mlflow-skinny", "numpy", "pandas", "pyarrow", "cloudpickle")
