@@ -78,7 +78,7 @@ EDGES = [
     ),
     (
         *("ray.tune.execution.tune_controller", "_ActorClassCache", "driver/hosts/ready_workers.py stands in for it"),
-        "else Ray starts another process per slot: 2 times 4.5 of the 28 core-seconds of a run of 24 customers",
+        "else Ray starts another process per slot: estimated, 2 × 4.5 of the 28 core-seconds of a run of 24 customers",
     ),
     (
         *("ray.train.v2.api.data_parallel_trainer", "DataParallelTrainer._initialize_and_run_controller"),
