@@ -229,7 +229,7 @@ def made(migrated_database: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The URIs of the databases that MLflow is asked to make; what it makes is there at once."""
     uris: list[str] = []
 
-    def make(uri: str, artifacts: str) -> None:
+    def make(uri: str) -> None:
         uris.append(uri)
         shutil.copy(migrated_database, str(database_file(uri)))
 

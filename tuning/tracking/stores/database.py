@@ -42,38 +42,35 @@ def prepare(tracking_uri: str, artifacts: str | None = None) -> None:
             return
         path = database_file(tracking_uri)
         if path is None or path.exists():
-            _create(tracking_uri, artifacts or ARTIFACTS)
+            _create(tracking_uri)
+            _settle_default_experiment(tracking_uri, artifacts or ARTIFACTS)
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         # Whole or not at all: this process may be killed while MLflow migrates.
         with tempfile.TemporaryDirectory(prefix=".mlflow-", dir=path.parent) as folder:
             fresh = Path(folder, path.name)
-            _make_file(fresh, artifacts or str(path.parent / ARTIFACTS))
+            _make_file(fresh)
+            _settle_default_experiment(sqlite_uri(str(fresh)), artifacts or str(path.parent / ARTIFACTS))
             with suppress(FileExistsError):
                 os.link(fresh, path)  # unlike a rename, never replaces a file
 
 
-def _make_file(path: Path, artifacts: str) -> None:
+def _make_file(path: Path) -> None:
     """A new SQLite database: a copy of the empty one that is kept, or of one that MLflow makes, in 3 core-seconds."""
     kept = kept_database()
     with _locked(str(kept or path)):
         if kept is not None and _usable(kept):
             shutil.copyfile(kept, path)
-        else:
-            with tempfile.TemporaryDirectory() as folder:  # a process that is killed meanwhile leaves nothing in a run
-                made = Path(folder, "mlflow.db")
-                _create(sqlite_uri(str(made)), artifacts)
-                shutil.copyfile(made, path)
-            if kept is not None:
-                _keep(path, kept)
-    _settle_default_experiment(sqlite_uri(str(path)), artifacts)
-
-
-def _keep(path: Path, kept: Path) -> None:
-    with suppress(OSError):  # no place, no permission: the next run has another one made
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
-            os.replace(shutil.copyfile(path, Path(folder, kept.name)), kept)
+            return
+        with tempfile.TemporaryDirectory() as folder:  # a process that is killed meanwhile leaves nothing in a run
+            made = Path(folder, "mlflow.db")
+            _create(sqlite_uri(str(made)))
+            shutil.copyfile(made, path)
+        if kept is not None:
+            with suppress(OSError):  # no place, no permission: the next run has another one made
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+                    os.replace(shutil.copyfile(path, Path(folder, kept.name)), kept)
 
 
 def kept_database() -> Path | None:
@@ -94,17 +91,15 @@ def _usable(path: Path) -> bool:
     """Whether the file is a whole database of MLflow without any run."""
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
-            whole = connection.execute("PRAGMA quick_check").fetchone()
-            runs = connection.execute("SELECT count(*) FROM runs, alembic_version").fetchone()
-            return (*whole, *runs) == ("ok", 0)
+            found = "SELECT *, (SELECT count(*) FROM runs, alembic_version) FROM pragma_quick_check"
+            return connection.execute(found).fetchall() == [("ok", 0)]
     except sqlite3.Error:
         return False
 
 
-def _create(tracking_uri: str, artifacts: str) -> None:
+def _create(tracking_uri: str) -> None:
     """MLflow's client makes what is missing when it is used."""
     client(tracking_uri).search_experiments(max_results=1)
-    _settle_default_experiment(tracking_uri, artifacts)
 
 
 def _settle_default_experiment(tracking_uri: str, artifacts: str) -> None:
@@ -146,7 +141,6 @@ def usable_uri(tracking_uri: str) -> str:
 
 def engine_for(tracking_uri: str) -> sqlalchemy.engine.Engine:
     """An engine whose every wait is bounded, so that an outage is noticed within seconds."""
-
     url = sqlalchemy.make_url(tracking_uri)
     options: dict[str, str | int | float] = {}
     if url.get_backend_name() == "sqlite":

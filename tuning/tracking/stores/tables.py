@@ -56,12 +56,7 @@ def read_tables(engine: Engine) -> Mapping[str, Table]:
     return found.tables
 
 
-def insert(
-    connection: Connection,
-    table: Table,
-    rows: Sequence[Row],
-    replace: Sequence[str] = (),
-) -> None:
+def insert(connection: Connection, table: Table, rows: Sequence[Row], replace: Sequence[str] = ()) -> None:
     """Insert rows (values in the order of `COLUMNS`) inside the connection's transaction.
 
     A row that is already there is no error, because a second writer may be at work at the same moment.
