@@ -45,7 +45,7 @@ class Trained:
     Attributes:
         steps: rounds after each step that was told.
         starts: rounds after which the actors began, each time.
-        made: how many actors there were in all.
+        actors: how many there were in all.
         first_s: seconds from the beginning to the first step.
         total_s: of the whole training, without the while that an actor is halted.
         told: rounds of the last step before the kill; 0 without one.
@@ -55,7 +55,7 @@ class Trained:
 
     steps: tuple[int, ...]
     starts: tuple[int, ...]
-    made: int
+    actors: int
     first_s: float
     total_s: float
     told: int
@@ -92,7 +92,7 @@ def trained(model: str, gang: Gang, place: GangPlace, rows: int, rounds: int, ki
             if len(steps) == kill_after:
                 kill.begin(max(set(siblings(model)) - before), steps)
         total = time.monotonic() - began
-        begun, made = _figures(training)
+        begun, actors = _figures(training)
     finally:
         training.close()
     expected = XGBOOST.predict(XGBOOST.fit(config, train, TASK, SEED), unseen, TASK).values
@@ -101,7 +101,7 @@ def trained(model: str, gang: Gang, place: GangPlace, rows: int, rounds: int, ki
     return Trained(
         steps=tuple(steps),
         starts=tuple(rounds for _, rounds in begun),
-        made=made,
+        actors=actors,
         first_s=first,
         total_s=total - (HALT_S if kill_after else 0.0),
         told=kill.told,
@@ -129,7 +129,7 @@ def _figures(training: Any) -> tuple[list[tuple[float, int]], int]:
     if hasattr(training, "trainings"):  # of XGBoost-Ray
         (one,) = training.trainings
         return one.begun, sum("RayXGBoostActor" in str(each) for each in one.actors)
-    return training.begun, training.made
+    return training.beginnings, training.starts
 
 
 def processes(model: str) -> list[int]:
@@ -143,15 +143,15 @@ def siblings(model: str) -> list[int]:
 
 
 def _name(pid: int) -> str:
-    return _said(pid, "cmdline").split("\0")[0]
+    return _proc_file(pid, "cmdline").split("\0")[0]
 
 
 def _parent(pid: int) -> int:
-    lines = [line for line in _said(pid, "status").splitlines() if line.startswith("PPid:")]
+    lines = [line for line in _proc_file(pid, "status").splitlines() if line.startswith("PPid:")]
     return int(lines[0].split()[1]) if lines else 0
 
 
-def _said(pid: int, name: str) -> str:
+def _proc_file(pid: int, name: str) -> str:
     try:
         return Path(f"/proc/{pid}/{name}").read_text(errors="replace")
     except OSError:  # it has ended meanwhile
@@ -200,14 +200,14 @@ def main(rows: int, rounds: int, actors: int, models: Sequence[str], output: str
                 "seconds_lost": round(one.total_s - undisturbed.total_s, 2),
                 "again_after_s": round(one.again_s, 2),
                 "rounds_lost_at_most": one.rounds_lost,
-                "actors_in_all": one.made,
+                "actors_in_all": one.actors,
                 "distance": one.distance,
             }
             found.append({"model": model, "recovery": recovery or NOTHING, **figures})
             click.echo(
                 f"{model:12} {recovery or NOTHING:15} first step {one.first_s:5.1f} s, in all {one.total_s:5.1f} s; "
                 f"lost {figures['seconds_lost']:5.1f} s and at most {one.rounds_lost} rounds, on after "
-                f"{one.again_s:.1f} s; {one.made} actors in all; off {one.distance:.1e}",
+                f"{one.again_s:.1f} s; {one.actors} actors in all; off {one.distance:.1e}",
                 err=output == "json",
             )
     ray.shutdown()

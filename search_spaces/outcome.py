@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-State = Literal["complete", "stopped", "failed"]
+OutcomeState = Literal["complete", "stopped", "failed"]
 #: What a trial reported: the metric, `training_iteration`, and what else its scheduler adds.
 Result: TypeAlias = Mapping[str, Any]
 
@@ -21,7 +21,7 @@ class Outcome(NamedTuple):
         step: how far the trial came, in steps; 0 if unknown.
     """
 
-    state: State
+    state: OutcomeState
     value: float | None
     step: int
 

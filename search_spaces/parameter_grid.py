@@ -10,7 +10,7 @@ from search_spaces.parameters import Parameter
 from search_spaces.values import Configuration, PlainValue, Point
 
 # Values, as far as they decide what exists, of parameters that conditions name.
-State = tuple[tuple[str, PlainValue], ...]
+Assignment = tuple[tuple[str, PlainValue], ...]
 
 MOST_LEVELS = 10_000  # per parameter
 MOST_STATES = 200_000
@@ -57,9 +57,9 @@ class ParameterGrid:
     def _count(self) -> int:
         # Only values that a later condition names can matter, so the states stay few however large the grid.
         asked = {name for _, _, when in self._columns for name in when}
-        states: dict[State, int] = {(): 1}
+        states: dict[Assignment, int] = {(): 1}
         for name, values, when in self._columns:
-            following: dict[State, int] = {}
+            following: dict[Assignment, int] = {}
             for state, count in states.items():
                 if not holds(when, dict(state)):
                     following[state] = following.get(state, 0) + count

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 # What a pickled space consists of.
-State = tuple[tuple[Parameter, ...], tuple[Constraint, ...]]
+PickledSpace = tuple[tuple[Parameter, ...], tuple[Constraint, ...]]
 
 
 class SearchSpace:
@@ -315,10 +315,10 @@ class SearchSpace:
         shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
         return f"SearchSpace({len(self.parameters)} parameters: {shown})"
 
-    def __getstate__(self) -> State:
+    def __getstate__(self) -> PickledSpace:
         return (self.parameters, self.constraints)
 
-    def __setstate__(self, state: State) -> None:
+    def __setstate__(self, state: PickledSpace) -> None:
         self.__init__(*state)  # type: ignore[misc]  # all else is made from these
 
 

@@ -16,7 +16,7 @@ from search_spaces.proposer import Mode, Proposer
 from search_spaces.space import SearchSpace
 from search_spaces.values import Configuration, Point
 
-Levels = Annotated[int, Field(ge=1, le=MOST_LEVELS)]
+LevelCount = Annotated[int, Field(ge=1, le=MOST_LEVELS)]
 
 
 class Grid(Algorithm):
@@ -29,7 +29,7 @@ class Grid(Algorithm):
     """
 
     name: Literal["grid"] = "grid"
-    levels: Levels | dict[str, Levels] = 5
+    levels: LevelCount | dict[str, LevelCount] = 5
     limit: int = Field(default=10_000, ge=1, le=1_000_000)
 
     title: ClassVar[str] = "every combination of levels, in order"

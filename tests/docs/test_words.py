@@ -1,7 +1,8 @@
-"""One word for one thing: what docs/architecture.md calls otherwise has no second name in code or pages."""
+"""One word for one thing: what docs/architecture.md names has no second name, and a name means one thing."""
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -26,6 +27,32 @@ RETIRED = {
 }
 # Where an epoch could only be the ownership of a run, which is a term; elsewhere models train by epochs.
 OWNERSHIP = ["records", "runs", "execution", "driver", "tracking"]
+PACKAGES = ["tuning", "search_spaces", "schedulers"]
+# Such a word needs a noun: whose, said to whom, gone where?
+HALF_SENTENCES = {
+    "their",
+    "theirs",
+    "whose",
+    "his",
+    "hers",
+    "ours",
+    "yours",
+    "mine",
+    "apart",
+    "told",
+    "said",
+    "made",
+    "keeper",
+    "begun",
+    "gone",
+    "left",
+    "without",
+    "until",
+    "unless",
+    "since",
+    "while",
+    "because",
+}
 KEPT = "TERMS_OF_0_1 ="  # the name of a folder in runs of version 0.1
 
 
@@ -51,3 +78,41 @@ def test_a_run_has_terms_and_a_model_epochs() -> None:
         if re.search("epoch", line, re.IGNORECASE) and not line.startswith(KEPT)
     ]
     assert found == []
+
+
+def names_of(package: str, kind: type[ast.AST]) -> list[tuple[str, str]]:
+    return [
+        (name, f"{path.relative_to(ROOT)}:{node.lineno}")
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, kind) and (name := getattr(node, "name", None) or _alias(node))
+    ]
+
+
+def _alias(node: ast.AST) -> str:
+    """The name of a type alias, which is written as a constant with the capital of a class."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+    name = target.id if isinstance(target, ast.Name) else ""
+    return name if re.match("_?[A-Z][a-z]", name) else ""
+
+
+def test_a_class_has_its_name_alone() -> None:
+    places: dict[str, list[str]] = {}
+    for package in PACKAGES:
+        for name, place in names_of(package, ast.ClassDef):
+            places.setdefault(name, []).append(place)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_type_alias_has_its_name_alone(package: str) -> None:
+    """Of one package: the three import nothing from each other, and may each name what all mean, such as `Mode`."""
+    classes = {name for each in PACKAGES for name, _ in names_of(each, ast.ClassDef)}
+    aliases = [name for kind in (ast.Assign, ast.AnnAssign) for name, _ in names_of(package, kind)]
+    assert [name for name in aliases if name in classes or aliases.count(name) > 1] == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_function_is_half_a_sentence(package: str) -> None:
+    names = names_of(package, ast.FunctionDef)
+    assert [found for found in names if found[0].strip("_").lower() in HALF_SENTENCES] == []

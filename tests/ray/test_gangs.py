@@ -275,7 +275,7 @@ def test_a_killed_actor_costs_some_rounds_and_no_result(gang_cluster: None, mode
     found = run(model, gang, rows=20_000, rounds=rounds, kill_after=2)
     print(model, recovery, found)
     assert found.steps == tuple(range(10, rounds + 1, 10))  # none is told twice, none is missing
-    assert found.made == (4 if recovery == "cold" else 3)
+    assert found.starts == (4 if recovery == "cold" else 3)
     assert len(found.starts) == (3 if recovery == "elastic" else 2)
     assert all(0 < begun < rounds for begun in found.starts[1:])  # not from the beginning
     # As if nothing had happened, unless rows were missed for a while.

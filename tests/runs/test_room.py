@@ -13,7 +13,7 @@ from s3_server import SECRET, Bucket
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.errors import PlanError, RunError
-from tuning.execution.callback_keys import Key, lookup
+from tuning.execution.callback_keys import CallbackKey, lookup
 from tuning.execution.jobs import ShardJob
 from tuning.execution.packed import work_shard
 from tuning.execution.run_queue import RunQueue
@@ -31,7 +31,7 @@ MACHINES = [
 class _Workers:
     """Stands in for a Tuner: works the shards that it is to work, in this process."""
 
-    def __init__(self, owned: OwnedRun, queue: Key[RunQueue], *_: object) -> None:
+    def __init__(self, owned: OwnedRun, queue: CallbackKey[RunQueue], *_: object) -> None:
         self.owned, self.queue = owned, queue
 
     def fit(self) -> None:
@@ -232,7 +232,7 @@ def test_a_machine_that_is_lost_for_good_costs_those_who_need_it_until_there_is_
 ) -> None:
     built = list[OwnedRun]()
 
-    def losing(owned: OwnedRun, queue: Key[RunQueue], *_: object) -> _Workers:
+    def losing(owned: OwnedRun, queue: CallbackKey[RunQueue], *_: object) -> _Workers:
         built.append(owned)
         monkeypatch.setattr("ray.nodes", lambda: [{"Resources": MACHINES[1], "Alive": True}])
         return _Placed(owned, queue)

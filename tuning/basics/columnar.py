@@ -12,26 +12,26 @@ import pyarrow as pa
 
 T = TypeVar("T")
 #: What a column holds, which the dataclass says of its field.
-Value: TypeAlias = Any
+FieldValue: TypeAlias = Any
 AT_ONCE = 4096  # values made together while somebody goes through all
 
 
-class Column(Protocol):
+class FieldColumn(Protocol):
     """One field of all values."""
 
     def __len__(self) -> int: ...
 
-    def values(self, start: int, stop: int) -> list[Value]:
+    def values(self, start: int, stop: int) -> list[FieldValue]:
         """The values from one position to another."""
 
-    def take(self, positions: np.ndarray) -> Column:
+    def take(self, positions: np.ndarray) -> FieldColumn:
         """The column with the values at these positions, in that order."""
 
     def arrow(self, kind: pa.DataType) -> pa.Array:
         """All values in Arrow's form."""
 
 
-class Plain:
+class ArrowColumn:
     """A column of numbers, texts or lists of texts, as an Arrow array; a list becomes a tuple, null None."""
 
     def __init__(self, array: pa.Array) -> None:
@@ -40,37 +40,37 @@ class Plain:
     def __len__(self) -> int:
         return len(self.array)
 
-    def values(self, start: int, stop: int) -> list[Value]:
-        found: list[Value] = self.array.slice(start, stop - start).to_pylist()
+    def values(self, start: int, stop: int) -> list[FieldValue]:
+        found: list[FieldValue] = self.array.slice(start, stop - start).to_pylist()
         if pa.types.is_list(self.array.type):
             return [None if each is None else tuple(each) for each in found]
         return found
 
-    def take(self, positions: np.ndarray) -> Plain:
-        return Plain(self.array.take(pa.array(positions)))
+    def take(self, positions: np.ndarray) -> ArrowColumn:
+        return ArrowColumn(self.array.take(pa.array(positions)))
 
     def arrow(self, kind: pa.DataType) -> pa.Array:
         return self.array.cast(kind)
 
 
-class Shared:
+class DictionaryColumn:
     """A column of values that many have in common, such as a search space. codes: (n,) positions in `distinct`.
 
     Values are told apart as texts, numbers and tuples, any others by identity.
     """
 
-    def __init__(self, codes: np.ndarray, distinct: Sequence[Value]) -> None:
+    def __init__(self, codes: np.ndarray, distinct: Sequence[FieldValue]) -> None:
         numbers, self.distinct = _numbered(distinct)
         self.codes = numbers[codes]
         self._all_used = False
 
     @classmethod
-    def of(cls, values: Iterable[Value]) -> Shared:
+    def of(cls, values: Iterable[FieldValue]) -> DictionaryColumn:
         """The column of these values."""
         return cls._of(*_numbered(values))
 
     @classmethod
-    def _of(cls, codes: np.ndarray, distinct: list[Value], *, all_used: bool = True) -> Shared:
+    def _of(cls, codes: np.ndarray, distinct: list[FieldValue], *, all_used: bool = True) -> DictionaryColumn:
         made = cls.__new__(cls)
         made.codes, made.distinct, made._all_used = codes, distinct, all_used
         return made
@@ -78,28 +78,28 @@ class Shared:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def values(self, start: int, stop: int) -> list[Value]:
+    def values(self, start: int, stop: int) -> list[FieldValue]:
         distinct = self.distinct
         return [distinct[code] for code in self.codes[start:stop].tolist()]
 
-    def take(self, positions: np.ndarray) -> Shared:
-        return Shared._of(self.codes[positions], self.distinct, all_used=False)
+    def take(self, positions: np.ndarray) -> DictionaryColumn:
+        return DictionaryColumn._of(self.codes[positions], self.distinct, all_used=False)
 
-    def pruned(self) -> Shared:
+    def pruned(self) -> DictionaryColumn:
         """The same values, `distinct` without those that do not occur."""
         if self._all_used:
             return self
         used = np.unique(self.codes)
         places = np.zeros(len(self.distinct), dtype=np.int32)
         places[used] = np.arange(len(used))
-        return Shared._of(places[self.codes], [self.distinct[code] for code in used.tolist()])
+        return DictionaryColumn._of(places[self.codes], [self.distinct[code] for code in used.tolist()])
 
-    def map(self, function: Callable[[Value], Value]) -> Shared:
+    def map(self, function: Callable[[FieldValue], FieldValue]) -> DictionaryColumn:
         """The column of what a function makes of the values; it is called once for each distinct one."""
         mine = self.pruned()
-        return Shared(mine.codes, [function(each) for each in mine.distinct])
+        return DictionaryColumn(mine.codes, [function(each) for each in mine.distinct])
 
-    def test(self, predicate: Callable[[Value], bool]) -> np.ndarray:
+    def test(self, predicate: Callable[[FieldValue], bool]) -> np.ndarray:
         """(n,) whether a value passes."""
         mine = self.pruned()
         return np.array([predicate(each) for each in mine.distinct], dtype=bool)[mine.codes]
@@ -109,39 +109,39 @@ class Shared:
         return pa.array(mine.distinct, kind).take(pa.array(mine.codes))
 
 
-class Derived:
+class DerivedColumn:
     """A column that is made of another one, value by value, when it is asked for."""
 
-    def __init__(self, function: Callable[[Value], Value], column: Column) -> None:
+    def __init__(self, function: Callable[[FieldValue], FieldValue], column: FieldColumn) -> None:
         self._function, self._column = function, column
 
     def __len__(self) -> int:
         return len(self._column)
 
-    def values(self, start: int, stop: int) -> list[Value]:
+    def values(self, start: int, stop: int) -> list[FieldValue]:
         return [self._function(each) for each in self._column.values(start, stop)]
 
-    def take(self, positions: np.ndarray) -> Derived:
-        return Derived(self._function, self._column.take(positions))
+    def take(self, positions: np.ndarray) -> DerivedColumn:
+        return DerivedColumn(self._function, self._column.take(positions))
 
     def arrow(self, kind: pa.DataType) -> pa.Array:
         return pa.array(self.values(0, len(self)), kind)
 
 
-def constant(value: Value, length: int) -> Shared:
+def constant(value: FieldValue, length: int) -> DictionaryColumn:
     """The column of one value."""
-    return Shared(np.zeros(length, dtype=np.int32), [value])
+    return DictionaryColumn(np.zeros(length, dtype=np.int32), [value])
 
 
-def combined(function: Callable[..., Value], *columns: Shared) -> Shared:
+def combined(function: Callable[..., FieldValue], *columns: DictionaryColumn) -> DictionaryColumn:
     """The column of what a function makes of several columns' values; it is called once for each combination."""
     codes, first = _combinations(columns)
     mine = [column.take(first) for column in columns]
     rows = zip(*(column.values(0, len(first)) for column in mine), strict=True)
-    return Shared(codes, [function(*values) for values in rows])
+    return DictionaryColumn(codes, [function(*values) for values in rows])
 
 
-def _combinations(columns: Sequence[Shared]) -> tuple[np.ndarray, np.ndarray]:
+def _combinations(columns: Sequence[DictionaryColumn]) -> tuple[np.ndarray, np.ndarray]:
     """(n,) the number of each row's combination of values, and where each combination is first."""
     codes = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
@@ -150,25 +150,25 @@ def _combinations(columns: Sequence[Shared]) -> tuple[np.ndarray, np.ndarray]:
     return inverse, first
 
 
-def column_of(values: Sequence[Value]) -> Column:
+def column_of(values: Sequence[FieldValue]) -> FieldColumn:
     """The column of some values: texts and whole numbers in Arrow's form, any others shared."""
     for kind, arrow in ((str, pa.string()), (int, pa.int64())):
         if values and all(type(each) is kind for each in values):
-            return Plain(pa.array(values, arrow))
-    return Shared.of(values)
+            return ArrowColumn(pa.array(values, arrow))
+    return DictionaryColumn.of(values)
 
 
-def chained(columns: Sequence[Column]) -> Column:
+def chained(columns: Sequence[FieldColumn]) -> FieldColumn:
     """The values of some columns (at least one), one after the other."""
-    if all(isinstance(column, Plain) for column in columns):
-        return Plain(pa.concat_arrays([column.array for column in columns if isinstance(column, Plain)]))
+    if all(isinstance(column, ArrowColumn) for column in columns):
+        return ArrowColumn(pa.concat_arrays([column.array for column in columns if isinstance(column, ArrowColumn)]))
     if all(isinstance(column, Columnar) for column in columns):
         return Columnar.joined([column for column in columns if isinstance(column, Columnar)])
-    if all(isinstance(column, Shared) for column in columns):
-        found = [column for column in columns if isinstance(column, Shared)]
+    if all(isinstance(column, DictionaryColumn) for column in columns):
+        found = [column for column in columns if isinstance(column, DictionaryColumn)]
         starts = np.cumsum([0, *(len(column.distinct) for column in found)])
         codes = [column.codes + start for column, start in zip(found, starts, strict=False)]
-        return Shared(np.concatenate(codes), [value for column in found for value in column.distinct])
+        return DictionaryColumn(np.concatenate(codes), [value for column in found for value in column.distinct])
     return column_of([value for column in columns for value in column.values(0, len(column))])
 
 
@@ -178,17 +178,17 @@ class Columnar(Sequence[T], Generic[T]):
     kind: the dataclass. columns: by field; the field's default for all where there is none. length: of the sequence.
     """
 
-    def __init__(self, kind: type[T], length: int, columns: Mapping[str, Column]) -> None:
+    def __init__(self, kind: type[T], length: int, columns: Mapping[str, FieldColumn]) -> None:
         self.kind = kind
         self._length = length
-        self.columns: dict[str, Column] = {
+        self.columns: dict[str, FieldColumn] = {
             field.name: columns[field.name] if field.name in columns else constant(_default(field), length)
             for field in _fields(kind)
         }
         assert all(len(column) == length for column in self.columns.values())
 
     @classmethod
-    def of(cls, kind: type[T], values: Iterable[T], **columns: Column) -> Columnar[T]:
+    def of(cls, kind: type[T], values: Iterable[T], **columns: FieldColumn) -> Columnar[T]:
         """These values as columns. columns: those that are there already."""
         if isinstance(values, Columnar):
             return values
@@ -251,7 +251,7 @@ class Columnar(Sequence[T], Generic[T]):
         columns = {name: column.take(positions) for name, column in self.columns.items()}
         return Columnar(self.kind, len(positions), columns)
 
-    def with_columns(self, **columns: Column) -> Columnar[T]:
+    def with_columns(self, **columns: FieldColumn) -> Columnar[T]:
         """The same values with other columns in place of some."""
         return Columnar(self.kind, len(self), {**self.columns, **columns})
 
@@ -266,15 +266,17 @@ class Columnar(Sequence[T], Generic[T]):
         """A column of texts."""
         return self.columns[name].arrow(pa.string())
 
-    def shared(self, name: str) -> Shared:
+    def shared(self, name: str) -> DictionaryColumn:
         """A column by its distinct values, each of which occurs."""
         column = self.columns[name]
-        return (column if isinstance(column, Shared) else Shared.of(column.values(0, len(self)))).pruned()
+        return (
+            column if isinstance(column, DictionaryColumn) else DictionaryColumn.of(column.values(0, len(self)))
+        ).pruned()
 
     def present(self, name: str) -> np.ndarray:
         """(n,) where a column is not None."""
         column = self.columns[name]
-        if isinstance(column, Plain):
+        if isinstance(column, ArrowColumn):
             return np.asarray(column.array.is_valid())
         return self.shared(name).test(lambda value: value is not None)
 
@@ -283,12 +285,12 @@ class Columnar(Sequence[T], Generic[T]):
         return self.take(np.sort(_combinations([self.shared(name) for name in names])[1]))
 
 
-def _numbered(values: Iterable[Value]) -> tuple[np.ndarray, list[Value]]:
+def _numbered(values: Iterable[FieldValue]) -> tuple[np.ndarray, list[FieldValue]]:
     """((n,) the number of each value, the distinct values by their numbers)."""
-    known: dict[Value, int] = {}
-    distinct: list[Value] = []
+    known: dict[FieldValue, int] = {}
+    distinct: list[FieldValue] = []
 
-    def number(value: Value) -> int:
+    def number(value: FieldValue) -> int:
         found = known.setdefault(_mark(value), len(known))
         if found == len(distinct):
             distinct.append(value)
@@ -297,18 +299,18 @@ def _numbered(values: Iterable[Value]) -> tuple[np.ndarray, list[Value]]:
     return np.fromiter(map(number, values), dtype=np.int32), distinct
 
 
-def _mark(value: Value) -> Value:
+def _mark(value: FieldValue) -> FieldValue:
     """What tells a value from others."""
     if isinstance(value, str | tuple | int | None):
         return type(value), value
     return id(value)
 
 
-def _fields(kind: type) -> tuple[Field[Value], ...]:
+def _fields(kind: type) -> tuple[Field[FieldValue], ...]:
     return fields(kind)
 
 
-def _default(field: Field[Value]) -> Value:
+def _default(field: Field[FieldValue]) -> FieldValue:
     if field.default is not MISSING:
         return field.default
     raise TypeError(f"the column {field.name!r} is missing")

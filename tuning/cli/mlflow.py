@@ -59,7 +59,7 @@ def sync_command(run_dir: str, patience: float, following: bool, output: str, **
     """
     from tuning.tracking.copy.sync import sync_run
 
-    show = _Lines() if output == "json" and following else _Line()
+    show = _JsonLines() if output == "json" and following else _Line()
     with contextlib.redirect_stdout(sys.stderr):  # MLflow prints
         if following:
             report = _follow(run_dir, patience, show, changes)
@@ -154,7 +154,7 @@ class _Line:
             click.echo("\r\x1b[K", err=True, nl=False)
 
 
-class _Lines:
+class _JsonLines:
     """One line of JSON on stdout for every change."""
 
     def __init__(self) -> None:

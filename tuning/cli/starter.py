@@ -62,7 +62,7 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str) -> st
         "# Check with: tuning plan THIS_FILE",
         f"name: {_scalar(slug(_name(data, target)))}",
         "",
-        f"data: {_scalar(_relative(data, folder))}{_said(_of_files(files, by, seen))}",
+        f"data: {_scalar(_relative(data, folder))}{_yaml_comment(_of_files(files, by, seen))}",
         *_key_lines(files, by, seen, target),
         *_csv_lines(seen),
         "",
@@ -117,7 +117,7 @@ def _csv_lines(seen: Look) -> list[str]:
 def _target_lines(targets: Mapping[str, pd.Series], target: str, task: str, why: str) -> list[str]:
     missing = sum(int(values.isna().sum()) for values in targets.values())
     lines = [
-        f"target: {_scalar(target)}{_said(f'{missing} rows without it are left out' if missing else '')}",
+        f"target: {_scalar(target)}{_yaml_comment(f'{missing} rows without it are left out' if missing else '')}",
         f"task: {task}  # {' '.join(why.split())}",
     ]
     usable = list(_cleaned(targets, task))
@@ -179,7 +179,7 @@ def _scalar(value: object) -> str:
     return BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
-def _said(comment: str) -> str:
+def _yaml_comment(comment: str) -> str:
     return f"  # {comment}" if comment else ""
 
 

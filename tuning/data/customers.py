@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.columnar import Columnar, Plain, Shared, constant
+from tuning.basics.columnar import ArrowColumn, Columnar, DictionaryColumn, constant
 from tuning.basics.wording import did_you_mean
 from tuning.data.balancing import shard_count
 from tuning.data.files import File, file_ids, find_files, find_sizes
@@ -127,9 +127,9 @@ def _all_customers(definition: Definition) -> Customers:
 
 
 def _per_file(files: Sequence[File]) -> Customers:
-    ids = Plain(pa.array(file_ids(files), pa.string()))
-    paths = Shared.of([(file.path,) for file in files])
-    sizes = Plain(pa.array([file.size for file in files], pa.int64()))
+    ids = ArrowColumn(pa.array(file_ids(files), pa.string()))
+    paths = DictionaryColumn.of([(file.path,) for file in files])
+    sizes = ArrowColumn(pa.array([file.size for file in files], pa.int64()))
     return Columnar(Customer, len(files), {"id": ids, "files": paths, "size": sizes})
 
 
@@ -178,13 +178,15 @@ def _of_table(table: KeyedTable, definition: Definition, tables: int) -> Custome
         Customer,
         count,
         {
-            "id": Plain(found.ids),
+            "id": ArrowColumn(found.ids),
             "files": found.files if in_place else constant((), count),
-            "key": Plain(found.keys),
+            "key": ArrowColumn(found.keys),
             "table": constant(table.number, count),
-            "first_block": Plain(pa.array(found.first)) if in_place and found.in_order else constant(UNORDERED, count),
-            "rows": Plain(pa.array(found.rows)),
-            "size": Plain(pa.array((found.rows * per_row).astype(np.int64))),
+            "first_block": ArrowColumn(pa.array(found.first))
+            if in_place and found.in_order
+            else constant(UNORDERED, count),
+            "rows": ArrowColumn(pa.array(found.rows)),
+            "size": ArrowColumn(pa.array((found.rows * per_row).astype(np.int64))),
         },
     )
 
@@ -201,7 +203,7 @@ def _with_options(found: Customers, manifest: Mapping[str, CustomerOptions]) -> 
             raise DataError(f"manifest: customer {name!r} has a path, but `data` says where customers are; keep one.")
     ids, said = (found.columns[name].values(0, len(found)) for name in ("id", "options"))
     return found.with_columns(
-        options=Shared.of([_overruled(*each) for each in zip(said, map(manifest.get, ids), strict=True)])
+        options=DictionaryColumn.of([_overruled(*each) for each in zip(said, map(manifest.get, ids), strict=True)])
     )
 
 

@@ -82,7 +82,7 @@ def touched(definition: Definition, before: Sequence[Customer], now: Sequence[Cu
     return _with_digests(definition, found.take(np.asarray(new)))
 
 
-def gone(customers: Customers) -> Customers:
+def with_missing_files(customers: Customers) -> Customers:
     """Those whose files are not there, by their stamps."""
     return customers.take(np.asarray(pc.equal(customers.texts("stamp"), GONE)))
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from tuning.basics.columnar import Shared
+from tuning.basics.columnar import DictionaryColumn
 from tuning.data.column_types import concatenated
 from tuning.data.files import File, file_ids, find_files, is_glob
 from tuning.data.formats.memory_frame import FrameSource
@@ -126,14 +126,14 @@ class Index:
     sizes: tuple[int, ...]
 
     @property
-    def files(self) -> Shared:
+    def files(self) -> DictionaryColumn:
         """The files in which each customer's rows are (one or more of them)."""
         paths = [file.path for file in self.table.files]
         blocks = np.array(self.blocks)
         spans = blocks[self.first] * len(paths) + blocks[self.last]
         distinct, codes = np.unique(spans, return_inverse=True)
         bounds = [divmod(span, len(paths)) for span in distinct.tolist()]
-        return Shared(codes, [tuple(paths[low : high + 1]) for low, high in bounds])
+        return DictionaryColumn(codes, [tuple(paths[low : high + 1]) for low, high in bounds])
 
     def in_place(self, shards: int) -> bool:
         """Whether workers read the table where it is: each little of it, or all together not much more than all of it.

@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tuning.basics.columnar import Column, Columnar, Plain, Shared
+from tuning.basics.columnar import ArrowColumn, Columnar, DictionaryColumn, FieldColumn
 from tuning.data.arrow_frames import to_arrow
 from tuning.data.balancing import balance, shard_count
 from tuning.data.column_types import refusal, runs_of_one_schema
@@ -74,15 +74,15 @@ def _with_files(
     before = found.shared("files")
     codes = before.codes.copy()
     codes[places] = len(before.distinct) + files
-    columns: dict[str, Column] = {"files": Shared(codes, [*before.distinct, *written])}
+    columns: dict[str, FieldColumn] = {"files": DictionaryColumn(codes, [*before.distinct, *written])}
     blocks = found.numbers("first_block").copy()
     blocks[places] = 0
-    columns["first_block"] = Plain(pa.array(blocks))
+    columns["first_block"] = ArrowColumn(pa.array(blocks))
     if not keep_keys:
         keys = found.columns["key"].values(0, len(found))
         for place in places:
             keys[place] = None
-        columns["key"] = Shared.of(keys)
+        columns["key"] = DictionaryColumn.of(keys)
     return found.with_columns(**columns)
 
 

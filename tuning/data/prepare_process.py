@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from multiprocessing.connection import Connection, Pipe
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -26,7 +25,6 @@ from tuning.user_code import apply_prepare, import_environment, loaded_function,
 if TYPE_CHECKING:
     import pandas as pd
 
-    Function = Callable[..., object]
 
 GLANCE_S = 0.1  # between two looks whether the child is still there
 

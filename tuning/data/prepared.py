@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tuning.basics.wording import name_list
 from tuning.data.customers import Customer
@@ -24,12 +24,10 @@ from tuning.models.base import Family
 from tuning.models.entries import own_families
 from tuning.models.preparation import Preparation, made_of_several_rows
 from tuning.storage.run_directory import RunDirectory
-from tuning.user_code import apply_prepare, load_function, source_of
+from tuning.user_code import Function, apply_prepare, load_function, source_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Function = Callable[..., Any]
 
 
 @dataclass(frozen=True)

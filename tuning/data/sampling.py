@@ -168,7 +168,7 @@ def _heads(definition: Definition, number: int, refused: Set[Key]) -> Iterator[_
         rows, keys = [], []
         count = 0
         for piece in part.pieces():
-            kept = _without(refused, piece, by)
+            kept = _without_keys(refused, piece, by)
             rows.append(kept.rows)
             keys.append(kept.keys)
             count += kept.rows.num_rows
@@ -177,7 +177,7 @@ def _heads(definition: Definition, number: int, refused: Set[Key]) -> Iterator[_
         yield _Head(concatenated(rows)[:ROWS], *row_keys(concatenated(keys)[:ROWS], by))
 
 
-def _without(refused: Set[Key], piece: Piece, by: Sequence[str]) -> Piece:
+def _without_keys(refused: Set[Key], piece: Piece, by: Sequence[str]) -> Piece:
     """A piece without the rows of some keys."""
     if not refused:
         return piece

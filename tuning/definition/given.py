@@ -69,7 +69,7 @@ def keys_help() -> str:
     )
 
 
-def said(definition: Definition) -> str:
+def definition_arguments(definition: Definition) -> str:
     """The keys that were given, as somebody would write them in Python; long values are cut and secrets masked."""
     return ", ".join(f"{name}={shorten(mask_in(_short(value)), 60)}" for name, value in definition.to_dict().items())
 

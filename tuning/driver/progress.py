@@ -142,13 +142,13 @@ class Counter:
     _best: float | None = None
     _gains: list[np.ndarray] = field(default_factory=list)
     _median: tuple[int, float | None] = (0, None)  # of how many gains
-    _begun: float = 0.0
+    _started: float = 0.0
     _first: tuple[float, int, float] | None = None  # when the first report came, the trials and the work done by then
     _reports: int = 0  # since then
     _marks: deque[tuple[float, float]] = field(default_factory=deque)  # when, and the work done by then
 
     def __post_init__(self) -> None:
-        self._begun = self.clock()
+        self._started = self.clock()
 
     @classmethod
     def of(cls, plan: Plan, recorded: int, best: float | None = None) -> Counter:
@@ -214,9 +214,9 @@ class Counter:
             best=self._best,
             no_model=self._no_model,
             failed_trials=self._failed,
-            seconds=self.clock() - self._begun,
+            seconds=self.clock() - self._started,
             rate=self._rate(),
-            seconds_left=None if stopping else self._left(),
+            seconds_left=None if stopping else self._seconds_left(),
             doing="stopping" if stopping else self.doing,
         )
 
@@ -239,7 +239,7 @@ class Counter:
         done, left = self.done_work - self._first[2], self.work - self._first[2]
         return (seconds >= SURE_S and self._reports >= SURE_REPORTS) or done >= SURE_SHARE * left
 
-    def _left(self) -> float | None:
+    def _seconds_left(self) -> float | None:
         """By the pace of the later half of the time so far: the first trials wait for libraries, and a portfolio's take
         longer than those that a scheduler stops. Nothing where it would be 0, or is over: something still goes on."""
         if self.done_studies >= self.n_studies or not self._sure():

@@ -11,7 +11,7 @@ from typing import Any, Literal, overload
 from tuning.basics.timing import USUAL
 from tuning.basics.wording import resume_advice
 from tuning.definition.definition import Definition
-from tuning.definition.given import changed, definition_of, keys_help, said, signature
+from tuning.definition.given import changed, definition_arguments, definition_of, keys_help, signature
 from tuning.definition.yaml_file import read_definition
 from tuning.driver.background import RunHandle, check_free
 from tuning.driver.chatter import held_messages
@@ -48,7 +48,7 @@ class TuneRunner:
         self.timing = USUAL
 
     def __repr__(self) -> str:
-        return f"TuneRunner({said(self.definition)})"
+        return f"TuneRunner({definition_arguments(self.definition)})"
 
     @classmethod
     def from_yaml(cls, path: str | Path, **overrides: Any) -> TuneRunner:
@@ -148,7 +148,7 @@ TuneRunner.__doc__ = f"{TuneRunner.__doc__}\n    The keys:\n\n{keys_help()}\n"
 def _run(start: Callable[[], OwnedRun], run_dir: str | Path | None, style: str, in_process: bool) -> RunResult:
     """Begin a run and work it through; signals are heard from its first moment to its last."""
     with Signals(at_once=True) as signals:
-        session = RunSession(_begun(start, signals, run_dir), signals)
+        session = RunSession(_owned_run(start, signals, run_dir), signals)
         signals.at_once = False
         try:
             return session.work(style, in_process)
@@ -162,12 +162,12 @@ def _run(start: Callable[[], OwnedRun], run_dir: str | Path | None, style: str, 
 def _run_beside(start: Callable[[], OwnedRun], run_dir: str | Path | None, style: str, in_process: bool) -> RunHandle:
     """Begin a run, and work it through in a thread of its own; signals are heard until it has begun."""
     with Signals(at_once=True) as signals:
-        owned = _begun(start, signals, run_dir)
+        owned = _owned_run(start, signals, run_dir)
     session = RunSession(owned, asked := Signals())
     return RunHandle(owned.directory, session.counter, asked, lambda: session.work(style, in_process)).start()
 
 
-def _begun(start: Callable[[], OwnedRun], signals: Signals, run_dir: str | Path | None) -> OwnedRun:
+def _owned_run(start: Callable[[], OwnedRun], signals: Signals, run_dir: str | Path | None) -> OwnedRun:
     check_free()
     try:
         with held_messages() as words:

@@ -11,7 +11,7 @@ from typing import Any
 from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.objective import PortableFunction
-from tuning.execution.callback_keys import Key
+from tuning.execution.callback_keys import CallbackKey
 from tuning.execution.jobs import ShardJob, placement_group
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.spread.open_studies import OpenStudies
@@ -57,7 +57,7 @@ def run_queue(
 
 
 def build_tuner(
-    owned: OwnedRun, queue: Key[RunQueue], attempt: int = 0, stop: Any = None, callbacks: Sequence[Any] = ()
+    owned: OwnedRun, queue: CallbackKey[RunQueue], attempt: int = 0, stop: Any = None, callbacks: Sequence[Any] = ()
 ) -> Any:
     """The Tuner over all shards and all trials of spread studies of a run.
 

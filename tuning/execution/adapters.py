@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tuning.execution.callback_keys import Key, lookup
+from tuning.execution.callback_keys import CallbackKey, lookup
 from tuning.execution.jobs import ShardJob, job_in
 from tuning.execution.lost_nodes import error_text
 from tuning.execution.run_queue import RunQueue
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ALWAYS = -1  # a worker is replaced: what that costs a study, the next one decides
 
 
-def search_over(queue: Key[RunQueue]) -> SearchAlgorithm:
+def search_over(queue: CallbackKey[RunQueue]) -> SearchAlgorithm:
     """A `SearchAlgorithm` that gives out shards, and asks each spread study's own searcher."""
     from ray.tune.experiment import Trial
     from ray.tune.search.search_algorithm import SearchAlgorithm
@@ -92,7 +92,7 @@ def search_over(queue: Key[RunQueue]) -> SearchAlgorithm:
     return RunSearch()
 
 
-def scheduler_over(queue: Key[RunQueue]) -> TrialScheduler:
+def scheduler_over(queue: CallbackKey[RunQueue]) -> TrialScheduler:
     """A `TrialScheduler` that asks each spread study's own scheduler.
 
     Trials that wait for a machine in vain are stopped here, where Tune's loop is at hand.
@@ -144,7 +144,7 @@ def scheduler_over(queue: Key[RunQueue]) -> TrialScheduler:
     return RunScheduler()
 
 
-def spread_callbacks(queue: Key[RunQueue], stopped: Callable[[], bool] = lambda: False) -> list[tune.Callback]:
+def spread_callbacks(queue: CallbackKey[RunQueue], stopped: Callable[[], bool] = lambda: False) -> list[tune.Callback]:
     """The callbacks for spread studies, where a run has any. stopped: whether the run is to stop."""
     if lookup(queue).studies is None:
         return []
@@ -155,12 +155,12 @@ def _of_shard(trial: Trial) -> bool:
     return isinstance(job_in(trial.config), ShardJob)
 
 
-def _studies_of(queue: Key[RunQueue], trial: Trial) -> OpenStudies | None:
+def _studies_of(queue: CallbackKey[RunQueue], trial: Trial) -> OpenStudies | None:
     """The studies one of which a Tune trial belongs to; None of a shard."""
     return None if _of_shard(trial) else lookup(queue).studies
 
 
-def checkpoints_callback(queue: Key[RunQueue], stopped: Callable[[], bool]) -> tune.Callback:
+def checkpoints_callback(queue: CallbackKey[RunQueue], stopped: Callable[[], bool]) -> tune.Callback:
     """A `Callback` that tells spread studies of checkpoints, of trials that start again, of each turn and of the end of
     Tune's loop. stopped: whether the run is to stop.
     """
@@ -187,12 +187,12 @@ def checkpoints_callback(queue: Key[RunQueue], stopped: Callable[[], bool]) -> t
     return Checkpoints()
 
 
-def time_limits_callback(queue: Key[RunQueue]) -> tune.Callback:
+def time_limits_callback(queue: CallbackKey[RunQueue]) -> tune.Callback:
     """A `Callback` that kills the workers of spread trials that hang; their studies go on without them."""
     import ray
     from ray import tune
 
-    class TimeLimits(tune.Callback):
+    class SpreadTimeLimits(tune.Callback):
         def __init__(self) -> None:
             self._working: dict[str, tuple[Trial, float, float]] = {}  # since when, and when something was reported
 
@@ -219,4 +219,4 @@ def time_limits_callback(queue: Key[RunQueue]) -> tune.Callback:
                     trial.max_failures = 0  # else Tune starts it again
                     ray.kill(trial.temporary_state.ray_actor)
 
-    return TimeLimits()
+    return SpreadTimeLimits()

@@ -17,21 +17,21 @@ _OBJECTS: dict[str, object] = {}
 
 
 @dataclass(frozen=True)
-class Key(Generic[T]):
+class CallbackKey(Generic[T]):
     """The key of an object of type T."""
 
     text: str
 
 
-def register(obj: T) -> Key[T]:
+def register(obj: T) -> CallbackKey[T]:
     """Keep an object until this process ends, and give its key."""
-    key: Key[T] = Key(uuid.uuid4().hex)
+    key: CallbackKey[T] = CallbackKey(uuid.uuid4().hex)
     _OBJECTS[key.text] = obj
     return key
 
 
 @contextlib.contextmanager
-def registered(obj: T) -> Iterator[Key[T]]:
+def registered(obj: T) -> Iterator[CallbackKey[T]]:
     """Keep an object for the time of the `with` block, and give its key."""
     key = register(obj)
     try:
@@ -40,6 +40,6 @@ def registered(obj: T) -> Iterator[Key[T]]:
         del _OBJECTS[key.text]
 
 
-def lookup(key: Key[T]) -> T:
+def lookup(key: CallbackKey[T]) -> T:
     """The object of a key. Raises `KeyError` in another process and after the `with` block."""
     return cast(T, _OBJECTS[key.text])

@@ -95,10 +95,10 @@ class WorkerContext:
         else:
             while self._kept and sum(size for size, _ in self._kept.values()) + customer.size > self.kept_bytes:
                 del self._kept[next(iter(self._kept))]
-            self._kept[customer.id] = customer.size, self._made(customer)
+            self._kept[customer.id] = customer.size, self._loaded(customer)
         return self._kept[customer.id][1]
 
-    def _made(self, customer: Customer) -> TrialData:
+    def _loaded(self, customer: Customer) -> TrialData:
         if not customer.files:
             return None
         if self.objective is not None and reads_files(self.objective):

@@ -269,7 +269,7 @@ def work_shard(
         work.work(WorkerHooks(marker, guard, work, nodes, job), memory)
 
 
-_begun = count()  # shards of this process
+_shard_numbers = count()  # shards of this process
 
 
 def _spare_what_stays() -> None:
@@ -277,7 +277,7 @@ def _spare_what_stays() -> None:
 
     Looking through all modules again and again takes a fourteenth of a worker's time with tiny customers.
     """
-    if next(_begun) == 1:
+    if next(_shard_numbers) == 1:
         gc.collect()
         gc.freeze()
 

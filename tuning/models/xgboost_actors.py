@@ -114,7 +114,7 @@ class Actors:
     Attributes:
         works: the models, of equally many rounds and steps.
         gang, place: which actors, and where: the first of them in the second bundle of the placement group.
-        begun: when training has begun, again after each lost actor (`time.monotonic`), and after how many rounds.
+        beginnings: when training has begun, again after each lost actor (`time.monotonic`), and after how many rounds.
 
     Raises:
         RunError: actors are lost more than `RESTARTS` times or do not start, or XGBoost refuses.
@@ -123,7 +123,7 @@ class Actors:
     works: Sequence[TrainingJob]
     gang: Gang
     place: GangPlace
-    begun: list[tuple[float, int]] = field(default_factory=list)
+    beginnings: list[tuple[float, int]] = field(default_factory=list)
     _step: set[int] = field(default_factory=set)  # the actors that train a step now
     _tracker: RabitTracker | None = None
     _models: tuple[bytes | None, ...] = ()  # after the last step
@@ -136,7 +136,7 @@ class Actors:
         self._hire()
 
     @property
-    def made(self) -> int:
+    def starts(self) -> int:
         """How many actors have been started."""
         return self._actors.starts
 
@@ -205,7 +205,7 @@ class Actors:
             self._answers(there)
         finally:
             _end(before)  # which actors tell that they leave it
-        self.begun.append((time.monotonic(), self._done))
+        self.beginnings.append((time.monotonic(), self._done))
         self._advance()
 
     def _advance(self) -> None:

@@ -44,7 +44,7 @@ CHECKPOINT_ROUNDS = 5  # XGBoost-Ray goes on from there when it has lost an acto
 TRACKER_S = 0.5
 LOOK_S = 1.0  # between two looks whether the actors have started
 
-Step = tuple[int, bytes]
+SentStep = tuple[int, bytes]
 _NUMBERS = itertools.count()
 _TRAININGS: dict[int, RayTraining] = {}  # of this process, by number
 _HERE = threading.local()  # .training: the one that a thread is for
@@ -76,20 +76,20 @@ class RayTraining:
     """One training in a thread of its own, from when it is made; an iterator of (rounds, model) after each step.
 
     gang, place: which actors, and where: the first of them in the second bundle of the placement group. share: of what
-    each actor has. begun: when training has begun, again after each lost actor (`time.monotonic`), and after how many
-    rounds. Raises `RunError` where actors are lost more than `RESTARTS` times or do not start, or XGBoost refuses.
+    each actor has. beginnings: when training has begun, again after each lost actor (`time.monotonic`), and after how
+    many rounds. Raises `RunError` where actors are lost more than `RESTARTS` times or do not start, or XGBoost refuses.
     """
 
     work: TrainingJob
     gang: Gang
     place: GangPlace
     share: float = 1.0
-    begun: list[tuple[float, int]] = field(default_factory=list)
+    beginnings: list[tuple[float, int]] = field(default_factory=list)
     actors: list[ActorHandle] = field(default_factory=list)  # handles of actors, all that have been started
     _starting: dict[ObjectRef[int], float] = field(default_factory=dict)  # actors' first answers, since when
-    _steps: queue.Queue[Step | BaseException | None] = field(default_factory=queue.Queue)
+    _steps: queue.Queue[SentStep | BaseException | None] = field(default_factory=queue.Queue)
     _closed: threading.Event = field(default_factory=threading.Event)
-    _last: Step = (0, b"")
+    _last: SentStep = (0, b"")
 
     def __post_init__(self) -> None:
         self.number = next(_NUMBERS)
@@ -100,7 +100,7 @@ class RayTraining:
     def __iter__(self) -> RayTraining:
         return self
 
-    def __next__(self) -> Step:
+    def __next__(self) -> SentStep:
         while True:
             try:
                 found = self._steps.get(timeout=LOOK_S)
@@ -141,7 +141,7 @@ class RayTraining:
 
     def begin(self, rounds: int) -> None:
         """The actors train, after so many rounds."""
-        self.begun.append((time.monotonic(), rounds))
+        self.beginnings.append((time.monotonic(), rounds))
 
     def take(self, rounds: int, model: bytes) -> None:
         """A step is done; one that was done before an actor was lost is not told again."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuning.basics.columnar import Column, Shared
+from tuning.basics.columnar import DictionaryColumn, FieldColumn
 from tuning.basics.wording import name_list
 from tuning.data.customers import about_rows
 from tuning.definition.run_spec import RunSpec
@@ -43,9 +43,9 @@ class Placements:
     bytes: np.ndarray
 
     @property
-    def column(self) -> Column:
+    def column(self) -> FieldColumn:
         """The column `placement` of the studies."""
-        return Shared(self.spread.astype(np.int32), [PACKED, SPREAD])
+        return DictionaryColumn(self.spread.astype(np.int32), [PACKED, SPREAD])
 
     def notes(self, studies: StudyTable, slots: int) -> Iterator[str]:
         """Notes on the studies that `auto` has spread, and on small ones with gangs."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from search_spaces import SearchSpace
-from tuning.basics.columnar import Shared, combined
+from tuning.basics.columnar import DictionaryColumn, combined
 from tuning.basics.wording import name_list
 from tuning.definition.definition import Definition
 from tuning.definition.options import Resources
@@ -82,7 +82,7 @@ def find_shortages(
     directory: RunDirectory,
     machines: Sequence[Bundle],
     patience: float,
-) -> Shared | None:
+) -> DictionaryColumn | None:
     """(n,) the `Shortage` of each study, None where it has none; None where no study has one, or the run waits.
 
     A cluster named by RAY_ADDRESS may grow, so there a shortage is a warning, and the run waits. Trials that several
@@ -114,7 +114,7 @@ def find_shortages(
     return found if refused else None
 
 
-def with_shortage(shortages: Shared) -> np.ndarray:
+def with_shortage(shortages: DictionaryColumn) -> np.ndarray:
     """(n,) which studies have a shortage."""
     return shortages.test(lambda shortage: shortage is not None)
 
@@ -125,7 +125,7 @@ def _shortages(
     workers: TrainWorkers | None,
     directory: RunDirectory,
     machines: Sequence[Bundle],
-) -> Shared:
+) -> DictionaryColumn:
     """(n,) the `Shortage` of each study; Ray would wait for a machine without an end or a word."""
     where = f"the run directory, {directory.shown}, which must be in a folder that all nodes share"
 
@@ -149,20 +149,20 @@ def _shortages(
     return combined(shortage, *(studies.shared(name) for name in ("resources", "space", "placement")), own_space)
 
 
-def _distinct(shortages: Shared) -> list[Shortage]:
+def _distinct(shortages: DictionaryColumn) -> list[Shortage]:
     return [shortage for shortage in dict.fromkeys(shortages.pruned().distinct) if shortage is not None]
 
 
-def _except(shortages: Shared, some: Sequence[Shortage]) -> Shared:
+def _except(shortages: DictionaryColumn, some: Sequence[Shortage]) -> DictionaryColumn:
     return shortages.map(lambda shortage: None if shortage in some else shortage)
 
 
-def _of_some_customers(shortages: Shared) -> bool:
+def _of_some_customers(shortages: DictionaryColumn) -> bool:
     """Whether single customers have these shortages, and not the run or all customers."""
     return not any(each.of_run for each in _distinct(shortages)) and not with_shortage(shortages).all()
 
 
-def _key_and_customers(studies: StudyTable, shortages: Shared, shortage: Shortage) -> str:
+def _key_and_customers(studies: StudyTable, shortages: DictionaryColumn, shortage: Shortage) -> str:
     if shortage.of_run:
         return shortage.key
     return f"{shortage.key} of {name_list(_ids(studies.take(shortages.test(lambda each: each == shortage))))}"

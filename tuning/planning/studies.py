@@ -11,7 +11,7 @@ import numpy as np
 from schedulers import SchedulerSpec
 from search_spaces import SearchSpace, SpaceError
 from search_spaces.algorithms import Algorithm
-from tuning.basics.columnar import Column, Columnar, Derived, Shared, column_of, constant
+from tuning.basics.columnar import Columnar, DerivedColumn, DictionaryColumn, FieldColumn, column_of, constant
 from tuning.basics.seeds import derive
 from tuning.data.customers import Customers
 from tuning.data.prepared import OwnCode
@@ -45,19 +45,19 @@ def make_studies(spec: RunSpec, customers: Customers, code: OwnCode) -> StudyTab
     compared = definition.compare
     if compared is None:
         ids = customers.columns["id"]
-        columns: dict[str, Column] = {
+        columns: dict[str, FieldColumn] = {
             "id": ids,
             "algorithm": constant(definition.algorithm, len(customers)),
             "scheduler": constant(definition.scheduler, len(customers)),
-            "seed": Derived(partial(derive, definition.seed, "study"), ids),
+            "seed": DerivedColumn(partial(derive, definition.seed, "study"), ids),
         }
     else:
         rounds = [(number, method) for number in range(compared.seeds) for method in compared.algorithms]
         each = [(name, *one) for name in customers.columns["id"].values(0, len(customers)) for one in rounds]
         columns = {
             "id": column_of([compared_id(name, method, number) for name, number, method in each]),
-            "algorithm": Shared.of([method.algorithm for _, _, method in each]),
-            "scheduler": Shared.of([method.scheduler for _, _, method in each]),
+            "algorithm": DictionaryColumn.of([method.algorithm for _, _, method in each]),
+            "scheduler": DictionaryColumn.of([method.scheduler for _, _, method in each]),
             "seed": column_of([_compared_seed(definition.seed, *one) for one in each]),
         }
         customers = customers.take(np.repeat(np.arange(len(customers)), len(rounds)))

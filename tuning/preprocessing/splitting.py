@@ -13,7 +13,7 @@ from tuning.errors import CustomerError
 
 AUTO, RANDOM, STRATIFIED, GROUP, TIME = "auto", "random", "stratified", "group", "time"
 
-Pairs = tuple[tuple["np.ndarray", "np.ndarray"], ...]
+FoldRows = tuple[tuple["np.ndarray", "np.ndarray"], ...]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Split:
 
     search: np.ndarray
     test: np.ndarray
-    folds: Pairs
+    folds: FoldRows
 
 
 def split_rows(
@@ -177,7 +177,7 @@ def _boundary(ordered: np.ndarray, position: int) -> int:
     return before or int(np.searchsorted(ordered, ordered[position], side="right"))
 
 
-def _pairs(split: Iterable[tuple[np.ndarray, np.ndarray]]) -> Pairs:
+def _pairs(split: Iterable[tuple[np.ndarray, np.ndarray]]) -> FoldRows:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class smaller than the number of folds
         return tuple((train, valid) for train, valid in split)

@@ -118,7 +118,7 @@ def wait_until_dead(
     if term.folder in _HELD:
         raise RunOwnedError(f"{directory.shown} is already being run by this very process.")
     first = last_heartbeat(directory, term)
-    if first.released or term.owner.here or term.owner.gone:
+    if first.released or term.owner.here or term.owner.is_dead:
         return
     logger.warning(
         "%s is owned by %s. Taking over in %g s unless its heartbeat continues.",
@@ -130,7 +130,7 @@ def wait_until_dead(
     while clock() < until:
         sleep(timing.look_s)
         beat = last_heartbeat(directory, term)
-        if beat.released or term.owner.gone:
+        if beat.released or term.owner.is_dead:
             return
         if beat.counter != first.counter:
             raise RunOwnedError(

@@ -50,7 +50,7 @@ class Owner:
         return self == this_process()
 
     @property
-    def gone(self) -> bool:
+    def is_dead(self) -> bool:
         """True when it is certain from here that the process has ended."""
         return bool(self.machine) and self.machine == _machine() and _start_of(self.pid) != self.started
 

@@ -235,13 +235,13 @@ def read_part(directory: RunDirectory, name: str) -> list[Any]:
     return decode(intact(directory, name))
 
 
-def without(directory: RunDirectory, names: Iterable[str], studies: Collection[str]) -> list[str]:
+def parts_without_studies(directory: RunDirectory, names: Iterable[str], studies: Collection[str]) -> list[str]:
     """Names of parts that hold what these hold, but nothing of some studies."""
     gone = pa.array(sorted(studies), pa.string())
     return _filtered(directory, names, lambda table: pc.is_in(table["study"], gone)) if studies else list(names)
 
 
-def until(directory: RunDirectory, names: Iterable[str], firsts: Mapping[str, int]) -> list[str]:
+def parts_before_trials(directory: RunDirectory, names: Iterable[str], firsts: Mapping[str, int]) -> list[str]:
     """Names of parts that hold what these hold, but of some studies no trial from this number on."""
 
     cut = (

@@ -18,7 +18,7 @@ from tuning.definition.options import CustomerOptions
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import RunError
 from tuning.records.ownership import Term
-from tuning.records.parts import accepted, without
+from tuning.records.parts import accepted, parts_without_studies
 from tuning.runs.resume import SHOWN, RecordedState, read_state, refusal, short, some_names
 from tuning.runs.study_rows import files_inside
 from tuning.storage.names import mask
@@ -57,7 +57,9 @@ class DataNow:
         Customers whose files are gone stay as they are, a warning names them; `RunError` when nobody else is left.
         """
         anew = self.studies.take(_among(customers_of(self.studies), self.changed)).texts("id").to_pylist()
-        state = read_state(directory, without(directory, accepted(directory, last), anew), self.studies, budget)
+        state = read_state(
+            directory, parts_without_studies(directory, accepted(directory, last), anew), self.studies, budget
+        )
         lost = self.gone.take(_among(self.gone, customers_of(state.left)))
         if lost:
             stays = _among(customers_of(state.left), lost)
@@ -86,13 +88,13 @@ def look_at_data(
     else:
         found = find_customers(definition)
         left_out = before.take(~_among(before, found) & ~before.present("key") & _with_files(before))
-        found = Columnar.joined([found, fingerprints.gone(fingerprints.stamped(left_out))])
+        found = Columnar.joined([found, fingerprints.with_missing_files(fingerprints.stamped(left_out))])
         same_customers(directory, before, found)
     known = found.take(_among(found, before))
     then = before.take(places_of(known.texts("id"), before))
     touched = fingerprints.touched(merged, then, known)
     other = touched.take(fingerprints.differ(before.take(places_of(touched.texts("id"), before)), touched))
-    gone = fingerprints.gone(other.take(_with_files(other)))
+    gone = fingerprints.with_missing_files(other.take(_with_files(other)))
     own = before.take(_inside(directory, before) & ~_among(before, other))
     same = then.columns  # what a worker knows a file by; of those that were touched, what it is now
     untouched = known.with_columns(stamp=same["stamp"], digest=same["digest"]).take(~_among(known, touched))
@@ -101,7 +103,7 @@ def look_at_data(
         studies=with_customers(studies, stay.take(~unpartitioned(stay))),
         added=fingerprints.digested(merged, found.take(~_among(found, before))),
         changed=other.take(~_among(other, gone)),
-        gone=Columnar.joined([gone, fingerprints.gone(fingerprints.stamped(own))]),
+        gone=Columnar.joined([gone, fingerprints.with_missing_files(fingerprints.stamped(own))]),
     )
 
 

@@ -282,7 +282,7 @@ class Csv:
     board: Leaderboard
 
     def __iter__(self) -> Iterator[bytes]:
-        text = _Lines()
+        text = _NewlineOnly()
         writer = csv.writer(text)
         writer.writerow(LEADERBOARD)
         for batch in self.board.batches():
@@ -296,7 +296,7 @@ class Csv:
         yield text.getvalue().encode()
 
 
-class _Lines(io.StringIO):
+class _NewlineOnly(io.StringIO):
     """Rows of CSV that end in "\\n". `csv` puts a text with "\\r" into quotes only where rows end in that, too."""
 
     def write(self, row: str) -> int:

@@ -36,7 +36,7 @@ class ListedRun:
             result = RunResult(self.path)
             counts = result.summary()
             term = result.term
-            ended = last_heartbeat(result.directory, term).released or term.owner.gone
+            ended = last_heartbeat(result.directory, term).released or term.owner.is_dead
             state = FINISHED if not result.unfinished else UNFINISHED if ended else RUNNING
         except TuningError as error:
             return {"state": DAMAGED, "reason": str(error)}

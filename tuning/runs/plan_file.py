@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from search_spaces.yaml_text import dump_yaml
-from tuning.basics.columnar import Column
+from tuning.basics.columnar import FieldColumn
 from tuning.definition.definition import Definition, define
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.definition.run_spec import RunSpec
@@ -149,7 +149,7 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
     directory.write(term.plan, bytes(sink.getvalue()))
 
 
-def _write_group(writer: pq.ParquetWriter, columns: Mapping[str, Column]) -> None:
+def _write_group(writer: pq.ParquetWriter, columns: Mapping[str, FieldColumn]) -> None:
     arrays = [columns[field.name].arrow(field.type) for field in SCHEMA]
     writer.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), row_group_size=len(arrays[0]))
 
@@ -171,14 +171,14 @@ def read_shard(directory: RunDirectory, term: Term, shard: int, spec: RunSpec | 
 
 def read_spread(directory: RunDirectory, term: Term, spec: RunSpec | None = None) -> RecordedPlan:
     """A term's plan with the spread studies. spec: as in `read_plan`."""
-    groups = _read(directory, term, groups=lambda header: range(header["shards"], _left(header)))
+    groups = _read(directory, term, groups=lambda header: range(header["shards"], _groups_left(header)))
     return _recorded(directory, term, spec, *groups)
 
 
 def read_names(directory: RunDirectory, term: Term) -> PlannedNames:
     """The ids in a term's plan, which may be one of version 0.1."""
     header, tables = _read(directory, term, columns=["study", "customer"])
-    left = _left(header) if "shards" in header else 0
+    left = _groups_left(header) if "shards" in header else 0
     return PlannedNames(
         run=header["run"],
         metric=header["metric"],
@@ -220,7 +220,7 @@ def _read(
         raise StorageError(f"{directory.display(term.plan)} cannot be read: {error}. {_way_out(term)}") from error
 
 
-def _left(header: Mapping[str, Any]) -> int:
+def _groups_left(header: Mapping[str, Any]) -> int:
     """How many row groups hold studies that have not ended; an older version had shards only."""
     return int(header.get("left", header["shards"]))
 
@@ -243,7 +243,7 @@ def _recorded(
     directory: RunDirectory, term: Term, spec: RunSpec | None, header: Mapping[str, Any], tables: Sequence[pa.Table]
 ) -> RecordedPlan:
     spec = spec or _spec(directory, term, header)
-    left, placement = _left(header), header.get("placement", PACKED)  # of all studies, in an older version
+    left, placement = _groups_left(header), header.get("placement", PACKED)  # of all studies, in an older version
     return RecordedPlan(
         run=header["run"],
         spec=spec,

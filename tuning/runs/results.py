@@ -312,7 +312,7 @@ class RunResult:
         return dict(itertools.chain(*pairs))
 
     @cached_property
-    def _left(self) -> pa.ChunkedArray:
+    def _unfinished(self) -> pa.ChunkedArray:
         own = self.directory.list(self.term.records)
         ended = read_table(self.directory, own, STUDIES, ["study"], self._damaged)["study"]
         return self._plan.studies["study"].filter(pc.invert(pc.is_in(self._plan.studies["study"], value_set=ended)))
@@ -320,12 +320,12 @@ class RunResult:
     @property
     def unfinished_studies(self) -> set[str]:
         """Ids of the studies of the newest owner's plan that have no record of its time yet."""
-        return set(self._left.to_pylist())
+        return set(self._unfinished.to_pylist())
 
     @property
     def unfinished(self) -> int:
         """The number of these studies."""
-        return len(self._left)
+        return len(self._unfinished)
 
     def best_config(self, customer: str | None = None) -> Config:
         """The configuration that won, exactly: of a model that grows with its length (such as `n_estimators`), of an

@@ -25,10 +25,10 @@ from tuning.records.parts import (
     Damaged,
     beyond,
     of_kind,
+    parts_before_trials,
+    parts_without_studies,
     studies_in,
     tables_in,
-    until,
-    without,
 )
 from tuning.records.schema import QUARANTINED, encode_table
 from tuning.records.tables import KEYS, decode_table, distinct, no_rows
@@ -223,7 +223,7 @@ def with_libraries_now(directory: RunDirectory, before: str, budget: int, state:
         ", ".join(library for library in now if any(library in new[name] for name in anew)),
         some_names(anew),
     )
-    again = read_state(directory, without(directory, state.parts, anew), state.left, budget)
+    again = read_state(directory, parts_without_studies(directory, state.parts, anew), state.left, budget)
     return replace(again.of(state.left), ended=state.ended)
 
 
@@ -263,7 +263,7 @@ def without_gaps(directory: RunDirectory, state: RecordedState) -> RecordedState
     firsts = {name: first_gap(known) for name, known in numbers.items()}
     return replace(
         state,
-        parts=until(directory, state.parts, firsts),
+        parts=parts_before_trials(directory, state.parts, firsts),
         trials=state.trials.filter(pc.invert(beyond(state.trials, firsts))),
     )
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import schedulers
 from search_spaces import SearchSpace, algorithms
-from tuning.basics.columnar import Column, Columnar, Plain, Shared, combined
+from tuning.basics.columnar import ArrowColumn, Columnar, DictionaryColumn, FieldColumn, combined
 from tuning.data.customers import Customer
 from tuning.definition.options import CustomerOptions, Resources
 from tuning.definition.run_spec import RunSpec
@@ -44,7 +44,7 @@ SCHEMA = pa.schema([(name, pa.list_(pa.string()) if kind == "list" else kind) fo
 _NOTHING_OWN = CustomerOptions()
 
 
-def study_columns(directory: RunDirectory, studies: StudyTable) -> dict[str, Column]:
+def study_columns(directory: RunDirectory, studies: StudyTable) -> dict[str, FieldColumn]:
     """What a plan's file says of the studies, by column of `SCHEMA`."""
     customers = customers_of(studies)
     files, options = customers.shared("files"), customers.shared("options").map(lambda own: own or _NOTHING_OWN)
@@ -90,16 +90,18 @@ def read_studies(
     """
     table = _whole(tables)
 
-    def plain(name: str) -> Plain:
-        return Plain(table.column(name).combine_chunks())
+    def plain(name: str) -> ArrowColumn:
+        return ArrowColumn(table.column(name).combine_chunks())
 
-    def shared(name: str) -> Shared:
+    def shared(name: str) -> DictionaryColumn:
         encoded = table.column(name).combine_chunks().dictionary_encode()
         distinct = encoded.dictionary.to_pylist()
-        return Shared(encoded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False), [*distinct, None])
+        return DictionaryColumn(
+            encoded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False), [*distinct, None]
+        )
 
-    lists = (Plain(chunk).values(0, len(chunk)) for chunk in table.column("files").chunks)  # not all at once
-    files = Shared.of(names for each in lists for names in each)
+    lists = (ArrowColumn(chunk).values(0, len(chunk)) for chunk in table.column("files").chunks)  # not all at once
+    files = DictionaryColumn.of(names for each in lists for names in each)
     given = combined(lambda own, meant: own or meant, shared("own_space"), shared("space"))
     options = combined(_options, given, shared("trials"), shared("resources"))
     own = options.map(lambda each: each or _NOTHING_OWN)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tuning.basics.columnar import Columnar, Shared
+from tuning.basics.columnar import Columnar, DictionaryColumn
 from tuning.basics.seeds import derive
 from tuning.data import keyed_tables
 from tuning.data.customers import Customer
@@ -67,7 +67,7 @@ def test_values_that_many_share_are_looked_at_once_and_those_left_out_never() ->
     odd.shared("options").map(seen.append)
     assert seen == [few]
     assert Columnar.joined([odd, customers]) == [*odd, *customers]
-    assert Shared.of([1, True, 1.0, "1", (1,)]).values(0, 5) == [1, True, 1.0, "1", (1,)]
+    assert DictionaryColumn.of([1, True, 1.0, "1", (1,)]).values(0, 5) == [1, True, 1.0, "1", (1,)]
     assert not Columnar.of(Customer, [])
 
 

@@ -79,9 +79,9 @@ def test_a_dead_process_of_this_machine_is_known_at_once(tmp_path: Path) -> None
 
 def test_a_process_number_used_again_is_another_process() -> None:
     me = this_process()
-    assert not me.gone
-    assert replace(me, started=me.started - 1).gone
-    assert not replace(me, started=0, machine="another").gone
+    assert not me.is_dead
+    assert replace(me, started=me.started - 1).is_dead
+    assert not replace(me, started=0, machine="another").is_dead
 
 
 def test_a_run_cannot_be_resumed_while_it_runs_in_this_process(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from paths import ROOT
 from tuning.execution.spread.events import CheckpointSaved, Event
 from tuning.execution.spread.journal import read_journal, write_journal
 from tuning.records.ownership import Term
-from tuning.records.parts import part_name, read_part, read_trials, until, without
+from tuning.records.parts import part_name, parts_before_trials, parts_without_studies, read_part, read_trials
 from tuning.records.schema import (
     StepRecord,
     StudyRecord,
@@ -177,14 +177,14 @@ def test_parts_without_a_study_hold_everything_else_and_the_first_ones_stay(tmp_
     events = [Event(study, order, 0, CheckpointSaved("c")) for study in ("acme", "beta") for order in range(2)]
     names.append(write_journal(directory, term, events))
     (tmp_path / names[1]).write_bytes(b"damaged")
-    kept = without(directory, names, {"acme"})
+    kept = parts_without_studies(directory, names, {"acme"})
     assert [record.key for record in read_trials(directory, kept[:1])] == [("beta", 0), ("beta", 1)]
     assert kept[1] == names[1]  # whoever reads it says so
     journal = read_journal(directory, Term(2, "0002-b", accepts=tuple(kept)), lambda name, error: None)
     assert {study: len(found) for study, found in journal.items()} == {"beta": 2}
     assert read_part(directory, names[0]) == decode(both)
-    assert without(directory, kept, {"acme", "beta"}) == [names[1]]
-    assert without(directory, names, set()) == names
+    assert parts_without_studies(directory, kept, {"acme", "beta"}) == [names[1]]
+    assert parts_without_studies(directory, names, set()) == names
 
 
 def test_parts_until_a_trial_hold_those_before_it_and_everything_of_others(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_parts_until_a_trial_hold_those_before_it_and_everything_of_others(tmp_p
     for kind, records in parts:
         names.append(part_name("0001-a", 0, kind, encode(records)))
         directory.write(names[-1], encode(records))
-    kept = until(directory, names, {"acme": 1})
+    kept = parts_before_trials(directory, names, {"acme": 1})
     assert [record.key for record in read_trials(directory, kept)] == [("acme", 0), ("beta", 1)]
     assert kept[-1] == names[-1]  # what a study has come to counts until it comes to something else
-    assert until(directory, names, {}) == names
+    assert parts_before_trials(directory, names, {}) == names

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tuning.basics.columnar import Shared
+from tuning.basics.columnar import DictionaryColumn
 from tuning.definition.options import Resources
 from tuning.errors import RunError
 from tuning.evaluation.winner import StudyOutcome
@@ -61,7 +61,7 @@ def record_shortages(owned: OwnedRun, listener: Listener) -> frozenset[Resources
     return frozenset(packed.shared("resources").distinct)
 
 
-def _by_part_number(plan: Plan, shortages: Shared) -> Iterator[tuple[int, StudyTable, list[Shortage]]]:
+def _by_part_number(plan: Plan, shortages: DictionaryColumn) -> Iterator[tuple[int, StudyTable, list[Shortage]]]:
     """The studies with a shortage and what that is, by the number under which they are recorded."""
     short = with_shortage(shortages)
     spread = np.flatnonzero(placed(plan.studies, SPREAD))

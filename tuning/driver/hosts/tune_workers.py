@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tuning.driver.halt import StopConditions
 from tuning.driver.progress import hand_on
-from tuning.execution.callback_keys import Key, lookup
+from tuning.execution.callback_keys import CallbackKey, lookup
 from tuning.execution.lost_nodes import NodeWatch, error_text, worker_died
 from tuning.execution.tune_reports import TuneResult, report_in
 from tuning.records.reports import Listener
@@ -87,11 +87,11 @@ def _last_error(trial: Trial) -> str:
     return (errors or [line for line in lines if line] or ["no reason is known"])[-1][:500]
 
 
-def stopper(workers: Key[TuneWorkers]) -> tune.Stopper:
+def stopper(workers: CallbackKey[TuneWorkers]) -> tune.Stopper:
     """A `ray.tune.Stopper` that stops all trials when the run should stop; it raises `MachinesLostError`."""
     from ray import tune
 
-    class Stopper(tune.Stopper):
+    class RunStopper(tune.Stopper):
         def __call__(self, trial_id: str, result: object) -> bool:
             return False
 
@@ -100,10 +100,10 @@ def stopper(workers: Key[TuneWorkers]) -> tune.Stopper:
             found.machines.check()
             return found.halt.wanted
 
-    return Stopper()
+    return RunStopper()
 
 
-def workers_callback(workers: Key[TuneWorkers]) -> tune.Callback:
+def workers_callback(workers: CallbackKey[TuneWorkers]) -> tune.Callback:
     """A `ray.tune.Callback` that tells `TuneWorkers` what becomes of the workers."""
     from ray import tune
 
@@ -126,7 +126,7 @@ def workers_callback(workers: Key[TuneWorkers]) -> tune.Callback:
     return Workers()
 
 
-def reports_callback(listener: Key[Listener]) -> tune.Callback:
+def reports_callback(listener: CallbackKey[Listener]) -> tune.Callback:
     """A `ray.tune.Callback` that hands each report of a worker to a listener."""
     from ray import tune
 

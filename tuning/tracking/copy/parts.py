@@ -87,12 +87,12 @@ class FollowedRun:
         try:
             self._look_at_owner()  # it may have counted or let go since the last look: a batch can take long
         except StorageError:
-            return self.term.owner.gone
+            return self.term.owner.is_dead
         return not self._beat.released and self._looks_dead
 
     @property
     def _looks_dead(self) -> bool:
-        return self.term.owner.gone or time.monotonic() - self._moved >= self._dead_after_s
+        return self.term.owner.is_dead or time.monotonic() - self._moved >= self._dead_after_s
 
     def look(self) -> list[str]:
         ended = self._ending.is_set()
