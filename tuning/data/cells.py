@@ -49,10 +49,11 @@ def is_marked(field: pa.Field) -> bool:
     return bool(field.metadata) and MARK.items() <= field.metadata.items()
 
 
-def typed(cells: pa.Table, csv: ReadCsvOptions) -> pd.DataFrame:
+def typed(cells: pa.Table, csv: ReadCsvOptions, text: Sequence[str] = ()) -> pd.DataFrame:
     """One customer's cells with the types that they have in a CSV of its own.
 
     csv: the definition's options. The missing cells are known already; of the others, numbers may still mean one.
+    text: columns without gaps that stay text, whatever is in them.
     """
     if not cells.num_rows:
         return cells.to_pandas()
@@ -67,20 +68,24 @@ def typed(cells: pa.Table, csv: ReadCsvOptions) -> pd.DataFrame:
         skip_blank_lines=False,  # a single column's missing cell is one
         low_memory=False,
         keep_default_na=False,
-        na_values=["", *csv.get("na_values", ())],
+        na_values={name: ["", *csv.get("na_values", ())] for name in cells.column_names if name not in text},
+        dtype=dict.fromkeys(text, str),
         **{name: csv[name] for name in OF_NUMBERS if name in csv},
     )
-    return in_usual_notation(frame, csv)
+    return in_usual_notation(frame, csv, text)
 
 
-def in_usual_notation(frame: pd.DataFrame, csv: ReadCsvOptions) -> pd.DataFrame:
-    """The frame with the numbers in columns of text as Python writes them, where nearly all cells are numbers."""
+def in_usual_notation(frame: pd.DataFrame, csv: ReadCsvOptions, text: Sequence[str] = ()) -> pd.DataFrame:
+    """The frame with the numbers in columns of text as Python writes them, where nearly all cells are numbers.
+
+    text: columns that stay as they are.
+    """
     point, group = csv.get("decimal", "."), csv.get("thousands")
     if point == "." and group is None:
         return frame
     found: dict[str, pd.Series] = {}
     for name, cells in frame.items():
-        if isinstance(cells.dtype, pd.StringDtype):
+        if name not in text and isinstance(cells.dtype, pd.StringDtype):
             plain = cells if group is None else cells.str.replace(group, "", regex=False)
             plain = plain.str.replace(point, ".", regex=False)
             numbers = plain.where(plain.str.fullmatch(IS_NUMBER).fillna(False).astype(bool), cells)

@@ -22,12 +22,11 @@ def to_frame(table: pa.Table, csv: ReadCsvOptions | None = None) -> pd.DataFrame
     check_refusal(table.schema)
     cells = [field.name for field in table.schema if is_marked(field)]
     if cells:
-        found = [typed(table.select(cells), csv or {}), to_frame(table.drop_columns(cells))]
-        fewer, more = sorted(found, key=lambda frame: frame.shape[1])
-        for position, name in enumerate(table.column_names):
-            if name in fewer.columns:
-                more.insert(position, name, fewer[name])
-        return more
+        names = table.column_names
+        text = [name for name in names if name not in cells and _is_whole_text(table.column(name))]  # such as keys
+        others = [name for name in names if name not in cells and name not in text]
+        found = typed(table.drop_columns(others), csv or {}, text)
+        return found if not others else pd.concat([found, to_frame(table.select(others))], axis=1)[names]
     table = with_sound_text(table)
     columns = [_plain(table.column(number), field) for number, field in enumerate(table.schema)]
     fields = [
@@ -37,6 +36,10 @@ def to_frame(table: pa.Table, csv: ReadCsvOptions | None = None) -> pd.DataFrame
     # What pandas has noted about the types may be wrong of bytes, which it then takes for text.
     known = None if any(pa.types.is_binary(column.type) for column in columns) else table.schema.metadata
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, known)).to_pandas(use_threads=False)
+
+
+def _is_whole_text(column: pa.ChunkedArray) -> bool:
+    return pa.types.is_string(column.type) and not column.null_count
 
 
 def to_one_frame(table: pa.Table) -> pd.DataFrame | None:

@@ -247,6 +247,17 @@ def test_numbers_of_another_notation_keep_their_column_beside_a_bad_cell(tmp_pat
     assert frame["x"].tolist() == [*(f"1234.{number:02d}" for number in range(20)), "n.a.?"]
 
 
+def test_key_columns_stay_as_they_are_written_beside_cells_that_get_types(tmp_path: Path) -> None:
+    keys = ["007", "NA", "1,5", "-999", "True", ""]
+    (tmp_path / "t.csv").write_text("k;x;y\n" + "".join(f"{key};1,5;-999\n{key};;2\n" for key in keys))
+    csv = {"sep": ";", "decimal": ",", "na_values": ["-999"]}
+    frames = rows_of(definition(str(tmp_path / "t.csv"), by="k", csv=csv), tmp_path)
+    assert sorted(frame["k"].tolist() for frame in frames.values()) == sorted([key, key] for key in keys)
+    for frame in frames.values():
+        assert list(frame.columns) == ["k", "x", "y"]
+        np.testing.assert_array_equal(frame[["x", "y"]], [[1.5, np.nan], [np.nan, 2.0]])
+
+
 @pytest.mark.parametrize("odd", [[1.0, 2.0], {"v": 1.0}], ids=["lists", "structs"])
 def test_a_target_of_lists_is_its_customers_reason_in_plan_validate_and_init(odd: Any, tmp_path: Path) -> None:
     data = tmp_path / "data"
