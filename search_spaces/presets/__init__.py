@@ -1,9 +1,10 @@
 """Ready-made search spaces as files: one per model family, and compositions of families.
 
-A family's file holds its parameters under the estimator's own argument names, each with a sentence and a
-source. Numbers of trees, rounds and epochs are in none of them: those are a trial's steps, and every prefix
-is scored. A composition's file lists families; its space has the choice `model`, under which each family
-brings its own.
+A family's file holds its parameters under the estimator's own argument names, each with a `why`, which is a
+sentence, and a `source`, a page or a library. A parameter may name the `tasks` that it is for, and differ
+`by_task`. `parameters_of` names the family whose parameters these are. Numbers of trees, rounds and epochs are in
+none of them: those are a trial's steps, and every prefix is scored. A composition's file lists families; its space
+has the choice `model`, under which each family brings its own.
 """
 
 from __future__ import annotations

@@ -109,8 +109,10 @@ def test_pieces_and_blocks_are_all_rows_in_order(name: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("name", SOURCES)
 def test_pieces_hold_the_columns_that_are_chosen(name: str, tmp_path: Path) -> None:
     frame = trips(50)
-    chosen = list(source_of(name, frame, tmp_path).pieces(["zone"], lambda names: [names[0], names[-1]]))
+    source = source_of(name, frame, tmp_path)
+    chosen = list(source.pieces(["zone"], lambda names: [names[0], names[-1]]))
     pd.testing.assert_frame_equal(together(chosen).astype({"zone": "int64"}), frame[["zone", "y"]])
+    assert {len(piece.rows.column_names) for piece in source.pieces(choose=lambda _: [])} == {0}
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -1,4 +1,4 @@
-"""Every model family keeps the same promises; a new file in tuning/models is tested here without a change."""
+"""Every model family keeps the same promises; a new file in tuning/models/families is tested here without a change."""
 
 from __future__ import annotations
 

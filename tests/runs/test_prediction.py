@@ -15,6 +15,7 @@ from sklearn.linear_model import LinearRegression
 
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
+from tuning.data.registry import file_formats, suffixes
 from tuning.errors import CustomerError
 from tuning.runs.prediction import predict_file
 from tuning.tracking.loader import _load_pyfunc
@@ -238,11 +239,11 @@ def test_no_column_of_the_rows_is_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["p.xyz", "p", "p.csv.zip", "p.json"])
-def test_an_output_that_is_neither_csv_nor_parquet_is_refused_before_work(name: str, tmp_path: Path) -> None:
+def test_an_output_of_no_format_is_refused_before_work(name: str, tmp_path: Path) -> None:
     answer = CliRunner().invoke(main, ["predict", "nowhere", "--data", "nothing.csv", "--output", name])
     assert answer.exit_code == 2
-    endings = ".csv, .csv.gz, .csv.bz2, .csv.zst, .parquet, .pq"
-    assert f"--output: '{name}' is neither CSV nor Parquet; end it in one of {endings}." in answer.stderr
+    titles = " nor ".join(each.title for each in file_formats())
+    assert f"--output: '{name}' is neither {titles}; end it in one of {', '.join(suffixes())}." in answer.stderr
 
 
 # --- kinds ----------------------------------------------------------------------------------------

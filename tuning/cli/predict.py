@@ -30,10 +30,15 @@ def _writable(_: click.Context, __: click.Parameter, output: str | None) -> str 
 
 @click.command(cls=Command)
 @run_and_customer_arguments
-@click.option("--data", required=True, metavar="FILE", help="CSV or Parquet with the columns of the training data.")
+@click.option(
+    "--data",
+    required=True,
+    metavar="FILE",
+    help="A file with the columns of the training data, in a format that `data` may have.",
+)
 @click.option(
     "--output", metavar="FILE", callback=_writable, is_eager=True,
-    help="CSV or Parquet file to write (default: CSV on stdout).",
+    help="File to write, in the format that its name ends in (default: CSV on stdout).",
 )  # fmt: skip
 @click.option("--allow-pickle", is_flag=True, help="Also load a model saved with cloudpickle, which runs its code.")
 def predict(names: tuple[str, ...], customer: str | None, data: str, output: str | None, allow_pickle: bool) -> None:

@@ -17,7 +17,7 @@ from tuning.storage.names import mask
 
 @cache
 def file_formats() -> tuple[type[FileSource], ...]:
-    """All formats of files, CSV first."""
+    """All formats of files, by the names of their modules."""
     modules = (
         importlib.import_module(f"{folder.__name__}.{found.name}") for found in pkgutil.iter_modules(folder.__path__)
     )
@@ -60,7 +60,5 @@ def without_suffix(name: str) -> str:
 def check_writable(path: str) -> None:
     """`DataError` unless the suffix says what kind of file it is to be."""
     if not without_query(path).lower().endswith(suffixes()):
-        *names, last = (each.title for each in file_formats())
-        raise DataError(
-            f"{mask(path)!r} is neither {', '.join(names)} nor {last}; end it in one of {', '.join(suffixes())}."
-        )
+        titles = " nor ".join(each.title for each in file_formats())
+        raise DataError(f"{mask(path)!r} is neither {titles}; end it in one of {', '.join(suffixes())}.")

@@ -40,7 +40,7 @@ class KeyBlock:
     Attributes:
         keys: the key columns.
         rows: number of rows, which a table without columns would not say.
-        size: bytes that are read for any of the rows.
+        size: bytes that are read for any of the rows, where the format has a `dataset_format`; else of the keys alone.
     """
 
     keys: pa.Table
@@ -101,9 +101,12 @@ class TableSource(ABC):
     def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[Piece]:
         """The rows in their order, so that a table may be larger than memory; at least one piece, maybe an empty one.
 
+        A piece has at most `PIECE_ROWS` rows, and no more of the file is in memory than that and what is read ahead,
+        however well the file is compressed: `tests/runs/test_memory.py`.
+
         Args:
             keys: columns that say whose row it is; they are never marked.
-            choose: says which columns are wanted, the keys among them.
+            choose: says which columns are wanted, in the table's order, the keys among them; it may choose none.
         """
 
     def key_blocks(self, keys: Sequence[str]) -> Iterator[KeyBlock]:
@@ -115,11 +118,15 @@ class TableSource(ABC):
 class FileSource(TableSource):
     """A table that is a file, on any filesystem; a new format is a subclass in a file of `tuning/data/formats/`.
 
+    Around all reading are `reading_errors` and `readable`; text passes `with_sound_text`, names `check_names` and
+    `check_present`. The shortest example is `tuning/data/formats/parquet_file.py`.
+
     Attributes:
         title: the format's name, for messages.
         suffixes: how its files' names end, in lower case, the one that is recommended first.
-        dataset_format: how pyarrow reads the rows of some keys without much else (`rows_of`), so that a keyed table is
-            read where it is. None where it cannot: such a table is divided by customer before they are searched.
+        dataset_format: how pyarrow reads the rows of some keys and skips the `key_blocks` without any of them, so that
+            a keyed table is read where it is. None where a filter would read the whole file: such a table is divided by
+            customer before the run.
         path: absolute, or a URI.
         csv: the definition's options of `pandas.read_csv`, for formats made of text.
     """
@@ -164,7 +171,11 @@ class FileSource(TableSource):
     @classmethod
     @abstractmethod
     def write(cls, frame: pd.DataFrame, path: str) -> None:
-        """Write a frame as such a file; `OSError` where it cannot be written."""
+        """Write a frame as such a file; `OSError` where it cannot be written, `CustomerError` for doubled names.
+
+        `tuning.data.arrow_frames.to_arrow` gives types that Parquet holds; what this format lacks becomes text or a
+        wider number.
+        """
 
     @classmethod
     def stamp(cls, path: str) -> str:

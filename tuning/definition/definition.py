@@ -64,9 +64,9 @@ class Definition(Options):
     )
     data: DataSource = Field(
         None,
-        description="CSV or Parquet, local or `s3://…`: a glob, a file, a folder, a list of files, or a mapping of "
+        description="Files of rows, local or `s3://…`: a glob, a file, a folder, a list of files, or a mapping of "
         "customer to file or to per-customer overrides. Every file is one customer unless `by` names key columns. "
-        "In Python also a DataFrame (docs/data.md).",
+        "In Python also a DataFrame. The formats: docs/data.md.",
     )
     by: Columns = Field(
         (), description="Key column or columns of a table. Every value, or combination of values, is one customer."

@@ -1,7 +1,7 @@
 """A model family: how it is built, how it trains step by step, how it is saved.
 
-One family is one file in this package with a module-level `FAMILY`. Configurations hold plain Python values
-under the estimator's own argument names. A family says how it moves through its budget:
+One family is one file in `tuning/models/families/` with a module-level `FAMILY`. Configurations hold plain Python
+values under the estimator's own argument names. A family says how it moves through its budget:
 
 - `Family`: no axis of its own. A trial's steps are the cross-validation folds, one fit each.
 - `SteppedFamily`: boosting rounds, trees, epochs. A trial's steps are blocks of them, all folds in lockstep,
@@ -82,7 +82,8 @@ class Family(ABC):
             NaN, text as codes) or "frame" (the columns as they are, in a DataFrame; own models only).
         scale: numeric columns are standardised.
         simpler: which values make the simpler model, the parameter that matters most first: "larger" ones, such as
-            of a penalty, or "smaller" ones, such as of a depth.
+            of a penalty, or "smaller" ones, such as of a depth. Every family with a preset names one of its
+            parameters.
         requires: an optional package, which is also the name of the extra that brings it.
         file: name of the fitted model's file.
         libraries: the package that reads the file, where that is not scikit-learn; of several names the one installed.
@@ -132,7 +133,11 @@ class Family(ABC):
 
     @abstractmethod
     def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
-        """A fitted model; `steps` is the number of steps for stepped families (None: the whole budget)."""
+        """A fitted model; `steps` is the number of steps for stepped families (None: the whole budget).
+
+        Also of a handful of rows, of a single class, of classes that the rows lack, and of values up to 1e39. A
+        value of a parameter that it cannot take is a `TypeError` or `ValueError` of the library.
+        """
 
     def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
         """What a fitted model says about rows; `rows.y` is not looked at."""

@@ -147,10 +147,11 @@ _checked: dict[str, Hyperparameters] = {}
 
 @contextmanager
 def lean(family: str, config: Hyperparameters) -> Iterator[None]:
-    """Around a fit: what is known to be right is not checked again; not converged is a score like any other.
+    """Around an estimator's own fit, which checks its parameters: what is known to be right is not checked again.
 
-    Rows are finite (or NaN where a family wants them) by their encoding. Parameters are checked in the first
-    fit of a configuration (its first fold), not in the following ones: the checks are a sixth of a small fit.
+    Not converged is a score like any other. Rows are finite (or NaN where a family wants them) by their encoding.
+    Parameters are checked in the first fit of a configuration (its first fold), not in the following ones: the
+    checks are a sixth of a small fit.
     """
     import sklearn
     from sklearn.exceptions import ConvergenceWarning

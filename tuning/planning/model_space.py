@@ -230,6 +230,7 @@ def _refusal(family: Family, space: SearchSpace, name: str, task: str, metric: s
             raise DefinitionError(f"models: {name!r} cannot be built: {type(error).__name__}: {error}") from error
     if probabilities and not family.probabilities(config):
         default = f" ({metric!r} is the default for {task})" if metric == DEFAULT_METRIC[task] else ""
-        out = ", or add the constant `probability: true` to its space" if name in ("svm", "linear_svm") else ""
+        offers = not isinstance(family, OwnFamily) and family.probabilities({**config, "probability": True})
+        out = ", or add the constant `probability: true` to its space" if offers else ""
         return f"{name!r} has no probabilities, which {metric!r} needs{default}: choose accuracy or f1_macro{out}."
     return ""

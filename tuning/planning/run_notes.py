@@ -46,7 +46,7 @@ def reading_notes(definition: Definition, customers: Customers) -> Iterator[str]
         size = int(keyed.numbers("size")[coming].sum())
         yield f"the data ({size / 1e6:,.1f} MB) is written once into the run directory, divided by customer."
     elif keyed and not coming.any():
-        yield "the Parquet data is read where it is, each worker its own customers' rows."
+        yield "the data is read where it is, each worker its own customers' rows."
 
 
 def _mlflow_notes(definition: Definition, studies: int) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""One file per model family; `tuning.models` finds them."""
+"""One file per model family; `tuning.models.registry` finds them by their `FAMILY`."""
