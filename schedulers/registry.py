@@ -33,7 +33,7 @@ def names() -> list[str]:
     return list(specs())
 
 
-def parse(value: str | Mapping[str, object] | SchedulerSpec) -> SchedulerSpec:
+def parse(value: object) -> SchedulerSpec:
     """The spec for a name (`"asha"`), a mapping with `name` and options, or a spec (returned as it is).
 
     Raises:

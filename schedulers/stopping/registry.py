@@ -29,8 +29,8 @@ def names() -> list[str]:
     return list(rules())
 
 
-def parse(value: Mapping[str, object] | None) -> tuple[RuleSpec, ...]:
-    """The rules of a mapping from name to options (or to the one value a rule's short form takes).
+def parse(value: object) -> tuple[RuleSpec, ...]:
+    """The rules of a mapping from name to options (or to the one value a rule's short form takes); none of None.
 
     Raises:
         SchedulerError: an unknown name or option (naming the nearest valid one), or a bad value.

@@ -40,7 +40,7 @@ def names() -> list[str]:
     return list(registry())
 
 
-def parse(definition: str | Mapping[str, object] | Algorithm) -> Algorithm:
+def parse(definition: object) -> Algorithm:
     """A validated specification from a name, from a mapping with `name` and options, or itself.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import TypedDict, TypeVar, Unpack
 
 import click
 
@@ -97,15 +97,15 @@ def read(definition: str, **options: Unpack[Overrides]) -> Definition:
     return read_definition(definition, overrides)
 
 
-def read_changes(changes: Iterable[str]) -> dict[str, Any]:
+def read_changes(changes: Iterable[str]) -> dict[str, object]:
     """The keys and values of `--set`, nested where a key has dots."""
-    overrides: dict[str, Any] = {}
+    overrides: dict[str, object] = {}
     for change in changes:
         _override(overrides, change)
     return overrides
 
 
-def _override(overrides: dict[str, Any], change: str) -> None:
+def _override(overrides: dict[str, object], change: str) -> None:
     key, found, value = change.partition("=")
     if not found or not all(key.split(".")):
         raise DefinitionError(f"--set {change!r}: KEY=VALUE is expected, such as --set trials=50.")
@@ -115,7 +115,8 @@ def _override(overrides: dict[str, Any], change: str) -> None:
         raise DefinitionError(f"--set {change!r}: {error}.") from error
     *parents, last = key.split(".")
     for parent in parents:
-        overrides = overrides.setdefault(parent, {})
-        if not isinstance(overrides, dict):
-            raise DefinitionError(f"--set {change!r}: {parent!r} is already {overrides!r}, which is not a mapping.")
+        inner = overrides.setdefault(parent, {})
+        if not isinstance(inner, dict):
+            raise DefinitionError(f"--set {change!r}: {parent!r} is already {inner!r}, which is not a mapping.")
+        overrides = inner
     overrides[last] = parsed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, PlainValidator, model_validator
 
@@ -38,13 +38,17 @@ class Method:
     scheduler: SchedulerSpec
     repeat: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain values; `parse_method` gives the same method back."""
-        plain = {"label": self.label, "algorithm": self.algorithm.to_dict(), "scheduler": self.scheduler.to_dict()}
-        return {**plain, "repeat": self.repeat} if self.repeat else plain
+        return {
+            "label": self.label,
+            "algorithm": self.algorithm.to_dict(),
+            "scheduler": self.scheduler.to_dict(),
+            **({"repeat": self.repeat} if self.repeat else {}),
+        }
 
 
-def _methods(value: Any) -> tuple[Method, ...]:
+def _methods(value: object) -> tuple[Method, ...]:
     try:
         return parse_methods(value)
     except PlanError as error:
@@ -84,7 +88,7 @@ class CompareOptions(Options):
         return "trials" if self.seconds is None else "seconds"
 
 
-def parse_methods(given: str | Iterable[str | Mapping[str, Any] | Method]) -> tuple[Method, ...]:
+def parse_methods(given: object) -> tuple[Method, ...]:
     """Methods from a comma-separated text or a list.
 
     Each is `optuna`, `optuna+asha` (with a scheduler), or a mapping: the algorithm's name and options, or `algorithm`
@@ -113,7 +117,7 @@ def parse_methods(given: str | Iterable[str | Mapping[str, Any] | Method]) -> tu
     return tuple(methods)
 
 
-def parse_method(given: str | Mapping[str, Any]) -> Method:
+def parse_method(given: str | Mapping[str, object]) -> Method:
     """One method; see `parse_methods`."""
     label, algorithm, scheduler, repeat = _parts(given)
     try:
@@ -127,7 +131,7 @@ def parse_method(given: str | Mapping[str, Any]) -> Method:
     return method
 
 
-def _items(given: Any) -> list[Any]:
+def _items(given: object) -> list[str | Mapping[str, object] | Method]:
     if not isinstance(given, str):
         if not isinstance(given, Iterable) or isinstance(given, Mapping):
             raise PlanError(f"The algorithms {given!r} are not a list. Example: [random, optuna+asha]")
@@ -143,7 +147,7 @@ def _items(given: Any) -> list[Any]:
     return items
 
 
-def _parts(given: str | Mapping[str, Any]) -> tuple[str, Any, Any, int]:
+def _parts(given: str | Mapping[str, object]) -> tuple[str, object, object, int]:
     """Label, algorithm, scheduler, repeat."""
     if isinstance(given, str):
         name, _, scheduler = given.partition("+")
@@ -169,7 +173,7 @@ def _parts(given: str | Mapping[str, Any]) -> tuple[str, Any, Any, int]:
     )
 
 
-def _label(algorithm: Any, scheduler: Any) -> str:
+def _label(algorithm: object, scheduler: object) -> str:
     """A readable label from names and options."""
     parts = []
     for part in (algorithm, scheduler):

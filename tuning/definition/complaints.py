@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, get_args
+from collections.abc import Iterator, Mapping
+from typing import get_args
 
 from pydantic import BaseModel, ValidationError
 
 from search_spaces.errors import rule
+from tuning.basics.documents import Json
 from tuning.basics.wording import did_you_mean, shorten
 from tuning.models.gang import GANG_FIELDS
 from tuning.storage.names import mask_in
@@ -31,7 +32,7 @@ def complaints(error: ValidationError, kind: type[BaseModel]) -> list[str]:
     return [_sentence(found, kind) for found in error.errors()]
 
 
-def _sentence(found: Mapping[str, Any], kind: type[BaseModel]) -> str:
+def _sentence(found: Json, kind: type[BaseModel]) -> str:
     path = ".".join(str(part) for part in found["loc"])
     if found["type"] == "extra_forbidden":
         if path in RETIRED:
@@ -54,9 +55,9 @@ def _kind_at(path: tuple[int | str, ...], kind: type[BaseModel]) -> type[BaseMod
     return kind
 
 
-def _kinds_in(annotation: Any) -> Any:
+def _kinds_in(annotation: object) -> Iterator[type[BaseModel]]:
     """The pydantic classes that an annotation names, those inside unions and tuples too."""
-    if hasattr(annotation, "model_fields"):
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
         yield from _kinds_in(inner)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from pydantic import PlainValidator
 
@@ -15,10 +15,10 @@ from tuning.errors import DefinitionError
 if TYPE_CHECKING:
     from pandas import DataFrame
 else:
-    DataFrame = Any  # pandas is imported by whoever gives one, and not to read a definition
+    DataFrame = object  # pandas is imported by whoever gives one, and not to read a definition
 
 
-def parse_data(value: Any) -> Any:
+def parse_data(value: object) -> object:
     """Checked `data`: paths are text, tables of pyarrow and polars are pandas frames, entries are checked options.
 
     Raises:
@@ -28,7 +28,7 @@ def parse_data(value: Any) -> Any:
     if value is None or hasattr(value, "columns"):
         return value
     if isinstance(value, Mapping):
-        named: dict[str, Any] = {}
+        named: dict[str, object] = {}
         for customer, item in value.items():
             name = encodable(str(customer))
             if name in named:
@@ -43,7 +43,7 @@ def parse_data(value: Any) -> Any:
     return value
 
 
-def _entry(customer: str, value: Any) -> Any:
+def _entry(customer: str, value: object) -> object:
     """A value of a mapping of customers."""
     if isinstance(value, Mapping):
         try:
@@ -58,9 +58,8 @@ def _entry(customer: str, value: Any) -> Any:
     return entry
 
 
-def _as_frame(value: Any) -> Any:
-    is_other_table = hasattr(value, "to_pandas") and not hasattr(value, "iloc")
-    return value.to_pandas() if is_other_table else value
+def _as_frame(value: object) -> object:
+    return value.to_pandas() if hasattr(value, "to_pandas") and not hasattr(value, "iloc") else value
 
 
 DataSource: TypeAlias = Annotated[

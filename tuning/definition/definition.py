@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, PlainValidator, ValidationError, field_validator, model_validator
 
@@ -233,7 +233,7 @@ class Definition(Options):
 
     @field_validator("split", mode="before")
     @classmethod
-    def _split(cls, value: Any) -> Any:
+    def _split(cls, value: object) -> object:
         return {"type": value} if isinstance(value, str) else value
 
     @field_validator("positive", mode="before")
@@ -245,7 +245,7 @@ class Definition(Options):
 
     @field_validator("objective", mode="plain")
     @classmethod
-    def _objective(cls, value: Any) -> Any:
+    def _objective(cls, value: object) -> object:
         if is_trainer(value):
             return maker_of(value)
         if value is not None and not isinstance(value, str) and not callable(value):
@@ -256,7 +256,7 @@ class Definition(Options):
 
     @field_validator("mlflow", mode="before")
     @classmethod
-    def _switch(cls, value: Any) -> Any:
+    def _switch(cls, value: object) -> object:
         if value in ("on", "off"):  # words of YAML that stay text, since classes are called so too
             value = value == "on"
         if not isinstance(value, bool | Mapping | MLflowOptions):
@@ -265,15 +265,16 @@ class Definition(Options):
 
     @field_validator("models", mode="plain")
     @classmethod
-    def _models(cls, value: Any) -> tuple[ModelEntry, ...]:
+    def _models(cls, value: object) -> tuple[ModelEntry, ...]:
         """What `_parse_models` found; models may change other defaults, so they are parsed before all fields."""
         if isinstance(value, ValueError):
             raise value
-        return tuple(value)
+        assert isinstance(value, tuple)
+        return value
 
     @model_validator(mode="before")
     @classmethod
-    def _parse_models(cls, values: Any) -> Any:
+    def _parse_models(cls, values: object) -> object:
         """`models` parsed. Those without anything to vary are a list, not a search: each of them is tried once."""
         if not isinstance(values, dict) or "models" not in values:
             return values
@@ -346,7 +347,7 @@ class Definition(Options):
         return self.ensemble == "greedy" and self.objective is None and not simplest and not compared
 
     @property
-    def csv_options(self) -> dict[str, Any]:
+    def csv_options(self) -> dict[str, object]:
         """Keyword arguments of `pandas.read_csv`."""
         return {"encoding": self.encoding, **self.csv.model_dump(exclude_defaults=True)}
 
@@ -369,7 +370,7 @@ class Definition(Options):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def define(values: Mapping[str, Any]) -> Definition:
+def define(values: Mapping[str, object]) -> Definition:
     """A checked definition; `DefinitionError` lists everything that is wrong at once."""
     try:
         return Definition(**{str(key): value for key, value in values.items()})

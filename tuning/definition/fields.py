@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, PlainValidator
 
@@ -102,7 +102,7 @@ def _portfolio(value: object) -> object:
     )
 
 
-def _class_weight(value: Any) -> Any:
+def _class_weight(value: object) -> object:
     if value is None or value == "balanced":
         return value
     if not isinstance(value, Mapping) or not value:

@@ -60,7 +60,7 @@ def definition_schema() -> Schema:
 class _Generator(GenerateJsonSchema):
     """Leaves out what JSON cannot hold, such as a function or a DataFrame."""
 
-    def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> Schema:
+    def handle_invalid_for_json_schema(self, schema: object, error_info: str) -> Schema:
         return {}
 
 
@@ -197,13 +197,14 @@ def _compared() -> Schema:
     return _any_of(TEXT, {"type": "array", "items": _any_of(text, full, flat), "minItems": 2})
 
 
-def _unwrapped(node: Any, key: str = "") -> Any:
-    """Descriptions as one line each, and no titles, which repeat the keys."""
-    if isinstance(node, list):
-        return [_unwrapped(item) for item in node]
-    if not isinstance(node, dict):
-        return " ".join(node.split()) if key == "description" and isinstance(node, str) else node
-    inside = key in ("properties", "$defs")  # whose keys are names
-    return {
-        name: _unwrapped(value, "" if inside else name) for name, value in node.items() if inside or name != "title"
-    }
+def _unwrapped(schema: Schema, names: bool = False) -> Schema:
+    """Descriptions as one line each, and no titles, which repeat the keys. names: whether the keys are names."""
+    return {key: _one_line(value, "" if names else key) for key, value in schema.items() if names or key != "title"}
+
+
+def _one_line(value: object, key: str = "") -> object:
+    if isinstance(value, dict):
+        return _unwrapped(value, names=key in ("properties", "$defs"))
+    if isinstance(value, list):
+        return [_one_line(item) for item in value]
+    return " ".join(value.split()) if key == "description" and isinstance(value, str) else value

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from pydantic.fields import FieldInfo
 
@@ -49,11 +49,11 @@ def _keys(name: str, field: FieldInfo) -> str:
     return "" if kind is None else f" [Keys](#{name})."
 
 
-def _options_in(annotation: Any) -> type[Options] | None:
+def _options_in(annotation: object) -> type[Options] | None:
     return next(_found(annotation), None)
 
 
-def _found(annotation: Any) -> Iterator[type[Options]]:
+def _found(annotation: object) -> Iterator[type[Options]]:
     if isinstance(annotation, type) and issubclass(annotation, Options):
         yield annotation
     for inner in get_args(annotation):

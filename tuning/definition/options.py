@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from textwrap import fill
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -55,7 +55,7 @@ class Options(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False)
 
     @classmethod
-    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+    def __pydantic_init_subclass__(cls, **_: object) -> None:
         fields = (f"{name}: {field.description}" for name, field in cls.model_fields.items())
         wrapped = (fill(text, 100, initial_indent=" " * 4, subsequent_indent=" " * 8) for text in fields)
         cls.__doc__ = "\n".join([cls.summary(), "", "Attributes:", *wrapped])
@@ -72,7 +72,7 @@ class Options(BaseModel):
             raise ValueError(f"must be a number (got {value!r})")
         return value
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The values that differ from their defaults, as the user would write them in YAML."""
         return {
             name: plain_value(value)
@@ -81,7 +81,7 @@ class Options(BaseModel):
         }
 
 
-def _differs(value: Any, default: Any) -> bool:
+def _differs(value: object, default: object) -> bool:
     # A DataFrame, whose default is None, has no single answer to "is it equal?".
     return value is not default and (default is None or bool(value != default))
 
@@ -105,7 +105,7 @@ class SplitOptions(Options):
 
     @field_validator("type", mode="before")
     @classmethod
-    def _grouped(cls, value: Any) -> Any:
+    def _grouped(cls, value: object) -> object:
         return "group" if value == "grouped" else value
 
     @model_validator(mode="after")
@@ -216,7 +216,7 @@ class Resources(Options):
         return {{"cpu": "CPU", "gpu": "GPU"}.get(name, name): amount for name, amount in self.to_ray().items()}
 
 
-def parse_space(value: Any) -> str | SearchSpace | None:
+def parse_space(value: object) -> str | SearchSpace | None:
     """A search space from whatever form a definition takes; the name of a preset stays a name.
 
     Raises:
@@ -255,11 +255,11 @@ class CustomerOptions(Options):
 
     @field_validator("path", mode="before")
     @classmethod
-    def _path(cls, value: Any) -> Any:
+    def _path(cls, value: object) -> object:
         return str(value) if isinstance(value, Path) else value
 
 
-def customer_options(values: Mapping[str, Any]) -> CustomerOptions:
+def customer_options(values: Mapping[str, object]) -> CustomerOptions:
     """The checked options of one customer; `DefinitionError` lists everything that is wrong at once."""
     try:
         return CustomerOptions(**{str(key): value for key, value in values.items()})

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 IN_MEMORY = "(in memory)"  # in place of a function or a frame, which no text can hold
 
 
-def plain_value(value: Any) -> Any:
+def plain_value(value: object) -> object:
     """A value as the user would write it: text, numbers, lists and mappings.
 
     A specification is asked for its `to_dict`, a function is named by its import path. A DataFrame, which no text can

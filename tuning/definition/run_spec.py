@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from schedulers import stopping
 from schedulers.spec import Mode
 from schedulers.stopping import RuleSpec
 from search_spaces import SearchSpace
+from tuning.basics.documents import Json
 from tuning.definition.definition import Definition
 
 
@@ -40,7 +40,7 @@ class RunSpec:
     positive: str | int | float | bool | None = None
     portfolio: tuple[Mapping[str, object], ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything but the definition as plain values."""
         return {
             "task": self.task,
@@ -53,7 +53,7 @@ class RunSpec:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], definition: Definition) -> RunSpec:
+    def from_dict(cls, values: Json, definition: Definition) -> RunSpec:
         """What `to_dict` wrote, with its definition."""
         return cls(
             definition=definition,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from schedulers import stopping
 
 
 @dataclass(frozen=True, eq=False)  # a mapping is compared by its items
-class StopRules(Mapping[str, Any]):
+class StopRules(Mapping[str, object]):
     """Stopping rules, parsed once; as a mapping they read as the user wrote them.
 
     Attributes:
@@ -18,11 +17,11 @@ class StopRules(Mapping[str, Any]):
         rules: the parsed rules, in the same order.
     """
 
-    given: Mapping[str, Any]
+    given: Mapping[str, object]
     rules: tuple[stopping.RuleSpec, ...]
 
     @classmethod
-    def parse(cls, value: Any) -> StopRules | None:
+    def parse(cls, value: object) -> StopRules | None:
         """The rules of a mapping; None when there is none.
 
         Raises:
@@ -30,14 +29,16 @@ class StopRules(Mapping[str, Any]):
         """
         if value is None or isinstance(value, StopRules):
             return value
-        rules = stopping.parse(value or {})
-        return cls(dict(value or {}), rules)
+        given = value or {}
+        rules = stopping.parse(given)
+        assert isinstance(given, Mapping)
+        return cls(dict(given), rules)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As the user wrote it."""
         return dict(self.given)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> object:
         return self.given[name]
 
     def __iter__(self) -> Iterator[str]:

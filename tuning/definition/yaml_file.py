@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from search_spaces import SpaceError
 from search_spaces.yaml_text import parse_yaml
@@ -19,7 +18,7 @@ MAX_YAML_BYTES = 4_000_000
 EXAMPLE = "`trials: 20`"
 
 
-def load_yaml(text: str, where: str = "the definition", most: int | None = MAX_YAML_BYTES) -> dict[str, Any]:
+def load_yaml(text: str, where: str = "the definition", most: int | None = MAX_YAML_BYTES) -> dict[str, object]:
     """YAML as plain values, see `search_spaces.yaml_text`; tags, aliases and keys given twice are refused.
 
     most: characters; None is no limit, for what a run has written itself.
@@ -39,7 +38,7 @@ def load_yaml(text: str, where: str = "the definition", most: int | None = MAX_Y
     return values
 
 
-def read_definition(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Definition:
+def read_definition(path: str | Path, overrides: Mapping[str, object] | None = None) -> Definition:
     """A definition from a YAML file; relative paths are relative to the file's folder."""
     source = Path(path)
     try:
@@ -59,7 +58,7 @@ SHORT_FOR = {"algorithm": "name", "scheduler": "name", "split": "type"}
 DEFAULTS = {key: Definition.model_fields[key].default for key in ("algorithm", "scheduler")}
 
 
-def merged(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+def merged(values: Mapping[str, object], overrides: Mapping[str, object]) -> dict[str, object]:
     """The values with overrides in their place; mappings are merged key by key, lists and all else are replaced.
 
     Options alone, without a name, are those of what the values name, or of the default.
@@ -71,19 +70,16 @@ def merged(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str,
             before = DEFAULTS[key]
         if isinstance(before, str) and isinstance(value, Mapping) and key in SHORT_FOR:
             before = {SHORT_FOR[key]: before}
-        # Another name means other options.
-        renamed = (
-            isinstance(before, Mapping)
-            and isinstance(value, Mapping)
-            and key in SHORT_FOR
-            and (value.get(SHORT_FOR[key], before.get(SHORT_FOR[key])) != before.get(SHORT_FOR[key]))
-        )
-        together = isinstance(before, Mapping) and isinstance(value, Mapping) and not renamed and key != "data"
-        result[key] = merged(before, value) if together else value  # type: ignore[arg-type]  # mypy: both are mappings
+        result[key] = value
+        if isinstance(before, Mapping) and isinstance(value, Mapping) and key != "data":
+            name = SHORT_FOR.get(key)
+            # Another name means other options.
+            if name is None or value.get(name, before.get(name)) == before.get(name):
+                result[key] = merged(before, value)
     return result
 
 
-def _from_folder(key: str, value: Any, folder: Path) -> Any:
+def _from_folder(key: str, value: object, folder: Path) -> object:
     if key in ("data", "storage", "manifest") and isinstance(value, str) and value:
         return _absolute(value, folder)
     if key == "data" and isinstance(value, list):
@@ -100,7 +96,7 @@ def _from_folder(key: str, value: Any, folder: Path) -> Any:
     return value
 
 
-def _models_from(value: Any, folder: Path) -> Any:
+def _models_from(value: object, folder: Path) -> object:
     """`models` with every `file.py:factory` relative to a folder."""
     if isinstance(value, str):
         return _from_folder("prepare", value, folder)
@@ -111,11 +107,11 @@ def _models_from(value: Any, folder: Path) -> Any:
     return value
 
 
-def _is_path(name: str, entry: dict[str, Any]) -> bool:
+def _is_path(name: str, entry: Mapping[str, object]) -> bool:
     return name == "estimator" or "estimator" not in entry
 
 
-def _entry_from(item: Any, folder: Path) -> Any:
+def _entry_from(item: object, folder: Path) -> object:
     if isinstance(item, dict) and isinstance(item.get("path"), str):
         return {**item, "path": _absolute(item["path"], folder)}
     return _absolute(item, folder) if isinstance(item, str) else item
