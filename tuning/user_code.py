@@ -19,9 +19,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pandas as pd
 
@@ -35,7 +36,7 @@ MODULE = "tuning_user_code_"  # begins the name of each module that is loaded fr
 BESIDE = "\n# The modules beside this file that it imports, as they were when it was copied:\n#: "
 # Beyond so many pandas warns of each further column, unless they lie together as in a copy: those of a CSV do not.
 MANY_COLUMNS = 100
-Function: TypeAlias = Callable[..., Any]
+Function: TypeAlias = Callable[..., object]
 
 
 def is_file(name: str) -> bool:
@@ -241,13 +242,10 @@ def user_function(name: str) -> Function:
     module, _, attribute = name.partition(":")
     try:
         check_form(name)
-        found: Any = importlib.import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
+        return attrgetter(attribute)(importlib.import_module(module))
     except (ImportError, AttributeError, ValueError) as error:
         raise DefinitionError(
             f"{name!r} cannot be imported: {error}. Write it as package.module:function, importable on every worker."
         ) from error
     except (Exception, SystemExit) as error:  # the module's own code
         raise DefinitionError(f"{name!r} cannot be imported: {type(error).__name__}: {error}.") from error
-    return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -133,7 +133,7 @@ def _per_file(files: Sequence[File]) -> Customers:
     return Columnar(Customer, len(files), {"id": ids, "files": paths, "size": sizes})
 
 
-def _mapped(entries: Mapping[str, Any]) -> Customers:
+def _mapped(entries: Mapping[str, str | CustomerOptions | pd.DataFrame]) -> Customers:
     """Customers named one by one; a value is a path, a frame, or a mapping of path and options."""
     if not entries:
         raise DataError("data: the mapping of customers to files is empty.")
@@ -141,15 +141,15 @@ def _mapped(entries: Mapping[str, Any]) -> Customers:
     options: dict[str, CustomerOptions] = {}
     frames: dict[str, int] = {}
     for name, value in entries.items():
-        if hasattr(value, "columns"):
-            frames[str(name)] = len(value)
-            continue
-        path = getattr(value, "path", value)
+        path = value.path if isinstance(value, CustomerOptions) else value
         if path is None:
             raise DataError(f"customer {name!r} has no path, and there is no `data` to find it in.")
-        paths[str(name)] = str(path)
-        if path is not value:
-            options[str(name)] = value
+        if not isinstance(path, str):
+            frames[name] = len(path)
+            continue
+        paths[name] = path
+        if isinstance(value, CustomerOptions):
+            options[name] = value
     sizes = find_sizes(list(paths.values()))
     found = [Customer(name, (path,), size=sizes[path], options=options.get(name)) for name, path in paths.items()]
     found += [Customer(name, key=(name,), rows=rows, size=rows * BYTES_PER_ROW) for name, rows in frames.items()]

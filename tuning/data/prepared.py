@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tuning.basics.wording import name_list
 from tuning.data.customers import Customer
@@ -51,11 +51,11 @@ class OwnCode:
         return None if name is None else self._function("prepare", name)
 
     @cached_property
-    def metric(self) -> Function | None:
+    def metric(self) -> Callable[..., float] | None:
         """The metric's function; None where it is a scorer of scikit-learn or a figure that an objective reports."""
         if not self.definition.own_metric or self.definition.metric is None:
             return None
-        return self._function("metric", self.definition.metric)
+        return cast("Callable[..., float]", self._function("metric", self.definition.metric))
 
     @cached_property
     def objective(self) -> Objective | None:

@@ -288,7 +288,7 @@ def recorded(directory: RunDirectory, term: Term, shard: int) -> tuple[dict[str,
     own = read_table(directory, names, TRIALS, damaged=rerun_damaged)
     trials = distinct(pa.concat_tables([handed_over(directory, term, shard), own]), KEYS[TRIALS])
     by_study: dict[str, list[TrialRecord]] = {}
-    for record in sorted(records_of(trials), key=attrgetter("key")):
+    for record in sorted(records_of(trials, TrialRecord), key=attrgetter("key")):
         by_study.setdefault(record.study, []).append(record)
     return by_study, {*read_table(directory, names, STUDIES, ["study"], rerun_damaged)["study"].to_pylist()}
 

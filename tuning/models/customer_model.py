@@ -13,11 +13,12 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from tuning.basics.documents import Json
 from tuning.basics.wording import name_list, natural_order
 from tuning.errors import CustomerError, RunError
 from tuning.models.base import Hyperparameters, Matrix
@@ -38,7 +39,7 @@ ENSEMBLE = "ensemble"  # in place of a family's name
 #: Which rows a model was fitted on.
 ALL_ROWS, SEARCH_ROWS = "all", "search"
 #: What `model.json` holds.
-Description: TypeAlias = dict[str, Any]
+Description: TypeAlias = Json
 
 
 class Writes(Protocol):
@@ -189,7 +190,7 @@ class CustomerModel:
 
     def save(self, directory: Writes, folder: str) -> Saved:
         """Write the folder's files."""
-        description: Description = {
+        description: dict[str, object] = {
             "format": FORMAT if len(self.members) == 1 else FORMAT_OF_ENSEMBLES,
             "customer": self.customer,
             "task": self.task.kind,
@@ -245,7 +246,7 @@ def _columns(members: Sequence[Member]) -> tuple[Column, ...]:
     return tuple(found.values())
 
 
-def _ensemble_json(members: Sequence[Member], files: Sequence[str]) -> Description:
+def _ensemble_json(members: Sequence[Member], files: Sequence[str]) -> dict[str, object]:
     """What is different for each member; an encoder that several share is written once."""
     encoders = list({id(member.encoder): member.encoder for member in members}.values())
     places = {id(encoder): place for place, encoder in enumerate(encoders)}
@@ -262,7 +263,7 @@ def _ensemble_json(members: Sequence[Member], files: Sequence[str]) -> Descripti
 
 def describe_model(directory: RunDirectory, folder: str, sha256: str | None = None) -> Description:
     """What `model.json` says about a saved model; its digest is checked first."""
-    description = dict(json.loads(_read(directory, f"{folder}/model.json", sha256)))
+    description: Description = json.loads(_read(directory, f"{folder}/model.json", sha256))
     if description["format"] > FORMAT_OF_ENSEMBLES:
         raise RunError(f"{directory.display(folder)} has model format {description['format']}: upgrade tuning-service.")
     return description
@@ -321,7 +322,7 @@ def _read(directory: RunDirectory, name: str, sha256: str | None) -> bytes:
     return content
 
 
-def _example_json(frame: pd.DataFrame | None) -> Description | None:
+def _example_json(frame: pd.DataFrame | None) -> dict[str, object] | None:
     if frame is None:
         return None
     kinds = set(frame.dtypes.tolist())
@@ -342,7 +343,7 @@ def _example(rows: Description | None) -> pd.DataFrame | None:
     return None if rows is None else pd.DataFrame(rows["data"], columns=rows["columns"])
 
 
-def _preparation_json(given: Preparation | None) -> Description | None:
+def _preparation_json(given: Preparation | None) -> dict[str, object] | None:
     if given is None:
         return None
     return {"name": given.name, "source": given.source, "inputs": [list(pair) for pair in given.inputs]}

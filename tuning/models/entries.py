@@ -22,7 +22,6 @@ import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import cloudpickle
 
@@ -68,14 +67,14 @@ class ModelEntry:
         """Whether this is a family of ours."""
         return isinstance(self.estimator, str) and ":" not in self.estimator
 
-    def to_dict(self) -> str | dict[str, Any]:
+    def to_dict(self) -> str | dict[str, object]:
         """The entry's YAML form; an estimator that cannot be written down is shown by its own text."""
         if self.built_in and self.search_space is None and not self.gang:
             return str(self.estimator)
-        described = _described(self.estimator)
-        document: dict[str, Any] = {"name": self.name, "estimator": repr(self.estimator), **(described or {})}
-        if self.params:
-            document["params"] = {**document.get("params", {}), **self.params}
+        path, params = _described(self.estimator) or (repr(self.estimator), {})
+        document: dict[str, object] = {"name": self.name, "estimator": path}
+        if params or self.params:
+            document["params"] = {**params, **self.params}
         if isinstance(self.estimator, Stored):
             document["estimator"] = {"file": self.estimator.file, "sha256": self.estimator.sha256}
         if self.search_space is not None:
@@ -249,16 +248,17 @@ def _class_name(estimator: object) -> str:
 
 
 def _long_name(entry: ModelEntry) -> str:
-    changed = {**((_described(entry.estimator) or {}).get("params", {})), **entry.params}
+    _, params = _described(entry.estimator) or ("", {})
+    changed = {**params, **entry.params}
     if not changed:
         return _class_name(entry.estimator)
     return f"{_class_name(entry.estimator)}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
 
-def _described(estimator: object) -> dict[str, Any] | None:
-    """{estimator: import path, params: changed ones} where this says everything, else None."""
+def _described(estimator: object) -> tuple[str, Hyperparameters] | None:
+    """(import path, changed parameters) where this says everything, else None."""
     if isinstance(estimator, str):
-        return {"estimator": estimator}
+        return estimator, {}
     if isinstance(estimator, Stored):
         return None
     kind = estimator if callable(estimator) and hasattr(estimator, "__qualname__") else type(estimator)
@@ -267,7 +267,7 @@ def _described(estimator: object) -> dict[str, Any] | None:
         return None
     path = f"{_public(module, name)}:{name}"
     if kind is estimator:
-        return {"estimator": path}
+        return path, {}
     if not hasattr(estimator, "get_params"):
         return None
     defaults = {key: item.default for key, item in inspect.signature(kind).parameters.items()}
@@ -275,7 +275,7 @@ def _described(estimator: object) -> dict[str, Any] | None:
     changed = {key: value for key, value in given.items() if not _same(value, defaults.get(key))}
     if not all(isinstance(value, str | int | float | bool | None) for value in changed.values()):
         return None
-    return {"estimator": path, "params": changed} if changed else {"estimator": path}
+    return path, changed
 
 
 def _public(module: str, name: str) -> str:
@@ -303,9 +303,9 @@ def _frozen(entry: ModelEntry, directory: RunDirectory) -> ModelEntry:
         return replace(entry, estimator=copy_into(estimator, directory)) if is_file(estimator) else entry
     if isinstance(estimator, Stored):
         return entry
-    described = _described(estimator)
-    if described is not None:
-        return replace(entry, estimator=described["estimator"], params={**described.get("params", {}), **entry.params})
+    if (described := _described(estimator)) is not None:
+        path, params = described
+        return replace(entry, estimator=path, params={**params, **entry.params})
     return replace(entry, estimator=Stored.write(estimator, entry.name, directory))
 
 

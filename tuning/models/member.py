@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from tuning.basics.documents import Json
 from tuning.errors import RunError
 from tuning.models.base import FRAME, Family, Hyperparameters, Matrix, Model
 from tuning.models.log_target import LOG, PLAIN, in_logarithms
@@ -69,7 +69,7 @@ class Member:
         """Its answer for encoded rows."""
         return self.kind.predict(self.fitted, rows, task)
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> dict[str, object]:
         """All but the encoder and the model itself, as plain values."""
         return {
             "family": self.family,
@@ -81,9 +81,7 @@ class Member:
         }
 
 
-def read_member(
-    values: Mapping[str, Any], encoder: Encoder, read: Callable[[str], bytes], allow_pickle: bool
-) -> Member:
+def read_member(values: Json, encoder: Encoder, read: Callable[[str], bytes], allow_pickle: bool) -> Member:
     """A member from what `Member.described` said, and from its file.
 
     values: with the name of the file as "model". read: gives the content of a file. allow_pickle: also a model that was

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-from typing import Any
 
 from tuning.errors import RunError
 from tuning.models import skops_pattern
@@ -71,7 +70,7 @@ def _dump_in_full(model: object) -> bytes:
     return content
 
 
-def load_skops(content: bytes) -> Any:
+def load_skops(content: bytes) -> object:
     """A scikit-learn object, if it consists of trusted types only."""
     import skops.io
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -143,7 +142,7 @@ class Plan:
             "limits.trial_seconds sets another"
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The plan's figures as plain values."""
         return {
             "name": self.spec.definition.name,

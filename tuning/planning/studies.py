@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -167,7 +167,7 @@ def _check_population(specs: Sequence[SchedulerSpec], space: SearchSpace, code: 
                 "asha."
             )
         names = parameters_by_model(space)
-        races: list[tuple[dict[str, Any], Collection[str]]] = [({MODEL: name}, ()) for name in names] or [({}, ())]
+        races: list[tuple[dict[str, object], Collection[str]]] = [({MODEL: name}, ()) for name in names] or [({}, ())]
         if code.objective is None:
             found = {name: code.families.get(name) or find_family(name) for name in names}
             stepped = {name: family for name, family in found.items() if isinstance(family, SteppedFamily)}

@@ -8,13 +8,12 @@ is a few plain numbers and names, and is saved as such.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from tuning.basics.documents import Json
 from tuning.preprocessing.columns import RawColumns
 
 ONEHOT, ORDINAL, FRAME = "onehot", "ordinal", "frame"
@@ -97,7 +96,7 @@ class Encoder:
         width = raw.numbers.shape[1]
         return tuple(range(width, width + len(self.texts)))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """What was learned, as plain values."""
         arrays = {"fill": self.fill, "mean": self.mean, "spread": self.spread}
         return {
@@ -108,7 +107,7 @@ class Encoder:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Encoder:
+    def from_dict(cls, values: Json) -> Encoder:
         encoder = cls(values["encoding"], values["scale"])
         for name in ("fill", "mean", "spread"):
             if name in values:

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from tuning.basics.documents import Json
 from tuning.basics.wording import resume_advice
 from tuning.errors import RunError, RunOwnedError
 from tuning.storage.run_directory import RunDirectory
@@ -186,9 +186,9 @@ def claim(directory: RunDirectory, number: int, accepts: tuple[str, ...], trials
 
 def _read(directory: RunDirectory, name: str) -> Term:
     try:
-        values: dict[str, Any] = json.loads(directory.read(name))
+        document: Json = json.loads(directory.read(name))
         known = {item.name for item in fields(Term)}
-        values = {key: value for key, value in values.items() if key in known}
+        values = {key: value for key, value in document.items() if key in known}
         return Term(**{**values, "accepts": tuple(values["accepts"]), "owner": Owner(**values["owner"])})
     except (ValueError, TypeError, KeyError, OSError) as error:
         raise RunError(

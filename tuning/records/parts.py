@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,16 +36,14 @@ Damaged = Callable[[str, Exception], None]  # called with the name of a damaged 
 
 def read_trials(directory: RunDirectory, names: Iterable[str], damaged: Damaged | None = None) -> list[TrialRecord]:
     """The trials in some parts, each once. A damaged part is left out where `damaged` hears of it, else an error."""
-    return _records(read_table(directory, names, TRIALS, damaged=damaged))
+    found = read_table(directory, names, TRIALS, damaged=damaged)
+    return sorted(records_of(found, TrialRecord), key=attrgetter("key"))
 
 
 def read_studies(directory: RunDirectory, names: Iterable[str], damaged: Damaged | None = None) -> list[StudyRecord]:
     """The studies in some parts, as `read_trials` does with trials."""
-    return _records(read_table(directory, names, STUDIES, damaged=damaged))
-
-
-def _records(table: pa.Table) -> list[Any]:
-    return sorted(records_of(table), key=attrgetter("key"))
+    found = read_table(directory, names, STUDIES, damaged=damaged)
+    return sorted(records_of(found, StudyRecord), key=attrgetter("key"))
 
 
 def read_table(
@@ -230,7 +227,7 @@ def intact(directory: RunDirectory, name: str) -> bytes:
     return data
 
 
-def read_part(directory: RunDirectory, name: str) -> list[Any]:
+def read_part(directory: RunDirectory, name: str) -> list[TrialRecord] | list[StudyRecord]:
     """The records of one part; `ValueError` or `OSError` when it is damaged."""
     return decode(intact(directory, name))
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from itertools import islice
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,17 +23,19 @@ from tuning.records.schema import (
     STUDY_SCHEMA,
     TRIAL_SCHEMA,
     Config,
+    Record,
     StepRecord,
     StudyRecord,
     TrialRecord,
 )
 
+R = TypeVar("R", TrialRecord, StudyRecord)
 #: What columns were called in earlier files of this schema.
 FORMER_NAMES = {"default_cv_score": "baseline_cv_score", "default_test_score": "baseline_test_score"}
 #: The columns that tell rows apart, by the kind of a part.
 KEYS = {"trials": ["study", "trial"], "studies": ["study"]}
 PIECE = 1 << 16  # rows that are put together when many parts are read
-_KINDS: dict[str, tuple[type, pa.Schema]] = {
+_KINDS: dict[str, tuple[type[Record], pa.Schema]] = {
     "trials": (TrialRecord, TRIAL_SCHEMA),
     "studies": (StudyRecord, STUDY_SCHEMA),
 }
@@ -108,12 +110,10 @@ def distinct(table: pa.Table, keys: Sequence[str]) -> pa.Table:
     return table if len(found) == len(table) else table.take(found.combine_chunks().sort())
 
 
-def records_of(table: pa.Table) -> list[Any]:
-    """The rows of a table with all columns of its kind, as records."""
-    kind = (table.schema.metadata or {}).get(b"tuning.kind", b"").decode()
-    record = _KINDS[kind][0]
-    columns: list[Iterable[Any]] = []
-    for column in fields(record):
+def records_of(table: pa.Table, kind: type[R]) -> list[R]:
+    """The rows of a table with all columns of a kind, as records of this kind."""
+    columns: list[Iterable[object]] = []
+    for column in fields(kind):
         values = table.column(column.name)
         if column.name == "started":
             values = values.cast(pa.int64())
@@ -122,12 +122,15 @@ def records_of(table: pa.Table) -> list[Any]:
         else:
             read = _READ.get(column.name)
             columns.append(values.to_pylist() if read is None else map(read, values.to_pylist()))
-    return [record(*row) for row in zip(*columns, strict=True)]
+    return [kind(*row) for row in zip(*columns, strict=True)]
 
 
-def decode(data: bytes) -> list[Any]:
+def decode(data: bytes) -> list[TrialRecord] | list[StudyRecord]:
     """The records of one part; raises `OSError` or `ValueError` when the bytes are damaged."""
-    return records_of(decode_table(data))
+    table = decode_table(data)
+    if table.schema.metadata[b"tuning.kind"] == b"trials":
+        return records_of(table, TrialRecord)
+    return records_of(table, StudyRecord)
 
 
 def _read_config(text: str | None) -> Config | None:

@@ -6,7 +6,6 @@ import time
 import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute as pc
 
@@ -135,7 +134,7 @@ def abandon(directory: RunDirectory, term: Term) -> None:
 
 def _with_code_inside(definition: Definition, directory: RunDirectory) -> Definition:
     """The definition after the user's code has been copied into the run, under the names that it has there."""
-    inside: dict[str, Any] = {}
+    inside: dict[str, object] = {}
     if definition.prepare:
         inside["prepare"] = copy_into(definition.prepare, directory)
     if isinstance(definition.objective, str):

@@ -40,8 +40,13 @@ class ListedRun:
             state = FINISHED if not result.unfinished else UNFINISHED if ended else RUNNING
         except TuningError as error:
             return {"state": DAMAGED, "reason": str(error)}
-        names = ("customers", "succeeded", "trials")
-        return {"state": state, **{name: counts[name] for name in names}, "seconds": counts["wall_seconds"]}
+        return {
+            "state": state,
+            "customers": counts["customers"],
+            "succeeded": counts["succeeded"],
+            "trials": counts["trials"],
+            "seconds": counts["wall_seconds"],
+        }
 
 
 def runs_in(storage: str) -> list[ListedRun]:

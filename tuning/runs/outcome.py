@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from tuning.basics.wording import amount
+from tuning.runs.run_counts import RunCounts
 
 if TYPE_CHECKING:
     from tuning.runs.results import RunResult
 
 REPORT, LEADERBOARD_FILE = "report.html", "leaderboard.csv"  # in the run's folder
-RunCounts: TypeAlias = Mapping[str, Any]  # `RunResult.summary`
 
 
 def typing() -> bool:

@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 
 from search_spaces.yaml_text import dump_yaml
 from tuning.basics.columnar import FieldColumn
+from tuning.basics.documents import Json
 from tuning.definition.definition import Definition, define
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.definition.run_spec import RunSpec
@@ -81,14 +81,13 @@ class PlannedNames:
     ended: pa.Table
 
 
-def plain(definition: Definition) -> dict[str, Any]:
+def plain(definition: Definition) -> dict[str, object]:
     """The definition as it stands in a run: what only exists in memory is marked as such."""
     values = definition.to_dict()
     if isinstance(definition.data, pd.DataFrame):
         values["data"] = IN_MEMORY
-    elif isinstance(definition.data, Mapping):
-        entries = values["data"].items()
-        values["data"] = {name: IN_MEMORY if isinstance(item, pd.DataFrame) else item for name, item in entries}
+    elif isinstance(named := values.get("data"), Mapping):
+        values["data"] = {name: IN_MEMORY if isinstance(item, pd.DataFrame) else item for name, item in named.items()}
     if callable(definition.objective):
         values["objective"] = IN_MEMORY
     return values
@@ -203,9 +202,9 @@ def _joined(tables: Sequence[pa.Table]) -> pa.Table:
 def _read(
     directory: RunDirectory,
     term: Term,
-    groups: Callable[[Mapping[str, Any]], Sequence[int]] | None = None,
+    groups: Callable[[Json], Sequence[int]] | None = None,
     columns: Sequence[str] | None = None,
-) -> tuple[dict[str, Any], list[pa.Table]]:
+) -> tuple[Json, list[pa.Table]]:
     """The header of a plan and its row groups, by default all of them and all columns.
 
     groups: the numbers of those that are wanted, by the header.
@@ -220,7 +219,7 @@ def _read(
         raise StorageError(f"{directory.display(term.plan)} cannot be read: {error}. {_way_out(term)}") from error
 
 
-def _groups_left(header: Mapping[str, Any]) -> int:
+def _groups_left(header: Json) -> int:
     """How many row groups hold studies that have not ended; an older version had shards only."""
     return int(header.get("left", header["shards"]))
 
@@ -235,12 +234,12 @@ def _way_out(term: Term) -> str:
     )
 
 
-def _spec(directory: RunDirectory, term: Term, header: Mapping[str, Any]) -> RunSpec:
+def _spec(directory: RunDirectory, term: Term, header: Json) -> RunSpec:
     return RunSpec.from_dict(header, frozen_definition(directory, term))
 
 
 def _recorded(
-    directory: RunDirectory, term: Term, spec: RunSpec | None, header: Mapping[str, Any], tables: Sequence[pa.Table]
+    directory: RunDirectory, term: Term, spec: RunSpec | None, header: Json, tables: Sequence[pa.Table]
 ) -> RecordedPlan:
     spec = spec or _spec(directory, term, header)
     left, placement = _groups_left(header), header.get("placement", PACKED)  # of all studies, in an older version

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tuning.basics.documents import Json
 from tuning.basics.wording import amount, better_text, did_you_mean, name_list, resume_advice, score_text, without_text
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import NoModelError, UnknownCustomerError
@@ -36,6 +37,7 @@ from tuning.runs.leaderboard import (
     exact_config,
 )
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan
+from tuning.runs.run_counts import RunCounts
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.warm_start import best_entries
 
@@ -176,10 +178,10 @@ class RunResult:
     def _records_of(self, customers: Sequence[str]) -> tuple[list[StudyRecord], list[TrialRecord]]:
         """All records of some customers."""
         studies, trials = (
-            records_of(read_table(self.directory, parts, kind, damaged=self._damaged, customers=customers))
+            read_table(self.directory, parts, kind, damaged=self._damaged, customers=customers)
             for parts, kind in ((self._parts[::-1], STUDIES), (self._parts, TRIALS))
         )
-        return studies, trials
+        return records_of(studies, StudyRecord), records_of(trials, TrialRecord)
 
     def importance(self, most: int = 50) -> pd.DataFrame:
         """Which columns matter for how many customers: a row per column, the one that matters most often first.
@@ -205,7 +207,7 @@ class RunResult:
         """
         return self.customer(customer).to_optuna(storage)
 
-    def warm_start(self, best: int = 1) -> list[dict[str, Any]]:
+    def warm_start(self, best: int = 1) -> list[dict[str, object]]:
         """The next run's `warm_start`: the `best` best configurations of every customer, to be tried first there."""
         return best_entries(self.trial_records, best)
 
@@ -263,7 +265,7 @@ class RunResult:
             del parts[:4]
         return distinct(pa.concat_tables(some), KEYS[TRIALS])
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> RunCounts:
         """The run in figures, as `tuning run --output json` prints it."""
         customers, best = len(self._standings.customers), self._standings.best_studies(_COUNTED)
         ok, constant = pc.equal(best["status"], OK), best["trial"].is_null()
@@ -277,7 +279,6 @@ class RunResult:
             "customers": customers,
             "succeeded": succeeded,
             "without_model": customers - succeeded,
-            # Of the winners other than the baseline, on rows that the search never saw.
             "compared_with_baseline": len(gains),
             "worse_than_baseline": _count(pc.less(gains, 0)),
             "ensembles": _count(ensemble),
@@ -290,7 +291,7 @@ class RunResult:
             "fit_seconds": round(pc.sum(self._studies["fit_seconds"], min_count=0).as_py(), 3),
         }
 
-    def outcome(self, counts: Mapping[str, Any] | None = None) -> str:
+    def outcome(self, counts: RunCounts | None = None) -> str:
         """The run in part of a sentence: how many customers have a model, or how many studies of an objective a winner.
 
         counts: `summary()`, where it is there already.
@@ -359,7 +360,7 @@ class RunResult:
             raise NoModelError(without_text(customer, "model", reason))
         return load_model(self.directory, best["model_path"], best["model_sha256"], allow_pickle=allow_pickle)
 
-    def _best(self, customer: str | None) -> tuple[str, dict[str, Any]]:
+    def _best(self, customer: str | None) -> tuple[str, Json]:
         """A customer and the record of its best study, by column; an empty one where none has ended."""
         standings = self._standings
         customers = standings.customers

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -172,7 +171,7 @@ def merge(directory: RunDirectory, before: Definition, now: Definition) -> Defin
     ]
     for key in MAY_BE_IN_FILES:
         old, new = there.get(key), here.get(key)
-        if old != new and (new is None or old != name_inside(new)):
+        if old != new and (not isinstance(new, str) or old != name_inside(new)):
             differences.append(f"{key}: {short(old)} there, {short(new)} here, or its file changed")
     if not same_models(before.models, now.models, directory):
         differences.append(f"models: {short(there.get('models'))} there, {short(here.get('models'))} here")
@@ -277,7 +276,7 @@ def refusal(directory: RunDirectory, differences: list[str]) -> str:
     )
 
 
-def short(value: Any) -> str:
+def short(value: object) -> str:
     value = value.to_dict() if isinstance(value, SearchSpace) else value
     return "not set" if value is None else shorten(repr(value))
 

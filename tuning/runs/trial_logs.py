@@ -53,7 +53,7 @@ class TrialLogs:
             keys = set(zip(*(table[key].to_pylist() for key in KEYS[TRIALS]), strict=True))
             lacking = {key for key in keys if not there.issuperset(f"{_folder(*key)}/{file}" for file in files)}
             if lacking:
-                records = records_of(decode_table(self.directory.read(name)))
+                records = records_of(decode_table(self.directory.read(name)), TrialRecord)
                 self._write(record for record in records if record.key in lacking)
 
     def _write(self, records: Iterable[TrialRecord]) -> None:

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from tuning.basics.wording import raised, stack
 from tuning.errors import StudyError
@@ -19,7 +18,7 @@ from tuning.study.trial import Exploit, Trial
 #: (config, number of the trial, state) -> the generator of its steps. The state is None, or what a
 #: `get_state` of the same family returned; several trials may start from the same state object, so a
 #: generator must not change it.
-StartTraining = Callable[[Configuration, int, Any], Iterable[Step]]
+StartTraining = Callable[[Configuration, int, object], Iterable[Step]]
 #: No further step; None may be what a generator yields by mistake.
 END = Step(0, math.nan)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from schedulers.protocols import TrialResult
 from tuning.study.interfaces import Searcher
@@ -73,7 +73,7 @@ class TrialView(Generic[TrialT]):
 
     @property
     def run_metadata(self) -> SimpleNamespace:
-        return SimpleNamespace(checkpoint_manager=_CheckpointManager(self))
+        return SimpleNamespace(checkpoint_manager=_CheckpointManager(self.exploit))
 
     def exploit(self, donor: DonorState) -> None:
         """Let the trial go on from a donor's state, with the configuration that was set last."""
@@ -110,8 +110,8 @@ class _CheckpointManager:
 
     checkpoint_config = SimpleNamespace(num_to_keep=None)
 
-    def __init__(self, view: TrialView[Any]) -> None:
-        self._view = view
+    def __init__(self, exploit: Callable[[DonorState], None]) -> None:
+        self._exploit = exploit
 
     @property
     def _latest_checkpoint_result(self) -> None:
@@ -120,7 +120,7 @@ class _CheckpointManager:
     @_latest_checkpoint_result.setter
     def _latest_checkpoint_result(self, result: _TrainingResult) -> None:
         if result.checkpoint.state is not None:
-            self._view.exploit(result.checkpoint.state)
+            self._exploit(result.checkpoint.state)
 
 
 class ControllerView(Generic[TrialT]):

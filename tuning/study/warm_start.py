@@ -8,14 +8,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from search_spaces import SearchSpace, SpaceError
 from tuning.basics.wording import did_you_mean
 from tuning.definition.options import WarmStart
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
-from tuning.records.schema import FINISHED, TrialRecord
+from tuning.records.schema import FINISHED, Config, TrialRecord
 from tuning.study.interfaces import Configuration
 
 
@@ -148,17 +147,17 @@ def check(spec: RunSpec, own: Mapping[str, SearchSpace]) -> list[str]:
     return []
 
 
-def best_entries(trials: Iterable[TrialRecord], best: int) -> list[dict[str, Any]]:
+def best_entries(trials: Iterable[TrialRecord], best: int) -> list[dict[str, object]]:
     """The `warm_start` of a next run: so many of the best configurations of every customer."""
     by_customer: dict[str, list[TrialRecord]] = {}
     for record in trials:
         if record.score is not None and record.state == FINISHED:
             by_customer.setdefault(record.customer, []).append(record)
-    entries = []
+    entries: list[dict[str, object]] = []
     for customer, records in sorted(by_customer.items()):
         sign = -1 if records[0].mode == "max" else 1
         records.sort(key=lambda record: (sign * (record.score or 0.0), record.trial))
-        configs: list[Any] = []
+        configs: list[Config] = []
         for record in records:
             if len(configs) < best and record.config not in configs:
                 configs.append(record.config)

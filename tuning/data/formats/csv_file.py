@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import csv as csv_module
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pandas as pd
 import pyarrow as pa
@@ -139,7 +139,9 @@ class CsvSource(FileSource):
         check_names([name for name in names if name.strip()], self.named, max_columns)
         return names
 
-    def _parse(self, stream: Stream, chosen: Sequence[str] | None, **options: Any) -> Any:
+    def _parse(
+        self, stream: Stream, chosen: Sequence[str] | None, **options: object
+    ) -> pd.DataFrame | Iterable[pd.DataFrame]:
         """A frame, or frames where `options` has a `chunksize`. chosen: the columns wanted, None for all."""
         wanted = None if chosen is None else list(chosen)
         return pd.read_csv(stream, low_memory=False, usecols=wanted, **{"encoding": "utf-8", **self.csv, **options})

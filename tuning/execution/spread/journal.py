@@ -9,9 +9,9 @@ An event is a row with its detail as JSON. Rows that earlier versions wrote lack
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable
 
+from tuning.basics.documents import Json
 from tuning.execution.spread.events import (
     CheckpointSaved,
     Event,
@@ -28,7 +28,6 @@ from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 
 DRIVER = 99_999  # stands where a part's name has its shard: these are written by the driver
-Json: TypeAlias = Mapping[str, Any]  # as it was read
 KINDS: dict[type[Occurrence], str] = {
     TrialSuggested: "suggest",
     StepTaken: "result",

@@ -12,8 +12,8 @@ from tuning.basics.wording import amount, better_text, params_text, percent, val
 from tuning.records.figures import FigureRow
 from tuning.records.gains import compared_gains, is_error
 from tuning.records.schema import OK
-from tuning.runs.outcome import RunCounts
 from tuning.runs.results import RunResult
+from tuning.runs.run_counts import RunCounts
 
 CLEAR = 2.0  # standard errors that the number of better customers is away from half
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tuning.errors import RunError
@@ -80,7 +80,7 @@ class Copier:
         self._store: Store | None = None
         self._known: set[str] = set()
         self._queue: deque[str] = deque()
-        self._batch: dict[str, list[Record]] = {}  # part → records: read, not yet written
+        self._batch: dict[str, Sequence[Record]] = {}  # part → records: read, not yet written
         self._unreadable: Counter[str] = Counter()  # part → failed attempts
         self._unfinished = UnfinishedStudies()
         # study → (trials, end) of its latest record, the winner there

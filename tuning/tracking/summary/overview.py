@@ -17,6 +17,7 @@ from tuning.runs.leaderboard import Leaderboard
 from tuning.runs.outcome import LEADERBOARD_FILE, REPORT
 from tuning.runs.plan_file import DEFINITION, frozen_definition
 from tuning.runs.results import RunResult
+from tuning.runs.run_counts import RunCounts
 from tuning.storage.names import mask_in
 from tuning.tracking.summary.summary import Summary
 from tuning.tracking.tracked_runs import PREFIX
@@ -38,8 +39,14 @@ def overview(
     best = board.standings.best_studies(["status", *MEDIANS])
     unfinished = result.unfinished
     comparison = frozen_definition(result.directory, result.term).compare is not None
-    figures = {name: counts[name] for name in ("customers", "succeeded", "without_model", "trials", "fit_seconds")}
-    figures["wall_seconds"] = round(result.term.seconds + ended - started, 3)
+    figures: dict[str, float] = {
+        "customers": counts["customers"],
+        "succeeded": counts["succeeded"],
+        "without_model": counts["without_model"],
+        "trials": counts["trials"],
+        "fit_seconds": counts["fit_seconds"],
+        "wall_seconds": round(result.term.seconds + ended - started, 3),
+    }
     for name in MEDIANS:
         values = best[name].filter(pc.equal(best["status"], OK)).to_pandas().dropna()
         if len(values):
@@ -72,7 +79,7 @@ def _files(result: RunResult) -> dict[str, str]:
     return {name: name for name in (LEADERBOARD_FILE, *there)}
 
 
-def _note(outcome: str, counts: Mapping[str, object], board: Leaderboard, unfinished: int, where: str) -> str:
+def _note(outcome: str, counts: RunCounts, board: Leaderboard, unfinished: int, where: str) -> str:
     unfinished_text = f"; {unfinished} studies have not ended: `tuning resume {where}`" if unfinished else ""
     lines = [
         f"**{outcome}**, {counts['trials']} trials{unfinished_text}.",
