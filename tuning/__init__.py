@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tuning.driver.runner import TuneRunner
@@ -13,7 +13,7 @@ __all__ = ["RunResult", "TuneRunner", "tune"]
 _HOMES = {"TuneRunner": "tuning.driver.runner", "RunResult": "tuning.runs.results", "tune": "tuning.driver.tune"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Public names are imported when they are first used: `import tuning` costs next to nothing."""
     if name == "__version__":
         from importlib.metadata import version

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from paths import ROOT
 
-LINES = 204  # lower it whenever a change leaves fewer; never raise it
+LINES = 55  # lower it whenever a change leaves fewer; never raise it
 
 
 def lines_with_any(path: Path) -> set[int]:

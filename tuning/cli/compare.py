@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Unpack, cast
 
 import click
 
 from tuning.cli.program import Command
-from tuning.cli.shared_options import check_target, definition_options, progress_option, read
+from tuning.cli.shared_options import C, Overrides, check_target, definition_options, progress_option, read
 
 if TYPE_CHECKING:
-    from tuning.compare.comparison import Comparison
+    from tuning.compare.comparison import AnalysisOptions, Comparison
 
 SOURCES = ("from_curves", "from_table", "from_run")
 
 
-def _optional_definition(command: Any) -> Any:
+def _optional_definition(command: C) -> C:
     """The options of a definition, which is then not asked for."""
     command = definition_options(command)
-    for param in command.__click_params__:
+    for param in vars(command)["__click_params__"]:
         if isinstance(param, click.Argument):
             param.required = False
     return command
@@ -69,7 +70,7 @@ def compare(
     in_process: bool,
     progress: str,
     output: str,
-    **overrides: Any,
+    **overrides: Unpack[Overrides],
 ) -> None:
     """Compare search algorithms on the customers of DEFINITION: which to use, and how sure that is.
 
@@ -95,8 +96,8 @@ def compare(
         raise click.UsageError("--mode has no effect here: a definition's metric says its direction; remove it.")
     if html is not None:
         check_target(html, "--html", definition, from_curves, from_table)
-    analysis = {"baseline": baseline, "axis": axis, "unequal": unequal, "alpha": alpha, "margin": margin}
-    analysis = {name: value for name, value in analysis.items() if value is not None}
+    given = {"baseline": baseline, "axis": axis, "unequal": unequal, "alpha": alpha, "margin": margin}
+    analysis = cast("AnalysisOptions", {name: value for name, value in given.items() if value is not None})
     result = None
     if from_curves is not None:
         found = _from_curves(from_curves, mode, analysis)
@@ -128,7 +129,7 @@ def _one_source(definition: str | None, *others: str | None) -> None:
         )
 
 
-def _no_effect(sources: dict[str, str | None], searching: dict[str, Any], running: dict[str, Any]) -> None:
+def _no_effect(sources: dict[str, str | None], searching: Mapping[str, object], running: Mapping[str, object]) -> None:
     """Refuse options of a search or a run where nothing is searched or run, before anybody believes they counted."""
     source = next((name for name, value in sources.items() if value is not None), None)
     if source is None:
@@ -139,7 +140,7 @@ def _no_effect(sources: dict[str, str | None], searching: dict[str, Any], runnin
         raise click.UsageError(f"{', '.join(given)} has no effect with {source}, which runs nothing; remove it.")
 
 
-def _from_curves(path: str, mode: str | None, analysis: dict[str, Any]) -> Comparison:
+def _from_curves(path: str, mode: str | None, analysis: AnalysisOptions) -> Comparison:
     from tuning.compare.analysis.curves import Curves
     from tuning.compare.comparison import analyse
 
@@ -154,7 +155,7 @@ def _from_table(
     trials: int | None,
     seconds: float | None,
     workers: int,
-    analysis: dict[str, Any],
+    analysis: AnalysisOptions,
 ) -> Comparison:
     from tuning.compare.tabular.replay import compare_on_table
     from tuning.compare.tabular.table import Table
@@ -184,7 +185,7 @@ def tabulate(
     resume: bool,
     in_process: bool,
     progress: str,
-    **overrides: Any,
+    **overrides: Unpack[Overrides],
 ) -> None:
     """Evaluate a complete grid of every customer, so that searches can be replayed (compare --from-table)."""
     from tuning.compare.tabular.table import Table

@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import os
 import sys
+from collections.abc import Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -107,13 +108,13 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
 
-    def main(self, args: Any = None, *others: Any, **options: Any) -> Any:
+    def main(self, args: Sequence[str] | None = None, *others: Any, **options: Any) -> Any:
         """As a program (without `args`), signals are heard from the first moment to the last."""
         if args is not None:
             return super().main(args, *others, **options)
         from tuning.driver.signals import Signals
 
-        code: Any = 0
+        code: str | int | None = 0
         with Signals(at_once=True) as signals:
             try:
                 super().main(**{**options, "obj": signals})
@@ -127,7 +128,7 @@ class LazyGroup(click.Group):
                 code = 128 + signals.received
             return _end(signals, code)
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         try:
             with advice_for_the_shell():
                 return super().invoke(ctx)
@@ -147,7 +148,7 @@ class LazyGroup(click.Group):
             ctx.exit(code)
 
 
-def _end(signals: Signals, code: Any) -> NoReturn:
+def _end(signals: Signals, code: str | int | None) -> NoReturn:
     """End the program; with Ray in it, or interrupted, without a farewell: Ray's processes are killed.
 
     What Ray does when an interpreter ends takes seconds, and after an interruption has crashed it.

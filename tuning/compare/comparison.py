@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,17 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 2
 # Two per cent of the way from a typical random configuration to the best.
 MARGIN = 0.02
+
+
+class AnalysisOptions(TypedDict, total=False):
+    """What of `analyse` whoever compares may choose; see there."""
+
+    baseline: str | None
+    axis: str
+    alpha: float
+    margin: float
+    unequal: str
+    noun: str
 
 
 class Comparison(ComparisonResult):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 from tuning.compare.analysis.curves import Curves
-from tuning.compare.comparison import Comparison, analyse
+from tuning.compare.comparison import AnalysisOptions, Comparison, analyse
 from tuning.compare.studies import curves_of, hold_out_of, options_of, unfinished_of
 from tuning.definition.compared_methods import Method
 from tuning.definition.definition import Definition, define
@@ -94,7 +94,7 @@ def comparing(
     return define({**keys_of(made), "compare": {**before, **asked}})
 
 
-def comparison_of(run_dir: str | RunDirectory | RunResult, **options: Any) -> Comparison:
+def comparison_of(run_dir: str | RunDirectory | RunResult, **options: Unpack[AnalysisOptions]) -> Comparison:
     """The comparison of a run; of one that has not ended, of the repetitions that every algorithm has finished.
 
     Args:
@@ -106,18 +106,20 @@ def comparison_of(run_dir: str | RunDirectory | RunResult, **options: Any) -> Co
     """
     result = run_dir if isinstance(run_dir, RunResult) else RunResult(run_dir)
     compared = options_of(result)
-    options = {"noun": CUSTOMER, "axis": compared.axis, "baseline": compared.baseline, **options}
+    chosen: AnalysisOptions = {"noun": CUSTOMER, "axis": compared.axis, "baseline": compared.baseline, **options}
     spec = read_spec(result.directory, result.term)
     algorithms = distinct(method.algorithm for method in compared.algorithms)
-    known = {
-        "hold_out_scores": hold_out_of(result),
-        "unfinished": unfinished_of(result),
-        "remarks": [*random_starts(algorithms, spec.space, spec.definition.trials)],
-    }
-    return analyse(Curves.from_frame(curves_of(result)), source=result.directory.shown, **known, **options)
+    return analyse(
+        Curves.from_frame(curves_of(result)),
+        source=result.directory.shown,
+        hold_out_scores=hold_out_of(result),
+        unfinished=unfinished_of(result),
+        remarks=random_starts(algorithms, spec.space, spec.definition.trials),
+        **chosen,
+    )
 
 
-def keep(result: RunResult, **options: Any) -> Comparison:
+def keep(result: RunResult, **options: Unpack[AnalysisOptions]) -> Comparison:
     """The comparison of a run, its curves and its page kept in the run directory. options: as in `comparison_of`."""
     from tuning.compare.report.page import page
 

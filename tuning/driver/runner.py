@@ -6,7 +6,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from tuning.basics.timing import USUAL
 from tuning.basics.wording import resume_advice
@@ -27,6 +27,9 @@ from tuning.runs.outcome import typing
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 from tuning.storage.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    from ray.tune import Tuner
 
 
 class TuneRunner:
@@ -60,7 +63,7 @@ class TuneRunner:
         with held_messages():
             return make_plan(self.definition, timing=self.timing)
 
-    def tuner(self, run_dir: str | Path | None = None) -> Any:
+    def tuner(self, run_dir: str | Path | None = None) -> Tuner:
         """The `tune.Tuner` that the definition maps to, over a new run directory: of shards of packed studies, and of
         trials of spread ones.
 

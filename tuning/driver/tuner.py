@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
@@ -21,6 +21,9 @@ from tuning.planning.room import alive_machines
 from tuning.records.reports import WorkerError
 from tuning.runs.begin import OwnedRun
 from tuning.storage.names import slug
+
+if TYPE_CHECKING:
+    from ray.tune import Callback, Stopper, Tuner
 
 TUNE_SETTINGS = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # CSV, JSON and TensorBoard files per shard tell nobody anything
@@ -57,8 +60,12 @@ def run_queue(
 
 
 def build_tuner(
-    owned: OwnedRun, queue: CallbackKey[RunQueue], attempt: int = 0, stop: Any = None, callbacks: Sequence[Any] = ()
-) -> Any:
+    owned: OwnedRun,
+    queue: CallbackKey[RunQueue],
+    attempt: int = 0,
+    stop: Stopper | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> Tuner:
     """The Tuner over all shards and all trials of spread studies of a run.
 
     callbacks: for a Tuner that its caller fits; ours are handed over (`tuning.execution.tune_callbacks`).

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ import pandas as pd
 from schedulers.spec import Mode
 from search_spaces.values import Point
 from tuning.basics.seeds import derive
-from tuning.compare.comparison import Comparison, analyse
+from tuning.compare.comparison import AnalysisOptions, Comparison, analyse
 from tuning.compare.tabular.simulation import DEFAULT_FIRST, STARTS, Problem, simulate
 from tuning.compare.tabular.table import Evaluations, Table
 from tuning.definition.compared_methods import Method, parse_methods
@@ -91,23 +91,25 @@ def compare_on_table(
     seed: int = 0,
     start: str = DEFAULT_FIRST,
     workers: int = 1,
-    **options: Any,
+    source: str = "",
+    **options: Unpack[AnalysisOptions],
 ) -> Comparison:
     """`replay`, then `analyse` with the table's optimum and median as bounds and its exact random search.
 
     Args:
         table, algorithms, seeds, trials, seconds, seed, start, workers: as in `replay`.
-        **options: those of `analyse`.
+        source, **options: as in `analyse`.
     """
     methods = parse_methods(algorithms)
     curves = replay(table, methods, seeds, trials, seconds, seed, start, workers)
     options.setdefault("axis", "trials" if seconds is None else "seconds")
+    remarks: Iterable[str] = ()
     if seconds is None:
         used = distinct(method.algorithm for method in methods)
-        options["remarks"] = [*random_starts(used, table.levels.grid, trials or TRIALS)]
+        remarks = random_starts(used, table.levels.grid, trials or TRIALS)
     bounds = table.bounds()
     exact = exact_random_regret(table, bounds, int(curves["trial"].max()), start)
-    return analyse(curves, bounds=bounds, random_search=exact, **options)
+    return analyse(curves, bounds=bounds, random_search=exact, source=source, remarks=remarks, **options)
 
 
 def exact_random_regret(table: Table, bounds: pd.DataFrame, n_trials: int, start: str) -> dict[str, np.ndarray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import pandas as pd
 
@@ -23,8 +23,18 @@ from tuning.records.schema import FINISHED, TrialRecord, canonical
 from tuning.runs.results import RunResult
 
 SHOWN = 5
-# A row of a table, by column.
-TableRow = dict[str, Any]
+
+
+class TableRow(TypedDict):
+    """A row of a table, by column."""
+
+    task: str
+    config: str
+    mode: str
+    best_step: bool
+    step: int
+    score: float
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -94,15 +104,27 @@ def _table(result: RunResult, space: SearchSpace, levels: int | Mapping[str, int
 
 def _rows(record: TrialRecord, text: str) -> list[TableRow]:
     """One row per step, and for a failed trial one more without score."""
-    shared = {"task": record.customer, "config": text, "mode": record.mode, "best_step": _best_prefix(record)}
+    prefix = _best_prefix(record)
+
+    def row(step: int, score: float, seconds: float) -> TableRow:
+        return {
+            "task": record.customer,
+            "config": text,
+            "mode": record.mode,
+            "best_step": prefix,
+            "step": step,
+            "score": score,
+            "seconds": seconds,
+        }
+
     rows: list[TableRow] = []
     before = 0.0
     for number, step in enumerate(record.steps, 1):
-        rows.append({**shared, "step": number, "score": step.score, "seconds": step.seconds - before})
+        rows.append(row(number, step.score, step.seconds - before))
         before = step.seconds
     rest = max(0.0, record.seconds - before)
     if record.state != FINISHED:
-        rows.append({**shared, "step": len(rows) + 1, "score": math.nan, "seconds": rest})
+        rows.append(row(len(rows) + 1, math.nan, rest))
     elif rows:
         rows[-1]["seconds"] += rest
     return rows
