@@ -147,7 +147,7 @@ class BulkStore:
         of_search = sqlalchemy.select(tags.run_uuid).where(tags.key == SEARCH_TAG, tags.value == self.search.id())
         query = sqlalchemy.select(tags.value, tags.run_uuid).where(tags.key == KEY_TAG, tags.run_uuid.in_(of_search))
         with self.engine.connect() as connection:
-            return dict(connection.execute(query).tuples().all())
+            return dict(connection.execute(query).all())
 
     def _known_runs(self, connection: sqlalchemy.Connection, ids: Sequence[str]) -> dict[str, KnownRun]:
         """Those runs that are there, by id."""
