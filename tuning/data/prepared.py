@@ -60,8 +60,10 @@ class OwnCode:
     @cached_property
     def objective(self) -> Objective | None:
         """The function that is tuned instead of models; None for models."""
-        named = self.definition.objective
-        return None if named is None else resolve_objective(named, self.directory)
+        given = self.definition.objective
+        if given is None:
+            return None
+        return resolve_objective(self._function("objective", given) if isinstance(given, str) else given, given)
 
     @cached_property
     def families(self) -> Mapping[str, Family]:

@@ -28,8 +28,6 @@ from tuning.models.trainers.trainer import is_trainer, maker_of
 from tuning.models.trainers.training import Home, keep_ray_data_here, reports
 from tuning.records.schema import Config
 from tuning.steps import Step
-from tuning.storage.run_directory import RunDirectory
-from tuning.user_code import load_function
 
 Objective: TypeAlias = Callable[..., object]  # what it reports is looked at by `_step`
 
@@ -38,21 +36,16 @@ Numbered: TypeAlias = Generator[tuple[int, object], None, None]
 OFFERED = ("config", "data", "files", "seed", "state")
 
 
-def resolve_objective(objective: str | Objective, directory: RunDirectory | None = None) -> Objective:
-    """The callable itself, or the one that a name says, see `tuning.user_code`.
+def resolve_objective(found: object, given: object) -> Objective:
+    """What a trial calls: the function that was found, or what makes trainers like the one that was.
 
-    directory: of the run that has a copy of its file; None before there is one.
+    given: what the definition says, such as its name.
     """
-    try:
-        found = load_function(objective, directory) if isinstance(objective, str) else objective
-    except DefinitionError as error:
-        raise DefinitionError(f"objective: {error}") from error
-    if is_trainer(found):
-        found = maker_of(found)
-    if not callable(found):
-        raise DefinitionError(f"objective: {objective!r} is not a function.")
-    _check_signature(found)
-    return found
+    objective = maker_of(found) if is_trainer(found) else found
+    if not callable(objective):
+        raise DefinitionError(f"objective: {given!r} is not a function.")
+    _check_signature(objective)
+    return objective
 
 
 def _check_signature(objective: Objective) -> None:

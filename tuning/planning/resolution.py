@@ -23,7 +23,6 @@ from tuning.preprocessing.classes import Label, find_label, guess_positive, read
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.splitting import STRATIFIED
 from tuning.preprocessing.task import BINARY, REGRESSION, agreed_task
-from tuning.user_code import is_file
 
 SMALLER_IS_BETTER = {
     *("loss", "logloss", "error", "errors", "err", "rmse", "rmsle", "rmspe", "mse", "mae", "mape"),
@@ -159,7 +158,7 @@ def _positive(definition: Definition, task: str, sample: TargetSample, notes: li
 def _metric(definition: Definition, task: str, code: OwnCode) -> str:
     """The metric's name: a scorer's, or that of the user's function, which is loaded to see that it can be."""
     if code.metric is not None and definition.metric is not None:
-        return os.path.basename(definition.metric) if is_file(definition.metric) else definition.metric
+        return os.path.basename(definition.metric)  # a file's folder is no part of it
     if definition.mode == "min":
         raise PlanError(
             "mode: min goes with an objective or a metric function of your own; scikit-learn's scorers are always "

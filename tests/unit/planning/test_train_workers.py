@@ -60,7 +60,7 @@ def test_a_plan_says_how_many_trials_have_room_with_their_workers() -> None:
 def test_a_trainer_itself_is_an_objective_whose_configuration_is_added(tmp_path: Path) -> None:
     made = DataParallelTrainer(loop, train_loop_config={"rows": 9, "eta": 0.5}, scaling_config=THREE)
     assert plan(made).workers == TrainWorkers(3, {"CPU": 2.0}, "SPREAD")
-    found: Any = resolve_objective(define({**GIVEN, "objective": made}).objective or "")
+    found: Any = resolve_objective(define({**GIVEN, "objective": made}).objective, made)
     one, two = found({"eta": 0.1}), found({"eta": 0.2})
     assert [each.train_loop_config for each in (one, two)] == [{"rows": 9, "eta": 0.1}, {"rows": 9, "eta": 0.2}]
     assert made.train_loop_config == {"rows": 9, "eta": 0.5}
