@@ -19,7 +19,6 @@ from tuning.planning.algorithm_notes import random_starts
 from tuning.planning.studies import distinct
 from tuning.runs.plan_file import read_spec
 from tuning.runs.results import RunResult
-from tuning.storage.run_directory import RunDirectory
 
 CUSTOMER = "customer"
 CURVES, PAGE = "curves.parquet", "comparison.html"
@@ -94,7 +93,7 @@ def comparing(
     return define({**keys_of(made), "compare": {**before, **asked}})
 
 
-def comparison_of(run_dir: str | RunDirectory | RunResult, **options: Unpack[AnalysisOptions]) -> Comparison:
+def comparison_of(run_dir: str | Path | RunResult, **options: Unpack[AnalysisOptions]) -> Comparison:
     """The comparison of a run; of one that has not ended, of the repetitions that every algorithm has finished.
 
     Args:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from tuning.driver.progress import Counter, Progress
 from tuning.driver.signals import Signals
 from tuning.errors import RunError, RunInterrupted
-from tuning.reporting.cells import paragraph
 from tuning.runs.results import RunResult
 from tuning.storage.run_directory import RunDirectory
 
@@ -90,7 +89,7 @@ class RunHandle:
         return f"RunHandle({self.directory.shown!r}: {state}{progress})"
 
     def _repr_html_(self) -> str:
-        return f"{paragraph(repr(self))}{self.result.html_table()}"
+        return self.result.html_table(repr(self))
 
     def _run(self) -> None:
         try:

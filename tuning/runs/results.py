@@ -85,9 +85,9 @@ class RunResult:
     def _repr_html_(self) -> str:
         first = self.board().first(1)
         steps = self._next(str(first[0]["customer"]) if first else "")
-        return f"{paragraph(repr(self))}{self.html_table()}{listed('Next', steps)}"
+        return f"{self.html_table(repr(self))}{listed('Next', steps)}"
 
-    def html_table(self) -> str:
+    def html_table(self, title: str = "") -> str:
         """What matters of the first customers, as a notebook shows it."""
         board, of_objective = self.board(), self._plan.of_objective
         # Only of an objective the parameters are what was looked for.
@@ -97,7 +97,7 @@ class RunResult:
             texts = {each.name: each.text(row) for each in shown}
             rows.append([*{**texts, "cv_score": score_text(row["cv_score"], row["cv_error"])}.values()])
         less = f"The first {SHOWN} of {len(board)} customers; leaderboard() has all." if len(board) > SHOWN else ""
-        head = paragraph(better_text(board.metric, board.mode))
+        head = f"{paragraph(title)}{paragraph(better_text(board.metric, board.mode))}"
         return f"{head}{table([each.name for each in shown], rows)}{paragraph(less)}"
 
     def _next(self, customer: str) -> list[str]:
