@@ -103,7 +103,7 @@ def one_at_a_time(study: Study, training: StudyTraining, **fields: Any) -> tuple
     live = SpreadStudy("run", study, journal=events.append, **fields)
     while (trial := live.next()) is not None:
         seed = trial_seed(study.seed, trial.number)
-        reports = until_failure(step_reports(training, trial.config, seed, study.space))
+        reports = until_failure(step_reports(training, trial.config, seed))
         for report, _ in reports:
             if live.result(trial.number, report):
                 break

@@ -41,7 +41,7 @@ def models(start: Start) -> StudyTraining:
         start=start,
         shape=shape,
         frozen=lambda config: {"n"} if stepped(config) else None,
-        length=lambda config: "n" if stepped(config) else None,
+        longest=lambda config: {**config, "n": STEPS} if stepped(config) else config,
     )
 
 

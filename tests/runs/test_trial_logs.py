@@ -13,8 +13,8 @@ from tensorboardX.proto.event_pb2 import Event
 
 from search_spaces import Float, SearchSpace
 from tuning import RunResult, TuneRunner
-from tuning.driver.tuner import in_memory
 from tuning.errors import PlanError
+from tuning.execution.context import in_memory
 from tuning.execution.spread.running import SpreadRun
 from tuning.runs.begin import begin
 from tuning.runs.trial_logs import TrialLogs

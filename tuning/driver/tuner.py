@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuning.definition.options import Resources
-from tuning.definition.run_spec import RunSpec
-from tuning.evaluation.objective import PortableFunction
 from tuning.execution.callback_keys import CallbackKey
+from tuning.execution.context import in_memory
 from tuning.execution.jobs import ShardJob, placement_group
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.spread.open_studies import OpenStudies
@@ -104,12 +103,3 @@ def tune_settings(slots: int) -> None:
     logging.getLogger("ray.tune").setLevel(logging.ERROR)
     # Its list of trials that ended their workers says less than the leaderboard's reasons.
     logging.getLogger("ray.tune.tune").setLevel(logging.CRITICAL)
-
-
-def in_memory(spec: RunSpec) -> RunSpec | None:
-    """The spec with what cannot be written down, a function; None when workers read all of it from the run."""
-    objective = spec.definition.objective
-    if not callable(objective):
-        return None
-    portable = spec.definition.model_copy(update={"data": None, "objective": PortableFunction(objective)})
-    return replace(spec, definition=portable)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuning.evaluation.metrics import Metric
-from tuning.evaluation.study_data import MODEL, StudyData
+from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Matrix
 from tuning.models.families.constant import FAMILY, statistic_of
 from tuning.models.member import Member
 from tuning.preprocessing.task import Prediction
-from tuning.records.schema import Config
+from tuning.records.schema import MODEL, Config
 
 STATISTICS = ("mean", "median")  # of a number to predict; of equally good ones the first
 

@@ -35,10 +35,9 @@ from tuning.preprocessing.roles import (
 )
 from tuning.preprocessing.splitting import AUTO, GROUP, Split, split_rows
 from tuning.preprocessing.task import Prediction, Task
-from tuning.records.schema import Config
+from tuning.records.schema import MODEL, Config
 from tuning.steps import Step
 
-MODEL = "model"  # the parameter of a search space that names the family
 EXAMPLE_ROWS = 5
 
 

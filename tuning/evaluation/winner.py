@@ -19,13 +19,13 @@ from tuning.evaluation.constant import ConstantPrediction, find_constant
 from tuning.evaluation.ensemble import Ensemble, find_ensemble
 from tuning.evaluation.metrics import Metric, score_range
 from tuning.evaluation.refit import AllRows, Refits, stages_of
-from tuning.evaluation.study_data import MODEL, StudyData
+from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Simpler
 from tuning.models.customer_model import ALL_ROWS, CustomerModel
 from tuning.models.log_target import LOG, TARGET
 from tuning.models.member import Member
 from tuning.preprocessing.task import Prediction, average
-from tuning.records.schema import FAILED, FINISHED, STOPPED, TrialRecord
+from tuning.records.schema import FAILED, FINISHED, MODEL, STOPPED, TrialRecord
 
 BELIEVABLE_ROWS = 50  # with fewer rows, folds without a single error are no surprise
 #: The families of a search space in its order, each with what makes its models simpler.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tuning.data.customers import Customer
@@ -12,8 +12,8 @@ from tuning.data.prepared import CustomerData, OwnCode
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
-from tuning.evaluation.objective import reads_files, steps_of
-from tuning.evaluation.study_data import MODEL, StudyData, full_steps, train
+from tuning.evaluation.objective import PortableFunction, reads_files, steps_of
+from tuning.evaluation.study_data import StudyData, full_steps, train
 from tuning.evaluation.winner import SimpleFirst
 from tuning.execution.limits import study_limit
 from tuning.models.base import SteppedFamily
@@ -21,11 +21,13 @@ from tuning.models.log_target import TARGET
 from tuning.models.registry import families
 from tuning.models.trainers.training import Home
 from tuning.planning.model_space import parameters_by_model
+from tuning.records.schema import MODEL
 from tuning.steps import Step
 from tuning.storage.background import BackgroundWriter
 from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.interfaces import Configuration, Rule
+from tuning.study.mutations import longest
 from tuning.study.study import SCORE, Study, StudyTraining
 from tuning.study.trial import TrialShape
 
@@ -34,6 +36,15 @@ if TYPE_CHECKING:
 
 #: What a study's trials train on: checked data for models, rows for an objective, None for one without data.
 TrialData: TypeAlias = "StudyData | pd.DataFrame | None"
+
+
+def in_memory(spec: RunSpec) -> RunSpec | None:
+    """The spec with what cannot be written down, a function; None when workers read all of it from the run."""
+    objective = spec.definition.objective
+    if not callable(objective):
+        return None
+    portable = spec.definition.model_copy(update={"data": None, "objective": PortableFunction(objective)})
+    return replace(spec, definition=portable)
 
 
 @dataclass
@@ -122,7 +133,7 @@ class WorkerContext:
         if self.objective is not None:
             return self._objective_training(self.objective, study, data, home)
         assert isinstance(data, StudyData)
-        return _model_training(data, self.customers.metric(data))
+        return _model_training(study, data, self.customers.metric(data))
 
     def _objective_training(
         self, objective: Callable[..., object], study: Study, data: TrialData, home: Home | None
@@ -138,7 +149,7 @@ class WorkerContext:
         return StudyTraining(start=start, shape=lambda _: shape)
 
 
-def _model_training(data: StudyData, metric: Metric) -> StudyTraining:
+def _model_training(study: Study, data: StudyData, metric: Metric) -> StudyTraining:
     def stepped(config: Configuration) -> SteppedFamily | None:
         found = data.family(str(config[MODEL]))
         return found if isinstance(found, SteppedFamily) else None
@@ -155,7 +166,9 @@ def _model_training(data: StudyData, metric: Metric) -> StudyTraining:
         start=start,
         shape=shape,
         frozen=lambda config: found.frozen | {found.length, TARGET} if (found := stepped(config)) else None,
-        length=lambda config: found.length if (found := stepped(config)) else None,
+        longest=lambda config: (
+            longest(study.space, config, found.length, MODEL) if (found := stepped(config)) else config
+        ),
         exact=lambda config: found.exact(data.parameters_of(config)) if (found := stepped(config)) else True,
     )
 

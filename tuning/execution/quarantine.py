@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 
 from tuning.definition.plain_values import IN_MEMORY
-from tuning.evaluation.winner import StudyOutcome
 from tuning.execution.context import WorkerContext
-from tuning.execution.study_run import Clock, study_record
+from tuning.execution.study_run import abandoned
 from tuning.records.schema import QUARANTINED, StudyRecord, TrialRecord
 from tuning.runs.plan_file import plain
 from tuning.study.study import Study
@@ -30,8 +29,7 @@ def quarantine(
     """
     count = f"{times} {'time' if times == 1 else 'times'}"
     reason = f"{what} has ended its worker {count}: {cause}. Reproduce it with: {_command(context, study)}"
-    outcome = StudyOutcome(None, None, reason)
-    return study_record(context, study, records, QUARANTINED, outcome, Clock(), error=error or None)
+    return abandoned(context, study, reason, QUARANTINED, records, error or None)
 
 
 def _command(context: WorkerContext, study: Study) -> str:

@@ -15,13 +15,13 @@ import numpy as np
 from tuning.basics.wording import raised, stack
 from tuning.errors import CustomerError, StorageError, StudyError
 from tuning.evaluation.out_of_fold import OutOfFold
-from tuning.evaluation.study_data import MODEL, StudyData
+from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome, choose, conclude, fitted_on_all
 from tuning.execution.context import TrialData, WorkerContext, stopping_rules
 from tuning.execution.limits import took_longer, within
 from tuning.models.compute import trains_with
 from tuning.models.customer_model import ALL_ROWS, Saved
-from tuning.records.schema import FAILED, FINISHED, NO_MODEL, OK, STOPPED, Record, StudyRecord, TrialRecord
+from tuning.records.schema import FAILED, FINISHED, MODEL, NO_MODEL, OK, STOPPED, Record, StudyRecord, TrialRecord
 from tuning.steps import Step
 from tuning.storage.names import slug
 from tuning.study.helpers import HelperPool
@@ -214,6 +214,18 @@ class _Ending:
             saved=self._saved,
             error=self._error,
         )
+
+
+def abandoned(
+    context: WorkerContext,
+    study: Study,
+    reason: str,
+    status: str = NO_MODEL,
+    records: Sequence[TrialRecord] = (),
+    error: str | None = None,
+) -> StudyRecord:
+    """The record of a study that is given up. records: its trials so far. error: a stack behind the reason."""
+    return study_record(context, study, records, status, StudyOutcome(None, None, reason), Clock(), error=error)
 
 
 def study_record(

@@ -10,10 +10,11 @@ import pandas as pd
 
 from tuning.data.customers import Customer
 from tuning.definition.definition import define
-from tuning.evaluation.study_data import MODEL, study_data, train
+from tuning.evaluation.study_data import study_data, train
 from tuning.execution.context import WorkerContext
 from tuning.execution.study_run import ignore_warnings, run_study
 from tuning.models.skops_format import dump_skops
+from tuning.records.schema import MODEL
 from tuning.study.study import Study
 
 

@@ -18,8 +18,8 @@ from tuning.models.own import OwnFamily
 from tuning.models.registry import families
 from tuning.models.registry import family as find_family
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Task
+from tuning.records.schema import MODEL
 
-MODEL = "model"
 Members = dict[str, list[Parameter]]  # model -> its parameters, free of the condition on the model
 
 

@@ -24,8 +24,9 @@ from tuning.models.base import SteppedFamily
 from tuning.models.log_target import TARGET
 from tuning.models.registry import family as find_family
 from tuning.planning import algorithm_notes
-from tuning.planning.model_space import MODEL, check_configurations, check_installed, check_savable, parameters_by_model
+from tuning.planning.model_space import check_configurations, check_installed, check_savable, parameters_by_model
 from tuning.planning.resolution import resolve_space
+from tuning.records.schema import MODEL
 from tuning.study import warm_start
 from tuning.study.mutations import mutations
 from tuning.study.study import Study, StudyTable

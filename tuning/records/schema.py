@@ -29,6 +29,7 @@ OK, NO_MODEL, QUARANTINED = "ok", "no_model", "quarantined"
 STUDY_STATUSES = (OK, NO_MODEL, QUARANTINED)
 
 Config = Mapping[str, Any]  # a value per hyperparameter
+MODEL = "model"  # the hyperparameter that names the model family
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.wording import natural_order, value_text
-from tuning.evaluation.study_data import MODEL
 from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import described_as
 from tuning.models.gang import gang_last
 from tuning.models.registry import families
 from tuning.records.figures import STUDY_FIGURES, FigureRow, named
 from tuning.records.gains import is_error, relative_gains
-from tuning.records.schema import FINISHED, NO_MODEL, OK, STUDY_STATUSES, Config, canonical
+from tuning.records.schema import FINISHED, MODEL, NO_MODEL, OK, STUDY_STATUSES, Config, canonical
 
 _FIGURES = named(each for each in STUDY_FIGURES if "leaderboard" in each.shown)
 LEADERBOARD = tuple(_FIGURES)

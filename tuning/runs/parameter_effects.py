@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.evaluation.study_data import MODEL
-from tuning.records.schema import FINISHED, Config, canonical
+from tuning.records.schema import FINISHED, MODEL, Config, canonical
 
 #: The columns of trial records that effects are found in.
 NEEDED = ("study", "trial", "family", "state", "score", "config")

@@ -9,7 +9,7 @@ from schedulers.mutation import NO_MUTATIONS
 from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
 from tuning.basics.seeds import derive
-from tuning.evaluation.study_data import MODEL
+from tuning.records.schema import MODEL
 from tuning.study.interfaces import Configuration, Searcher
 from tuning.study.mutations import mutations
 from tuning.study.study import SCORE, Study, family_of

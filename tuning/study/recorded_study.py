@@ -88,7 +88,7 @@ class RecordedStudy:
 
     def _scheduler_for(self, config: Configuration) -> Scheduler:
         training = self.training
-        steps, frozen = training.race_steps(config, self.study.space), training.frozen(config)
+        steps, frozen = training.race_steps(config), training.frozen(config)
         return build_scheduler(self.study, self.mode, config, steps, frozen)
 
     def _start(self, config: Configuration, number: int, state: object) -> Iterable[Step]:

@@ -18,11 +18,10 @@ from search_spaces.algorithms import Algorithm
 from tuning.basics.columnar import Columnar
 from tuning.data.customers import Customer, Customers, about_rows
 from tuning.definition.options import Resources
-from tuning.evaluation.study_data import MODEL
 from tuning.records.parts import ENDING, Budget
+from tuning.records.schema import MODEL
 from tuning.steps import Step
 from tuning.study.interfaces import Configuration
-from tuning.study.mutations import longest
 from tuning.study.trial import TrialShape
 
 # The metric's name towards searchers and schedulers; the user's metric may have any name.
@@ -109,21 +108,19 @@ class StudyTraining:
     shape: how long a configuration's trial is, and what its steps are.
     frozen: the parameters that cannot change while this configuration's model grows; None where a trial cannot go on
         from another one's state at all.
-    length: the parameter that says how many steps a trial has, if one does.
+    longest: the configuration whose trial is the longest one of this configuration's race.
     exact: whether a trial that goes on from a state of its own has the same steps as one that never stopped.
     """
 
     start: Callable[[Configuration, int, object], Iterable[Step]]
     shape: Callable[[Configuration], TrialShape]
     frozen: Callable[[Configuration], Collection[str] | None] = lambda _: ()
-    length: Callable[[Configuration], str | None] = lambda _: None
+    longest: Callable[[Configuration], Configuration] = lambda config: config
     exact: Callable[[Configuration], bool] = lambda _: True
 
-    def race_steps(self, config: Configuration, space: SearchSpace) -> int:
+    def race_steps(self, config: Configuration) -> int:
         """The steps of the longest trial that this configuration's race can have."""
-        length = self.length(config)
-        longest_one = config if length is None else longest(space, config, length, MODEL)
-        return int(self.shape(longest_one).full_steps)
+        return int(self.shape(self.longest(config)).full_steps)
 
 
 def family_of(config: Configuration) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 
 from tuning.records.figures import STUDY_FIGURES
-from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, StudyRecord, TrialRecord, canonical
+from tuning.records.schema import FAILED, FINISHED, MODEL, OK, STOPPED, StudyRecord, TrialRecord, canonical
 from tuning.storage.names import mask_in
 from tuning.tracking import mlflow_limits
 from tuning.tracking.identity import TrackedSearch, study_name, trial_name, trial_of
@@ -28,7 +28,7 @@ KIND_TAG = f"{PREFIX}kind"
 STUDY_TAG = f"{PREFIX}study"
 CUSTOMER_TAG = f"{PREFIX}customer"
 BEST_TAG = f"{PREFIX}best"
-FAMILY, MODEL = "family", "model"  # params with a model's kind: ours, and the search space's own
+FAMILY = "family"  # our param with a model's kind; a search space has its own, `MODEL`
 PARENT_TAG = "mlflow.parentRunId"
 NAME_TAG = "mlflow.runName"
 USER_TAG = "mlflow.user"

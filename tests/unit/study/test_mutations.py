@@ -101,14 +101,13 @@ def test_trials_longer_than_the_first_one_run_to_their_own_end(scheduler: str) -
         for step in range((state or 0) + 1, config["n"] + 1):
             yield Step(step, config["n"] + step / 100, get_state=lambda step=step: step)
 
+    space = SearchSpace([Int("n", 2, 9, default=2), Float("x", 0.0, 1.0)])
     training = StudyTraining(
         start,
         lambda config: TrialShape(int(config["n"]), best_prefix=True, progress=True),
-        lambda _: (),
-        lambda _: "n",
+        longest=lambda config: longest(space, config, "n", "model"),
     )
-    space = SearchSpace([Int("n", 2, 9, default=2), Float("x", 0.0, 1.0)])
-    assert training.race_steps({"n": 2}, space) == 9
+    assert training.race_steps({"n": 2}) == 9
     study = Study(
         id="s",
         customer=Customer("c"),

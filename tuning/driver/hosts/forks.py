@@ -27,7 +27,7 @@ from tuning.driver.cluster import ONE_THREAD
 from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.base import HostStoppedError
 from tuning.driver.progress import Counter, Pace, hand_on
-from tuning.driver.tuner import in_memory
+from tuning.execution.context import in_memory
 from tuning.execution.crash_log import forget
 from tuning.execution.nodes import Nodes
 from tuning.execution.packed import work_shard

@@ -7,7 +7,7 @@ import contextlib
 from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.base import HostStoppedError
 from tuning.driver.progress import Counter
-from tuning.driver.tuner import in_memory
+from tuning.execution.context import in_memory
 from tuning.execution.packed import work_shard
 from tuning.records.reports import WorkerReport
 from tuning.runs.begin import OwnedRun

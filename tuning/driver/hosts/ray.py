@@ -15,10 +15,11 @@ from tuning.driver.hosts.ready_workers import ready_workers, start_workers
 from tuning.driver.hosts.recorded_shortages import record_shortages
 from tuning.driver.hosts.tune_workers import TuneWorkers, reports_callback, stopper, workers_callback
 from tuning.driver.progress import Counter, hand_on
-from tuning.driver.tuner import build_tuner, in_memory, run_queue
+from tuning.driver.tuner import build_tuner, run_queue
 from tuning.errors import RunError, StorageError
 from tuning.execution.adapters import spread_callbacks
 from tuning.execution.callback_keys import register, registered
+from tuning.execution.context import in_memory
 from tuning.execution.lost_nodes import NodeWatch, any_alive
 from tuning.execution.spread.running import SpreadRun
 from tuning.planning.room import Room, machines_now

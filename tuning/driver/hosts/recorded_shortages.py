@@ -9,17 +9,16 @@ import numpy as np
 from tuning.basics.columnar import DictionaryColumn
 from tuning.definition.options import Resources
 from tuning.errors import RunError
-from tuning.evaluation.winner import StudyOutcome
 from tuning.execution.context import WorkerContext
 from tuning.execution.packed import recorded
 from tuning.execution.spread.journal import DRIVER, written_by_driver
-from tuning.execution.study_run import Clock, study_record
+from tuning.execution.study_run import abandoned
 from tuning.planning.plan import Plan
 from tuning.planning.room import alive_machines
 from tuning.planning.shortages import Shortage, find_shortages, with_shortage
 from tuning.records.parts import PartWriter, accepted, read_trials
 from tuning.records.reports import Listener
-from tuning.records.schema import NO_MODEL, TrialRecord
+from tuning.records.schema import TrialRecord
 from tuning.runs.begin import OwnedRun
 from tuning.study.study import PACKED, SPREAD, StudyTable, placed
 
@@ -52,8 +51,7 @@ def record_shortages(owned: OwnedRun, listener: Listener) -> frozenset[Resources
         budgets = {study.id: study.budget for study, _ in left}
         writer = PartWriter(owned.directory, owned.term, number, listener, budgets=budgets)
         for study, shortage in left:
-            outcome = StudyOutcome(None, None, f"{shortage.key}: {shortage.why}; {shortage.remedy}")
-            writer.add([study_record(context, study, [], NO_MODEL, outcome, Clock())])
+            writer.add([abandoned(context, study, f"{shortage.key}: {shortage.why}; {shortage.remedy}")])
         writers.append(writer)
     for writer in writers:
         writer.flush()

@@ -8,7 +8,6 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from typing import TypeAlias
 
-from search_spaces import SearchSpace
 from tuning.basics.wording import raised, stack
 from tuning.errors import CustomerError, StudyError
 from tuning.execution.spread.state import SavedState
@@ -29,7 +28,6 @@ def step_reports(
     training: StudyTraining,
     config: Configuration,
     seed: int,
-    space: SearchSpace,
     restored: SavedState | None = None,
     pause: float = math.inf,
 ) -> Iterator[Reported]:
@@ -46,7 +44,7 @@ def step_reports(
         try:
             with ignore_warnings():
                 if steps is None or length is None:
-                    length = _length(training, config, space)
+                    length = _length(training, config)
                     steps = iter(training.start(config, seed, restored.state if restored else None))
                 step = next(steps, None)
                 plain = None if step is None else _plain(step)
@@ -90,9 +88,9 @@ def _failure(error: BaseException, length: TrialLength | None = None, *, of_stud
     return FailureReport(raised(error), stack(error), length)
 
 
-def _length(training: StudyTraining, config: Configuration, space: SearchSpace) -> TrialLength:
+def _length(training: StudyTraining, config: Configuration) -> TrialLength:
     shape = training.shape(config)
-    steps, race = int(shape.full_steps), training.race_steps(config, space)
+    steps, race = int(shape.full_steps), training.race_steps(config)
     return TrialLength(steps, shape.best_prefix, shape.progress, race)
 
 

@@ -91,7 +91,7 @@ def _reports(
         training = context.training(study, data, _home(context, study, job))
         training = replace(training, start=within(training.start, limits.trial_seconds, grace))
         seed, state = trial_seed(study.seed, job.trial), _restored(context.directory, job, checkpoint)
-        reports = step_reports(training, job.config, seed, study.space, state, timing.checkpoint_s)
+        reports = step_reports(training, job.config, seed, state, timing.checkpoint_s)
         if isinstance(data, StudyData) and data.kept is not None:
             write = partial(write_predictions, context.directory, study.id, job.trial)
             reports = with_predictions(reports, data.kept, job.config, seed, write)
