@@ -17,12 +17,14 @@ import linecache
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 import pandas as pd
 
@@ -105,6 +107,26 @@ def apply_prepare(prepare: Function, frame: pd.DataFrame) -> pd.DataFrame:
         doubled = prepared.columns[prepared.columns.duplicated()][0]
         raise CustomerError(f"prepare gave back the column {doubled!r} twice; a name may occur once.")
     return prepared
+
+
+@contextmanager
+def exits_raised() -> Iterator[None]:
+    """Within it, `os._exit` raises `SystemExit` in this thread, as `sys.exit` does: it would end the program unsaid.
+
+    Other threads, and processes that are forked here, end as they want.
+    """
+    end, process, thread = os._exit, os.getpid(), threading.get_ident()
+
+    def raised_here(status: int) -> NoReturn:
+        if (os.getpid(), threading.get_ident()) != (process, thread):
+            end(status)
+        raise SystemExit(f"os._exit({status}) was called")
+
+    os._exit = raised_here
+    try:
+        yield
+    finally:
+        os._exit = end
 
 
 def import_environment() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import warnings
@@ -35,6 +36,7 @@ def _nested() -> None:
 TROUBLES: dict[str, Callable[[], object]] = {
     "error": lambda: 1 / 0,
     "exit": lambda: sys.exit(0),
+    "quiet exit": lambda: os._exit(3),
     "base": lambda: _raise(Odd("not an Exception")),
     "mute": lambda: _raise(Mute()),
     "surrogates": lambda: _raise(ValueError("\ud800")),

@@ -11,6 +11,7 @@ from tuning.execution.context import in_memory
 from tuning.execution.packed import work_shard
 from tuning.records.reports import WorkerReport
 from tuning.runs.begin import OwnedRun
+from tuning.user_code import exits_raised
 
 
 class InProcessHost:
@@ -29,7 +30,7 @@ class InProcessHost:
 
         owned = self.owned
         timing = owned.timing.of_run(0, len(owned.plan.studies))  # no other slot writes beside this one
-        with contextlib.suppress(HostStoppedError):
+        with contextlib.suppress(HostStoppedError), exits_raised():
             for shard in range(len(owned.plan.shards)):
                 spec = in_memory(owned.plan.spec)
                 work_shard(owned.directory, owned.term, shard, report, spec=spec, timing=timing)
