@@ -13,6 +13,7 @@
     │   ├── NoModelError     the customer is there and has no model: the message says why
     │   └── StorageError     the storage refused or lost something: nothing recorded is lost, repair and resume
     └── StudyError           one study cannot go on: it ends with a reason, the others go on
+        └── UnsavedModelError    its model could not be saved: remove the cause and resume the run
 
 Commands end with 2 where the command line, the definition or the data has to change (DefinitionError, PlanError,
 DataError, UnknownCustomerError), with 4 for a NoModelError, and with 1 for the others.
@@ -82,6 +83,15 @@ class StorageError(RunError):
 
 class StudyError(TuningError):
     """One study cannot go on; it ends with this reason and the others go on."""
+
+
+class UnsavedModelError(StudyError):
+    """A study's model could not be saved. Its study ends for now; a resume takes it up again.
+
+    SAYS: how every message begins, and so the reason in the study's record.
+    """
+
+    SAYS = "the model could not be saved"
 
 
 class RunInterrupted(KeyboardInterrupt):  # not an error: somebody pressed Ctrl-C

@@ -122,6 +122,33 @@ def test_a_class_of_the_users_own_is_only_pickled_when_that_is_said(tmp_path: Pa
     assert len(set(predicted)) == 60
 
 
+UNSAVED = """
+from pathlib import Path
+from sklearn.linear_model import Ridge
+
+class Shy(Ridge):
+    def __reduce__(self):
+        if hasattr(self, "coef_") and Path(BROKEN).exists():
+            raise AttributeError("no way to write it down")
+        return super().__reduce__()
+"""
+
+
+def test_a_model_that_cannot_be_saved_is_saved_by_a_resume(tmp_path: Path) -> None:
+    (broken := tmp_path / "broken").touch()
+    (tmp_path / "mine.py").write_text(UNSAVED.replace("BROKEN", repr(str(broken))))
+    fields = {"models": {"mine": f"{tmp_path}/mine.py:Shy"}, "allow_pickle": True, "trials": 2}
+    result = run(tmp_path, **fields)
+    why = "the model could not be saved: AttributeError: no way to write it down. Remove the cause, or set "
+    assert {reason[: len(why)] for reason in result.leaderboard()["reason"]} == {why}
+    known = {record.key: record.started for record in result.trial_records}
+    broken.unlink()
+    result = TuneRunner.resume(tmp_path / "run", in_process=True, progress=False)
+    assert list(result.leaderboard()["status"]) == ["ok", "ok"]
+    assert {record.key: record.started for record in result.trial_records} == known, "no trial runs again"
+    assert len(result.model("acme", allow_pickle=True).predict(make_frame())) == 60
+
+
 def test_resuming_needs_the_same_models(tmp_path: Path) -> None:
     result = run(tmp_path, [{"name": "mine", "estimator": by_name()}, "ridge"], trials=3)
     before = result.leaderboard()

@@ -13,14 +13,14 @@ from dataclasses import replace
 import numpy as np
 
 from tuning.basics.wording import raised, stack
-from tuning.errors import CustomerError, StorageError, StudyError
+from tuning.errors import CustomerError, RunError, StorageError, StudyError, UnsavedModelError
 from tuning.evaluation.out_of_fold import OutOfFold
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome, choose, conclude, fitted_on_all
 from tuning.execution.context import TrialData, WorkerContext, stopping_rules
 from tuning.execution.limits import took_longer, within
 from tuning.models.compute import trains_with
-from tuning.models.customer_model import ALL_ROWS, Saved
+from tuning.models.customer_model import ALL_ROWS, CustomerModel, Saved
 from tuning.records.schema import FAILED, FINISHED, MODEL, NO_MODEL, OK, STOPPED, Record, StudyRecord, TrialRecord
 from tuning.steps import Step
 from tuning.storage.names import slug
@@ -191,12 +191,24 @@ class _Ending:
             self._outcome = choose(self.records, simple_first)
         self.watch.saving()
         if self._outcome.model is not None and definition.save_models:
-            folder = context.background.folder("models", slug(study.id))
-            self._saved = self._outcome.model.save(context.background, folder)
+            self._saved = self._save(self._outcome.model)
         if self.ended_by:
             why = f"{self.ended_by}; {len(self.records)} of {study.n_trials} trials were run"
             self._outcome = replace(self._outcome, notes="; ".join(filter(None, (why, self._outcome.notes))))
         self._status = OK if self._outcome.winner is not None else NO_MODEL
+
+    def _save(self, model: CustomerModel) -> Saved:
+        """`UnsavedModelError` for whatever the model's own code makes of it."""
+        try:
+            return model.save(self.context.background, self.context.background.folder("models", slug(self.study.id)))
+        except BaseException as error:
+            if isinstance(error, StorageError) or is_ctrl_c(error):
+                raise
+            why = str(error) if isinstance(error, RunError) else raised(error)
+            raise UnsavedModelError(
+                f"{UnsavedModelError.SAYS}: {why.rstrip('.')}. Remove the cause, or set `save_models: false`, and "
+                "resume the run."
+            ) from error
 
     def record(self) -> StudyRecord:
         """The study's record."""

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from search_spaces import SearchSpace
 from tuning.basics.wording import resume_advice, shorten
 from tuning.definition.definition import Definition
-from tuning.errors import ChangedDataError, RunError
+from tuning.errors import ChangedDataError, RunError, UnsavedModelError
 from tuning.models.entries import same_models
 from tuning.records.ownership import Term, terms
 from tuning.records.parts import (
@@ -115,12 +115,14 @@ def _times(studies: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Array:
 def _ended(recorded: pa.Table, budget: int) -> pa.ChunkedArray:
     """Whether studies have nothing left to do; one that stopped before its budget was used up had its reasons.
 
-    One whose data had changed while the run went on may have it back.
+    One whose data had changed while the run went on may have it back, and the model of one may be saved by now.
     """
     before = recorded["budget"]
     over = pc.or_(pc.greater_equal(before, budget), pc.less(recorded["trials"], before))
     over = pc.or_(over, pc.equal(recorded["status"], QUARANTINED))
-    return pc.and_not(over, pc.starts_with(recorded["reason"], ChangedDataError.SAYS))
+    for kind in (ChangedDataError, UnsavedModelError):
+        over = pc.and_not(over, pc.starts_with(recorded["reason"], kind.SAYS))
+    return over
 
 
 def _rows_of(

@@ -24,6 +24,7 @@ ADVICE = {
     "none has joined them within": "Add a machine that is large enough, then resume the run with more trials.",
     "in a folder that all nodes share": "Take xgboost with actors, or start a new run in such a folder.",
     "has ended its worker": "The study is set aside. The command in the reason runs it in a debugger.",
+    "the model could not be saved": "Remove the cause, or set save_models: false; then resume the run.",
     "the data has changed": "Resume the run: it takes the new rows.",
     "not finished": "Resume the run.",
     "trials finished": "The search ran, but no trial did to its end. The trials' own reasons are in the records.",
