@@ -13,6 +13,7 @@ import pytest
 
 from tuning import TuneRunner
 from tuning.driver.chatter import RAYS_THREAD, held_messages, log_file, stdout_logged
+from tuning.errors import StorageError
 from tuning.storage.run_directory import RunDirectory
 
 
@@ -78,6 +79,19 @@ warnings.warn("a library's word", stacklevel=1)
 def loss(config):
     return config["x"]
 """
+
+
+def test_a_full_disk_costs_the_words_of_libraries_and_hides_no_error(tmp_path: Path) -> None:
+    """What could not be written is tried once more when the file is closed."""
+    (tmp_path / "log.txt").symlink_to("/dev/full")
+
+    def work() -> None:
+        with log_file(RunDirectory(tmp_path)):
+            logging.getLogger("ray").error("Ray's word")
+            raise StorageError("no space is left")
+
+    with pytest.raises(StorageError, match="no space"):
+        work()
 
 
 @pytest.fixture
