@@ -147,6 +147,8 @@ class CustomerResult:
         if study is None or self.params is None:
             return []
         row = asdict(study)
+        if self._of_objective:
+            row["baseline"] = None  # all of its trials are of one family, "objective"
         shown = [(each.name, each.text(row)) for each in shown_in("customer") if row[each.name] is not None]
         return shown + [(name, value_text(value)) for name, value in self.params.items()]
 

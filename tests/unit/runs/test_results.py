@@ -11,6 +11,7 @@ import pytest
 from builders import tuner_of
 from click.testing import CliRunner
 
+from search_spaces import Float, SearchSpace
 from tuning import RunResult, TuneRunner
 from tuning.cli.output import show_finished, table
 from tuning.cli.program import main
@@ -93,6 +94,13 @@ def test_a_customer_shows_its_trials_curves_winner_and_notes(run: RunResult) -> 
     assert "n_estimators" in shown
     assert "left out: name" in shown
     assert "result.model(&#x27;zone-2&#x27;).predict(new_rows)" in shown
+
+
+def test_an_objective_shows_its_parameters_and_no_baseline(tmp_path: Path) -> None:
+    space = SearchSpace([Float("x", 0.0, 1.0, default=0.5)])
+    runner = TuneRunner(name="mine", objective=lambda config: config["x"], search_space=space, trials=1, mlflow=False)
+    found = runner.run(tmp_path / "run", in_process=True, progress=False)
+    assert found.customer("mine").facts() == [("x", "0.5")]
 
 
 def test_a_customer_without_a_model_says_why(run: RunResult) -> None:
