@@ -102,8 +102,12 @@ class Standings:
         return best
 
     def best_studies(self, columns: Sequence[str]) -> pa.Table:
-        """Columns of the best studies, in the order of customers; of those who have one."""
-        return self.studies.select(columns).take(pa.array(self.best[self.best != _NONE]))
+        """Columns of the best studies, in the order of customers who have one; `seconds` are of all their studies."""
+        there = self.best != _NONE
+        found = self.studies.select(columns).take(pa.array(self.best[there]))
+        if "seconds" not in columns:
+            return found
+        return found.set_column(list(columns).index("seconds"), "seconds", pa.array(self.seconds[there]))
 
     @cached_property
     def trials(self) -> np.ndarray:

@@ -283,7 +283,7 @@ def parameters_across_customers(effects: Sequence[ParameterEffect], ax: Axes | N
 
 
 def time_and_failures(customers: pa.Table, ax: Axes | None = None) -> Axes:
-    """How long customers took, those with a model and those without.
+    """A histogram of the seconds that customers took, those with a model and those without.
 
     customers: with the columns `seconds` and `status`.
     """

@@ -222,3 +222,8 @@ def test_a_terminal_shows_what_varies_before_the_actors_that_have_trained_it() -
     _, _, model, objective = lines([*board(*rows)])
     assert model.endswith("  eta=0.25, max_depth=6, actors=2, cpus_per_actor=0.5")
     assert objective.endswith("  actors=2, cpus_per_actor=0.5, eta=0.25, max_depth=6, model=xgboost")
+
+
+def test_the_seconds_of_a_customer_are_those_of_all_its_studies() -> None:
+    found = board(study("one", "a", cv_score=0.3, seconds=2.0), study("two", "a", cv_score=0.9, seconds=5.0))
+    assert found.standings.best_studies(["study", "seconds"]).to_pylist() == [{"study": "two", "seconds": 7.0}]

@@ -40,6 +40,7 @@ MOST_NOTED = 10_000  # customers whose notes are counted
 MOST_GROUPS = 15  # of reasons and notes
 MOST_TEXT = 240  # characters of a cell
 REPORT_VIEWS: tuple[View, ...] = ("report", "details")
+# What the pictures need of customers' best studies; `seconds` are of all their studies.
 _DRAWN = ("status", "family", "ensemble", "test_score", "baseline_test_score", "gain", "rows", "seconds")
 
 

@@ -36,7 +36,7 @@ def open_store(tracking_uri: str, search: TrackedSearch, artifacts: str | None) 
 
 
 def check(tracking_uri: str) -> None:
-    """Raise what a copy to the URI would meet at once, without importing MLflow; nothing is made there."""
+    """Raise what a copy to the URI would meet at once, for `tuning doctor`: without MLflow; nothing is made there."""
     from tuning.definition.options import DATABASES
 
     if scheme_of(tracking_uri) in DATABASES:
@@ -51,4 +51,4 @@ def check(tracking_uri: str) -> None:
 
 def scheme_of(tracking_uri: str) -> str:
     """The scheme without a driver: `postgresql` of `postgresql+psycopg://…`."""
-    return tracking_uri.partition(":")[0].partition("+")[0]
+    return tracking_uri.partition(":")[0].partition("+")[0].lower()

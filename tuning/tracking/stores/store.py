@@ -47,23 +47,24 @@ class Store(Protocol):
     """What is to be said of how runs are written here; None when there is nothing."""
 
     def write(self, runs: Sequence[TrackedRun], done: Callable[[TrackedRun], None]) -> None:
-        """Write runs, parents before their children. One that is already there is written again only
-        when `runs.replaces` says so.
+        """Write runs, parents before their children. One that is already there is written again only when `replaces`
+        of `tuning.tracking.tracked_runs` says so; then a study also loses the runs that `is_surplus` there names, and
+        its trials the mark of the best. A study that goes on comes as a run, too.
 
         done: called for each run that is there, also when others fail.
         """
 
     def mark_best(self, keys: Iterable[str]) -> None:
-        """Tag runs as their study's best; those that are not there are ignored."""
+        """Tag runs as their study's best, after each `write`; those that are not there are ignored."""
 
     def log_artifacts(self, key: str, folder: Path) -> None:
-        """Add a folder's files to the artifacts of a run that was written in this session."""
+        """Add a folder's files to the artifacts of a run that was written here; nothing where it keeps none."""
 
     def winners(self, directory: RunDirectory) -> WinnerLog:
-        """Where the winners of studies that were written in this session are logged as models.
+        """Where the winners of studies that were written by this store are logged as models.
 
-        Raises `NoModelsError` when this store keeps no models.
+        Raises `NoModelsError` (`tuning.tracking.models`) when this store keeps no models.
         """
 
     def settle(self) -> None:
-        """Look again at what an outage may have written twice, and leave one run for each key."""
+        """Look again at what an outage may have written twice, and leave one run for each key; also at the end."""
