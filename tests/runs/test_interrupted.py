@@ -15,7 +15,7 @@ from commands import tuning
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.driver.progress import Counter
-from tuning.errors import NoModelError, RunError, RunInterrupted
+from tuning.errors import NoModelError, RunError, RunInterrupted, StorageError
 
 QUIET = {"progress": False, "in_process": True}
 
@@ -100,3 +100,23 @@ def test_a_ray_that_does_not_start_is_one_line_that_says_what_to_do(
     assert said.startswith("Ray did not start here: TimeoutError: The node was not up after 30 s. ")
     assert said.endswith(f"Then: TuneRunner.resume({run!r})")
     assert "\n" not in said
+
+
+@pytest.mark.parametrize("in_process", [True, False], ids=["here", "forks"])
+def test_a_run_whose_folder_is_deleted_stops_and_makes_nothing_of_it_anew(
+    tmp_path: Path, in_process: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr("tuning.driver.hosts.ray.start_ray", lambda plan: pytest.fail("Ray was wanted"))
+
+    def deletes(config: dict[str, float], seed: int) -> float:
+        if any(run.glob("records/*/trials-*")):
+            run.rename(tmp_path / "deleted")
+        return valley(config, seed)
+
+    runner = tuner_of(deletes, slots=1)
+    runner.timing = Timing(parts_s=0.0, first_trial_s=60.0, ray_start_s=60.0)
+    with pytest.raises(StorageError, match=r"run has been deleted while the run went on.*Start the run again"):
+        runner.run(run, progress=False, in_process=in_process)
+    assert not any(path.is_file() for path in run.rglob("*"))

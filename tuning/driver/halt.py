@@ -37,4 +37,4 @@ class StopConditions:
     @property
     def wanted(self) -> bool:
         """Whether the run should stop now."""
-        return bool(self.interrupted or self.lease.taken_by or self.used_up or self.broken)
+        return bool(self.interrupted or self.lease.taken_by or self.lease.gone or self.used_up or self.broken)

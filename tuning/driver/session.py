@@ -15,6 +15,7 @@ from tuning.driver.hosts.choice import hosts_of
 from tuning.driver.progress import Counter
 from tuning.driver.signals import Signals
 from tuning.errors import PlanError, RunError, RunInterrupted, RunOwnedError, StorageError, TuningError, signal_name
+from tuning.records.ownership import check_there
 from tuning.runs.begin import OwnedRun, abandon
 from tuning.runs.ending import BudgetAdvice, LeaderboardFile, MissingLogs
 from tuning.runs.observer import EndState, RunEnd, RunObserver
@@ -64,6 +65,7 @@ class RunSession:
         """
         display = Display(self.counter, style)
         display.tell(self.owned.plan.notes)
+        result = self.result
         try:
             with log_file(self.owned.directory), self.owned.lease as lease:
                 halt = StopConditions(lease, self.signals, self._seconds_left())
@@ -72,10 +74,12 @@ class RunSession:
                 try:
                     with display:
                         self._work(halt, in_process)
+                    check_there(self.owned.directory, self.owned.term)
                     state, error = self._reason(halt)
                 except BaseException as raised:
-                    state, error = _state_after(raised), raised
-                end = self._end(state)
+                    error = self._or_deleted(raised)
+                    state = _state_after(error)
+                end = self._end(state, result)
                 self._tell(end)
                 if error is not None:
                     raise error
@@ -94,6 +98,7 @@ class RunSession:
         for host in hosts_of(self.owned, in_process=in_process):
             if halt.wanted or not host.work(self.counter, halt):
                 return
+            check_there(self.owned.directory, self.owned.term)
 
     def _reason(self, halt: StopConditions) -> tuple[EndState, BaseException | None]:
         """Why the hosts have stopped, and the error that says so."""
@@ -111,8 +116,16 @@ class RunSession:
             return EndState.STOPPED, RunInterrupted(halt.interrupted)
         return (EndState.SPENT if halt.used_up else EndState.DONE), None
 
-    def _end(self, state: EndState) -> RunEnd:
-        result = self.result
+    def _or_deleted(self, error: BaseException) -> BaseException:
+        """The error, or the one that says that somebody has deleted the run, which has a hundred faces."""
+        if not isinstance(error, StorageError) and isinstance(error, Exception):
+            try:
+                check_there(self.owned.directory, self.owned.term)
+            except StorageError as deleted:
+                return deleted
+        return error
+
+    def _end(self, state: EndState, result: RunResult) -> RunEnd:
         if state is EndState.SPENT:
             result.pending = USED_UP.format(limit=self.owned.plan.spec.definition.limits.run_seconds)
         return RunEnd(state, result)

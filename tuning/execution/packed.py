@@ -40,7 +40,7 @@ from tuning.execution.study_run import (
 )
 from tuning.execution.tune_reports import report_to_tune
 from tuning.execution.warm_up import warm_up
-from tuning.records.ownership import Term
+from tuning.records.ownership import Term, check_there
 from tuning.records.parts import STUDIES, TRIALS, PartWriter, read_table, shard_parts
 from tuning.records.reports import Listener, WorkerError
 from tuning.records.schema import Record, TrialRecord
@@ -243,7 +243,9 @@ def work_shard(
     )
     budgets = {study.id: study.budget for study in studies}
     logs = TrialLogs(directory, context.spec.definition.loggers)
-    writer = PartWriter(directory, term, shard, report, timing.parts_s, context.background.flush, budgets, logs.write)
+    there = partial(check_there, directory, term)
+    flush_files = context.background.flush
+    writer = PartWriter(directory, term, shard, report, timing.parts_s, flush_files, budgets, logs.write, there)
     work = Shard(context, studies, left, writer, known, found)
     with ExitStack() as stack:
         stack.enter_context(ignore_warnings())

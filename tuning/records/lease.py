@@ -37,12 +37,14 @@ class Lease:
     """Held by the owner of a term while it works; a context manager that lets go of it at the end.
 
     taken_by: who has taken the run over, once the owner finds that out (it was believed dead); it must stop then.
+    gone: whether somebody has deleted the run, as far as the owner knows; it must stop then, too.
     """
 
     def __init__(self, directory: RunDirectory, term: Term, timing: Timing = USUAL) -> None:
         self.directory = directory
         self.term = term
         self.taken_by = ""
+        self.gone = False
         self._interval = timing.heartbeat_s
         self._counter = 0
         self._start = time.monotonic()
@@ -75,14 +77,17 @@ class Lease:
         self._ending.set()
         if self._thread.is_alive():
             self._thread.join()
+        self._look()
         self._beat(released=True)
 
     def _count(self) -> None:
         while not self._ending.wait(self._interval):
-            self._beat()
             self._look()
+            self._beat()
 
     def _beat(self, released: bool = False) -> None:
+        if self.gone:  # else a part of the folder would be made anew
+            return
         self._counter += 1
         content = {"counter": self._counter, "seconds": round(self.seconds, 3), "released": released}
         try:
@@ -92,6 +97,7 @@ class Lease:
 
     def _look(self) -> None:
         try:
+            self.gone = not self.directory.exists(claim_file(self.term.number))
             if self.directory.exists(claim_file(self.term.number + 1)):
                 self.taken_by = str(next(terms(self.directory)).owner)
         except Exception as error:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tuning.basics.documents import Json
 from tuning.basics.wording import resume_advice
-from tuning.errors import RunError, RunOwnedError
+from tuning.errors import RunError, RunOwnedError, StorageError
 from tuning.storage.run_directory import RunDirectory
 
 TERMS = "terms"
@@ -113,6 +113,15 @@ class Term:
     def records(self) -> str:
         """The folder of its parts."""
         return f"{RECORDS}/{self.folder}"
+
+
+def check_there(directory: RunDirectory, term: Term) -> None:
+    """`StorageError` where somebody has deleted the run since the term began: a write would make a part of it anew."""
+    if not directory.exists(term.plan):
+        raise StorageError(
+            f"{directory.shown} has been deleted while the run went on: its plan is gone. Start the run again, in a "
+            "folder that stays."
+        )
 
 
 def claim_file(number: int) -> str:

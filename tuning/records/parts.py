@@ -122,6 +122,7 @@ class PartWriter:
     report: told of each part once it is in place. budgets: by study.
     flush_files: called before studies are written, to wait for the files that their records name.
     recorded: told of a part's trials once it is in place, before it is reported.
+    before: called before anything is written.
     """
 
     directory: RunDirectory
@@ -132,6 +133,7 @@ class PartWriter:
     flush_files: Callable[[], None] = lambda: None
     budgets: Mapping[str, Budget] = field(default_factory=dict)
     recorded: Callable[[Sequence[TrialRecord]], None] = lambda _: None
+    before: Callable[[], None] = lambda: None
     trials: list[TrialRecord] = field(default_factory=list)
     studies: list[StudyRecord] = field(default_factory=list)
     _last: float = field(default_factory=time.monotonic)
@@ -152,6 +154,8 @@ class PartWriter:
     def flush(self) -> None:
         """Write what there is, trials before the studies that they belong to; then report it."""
         written = []
+        if self.trials or self.studies:
+            self.before()
         for kind, records in ((TRIALS, self.trials), (STUDIES, self.studies)):
             if records:
                 if kind == STUDIES:

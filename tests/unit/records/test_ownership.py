@@ -120,6 +120,18 @@ def test_an_owner_finds_out_that_it_was_replaced(tmp_path: Path) -> None:
         assert wait_for(lambda: lease.taken_by) == str(this_process())
 
 
+def test_an_owner_finds_out_that_its_run_was_deleted(tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path / "run"))
+    term = claim(directory, 1, (), 1, 0.0)
+    with Lease(directory, term, Timing(heartbeat_s=0.01)).hold() as lease:
+        wait_for(lambda: last_heartbeat(directory, term).counter > 3)
+        assert not lease.gone
+        directory.remove_folder("terms")
+        assert wait_for(lambda: lease.gone)
+        directory.discard()
+    assert not (tmp_path / "run").exists()
+
+
 def test_whatever_an_old_owner_writes_is_never_read(tmp_path: Path) -> None:
     """The old owner is asleep while another one takes over; then it wakes up and finishes everything."""
     write_customers(tmp_path / "data", 3)

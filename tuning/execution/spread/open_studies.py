@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from tuning.basics.wording import one_line
+from tuning.errors import StorageError
 from tuning.execution.spread.conclusions import Conclusions
 from tuning.execution.spread.events import Event
 from tuning.execution.spread.journal import DRIVER, write_journal
@@ -272,4 +274,5 @@ class OpenStudies:
 
     def _break(self, error: Exception) -> None:
         self.broken = f"{type(error).__name__}: {error}"
-        logger.error("the records of spread studies could not be written", exc_info=error)
+        trace = None if isinstance(error, StorageError) else error
+        logger.error("the records of spread studies could not be written: %s", one_line(error), exc_info=trace)
