@@ -129,12 +129,6 @@ def exits_raised() -> Iterator[None]:
         os._exit = end
 
 
-def import_environment() -> dict[str, str]:
-    """Environment variables by which a child process imports what this one does: the same paths in the same order."""
-    paths = [path or os.getcwd() for path in sys.path]
-    return {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
-
-
 def copy_into(name: str, directory: RunDirectory) -> str:
     """Copy the file of `file.py:function` into the run; the name under which the run knows it."""
     if not is_file(name):

@@ -1,1 +1,1 @@
-"""Words of messages, waits, seeds, documents and columns of values, which every package needs."""
+"""Words of messages, waits, seeds, environments, documents and columns of values, which every package needs."""

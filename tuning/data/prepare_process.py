@@ -17,10 +17,11 @@ from multiprocessing.connection import Connection, Pipe
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from tuning.basics.environment import import_environment
 from tuning.basics.timing import HANG_S
 from tuning.basics.wording import duration, raised
 from tuning.errors import CustomerError, NotLookedAtError
-from tuning.user_code import apply_prepare, import_environment, loaded_function, source_of, user_function
+from tuning.user_code import apply_prepare, loaded_function, source_of, user_function
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,16 +12,16 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 
+from tuning.basics.environment import thread_environment
 from tuning.basics.wording import one_line
 from tuning.driver.signals import kept
 from tuning.errors import RunError
-from tuning.models.compute import VARIABLES
 from tuning.planning.plan import Plan
 
 # One thread per slot: fits of a few milliseconds lose by more, and slots would fight for the cores. Libraries read
 # these when they are loaded, so they must be in the environment before a worker starts.
 # Where a study has more CPUs, its worker changes that (`tuning.models.compute`).
-ONE_THREAD = dict.fromkeys(VARIABLES, "1")
+ONE_THREAD = thread_environment(1)
 PRELOADED = "RAY_preload_python_modules"  # by each worker, as soon as Ray starts it
 OWN_RAY = {
     # A place for a worker that died is looked for again after so many milliseconds at most; Ray's default is a second.

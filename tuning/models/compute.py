@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from tuning.basics.environment import thread_environment
+
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
-
-VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,9 @@ def limited_threads() -> AbstractContextManager[object]:
 def _threads_set(count: int) -> Iterator[None]:
     from threadpoolctl import threadpool_limits
 
-    before = {name: os.environ.get(name) for name in VARIABLES}
-    os.environ.update(dict.fromkeys(VARIABLES, str(count)))
+    wanted = thread_environment(count)
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         with threadpool_limits(count):
             yield

@@ -32,12 +32,10 @@ from tuning.execution.crash_log import forget
 from tuning.execution.nodes import Nodes
 from tuning.execution.packed import work_shard
 from tuning.execution.spread.running import SpreadRun
-from tuning.models.skops_format import dump_skops
+from tuning.execution.warm_up import load_libraries
 from tuning.records.reports import Listener, WorkerReport
 from tuning.runs.begin import OwnedRun
-from tuning.study.build import build_scheduler, build_searcher
 from tuning.study.study import customers_of
-from tuning.study.warm_start import start_of
 
 PARTS_S = 0.5  # between two parts of their records, from which it is seen how fast they are
 LISTEN_S = 0.2  # to them, between two looks at whether the run is to stop
@@ -62,7 +60,7 @@ class ForkHost:
     def work(self, counter: Counter, halt: StopConditions) -> bool:
         """As of `Host`."""
         counter.doing = "starting"
-        _load(self.owned)
+        load_libraries(self.owned.plan.spec, self.owned.plan.studies[0])
         pace, seconds = Pace(counter, self.owned.timing), self.owned.timing.ray_start_s
         with ForkedWorkers(self.owned, counter) as workers:
             halt.signals.order = workers.kill
@@ -75,18 +73,6 @@ class ForkHost:
                     workers.listen(LISTEN_S)
         halt.signals.order = None
         return not workers.finished
-
-
-def _load(owned: OwnedRun) -> None:
-    """Load what each of the workers would load for itself: the libraries of searchers, of Ray, and for models."""
-    study, spec = owned.plan.studies[0], owned.plan.spec
-    if spec.definition.loggers:
-        import ray.tune.logger  # noqa: F401  # for the time that it takes
-    if spec.definition.objective is None and spec.definition.save_models:
-        dump_skops([])
-    with contextlib.suppress(Exception):  # its study says why
-        build_searcher(study, spec.mode, start_of(spec, study.customer.id))
-        build_scheduler(study, spec.mode, {}, 1)
 
 
 def may_fork(owned: OwnedRun) -> bool:

@@ -25,9 +25,9 @@ from ray.train.v2._internal.execution.worker_group import WorkerGroup
 from ray.train.v2._internal.execution.worker_group.placement_group_handle import DefaultPlacementGroupHandle
 from ray.util.placement_group import get_current_placement_group
 
+from tuning.basics.environment import thread_environment
 from tuning.basics.wording import one_line
 from tuning.errors import RunError
-from tuning.models.compute import VARIABLES
 from tuning.user_code import copied_modules
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _started(trainer: DataParallelTrainer, folder: str, name: str) -> ActorHandl
 def _environment(given: dict[str, object], scaling: ScalingConfig) -> dict[str, object]:
     """What is given, and as many threads as a worker has CPUs, where these are several."""
     cpus = int(scaling.total_resources.get("CPU", 0) / scaling.max_workers)
-    threads = dict.fromkeys(VARIABLES, str(cpus)) if cpus > 1 else {}
+    threads = thread_environment(cpus) if cpus > 1 else {}
     own = given.get("env_vars")
     variables = {**threads, **(own if isinstance(own, Mapping) else {})}
     return {**given, **({"env_vars": variables} if variables else {})}

@@ -15,13 +15,13 @@ from dataclasses import replace
 from types import TracebackType
 from typing import IO
 
+from tuning.basics.environment import import_environment
 from tuning.errors import StorageError
 from tuning.records.ownership import Term
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.parts import parts_of
 from tuning.tracking.settings import CopyStatus, TrackingSettings, masked, without_secrets
-from tuning.user_code import import_environment
 
 HANDED = "TUNING_MLFLOW_COPY"  # a variable, because a command line is seen by everybody on the machine
 RESTARTS = 5  # of the child, without any run copied in between; what is left then is for `tuning mlflow sync`
