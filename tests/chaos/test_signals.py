@@ -32,7 +32,7 @@ class Command:
     def __init__(self, folder: Path, mlflow: bool = False, patience: float = 110.0) -> None:
         self._patience = patience
         write_customers(folder / "data", 2)
-        fields = definition(folder / "data", trials=200_000, mlflow=mlflow, limits={"run_seconds": 3600})
+        fields = definition(folder / "data", trials=200_000, mlflow=mlflow, time_budget="1h")
         (folder / "definition.yaml").write_text(yaml.safe_dump(fields))
         self.run = folder / "run"
         self._out, self._err = folder / "out", folder / "err"

@@ -57,7 +57,7 @@ def _slow(config: dict[str, float], seed: int) -> float:
 
 def _command(tmp_path: Path, *options: str) -> subprocess.Popen[str]:
     write_customers(tmp_path / "data", 2)
-    text = yaml.safe_dump({**definition(tmp_path / "data", trials=5000), "limits": {"run_seconds": 120}})
+    text = yaml.safe_dump({**definition(tmp_path / "data", trials=5000), "time_budget": "2m"})
     (tmp_path / "definition.yaml").write_text(text)
     return subprocess.Popen(
         [sys.executable, "-m", "tuning.cli", "run", "definition.yaml", "--run-dir", "run", "--progress=none", *options],
@@ -181,21 +181,18 @@ def test_a_used_up_budget_leaves_reasons_and_the_rest_for_a_resume(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = str(tmp_path / "run")
-    runner = tuner_of(_slow, trials=60, limits={"run_seconds": 0.5})
+    runner = tuner_of(_slow, trials=60, time_budget=0.5)
     runner.timing = Timing(parts_s=0.1)
     result = runner.run(run, **QUIET)
     assert 0 < len(result.trial_records) < 60
     best = min(record.score for record in result.trial_records)
-    said = [
-        "not finished: the time budget (limits.run_seconds: 0.5) is spent; resume with a larger one; "
-        f"best so far {best:.4g}"
-    ]
+    said = [f"not finished: the time budget (0.5s) is spent; resume with a larger one; best so far {best:.4g}"]
     assert list(result.leaderboard()["reason"]) == list(RunResult(run).leaderboard()["reason"]) == said
     assert said[0] in (Path(run) / "leaderboard.csv").read_text()
-    assert f"larger one: TuneRunner(…, limits={{'run_seconds': …}}).run({run!r}, resume=True)" in caplog.text
+    assert f"larger one: TuneRunner(…, time_budget=…).run({run!r}, resume=True)" in caplog.text
     again = runner.run(run, resume=True, **QUIET)  # the budget is the run's, not the attempt's
     assert len(again.trial_records) <= len(result.trial_records) + 2
-    more = tuner_of(_slow, trials=60, limits={"run_seconds": 600})
+    more = tuner_of(_slow, trials=60, time_budget="10m")
     assert len(more.run(run, resume=True, **QUIET).trial_records) == 60
 
 

@@ -183,7 +183,7 @@ def finished(customers: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_limits_and_slots_may_change_without_asking(customers: Path, finished: str) -> None:
-    result = TuneRunner.resume(finished, slots=1, limits={"run_seconds": 600}, **QUIET)
+    result = TuneRunner.resume(finished, slots=1, time_budget=600, **QUIET)
     assert len(result.leaderboard()) == 6
 
 

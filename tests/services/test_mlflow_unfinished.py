@@ -75,7 +75,7 @@ def test_the_summary_of_an_interrupted_run_is_killed(tmp_path: Path, mlflow_data
 
 
 def test_the_summary_of_a_run_whose_time_is_spent_is_killed(tmp_path: Path, mlflow_database: str) -> None:
-    search(tmp_path / "run", mlflow_database, trials=100_000, limits={"run_seconds": 0.5})
+    search(tmp_path / "run", mlflow_database, trials=100_000, time_budget=0.5)
     assert summary_of(tmp_path / "run", mlflow_database).info.status == "KILLED"
 
 

@@ -68,6 +68,18 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
+def time_text(seconds: float) -> str:
+    """Seconds exactly, as a definition may say them.
+
+    >>> time_text(1800), time_text(5400.0), time_text(0.5)
+    ('30m', '1h30m', '0.5s')
+    """
+    hours, rest = divmod(seconds, 3600)
+    minutes, rest = divmod(rest, 60)
+    parts = ((hours, "h"), (minutes, "m"), (rest, "s"))
+    return "".join(f"{part:g}{unit}" for part, unit in parts if part) or "0s"
+
+
 def value_text(value: object, sign: str = "") -> str:
     """A value as a table shows it: numbers rounded, nothing for what is not there. sign: as of `percent`."""
     if isinstance(value, float):
@@ -134,7 +146,7 @@ def advice_for_the_shell() -> Iterator[None]:
 def resume_advice(run_dir: str, *, change: str = "", by_runner: bool = False) -> str:
     """How to resume a run, in the reader's language.
 
-    change: a key of the definition to give a larger value, such as `limits.run_seconds`. by_runner: the run needs what
+    change: a key of the definition to give a larger value, such as `time_budget`. by_runner: the run needs what
     only the program has that began it, a function or a frame.
     """
     if _READER["shell"]:

@@ -15,7 +15,7 @@ from tuning.driver.runner import TuneRunner
 
 @click.command(cls=Command)
 @run_argument
-@changes_option("Change what a resume may change, such as trials=80 or limits.run_seconds=3600.")
+@changes_option("Change what a resume may change, such as trials=80 or time_budget=2h.")
 @click.option("--in-process", is_flag=True, help="Without Ray, in this process, for debugging.")
 @progress_option
 @output_option

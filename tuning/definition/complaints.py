@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from search_spaces.errors import rule
 from tuning.basics.documents import Json
@@ -20,7 +21,35 @@ ELSEWHERE = (
 #: Keys of earlier versions, and what to do instead.
 RETIRED = {
     "transfer": "the key is gone, because learning from other customers made models no better; remove it (`trials: 14` "
-    "saves as much), and start a new run in place of one that has it."
+    "saves as much), and start a new run in place of one that has it.",
+    "limits.run_seconds": "the key is now `time_budget`, beside `trials`, and takes 30m and 2h, too.",
+}
+#: What other tools call our keys.
+OF_OTHERS = {
+    "trials": ("n_trials", "max_trials", "num_trials", "num_samples", "n_samples", "max_evals", "n_iter", "n_calls"),
+    "time_budget": (
+        "time_limit",
+        "timeout",
+        "time_budget_s",
+        "max_time",
+        "max_runtime_secs",
+        "time_left_for_this_task",
+        "run_seconds",
+    ),
+    "target": ("label", "labels", "y", "target_column", "label_column", "outcome"),
+    "features": ("x", "X", "columns", "predictors"),
+    "data": ("train", "train_data", "train_set", "df", "frame", "dataset", "path"),
+    "metric": ("eval_metric", "scoring", "metric_name", "scorer", "loss"),
+    "mode": ("direction", "minimize", "maximize"),
+    "by": ("group_by", "groupby", "customer", "key", "id"),
+    "split": ("cv", "n_splits", "folds", "test_size", "validation"),
+    "slots": ("n_jobs", "num_cpus", "cpus", "workers", "max_concurrent_trials", "nthread"),
+    "algorithm": ("search_alg", "sampler", "searcher", "algo"),
+    "scheduler": ("pruner",),
+    "search_space": ("space", "param_space", "param_distributions", "param_grid", "params", "hyperparameters"),
+    "models": ("estimator", "estimators", "estimator_list", "model", "include"),
+    "seed": ("random_state", "random_seed"),
+    "storage": ("output", "output_dir", "save_path"),
 }
 
 
@@ -38,6 +67,9 @@ def _sentence(found: Json, kind: type[BaseModel]) -> str:
         if path in RETIRED:
             return f"{path}: {RETIRED[path]}"
         known = list(_kind_at(found["loc"][:-1], kind).model_fields)
+        ours = next((key for key, words in OF_OTHERS.items() if path in words and key in known), None)
+        if ours:
+            return f"{path}: unknown key. Here it is `{ours}`: {_first_sentence(kind.model_fields[ours])}"
         hint = ELSEWHERE if found["loc"][-1] in GANG_FIELDS else did_you_mean(found["loc"][-1], known)
         return f"{path}: unknown key.{hint} Allowed: {', '.join(sorted(known))}."
     given = found.get("input")
@@ -46,6 +78,10 @@ def _sentence(found: Json, kind: type[BaseModel]) -> str:
     if found["type"] == "model_type":
         said += f". Its keys: {', '.join(sorted(_kind_at(found['loc'], kind).model_fields))}"
     return mask_in(f"{path}: {said}" if path else said)
+
+
+def _first_sentence(field: FieldInfo) -> str:
+    return (field.description or "").partition(". ")[0].removesuffix(".") + "."
 
 
 def _kind_at(path: tuple[int | str, ...], kind: type[BaseModel]) -> type[BaseModel]:

@@ -33,6 +33,7 @@ from tuning.definition.fields import (
     Name,
     Portfolio,
     SomeColumns,
+    TimeBudget,
 )
 from tuning.definition.options import (
     CsvOptions,
@@ -182,6 +183,11 @@ class Definition(Options):
         "(docs/algorithms.md).",
     )
     trials: int = Field(20, ge=1, le=1_000_000, description="Number of trials per study, the baseline included.")
+    time_budget: TimeBudget | None = Field(
+        None,
+        description="Wall time of the whole run, such as `30m`, `2h` or seconds. Customers that are not finished then "
+        "have their best score so far, and a resume with a larger budget finishes them. By default there is no limit.",
+    )
     seed: int = Field(0, ge=0, lt=2**32, description="Seed of everything random.")
     objective: Callable[..., object] | str | None = Field(
         None,

@@ -7,16 +7,18 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, PlainValidator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
 
 from tuning.basics.wording import shorten
 from tuning.preprocessing.dates import DAY_FIRST, MONTH_FIRST
 from tuning.user_code import check_form
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}"
+MOST_SECONDS = 1e8  # three years
 SHIPPED, NO_PORTFOLIO = "shipped", "none"
 # Codecs that Python has for text, and no file is written in.
 NOT_OF_FILES = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape", "unicode_escape")
@@ -87,6 +89,17 @@ def _code(value: str) -> str:
     return value
 
 
+def _seconds(value: object) -> object:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if not isinstance(value, str):
+        return value
+    parts = re.fullmatch(r"\s*(?:(\d+)d)?\s*(?:(\d+)h)?\s*(?:(\d+)m)?\s*(?:(\d+(?:\.\d+)?)s?)?\s*", value.lower())
+    if parts is None or not value.strip():
+        raise ValueError(f"{shorten(value)!r} is no time; one such as 30s, 15m, 2h, 1h30m, 1d, or seconds, is expected")
+    return sum(float(part or 0) * size for part, size in zip(parts.groups(), (86_400, 3600, 60, 1), strict=True))
+
+
 def _portfolio(value: object) -> object:
     if value is None:
         return NO_PORTFOLIO
@@ -128,6 +141,8 @@ Encoding: TypeAlias = Annotated[str, AfterValidator(_encoding)]
 """An encoding that files are written in."""
 Dates: TypeAlias = Annotated[str, AfterValidator(_dates)]
 """How dates are written."""
+TimeBudget: TypeAlias = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=MOST_SECONDS)]
+"""A time in seconds, or in words such as 30s, 15m and 2h."""
 Code: TypeAlias = Annotated[str, AfterValidator(_code)]
 """Where a function of the user's is, see `tuning.user_code`."""
 Portfolio: TypeAlias = Annotated[str | tuple[dict[str, object], ...], PlainValidator(_portfolio)]

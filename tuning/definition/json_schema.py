@@ -93,6 +93,7 @@ def _forms(split_types: list[str]) -> dict[str, Schema]:
         "algorithm": _ref("algorithm"),
         "scheduler": _ref("scheduler"),
         "stop": _any_of(_stop(), NOTHING),
+        "time_budget": _any_of({"type": "number", "exclusiveMinimum": 0}, {**TEXT, "pattern": "^[0-9]"}, NOTHING),
         "objective": _any_of(IMPORT_PATH, NOTHING),
         "loggers": _any_of(LOGGERS, {"type": "array", "items": LOGGERS}),
         "mlflow": _any_of({"type": "boolean"}, {"enum": ["on", "off"]}, _ref("MLflowOptions")),

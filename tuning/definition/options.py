@@ -25,12 +25,12 @@ from search_spaces import SearchSpace, presets
 from search_spaces.errors import switch_for_number
 from tuning.basics.wording import did_you_mean
 from tuning.definition.complaints import complaints
+from tuning.definition.fields import MOST_SECONDS
 from tuning.definition.plain_values import plain_value
 from tuning.errors import DefinitionError
 from tuning.models.compute import Compute
 from tuning.storage.names import mask
 
-MOST_SECONDS = 1e8  # three years
 MOST_GB = 1e6
 SMALLEST_SHARE = 0.01  # of a CPU or GPU
 LEAST_CUSTOM, MOST_CUSTOM = 0.0001, 1e6  # the least is Ray's
@@ -346,7 +346,7 @@ def trials_recorded(chosen: str, studies: int) -> str:
 
 
 class Limits(Options):
-    """What one customer may cost the others, and what the whole run may cost."""
+    """What one customer may cost the others."""
 
     trial_seconds: float | None = Field(
         None,
@@ -361,13 +361,6 @@ class Limits(Options):
         le=MOST_SECONDS,
         description="Wall time of a customer's study in seconds. A study that takes longer ends with the trials that "
         "it has. By default there is no limit.",
-    )
-    run_seconds: float | None = Field(
-        None,
-        gt=0,
-        le=MOST_SECONDS,
-        description="Wall time of the whole run in seconds. What is left then can be resumed. By default there is "
-        "no limit.",
     )
     memory_gb: float | None = Field(
         None,

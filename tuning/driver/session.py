@@ -7,7 +7,7 @@ import gc
 from dataclasses import replace
 from functools import cache
 
-from tuning.basics.wording import value_text
+from tuning.basics.wording import time_text, value_text
 from tuning.driver.chatter import log_file
 from tuning.driver.display import Display
 from tuning.driver.halt import StopConditions
@@ -127,7 +127,7 @@ class RunSession:
 
     def _end(self, state: EndState, result: RunResult) -> RunEnd:
         if state is EndState.SPENT:
-            result.pending = USED_UP.format(limit=self.owned.plan.spec.definition.limits.run_seconds)
+            result.pending = USED_UP.format(budget=time_text(self.owned.plan.spec.definition.time_budget or 0.0))
         return RunEnd(state, result)
 
     def _tell(self, end: RunEnd) -> None:
@@ -147,7 +147,7 @@ class RunSession:
             observer.recorded(part)
 
     def _seconds_left(self) -> float | None:
-        limit = self.owned.plan.spec.definition.limits.run_seconds
+        limit = self.owned.plan.spec.definition.time_budget
         return None if limit is None else max(0.0, limit - self.owned.term.seconds)
 
     def _interrupted(self, number: int) -> RunInterrupted:

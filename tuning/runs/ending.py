@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from tuning.basics.wording import one_line
+from tuning.basics.wording import amount, one_line, time_text
 from tuning.records.parts import accepted
 from tuning.runs.begin import OwnedRun
 from tuning.runs.observer import EndState, RunEnd, RunObserver
@@ -52,9 +52,9 @@ class BudgetAdvice(RunObserver):
     def ended(self, end: RunEnd) -> None:
         if end.state is EndState.SPENT and end.result.unfinished:
             logger.warning(
-                "the time budget (limits.run_seconds: %g) is spent with %d studies unfinished; resume with a larger "
-                "one: %s",
-                self._owned.plan.spec.definition.limits.run_seconds,
-                end.result.unfinished,
-                self._owned.resume_advice("limits.run_seconds"),
+                "the time budget (%s) is spent, with %s unfinished, whose best scores so far are kept; resume with a "
+                "larger one: %s",
+                time_text(self._owned.plan.spec.definition.time_budget or 0.0),
+                amount(end.result.unfinished, "study"),
+                self._owned.resume_advice("time_budget"),
             )

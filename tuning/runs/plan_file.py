@@ -119,7 +119,12 @@ def frozen_definition(directory: RunDirectory, term: Term | None = None) -> Defi
 @lru_cache(maxsize=1)
 def _defined(text: str, where: str) -> Definition:
     """A worker asks for the same definition with every shard."""
-    return define(load_yaml(text, where, most=None))  # in Python, `data` may be a list of 100,000 files
+    values = load_yaml(text, where, most=None)  # in Python, `data` may be a list of 100,000 files
+    limits = values.get("limits")
+    if isinstance(limits, dict) and "run_seconds" in limits:  # a run of before `time_budget`
+        rest = {key: value for key, value in limits.items() if key != "run_seconds"}
+        values = {**values, "limits": rest, "time_budget": limits["run_seconds"]}
+    return define(values)
 
 
 def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended: Sequence[Study] = ()) -> None:

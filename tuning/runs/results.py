@@ -15,7 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.documents import Json
-from tuning.basics.wording import amount, better_text, did_you_mean, name_list, resume_advice, score_text, without_text
+from tuning.basics.wording import (
+    amount,
+    better_text,
+    did_you_mean,
+    name_list,
+    resume_advice,
+    score_text,
+    time_text,
+    without_text,
+)
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import NoModelError, UnknownCustomerError
 from tuning.evaluation.winner import is_too_good
@@ -59,7 +68,7 @@ _NEEDED = list(dict.fromkeys((*NEEDED, *_COUNTED, "fit_seconds", "model_sha256")
 SHOWN = 20  # customers, in a notebook
 MOST_GUESSES = 10_000  # customers among which a misspelt one is looked for
 PENDING = "not finished yet: resume the run"
-USED_UP = "not finished: the time budget (limits.run_seconds: {limit:g}) is spent; resume with a larger one"
+USED_UP = "not finished: the time budget ({budget}) is spent; resume with a larger one"
 
 
 class RunResult:
@@ -155,8 +164,8 @@ class RunResult:
     @cached_property
     def pending(self) -> str:
         """Why studies have no record yet."""
-        limit = frozen_definition(self.directory, self.term).limits.run_seconds
-        return PENDING if limit is None or self._wall < limit else USED_UP.format(limit=limit)
+        limit = frozen_definition(self.directory, self.term).time_budget
+        return PENDING if limit is None or self._wall < limit else USED_UP.format(budget=time_text(limit))
 
     def trials(self) -> pd.DataFrame:
         """One row per recorded trial, with the configuration in columns named `config.…`."""

@@ -42,7 +42,8 @@ logger = logging.getLogger(__name__)
 
 # Say how a run is worked through, not what it searches; a resume may change them.
 MAY_CHANGE = (
-    "slots", "storage", "limits", "mlflow", "loggers", "report", "save_models", "model_files", "allow_pickle",
+    "slots", "storage", "time_budget", "limits", "mlflow", "loggers", "report", "save_models", "model_files",
+    "allow_pickle",
 )  # fmt: skip
 MAY_BE_IN_FILES = ("prepare", "metric", "objective")  # functions; the run has a copy of each file
 SHOWN = 5

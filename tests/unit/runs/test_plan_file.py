@@ -99,6 +99,15 @@ def test_a_run_that_has_a_key_that_is_gone_is_not_resumed_and_says_what_to_do(tm
         resume_run(RunDirectory(owned.directory.uri))
 
 
+def test_a_run_of_before_the_time_budget_keeps_the_time_that_it_was_given(tmp_path: Path) -> None:
+    owned = started(tmp_path)
+    file = tmp_path / "run" / owned.term.definition
+    text = file.read_bytes().partition(DIGEST_LINE)[0] + b"limits: {run_seconds: 90, study_seconds: 9}\n"
+    file.write_bytes(text + DIGEST_LINE + sha256(text).hexdigest().encode() + b"\n")
+    found = frozen_definition(owned.directory, owned.term)
+    assert (found.time_budget, found.limits.study_seconds) == (90, 9)
+
+
 def test_a_damaged_plan_says_how_to_go_on(tmp_path: Path) -> None:
     owned = started(tmp_path)
     second = resume_run(RunDirectory(owned.directory.uri))

@@ -49,7 +49,7 @@ class Summary:
     """What the run of a search in MLflow shows.
 
     started, ended: seconds since 1970. state: `finished` when all studies have ended; `stopped` when a signal or
-    `run_seconds` ended the run before that; `failed` when the run could not go on.
+    `time_budget` ended the run before that; `failed` when the run could not go on.
 
     note: Markdown, shown as the run's description. artifacts: name in MLflow → file in the run directory.
     """
