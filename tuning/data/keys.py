@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import json
 import re
 from collections.abc import Sequence
@@ -56,7 +57,7 @@ def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def key_table(frame: pd.DataFrame, by: Sequence[str]) -> pa.Table:
-    """Key columns of a frame in Arrow's types; a column of mixed types is taken as text."""
+    """Key columns of a frame in Arrow's types; a column of mixed types is taken as `key_text`."""
     columns = []
     for name in by:
         try:
@@ -64,6 +65,12 @@ def key_table(frame: pd.DataFrame, by: Sequence[str]) -> pa.Table:
         except (pa.ArrowException, OverflowError, UnicodeError):
             columns.append(pa.array([key_text(value) for value in frame[name]], pa.string()))
     return pa.table(columns, names=list(by))
+
+
+def with_key_texts(frame: pd.DataFrame, by: Sequence[str], keys: pa.Table) -> pd.DataFrame:
+    """The frame with key columns of mixed types as their `key_table` has them: else a file would spell them anew."""
+    mixed = [name for name in by if frame[name].dtype == object and pa.types.is_string(keys.schema.field(name).type)]
+    return frame.assign(**{name: keys.column(name).to_numpy() for name in mixed}) if mixed else frame
 
 
 def key_text(value: object) -> str | None:
@@ -85,6 +92,8 @@ def text_of(value: object) -> str:
         return str(int(value)) if value.is_integer() else repr(value)
     if isinstance(value, datetime.datetime):
         return value.isoformat(" ").removesuffix(" 00:00:00")
+    if isinstance(value, decimal.Decimal) and value.is_finite():  # 1, 1.0 and 1.00 are one number
+        return f"{value.normalize() if value else 0:f}"
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     return str(value)

@@ -50,10 +50,10 @@ class Loader:
                     max_rows=limits.max_rows, max_columns=limits.max_columns
                 ),
             )
-            return _unchanged(rows, customer, changed)
+            return _counted(_unchanged(rows, customer, changed), customer)
         together = self._share(self._shares[customer.id]) if customer.id in self._shares else None
         share, others = together or self._read_share([customer])
-        return _unchanged(share, customer, others).rows(customer.key)
+        return _counted(_unchanged(share, customer, others).rows(customer.key), customer)
 
     def _read_share(self, customers: list[Customer]) -> _Read:
         return read_unchanged(self.definition, customers, lambda: _Share(self.definition, customers))
@@ -85,6 +85,16 @@ def _unchanged(made: T | None, customer: Customer, changed: Mapping[str, Custome
     else:
         way_out = "resume the run, which searches it anew"
     raise ChangedDataError(f"{ChangedDataError.SAYS}: {way_out}.")
+
+
+def _counted(rows: pd.DataFrame, customer: Customer) -> pd.DataFrame:
+    """The rows, as many as were counted when customers were found; `CustomerError` where they are not."""
+    if customer.rows in (None, len(rows)):
+        return rows
+    raise CustomerError(
+        f"{len(rows)} rows were read, but {customer.rows} were counted when customers were found. Start a new run "
+        "where the data has changed; else write the key columns as text, so that a key is spelt in one way."
+    )
 
 
 def check_size(customer: Customer, max_rows: int) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tuning.data.arrow_frames import is_mixed, to_arrow
-from tuning.data.keys import key_table, row_keys
+from tuning.data.keys import key_table, row_keys, with_key_texts
 from tuning.data.table_source import (
     ColumnChoice,
     KeyBlock,
@@ -36,8 +36,9 @@ class FrameSource(TableSource):
         """One piece; where a column is not of one type, a piece per customer, whose own rows decide."""
         check_present(keys, self.columns())
         chosen = choose(self.columns())
-        frame = self.frame if chosen is None else self.frame[list(chosen)]
         keys_of = key_table(self.frame, keys)
+        frame = with_key_texts(self.frame, keys, keys_of)
+        frame = frame if chosen is None else frame[list(chosen)]
         if not keys or not is_mixed(frame):
             yield Piece(to_arrow(frame), keys_of)
             return

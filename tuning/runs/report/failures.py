@@ -26,6 +26,7 @@ ADVICE = {
     "has ended its worker": "The study is set aside. The command in the reason runs it in a debugger.",
     "the model could not be saved": "Remove the cause, or set save_models: false; then resume the run.",
     "the data has changed": "Resume the run: it takes the new rows.",
+    "were counted when": "Start a new run where the data has changed; else write the key columns as text.",
     "not finished": "Resume the run.",
     "trials finished": "The search ran, but no trial did to its end. The trials' own reasons are in the records.",
 }
