@@ -162,6 +162,12 @@ def resolve_metric(name: str | None, task: str, weighted: bool = False) -> str:
     return resolved
 
 
+def is_of_numbers(name: str) -> bool:
+    """Whether a scorer, or an alias of one, is for numbers and not for classes."""
+    resolved = ALIASES.get(name, name)
+    return resolved in _scorer_names() and [task for task in TASKS if _scores(resolved, task)] == [REGRESSION]
+
+
 def _check_fits(name: str, task: str, weighted: bool) -> None:
     if not _scores(name, task):
         tasks = [other for other in TASKS if _scores(name, other)]

@@ -16,7 +16,7 @@ from tuning.data.sampling import TargetSample, sample_target
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
-from tuning.evaluation.metrics import resolve_metric
+from tuning.evaluation.metrics import is_of_numbers, resolve_metric
 from tuning.planning.model_space import check_models, space_of
 from tuning.planning.portfolios.sources import check_portfolio, find_portfolio
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
@@ -123,7 +123,8 @@ def _predicted(
                 f"no usable target {definition.target!r} to look at: {sample.reason.rstrip('.')}. "
                 "Correct `target` or `data`, or set `task`."
             )
-        task, why = agreed_task(sample.targets)
+        of_numbers = definition.metric is not None and not definition.own_metric and is_of_numbers(definition.metric)
+        task, why = agreed_task(sample.targets, of_numbers=of_numbers)
         notes.append(f"task {task!r} is guessed from the target of {sample.names}: {why}; set `task` to choose.")
     _check_task(definition, task)
     return task, _positive(definition, task, sample, notes)

@@ -124,12 +124,14 @@ def guess_task(target: pd.Series | Sequence[Label | None]) -> tuple[str, str]:
     return guess.task, ", beside ".join(filter(None, (guess.why, guess.odd)))
 
 
-def agreed_task(targets: Mapping[str, pd.Series]) -> tuple[str, str]:
+def agreed_task(targets: Mapping[str, pd.Series], *, of_numbers: bool = False) -> tuple[str, str]:
     """The task that the customers with most rows suggest, each looked at by itself, and why; who differs is named.
 
     A target that is constant, or half numbers and half text, has no vote, unless they all are like that.
+
+    of_numbers: whether the metric is one of numbers, so that numbers are no classes, however few they are.
     """
-    guesses = {name: _guess(values) for name, values in targets.items()}
+    guesses = {name: _guess(values, of_numbers=of_numbers) for name, values in targets.items()}
     votes: Counter[str] = Counter()
     for guess in guesses.values():
         votes[guess.task] += guess.rows
@@ -144,7 +146,7 @@ def agreed_task(targets: Mapping[str, pd.Series]) -> tuple[str, str]:
     return task, "; ".join([why, *others])
 
 
-def _guess(target: pd.Series) -> _Guess:
+def _guess(target: pd.Series, *, of_numbers: bool = False) -> _Guess:
     values = target.dropna()
     numbers, distinct, odd, clear = values, values.nunique(), "", True
     numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
@@ -158,7 +160,7 @@ def _guess(target: pd.Series) -> _Guess:
     kind = "text or classes"
     if numeric:
         whole = bool((np.isfinite(numbers) & (numbers == numbers.round())).all()) if len(numbers) else False
-        if not (whole and (distinct == 2 or (distinct <= 20 and distinct * 10 <= len(numbers)))):
+        if of_numbers or not (whole and (distinct == 2 or (distinct <= 20 and distinct * 10 <= len(numbers)))):
             return _Guess(REGRESSION, f"numbers, {distinct} different ones in {len(numbers)} rows", len(values), odd)
         kind = "whole numbers"
         numbers = numbers.astype(np.int64)

@@ -41,6 +41,15 @@ def test_the_positive_class_can_be_chosen() -> None:
     assert plan_of({"a": ["True", "False"] * 30}, positive=True).spec.positive == "True"
 
 
+@pytest.mark.parametrize("metric", ["rmse", "neg_mean_absolute_error", "r2"])
+def test_a_few_whole_numbers_are_no_classes_under_a_metric_of_numbers(metric: str) -> None:
+    grades = [3, 4, 5, 6, 7, 8] * 10
+    assert plan_of({"a": grades}).spec.task == "multiclass"
+    assert plan_of({"a": grades}, metric=metric).spec.task == "regression"
+    with pytest.raises((DefinitionError, PlanError), match="does not fit multiclass"):
+        plan_of({"a": ["low", "middle", "high"] * 20}, metric=metric)
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet", "files"])
 def test_a_customer_with_too_many_rows_has_no_say_in_the_task(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
