@@ -10,7 +10,7 @@ import yaml
 from builders import definition, write_customers
 from chaos import environment, wait_for
 
-from tuning import RunResult
+from tuning import RunResult, TuneRunner
 
 PROCESSES = """
 import os, signal, sys, threading, time
@@ -147,6 +147,40 @@ def test_a_quiet_exit_costs_its_customer_alone_and_of_ray_nothing_is_left(tmp_pa
     board = RunResult(tmp_path / "run").leaderboard().set_index("customer")
     assert [board["status"][f"c{number:04d}"] for number in range(5)] == ["quarantined"] * 3 + ["ok"] * 2
     assert board["reason"].str.contains("has ended its worker 2 times").sum() == 3
+
+
+KILLS_HEAD = """
+import os, signal
+from pathlib import Path
+
+def kills(config):
+    if config["x"] > 0 and not Path("killed").exists():
+        Path("killed").touch()
+        driver = parent(os.getppid())
+        for child in Path(f"/proc/{driver}/task/{driver}/children").read_text().split():
+            if b"gcs_server" in Path(f"/proc/{child}/cmdline").read_bytes():
+                os.kill(int(child), signal.SIGKILL)
+    return config["x"]
+
+def parent(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+"""
+
+
+def test_a_ray_whose_head_is_killed_ends_the_run_with_a_sentence_and_a_resume_goes_on(tmp_path: Path) -> None:
+    """Ray itself would end the process after a minute, with words of its own."""
+    (tmp_path / "mine.py").write_text(KILLS_HEAD)
+    space = {"x": {"type": "float", "low": -1.0, "high": 1.0, "default": -0.5}}
+    given = {"objective": "mine.py:kills", "search_space": space, "metric": "loss", "mode": "min", "trials": 6}
+    given |= {"placement": "packed", "mlflow": False, "report": False, "slots": 1}
+    (tmp_path / "d.yaml").write_text(yaml.safe_dump(given))
+    command = [sys.executable, "-m", "tuning.cli", "run", "d.yaml", "--run-dir", "run", "--progress", "none"]
+    ended = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=200)
+    assert ended.returncode == 1
+    assert ended.stderr.strip().startswith("error: the head of this run's Ray (gcs_server) has ended")
+    assert ended.stderr.endswith(f"Resume with: tuning resume {tmp_path / 'run'}\n")
+    result = TuneRunner.resume(tmp_path / "run", in_process=True, progress=False)
+    assert len(result.trial_records) == 6
 
 
 def _read(file: Path) -> bytes:

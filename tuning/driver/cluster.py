@@ -38,6 +38,7 @@ OWN_RAY = {
 OF_TUNE = {"PL_DISABLE_FORK": "1", "RAY_CHDIR_TO_TRIAL_DIR": "0"}
 LOOK_S = 0.01  # between two looks at processes that are to end
 _own: set[int] = set()  # processes of a Ray that this process has started
+_heads: set[int] = set()  # of these, the one that all others ask
 _environment_of_own: dict[str, str] = {}  # of these processes
 _ended = threading.Event()  # that Ray has
 
@@ -95,6 +96,7 @@ def _start_ray(plan: Plan) -> bool:
                     configure_logging=False,
                 )
             _own.update(_children() - before)
+            _heads.update(pid for pid in _own if b"gcs_server" in _command(pid))
             _environment_of_own.update(started_with)
             atexit.register(end_ray)
             return True
@@ -125,6 +127,7 @@ def end_ray() -> None:
     """
     import ray
 
+    _heads.clear()
     workers = {pid for pid in own_processes() if _of_ray(pid)}
     over = threading.Event()
     ender = threading.Thread(target=_end_who_is_asked, args=(over,), name="end-ray", daemon=True)
@@ -156,6 +159,11 @@ def kill_ray() -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+def head_lost() -> bool:
+    """Whether the head of the Ray that this process has started has ended, and nobody here wanted that."""
+    return any(not _of_ray(pid) for pid in set(_heads)) and bool(_heads)
+
+
 def _end_who_is_asked(over: threading.Event) -> None:
     while not over.wait(LOOK_S):
         for pid in {pid for pid in _own if _asked(pid)} & _children():
@@ -176,11 +184,16 @@ def _asked(pid: int) -> bool:
 
 def _of_ray(pid: int) -> bool:
     """Whether a process is one of Ray's workers or agents: a number may have become another process's."""
-    try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
+    command = _command(pid)
     return command.startswith(b"ray::") or b"/ray/" in command
+
+
+def _command(pid: int) -> bytes:
+    """A process's command line; empty when it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def own_environment() -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from tuning.definition.options import Resources
 from tuning.driver.chatter import stdout_logged
 from tuning.driver.cluster import restart_ray, start_ray
 from tuning.driver.halt import StopConditions
+from tuning.driver.hosts.lost_head import head_watched
 from tuning.driver.hosts.ready_workers import ready_workers, start_workers
 from tuning.driver.hosts.recorded_shortages import record_shortages
 from tuning.driver.hosts.tune_workers import TuneWorkers, reports_callback, stopper, workers_callback
@@ -66,7 +67,8 @@ class RayHost:
         halt.signals.order = workers.kill
         counter.doing = "starting workers"
         try:
-            self._fit_until_done(workers, counter)
+            with head_watched(self.owned):
+                self._fit_until_done(workers, counter)
             if typing():
                 start_workers(self.owned.plan.slots)  # for the next cell
         except KeyboardInterrupt:
