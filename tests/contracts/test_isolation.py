@@ -25,12 +25,14 @@ from isolation_data import CELLS, COLUMNS, FILES, TABLES, frame_of
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
 from tuning.data import balancing
+from tuning.records.figures import STUDY_FIGURES, TRIAL_FIGURES
 
 GOOD, BAD = ("a", "c", "d"), "b"
-#: What the clock, the process or the place of a run decides, and no customer: when it was (and how long it took, which
-#: are the fields that end in "seconds"), in which run and folder, by which worker; and a saved model's digest, since
-#: skops writes the addresses of objects into its file. The model itself is compared.
-ELSEWHERE = {"run", "started", "worker", "model_path", "model_sha256", "model_bytes"}
+#: What the clock, the process or the place of a run decides, and no customer: when it was and how long it took, in
+#: which run and folder, by which worker; and a saved model's digest, since skops writes the addresses of objects into
+#: its file. The model itself is compared.
+CLOCK = {each.name for each in (*STUDY_FIGURES, *TRIAL_FIGURES) if each.clock}
+ELSEWHERE = CLOCK | {"run", "worker", "model_path", "model_sha256", "model_bytes"}
 QUICK = {
     "target": "y", "task": "regression", "algorithm": "random", "scheduler": "fifo", "trials": 2, "slots": 1,
     "search_space": "ridge", "mlflow": False, "limits": {"max_rows": 500, "max_columns": 100},
@@ -68,7 +70,7 @@ def said(result: RunResult) -> dict[str, dict[str, Any]]:
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name not in ELSEWHERE and not name.endswith("seconds")}
+    return {name: value for name, value in values.items() if name not in ELSEWHERE}
 
 
 def _model(result: RunResult, record: Any) -> Any:

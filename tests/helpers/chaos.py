@@ -20,16 +20,13 @@ import pandas as pd
 from builders import SPACE, valley
 
 from tuning import RunResult, TuneRunner
+from tuning.records.figures import STUDY_FIGURES, TRIAL_FIGURES
 from tuning.storage.run_directory import RunDirectory
 
 # What may differ between two executions of the same search: times, places, and how often it was tried.
-TIMES = {
+CLOCK = {each.name for each in (*STUDY_FIGURES, *TRIAL_FIGURES) if each.clock}
+TIMES = CLOCK | {
     "run",
-    "started",
-    "seconds",
-    "fit_seconds",
-    "suggest_seconds",
-    "spent_seconds",
     "worker",
     "attempt",
     "model_path",
@@ -46,7 +43,7 @@ def truth(result: RunResult) -> dict[str, Any]:
     """Everything that a run found out, without times and places: equal for equal searches."""
     trials = [_without_times(asdict(record)) for record in result.trial_records]
     studies = [_without_times(asdict(record)) for record in result.study_records]
-    board = result.leaderboard().drop(columns=["seconds", "model_path"])
+    board = result.leaderboard().drop(columns=TIMES, errors="ignore")
     return {"trials": trials, "studies": studies, "board": board.to_dict("records")}
 
 

@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from search_spaces import Choice, Float, Int, SearchSpace
+from tuning.records.figures import TRIAL_FIGURES
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
 from tuning.study.study import StudyTraining
@@ -15,7 +16,7 @@ from tuning.study.trial import TrialShape
 
 STEPS = 9
 #: What a clock or the place of work decides, and not the study.
-CLOCK = {"started", "seconds", "fit_seconds", "suggest_seconds", "spent_seconds", "worker"}
+CLOCK = {each.name for each in TRIAL_FIGURES if each.clock} | {"worker"}
 SPACE = SearchSpace(
     [
         Choice("model", ["stepped", "folds"], default="stepped"),

@@ -31,7 +31,7 @@ def _column(_: click.Context, __: click.Parameter, given: str) -> str:
     metavar="COLUMN",
     callback=_column,
     shell_complete=lambda _, __, begun: [name for name in LEADERBOARD if name.startswith(begun)],
-    help="Any column, such as gain, test_score, seconds or model: better scores and larger numbers first.",
+    help="Any column, such as gain, test_score, seconds or model: better values first.",
 )
 @output_option
 def leaderboard(run_dir: str, sort: str, output: str) -> None:

@@ -131,22 +131,26 @@ def table(rows: Iterable[FigureRow], width: int | None = None) -> str:
 def lines(rows: Iterable[FigureRow], width: int | None = None, sort: str = "customer") -> Iterator[str]:
     """A leaderboard for a terminal: the metric, then a line per customer with its parameters, or why it has no model.
 
+    A column that no row has anything in is left out.
+
     rows: gone through twice. width: characters that fit into a line; None is no limit. sort: a column of `LEADERBOARD`
     that is to be seen.
     """
     wanted = "gain" if sort == "relative_gain" else sort  # which the table shows as the gain
     names = [*_line(dict.fromkeys(LEADERBOARD), wanted)]
-    widths = {name: len(name) for name in names}
+    widths, there = {name: len(name) for name in names}, {"customer", wanted, LAST}
     better, positive = "", Counter[str]()
     for row in rows:
         better = better or better_text(str(row["metric"]), str(row["mode"]))
         positive.update([] if row["positive"] is None else [str(row["positive"])])
         for name, text in _line(row, wanted).items():
             widths[name] = max(widths[name], len(text))
+            there.update({name} if text else ())
+    names = [name for name in names if name in there]
     if width is None:
         widths[LAST] = min(widths[LAST], LAST_WIDTH)
     else:
-        spared = (name for name in SPARED if name != wanted)
+        spared = (name for name in SPARED if name in names and name != wanted)
         while sum(widths[name] + 2 for name in names if name != LAST) + LAST_LEAST > width:
             if (least := next(spared, None)) is None:
                 break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass, field, replace
 
 from tuning.basics.seeds import trial_seed
@@ -16,9 +17,14 @@ from tuning.records.schema import TrialRecord
 
 @dataclass
 class Refits:
-    """The models of one study's trials, each fitted once on the search rows, and what it says about the hold-out."""
+    """The models of one study's trials, each fitted once on the search rows, and what it says about the hold-out.
+
+    fit_seconds, predict_seconds: how long each of them took for that, by the trial's number.
+    """
 
     data: StudyData
+    fit_seconds: dict[int, float] = field(default_factory=dict)
+    predict_seconds: dict[int, float] = field(default_factory=dict)
     _members: dict[int, tuple[Member, Prediction]] = field(default_factory=dict)
 
     def of(self, record: TrialRecord) -> tuple[Member, Prediction]:
@@ -27,16 +33,23 @@ class Refits:
             data = self.data
             family = data.family_of(record.config)
             encoder, rows, unseen = data.whole(family)
+            start = time.perf_counter()
+            fitted = fit(record, data, rows)
+            between = time.perf_counter()
             member = Member(
                 family.name,
                 data.columns_of(family),
                 encoder,
-                fit(record, data, rows),
+                fitted,
                 data.own.get(record.family),
                 family.at_step(record.config, record.best_step or len(record.steps)),
                 target=data.target_of(record.config),
             )
-            self._members[record.trial] = member, member.prediction(unseen, data.task)
+            before = time.perf_counter()
+            prediction = member.prediction(unseen, data.task)
+            self.predict_seconds[record.trial] = time.perf_counter() - before
+            self.fit_seconds[record.trial] = between - start
+            self._members[record.trial] = member, prediction
         return self._members[record.trial]
 
 

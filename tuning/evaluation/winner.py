@@ -17,6 +17,7 @@ from typing import TypeAlias
 from tuning.basics.wording import raised
 from tuning.evaluation.constant import ConstantPrediction, find_constant
 from tuning.evaluation.ensemble import Ensemble, find_ensemble
+from tuning.evaluation.hold_out_error import hold_out_error
 from tuning.evaluation.metrics import Metric, score_range
 from tuning.evaluation.refit import AllRows, Refits, stages_of
 from tuning.evaluation.study_data import StudyData
@@ -37,6 +38,8 @@ class StudyOutcome:
     """A study's winner, or the reason why there is none; scores in the metric's own direction.
 
     test_score: of `model`, which is the winner's, that of `ensemble`, or `constant` where `is_constant`.
+    test_error: the standard error of `test_score`. refit_seconds, predict_ms_per_row: wall time in which `model` was
+    fitted on the search rows, and predicted a hold-out row. None where `is_constant`.
     """
 
     winner: TrialRecord | None
@@ -49,6 +52,9 @@ class StudyOutcome:
     ensemble: Ensemble | None = None
     constant: ConstantPrediction | None = None
     is_constant: bool = False
+    test_error: float | None = None
+    refit_seconds: float | None = None
+    predict_ms_per_row: float | None = None
 
     @property
     def gain(self) -> float | None:
@@ -160,6 +166,7 @@ def conclude(
     if baseline is not None:
         baseline_test_score, baseline_note = _scored([refits.of(baseline)[1]], [1.0], data, metric)
     choice: list[str | None]
+    test_error = refit_seconds = predict_ms_per_row = None
     if or_constant and constant is not None and (why := _gives_way(winner, ensemble, constant)):
         outcome, ensemble, choice = replace(outcome, is_constant=True), None, [why]
         members: tuple[Member, ...] = (constant.member(data, all_rows=False),)
@@ -170,7 +177,12 @@ def conclude(
         fitted = [refits.of(record) for record, _ in picked]
         weights = [weight / sum(weight for _, weight in picked) for _, weight in picked]
         members = tuple(replace(member, weight=weight) for (member, _), weight in zip(fitted, weights, strict=True))
-        test_score, note = _scored([prediction for _, prediction in fitted], weights, data, metric)
+        said = [prediction for _, prediction in fitted]
+        test_score, note = _scored(said, weights, data, metric)
+        test_error = None if test_score is None else hold_out_error(said, weights, data, metric)
+        refit_seconds = sum(refits.fit_seconds[record.trial] for record, _ in picked)
+        seconds = sum(refits.predict_seconds[record.trial] for record, _ in picked)
+        predict_ms_per_row = 1000 * seconds / len(data.split.test)
         alone = (_kept_note(winner, records), _refit_note(winner, data)) if ensemble is None else ()
         choice = [*alone, *failed, _leak_note(outcome, data, metric)]
     notes = (*choice, note, baseline_note if baseline_note != note else None, _target_note(records, data), *data.notes)
@@ -182,6 +194,9 @@ def conclude(
         notes="; ".join(filter(None, notes)) or None,
         ensemble=ensemble,
         constant=constant,
+        test_error=test_error,
+        refit_seconds=refit_seconds,
+        predict_ms_per_row=predict_ms_per_row,
     )
 
 

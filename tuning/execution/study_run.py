@@ -303,6 +303,9 @@ def study_record(
         constant_cv_score=constant.score if constant else None,
         constant_test_score=constant.test_score if constant else None,
         gain_over_constant=outcome.gain_over_constant,
+        predict_ms_per_row=outcome.predict_ms_per_row,
+        refit_seconds=outcome.refit_seconds,
+        test_error=outcome.test_error,
     )
     if constant is None or not outcome.is_constant:
         return record

@@ -12,14 +12,16 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from tuning.basics.wording import gain_text, params_text, percent, value_text
+from tuning.basics.wording import gain_text, params_text, percent, score_text, value_text
 
 #: leaderboard: CSV, JSON and DataFrame. terminal, notebook: the table of customers there. customer: what a notebook and
 #: `tuning show` tell of one customer. report: the table in report.html; details: what opens below a row of it.
-#: mlflow: the table and the medians in the summary.
-View: TypeAlias = Literal["leaderboard", "terminal", "notebook", "customer", "report", "details", "mlflow"]
+#: mlflow: the table and the medians in the summary; mlflow_model: the metrics of a model that is logged there.
+View: TypeAlias = Literal[
+    "leaderboard", "terminal", "notebook", "customer", "report", "details", "mlflow", "mlflow_model"
+]
 #: metric: as the run's `mode` has it. None: neither way.
-Better: TypeAlias = Literal["metric", "larger"] | None
+Better: TypeAlias = Literal["metric", "larger", "smaller"] | None
 #: Values of one customer's figures by name; `params` is a mapping.
 FigureRow: TypeAlias = Mapping[str, object]
 
@@ -28,7 +30,7 @@ _MAP = pa.map_(TEXT, FLOAT)
 _STEP = pa.struct([("step", SHORT), ("score", FLOAT), ("seconds", FLOAT), ("metrics", _MAP)])
 _MOMENT = pa.timestamp("us", tz="UTC")
 
-EVERYWHERE: tuple[View, ...] = ("leaderboard", "terminal", "notebook", "customer", "report", "mlflow")
+EVERYWHERE: tuple[View, ...] = ("leaderboard", "terminal", "notebook", "customer", "report", "mlflow", "mlflow_model")
 TABLES: tuple[View, ...] = ("leaderboard", "terminal", "notebook", "report", "mlflow")
 
 
@@ -45,6 +47,7 @@ class Figure:
         better: which values are better.
         essential: whether a narrow window keeps it.
         long: whether its texts are long: tables show it last.
+        clock: whether a clock decides it, so that two runs of the same search differ in it.
         recorded: whether study or trial records have it; else the leaderboard makes it of others.
         words: how a row's value is written; by default rounded.
     """
@@ -56,6 +59,7 @@ class Figure:
     better: Better = None
     essential: bool = False
     long: bool = False
+    clock: bool = False
     recorded: bool = True
     words: Callable[[FigureRow], str] | None = None
 
@@ -63,6 +67,11 @@ class Figure:
     def is_number(self) -> bool:
         """Whether it is an amount or a score; an ordinal number, which is a `SHORT`, is neither, nor is a seed."""
         return self.type in (FLOAT, INT) and "seed" not in self.name
+
+    def larger_first(self, mode: str) -> bool:
+        """Whether a table that is sorted by it begins with its largest value: better values come first, larger ones
+        where neither is better. mode: the metric's better direction."""
+        return self.better != "smaller" and (self.better != "metric" or mode == "max")
 
     def text(self, row: FigureRow) -> str:
         """A row's value as tables show it."""
@@ -96,7 +105,7 @@ STUDY_FIGURES = (
         "cv_score",
         FLOAT,
         "cross-validation score of the winner, the mean over the folds",
-        TABLES,
+        (*TABLES, "mlflow_model"),
         better="metric",
         essential=True,
     ),
@@ -108,6 +117,14 @@ STUDY_FIGURES = (
         EVERYWHERE,
         better="metric",
         essential=True,
+        words=lambda row: score_text(row["test_score"], row.get("test_error")),
+    ),
+    Figure(
+        "test_error",
+        FLOAT,
+        "standard error of `test_score` over the hold-out rows, by a jackknife that leaves out a twentieth of them at "
+        "a time; empty with fewer than 20 rows, of a constant, and of a metric of your own",
+        ("leaderboard", "details", "mlflow_model"),
     ),
     Figure(
         "baseline",
@@ -119,7 +136,7 @@ STUDY_FIGURES = (
         "baseline_test_score",
         FLOAT,
         "the baseline's score on the hold-out rows, refitted on the search rows",
-        ("leaderboard", "terminal", "customer", "report", "mlflow"),
+        ("leaderboard", "terminal", "customer", "report", "mlflow", "mlflow_model"),
         better="metric",
     ),
     Figure(
@@ -127,7 +144,7 @@ STUDY_FIGURES = (
         FLOAT,
         "`test_score` minus `baseline_test_score`, positive when the model is better in either mode; a table shows "
         "`relative_gain` in its place where there is one",
-        TABLES,
+        (*TABLES, "mlflow_model"),
         better="larger",
         essential=True,
         words=_gain,
@@ -146,14 +163,14 @@ STUDY_FIGURES = (
         "constant_test_score",
         FLOAT,
         "the constant's score on the hold-out rows, fitted on the search rows",
-        ("leaderboard", "customer"),
+        ("leaderboard", "customer", "mlflow_model"),
         better="metric",
     ),
     Figure(
         "gain_over_constant",
         FLOAT,
         "`test_score` minus `constant_test_score`, positive when the model is better in either mode",
-        ("leaderboard", "details"),
+        ("leaderboard", "details", "mlflow_model"),
         better="larger",
     ),
     Figure("trials", INT, "recorded trials", ("leaderboard", "terminal", "details")),
@@ -162,6 +179,24 @@ STUDY_FIGURES = (
         FLOAT,
         "wall seconds of its last attempt; spread, of its trials and its final fits together",
         ("leaderboard", "report"),
+        clock=True,
+    ),
+    Figure(
+        "refit_seconds",
+        FLOAT,
+        "wall seconds in which the model (the winner, or all members of the ensemble) was fitted on the search rows; "
+        "empty where a constant is the model, and of an objective",
+        ("leaderboard", "customer", "details", "mlflow_model"),
+        better="smaller",
+        clock=True,
+    ),
+    Figure(
+        "predict_ms_per_row",
+        FLOAT,
+        "wall milliseconds per row in which that model predicted the encoded hold-out rows",
+        ("leaderboard", "customer", "details", "mlflow_model"),
+        better="smaller",
+        clock=True,
     ),
     Figure(
         "params",
@@ -195,14 +230,14 @@ STUDY_FIGURES = (
         TEXT,
         "its configuration as JSON; for a population-based trial the last one (the trial's record has the schedule)",
     ),
-    Figure("baseline_cv_score", FLOAT, "the baseline's cross-validation score", better="metric"),
+    Figure("baseline_cv_score", FLOAT, "the baseline's cross-validation score", ("mlflow_model",), better="metric"),
     Figure("stopped", INT, "trials stopped early"),
     Figure("failed", INT, "trials failed"),
     Figure("rows", INT, "rows with a target"),
     Figure("test_rows", INT, "rows held out"),
     Figure("features", INT, "used columns"),
-    Figure("started", _MOMENT, "when the study began (its last attempt)"),
-    Figure("fit_seconds", FLOAT, "CPU seconds; of what, as `seconds`"),
+    Figure("started", _MOMENT, "when the study began (its last attempt)", clock=True),
+    Figure("fit_seconds", FLOAT, "CPU seconds; of what, as `seconds`", clock=True),
     Figure("model_sha256", TEXT, "digest of its `model.json`, which holds the digests of the other files"),
     Figure("worker", TEXT, "host:pid"),
     Figure("versions", TEXT, "of Python and the libraries that the result depends on"),
@@ -217,6 +252,7 @@ STUDY_FIGURES = (
         "ensemble_score",
         FLOAT,
         "cross-validation score of the ensemble: its mean predictions scored fold by fold, as a trial is",
+        ("mlflow_model",),
         better="metric",
     ),
     Figure(
@@ -224,6 +260,7 @@ STUDY_FIGURES = (
         FLOAT,
         "what knowing nothing scores on the folds: a constant of each fold's training rows (the mean or the median, "
         "whichever the metric prefers, or the shares of the classes); empty where the metric is not defined for it",
+        ("mlflow_model",),
         better="metric",
     ),
     Figure("model_bytes", INT, "size of the model's files"),
@@ -268,10 +305,10 @@ TRIAL_FIGURES = (
     Figure("fold_scores", pa.list_(FLOAT), "the score of each fold at `best_step`"),
     Figure("metrics", _MAP, "other figures at `best_step`"),
     Figure("seed", INT, "seed of this trial's training"),
-    Figure("started", _MOMENT, "when it started"),
-    Figure("seconds", FLOAT, "wall seconds"),
-    Figure("fit_seconds", FLOAT, "CPU seconds of the training and scoring"),
-    Figure("suggest_seconds", FLOAT, "wall seconds of the algorithm's suggestion"),
+    Figure("started", _MOMENT, "when it started", clock=True),
+    Figure("seconds", FLOAT, "wall seconds", clock=True),
+    Figure("fit_seconds", FLOAT, "CPU seconds of the training and scoring", clock=True),
+    Figure("suggest_seconds", FLOAT, "wall seconds of the algorithm's suggestion", clock=True),
     Figure("error", TEXT, "traceback of a failed trial"),
     Figure("lineage", TEXT, "JSON: the donors of a population-based trial"),
     Figure("schedule", TEXT, "JSON: hyperparameters by step, when they changed during the trial"),
@@ -281,7 +318,9 @@ TRIAL_FIGURES = (
         "steps that the study had trained when this trial ended: of all its trials, those that go on and those given "
         "up for another trial's model included",
     ),
-    Figure("spent_seconds", FLOAT, "seconds of training and of the algorithm that the study had spent by then"),
+    Figure(
+        "spent_seconds", FLOAT, "seconds of training and of the algorithm that the study had spent by then", clock=True
+    ),
     *(replace(each, shown=()) for each in STUDY_FIGURES if each.name in _OF_BOTH),
 )
 

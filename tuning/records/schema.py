@@ -134,6 +134,9 @@ class StudyRecord:
     constant_cv_score: float | None = None
     constant_test_score: float | None = None
     gain_over_constant: float | None = None
+    predict_ms_per_row: float | None = None
+    refit_seconds: float | None = None
+    test_error: float | None = None
 
     @property
     def key(self) -> tuple[str]:

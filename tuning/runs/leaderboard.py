@@ -144,8 +144,8 @@ class Leaderboard:
     """One row per customer.
 
     standings: of all customers. metric, mode: of the run. unfinished: what is shown where no study has ended. sort: the
-    column to sort by, of `LEADERBOARD`: better scores and larger numbers first, texts by the alphabet, nothing last. By
-    customer, those with a model come first; by the gain of an error, as `relative_gain` has it.
+    column to sort by, of `LEADERBOARD`: numbers as `Figure.larger_first` has them, texts by the alphabet, nothing last.
+    By customer, those with a model come first; by the gain of an error, as `relative_gain` has it.
     """
 
     standings: Standings
@@ -162,8 +162,7 @@ class Leaderboard:
             return self.standings.order(pc.index_in(column, value_set=pa.array(STUDY_STATUSES)).to_numpy())
         if not pa.types.is_string(column.type):
             values = column.to_numpy(zero_copy_only=False).astype(np.float64)
-            smaller_first = _FIGURES[self.sort].better == "metric" and self.mode == "min"
-            return self.standings.order(values if smaller_first else -values)
+            return self.standings.order(-values if _FIGURES[self.sort].larger_first(self.mode) else values)
         ranks = pc.rank(pc.if_else(pc.equal(column, ""), None, column), tiebreaker="dense")
         return self.standings.order(ranks.to_numpy())
 

@@ -226,9 +226,9 @@ class RunResult:
         Of several studies of a customer the one with the best cross-validation score stands for it. `params` is the
         winner's configuration (`best_config`) as JSON.
 
-        sort: a column. By "customer", those with a model come first, by id, 2 before 10. By others better scores and
-        larger numbers come first (gains of an error by `relative_gain`), texts in the order of the alphabet.
-        `ValueError` names the columns.
+        sort: a column. By "customer", those with a model come first, by id, 2 before 10. By others better values
+        come first (gains of an error by `relative_gain`), texts in the order of the alphabet. `ValueError` names the
+        columns.
         """
         return self.board(sort).frame()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuning.records.figures import STUDY_FIGURES
+from tuning.records.figures import shown_in
 from tuning.records.schema import OK, StudyRecord
 from tuning.storage import packs
 from tuning.storage.names import slug
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import LoggedModel
 
-SCORES = tuple(each.name for each in STUDY_FIGURES if each.better and each.recorded)
+METRICS = tuple(each.name for each in shown_in("mlflow_model"))
 PAGE = 50
 NOT_FOUND = 404
 DIGEST_TAG = f"{PREFIX}model_sha256"
@@ -99,7 +99,7 @@ class ModelLogger:
         when = int((record.started + record.seconds) * 1000)
         metrics = [
             Metric(name, value, when, 0, model_id=created.model_id, run_id=run_id)
-            for name in SCORES
+            for name in METRICS
             if (value := getattr(record, name)) is not None
         ]
         self.client.log_batch(run_id, metrics=metrics)
