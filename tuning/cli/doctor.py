@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
 import click
@@ -204,7 +205,7 @@ def _ray() -> Iterator[Finding]:
     from tuning.planning.plan import make_plan
 
     space = {"x": {"type": "float", "low": 0.0, "high": 1.0}}
-    plan = make_plan(define({"objective": _nothing, "search_space": space, "mlflow": False}))
+    plan = make_plan(define({"objective": _nothing, "search_space": space, "mlflow": False}), run_dir=gettempdir())
     began = time.perf_counter()
     own = start_ray(plan)
     try:

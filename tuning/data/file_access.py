@@ -48,7 +48,7 @@ def located(path: str) -> tuple[pyarrow.fs.FileSystem, str]:
 
 @lru_cache(maxsize=16)
 def _filesystem(root: str) -> tuple[pyarrow.fs.FileSystem, str]:
-    return open_filesystem(root)
+    return open_filesystem(root, "the place")
 
 
 def is_same_file(one: str, other: str) -> bool:

@@ -138,7 +138,11 @@ def _remote(pattern: str) -> list[File]:
     for sign in WILDCARDS:
         base = base.split(sign)[0]
     folder = base if base == address else base.rsplit("/", 1)[0]
-    filesystem, inner = located(folder + query)
+    try:
+        filesystem, inner = located(folder + query)
+    except StorageError as error:
+        web = " What is on the web has to be downloaded first." if base.startswith(("http:", "https:")) else ""
+        raise DataError(f"data: {error}{web}") from error
     try:
         info = filesystem.get_file_info(inner)
         if info.type == pyarrow.fs.FileType.File:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def check_columns(definition: Definition, customers: Customers, code: OwnCode) -
         return []
     found: Counter[str] = Counter()
     unread: list[str] = []
-    looked = 0
+    looked = with_features = 0
     for names in _headers(definition, customers, code):
         if isinstance(names, NotLookedAtError):
             continue
@@ -41,6 +41,7 @@ def check_columns(definition: Definition, customers: Customers, code: OwnCode) -
                 break
             continue
         found.update(dict.fromkeys(names, 1))
+        with_features += bool(_features(definition, names))
         looked += 1
         all_seen = all(name in found for name in named)
         if looked >= MOST_LOOKED_AT or (all_seen and (looked >= LOOKED_AT or code.prepare is not None)):
@@ -59,6 +60,11 @@ def check_columns(definition: Definition, customers: Customers, code: OwnCode) -
             raise PlanError(
                 f"{key}: {where} column {name!r}.{hint} There are {name_list(found)}.{separator_hint(found)}"
             )
+    if not with_features:
+        raise PlanError(
+            f"features: nothing is left to predict {definition.target!r} from. The columns are {name_list(found)}; "
+            f"{'`features` names none of them' if definition.features is not None else _taken(definition, found)}."
+        )
     return [
         f"{key}: {looked - found[name]} of the {looked} customers looked at have no column {name!r}."
         for name, key in named.items()
@@ -78,6 +84,17 @@ def _keys_by_column(definition: Definition) -> dict[str, str]:
         "split.column": (split.column,),
     }
     return {name: key for key, names in keys.items() for name in names if name is not None}
+
+
+def _features(definition: Definition, names: Iterable[str]) -> list[str]:
+    """Those of the columns that are left to predict from."""
+    wanted = names if definition.features is None else [name for name in names if name in definition.features]
+    return [name for name in wanted if name != definition.target and name not in definition.not_features]
+
+
+def _taken(definition: Definition, names: Iterable[str]) -> str:
+    taken = [name for name in names if name in definition.not_features]
+    return f"{name_list(taken)} {'is' if len(taken) == 1 else 'are'} taken by `drop`, `by`, `weight` or `split`"
 
 
 def _headers(definition: Definition, customers: Customers, code: OwnCode) -> Iterator[list[str] | CustomerError]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import pyarrow.compute as pc
@@ -25,6 +26,7 @@ from tuning.models.gang import Gang
 from tuning.models.trainers.trainer import TrainWorkers, workers_of
 from tuning.planning.algorithm_notes import order_matters
 from tuning.planning.column_names import check_columns
+from tuning.planning.column_values import check_values
 from tuning.planning.gangs import gang_notes, largest_gang, trial_cpus, with_gang
 from tuning.planning.no_effect import idle_settings
 from tuning.planning.placement import TRIAL_BYTES, placements, slot_bytes
@@ -33,7 +35,7 @@ from tuning.planning.resolution import resolve
 from tuning.planning.run_notes import reading_notes, run_notes
 from tuning.planning.shards import make_shards
 from tuning.planning.studies import check_studies, distinct, make_studies
-from tuning.storage.backend import check_scheme
+from tuning.storage.backend import check_writable
 from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
 from tuning.study.interfaces import Configuration
@@ -239,24 +241,26 @@ def make_plan(
     timing: Timing = USUAL,
     *,
     in_process: bool = False,
+    run_dir: str | Path | None = None,
 ) -> Plan:
     """The plan of a definition for this machine; `PlanError` says what cannot work.
 
     customers: default those that the definition's data has. timing: limits of the look at one customer. in_process: one
-    trial after another, whatever `placement` the definition has.
+    trial after another, whatever `placement` the definition has. run_dir: default a folder in `storage`.
     """
     if definition.compare is None and (refusal := schedulers.check(definition.scheduler, definition.algorithm.name)):
         raise PlanError(refusal)
     if refusal := definition.mlflow.refusal():
         raise PlanError(refusal)
     try:
-        check_scheme(definition.storage)
+        check_writable(definition.storage if run_dir is None else str(run_dir))
     except StorageError as error:
         raise PlanError(str(error)) from error
     found = Columnar.of(Customer, customers) if customers is not None else find_customers(definition)
     with PrepareProcess(definition.prepare, timing.prepare_s) as process:
         code = OwnCode(definition, process=process).loaded()
         columns = check_columns(definition, found, code)
+        check_values(definition, found, code)
         spec, chosen = resolve(definition, found, code)
     lost = [f"customer {name!r} has no say in what is guessed: {why}." for name, why in process.lost.items()]
     studies = make_studies(spec, found, code)

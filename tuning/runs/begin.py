@@ -104,7 +104,7 @@ def begin(
     if before is not None:
         check_plan(directory, before)  # else what is recorded there would be lost
     customers = find_customers(definition)
-    plan = make_plan(definition, customers, timing, in_process=in_process)
+    plan = make_plan(definition, customers, timing, in_process=in_process, run_dir=run_dir)
     directory.create()
     if before is not None:
         wait_until_dead(directory, before, timing)  # somebody began here and did not get as far as a plan

@@ -6,6 +6,7 @@ Paths here are those of the storage's filesystem. Every failure is an `OSError`.
 from __future__ import annotations
 
 import contextlib
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -22,24 +23,39 @@ REMOTE = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")  # whose filesys
 TEMPORARY = ".tmp-"  # how the names of files begin that are being written
 
 
-def open_filesystem(path: str) -> tuple[pyarrow.fs.FileSystem, str]:
-    """The pyarrow filesystem for a local path or a URI, and the path on it (absolute when local)."""
+def open_filesystem(path: str, what: str = "storage") -> tuple[pyarrow.fs.FileSystem, str]:
+    """The pyarrow filesystem for a local path or a URI, and the path on it (absolute when local).
+
+    what: the path is, for messages.
+    """
     if not is_uri(path):
         return pyarrow.fs.LocalFileSystem(), str(Path(path).expanduser().resolve())
     try:
         filesystem, inner = pyarrow.fs.FileSystem.from_uri(s3.quick_puts(path))
     except (pyarrow.ArrowInvalid, OSError, ValueError) as error:
         raise StorageError(
-            f"storage {mask(path)!r} cannot be opened: {mask_in(str(error))}. "
+            f"{what} {mask(path)!r} cannot be opened: {mask_in(str(error))}. "
             "Use a local path or a URI that pyarrow knows, such as s3://bucket/folder."
         ) from error
     return filesystem, inner
 
 
-def check_scheme(path: str) -> None:
-    """`StorageError` for a URI of a kind that there is no storage for; nothing is looked for in a network."""
-    if is_uri(path) and path.partition("://")[0] not in REMOTE:
-        open_filesystem(path)
+def check_writable(path: str) -> None:
+    """`StorageError` for a URI of a kind that there is no storage for, and for a folder that nobody here may write.
+
+    Nothing is written, nor looked for in a network.
+    """
+    if is_uri(path):
+        if path.partition("://")[0] not in REMOTE:
+            open_filesystem(path)
+        return
+    there = Path(path).expanduser().absolute()
+    while not os.path.lexists(there):
+        there = there.parent
+    if not os.path.isdir(there):
+        raise StorageError(f"storage {path!r} cannot be a folder: {there} is a file. Name another folder.")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise StorageError(f"storage {path!r} cannot be written: {there} is read-only here. Name another folder.")
 
 
 class Backend(ABC):

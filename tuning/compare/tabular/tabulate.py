@@ -70,7 +70,7 @@ def tabulate(
     given = keys_of(definition_of(definition, {}))
     fixed = {"algorithm": grid, "scheduler": "fifo", "placement": "packed", "save_models": False, "compare": None}
     made = define({**given, **fixed})
-    space = make_plan(made).spec.space
+    space = make_plan(made, run_dir=run_dir).spec.space
     searched = made.algorithm
     assert isinstance(searched, Grid)
     try:

@@ -1,0 +1,55 @@
+"""Columns with a role are read of some customers, before anything is paid for: weights, and what splits the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pandas as pd
+
+from tuning.data.customers import Customers
+from tuning.data.prepared import OwnCode
+from tuning.data.sampling import sample_frames
+from tuning.definition.definition import Definition
+from tuning.errors import CustomerError, PlanError
+from tuning.preprocessing.roles import read_groups, read_moments, read_weights
+
+
+def check_values(definition: Definition, customers: Customers, code: OwnCode) -> None:
+    """`PlanError` where no customer looked at has weights, or moments or groups, that can be used.
+
+    The first one that has them is enough; the others get their reasons in the run.
+    """
+    split = definition.split
+    named = {"weight": definition.weight, "split.column": split.column, "split.group": split.group}
+    if definition.objective is not None or not any(named.values()):
+        return
+    refused: dict[str, list[str]] = {}
+    for customer, frame in sample_frames(definition, customers, code):
+        if isinstance(frame, CustomerError):
+            continue
+        found = _refusal(definition, frame)
+        if found is None:
+            return
+        refused.setdefault(found[0], []).append(f"Customer {customer.id!r}: {found[1]}")
+    if len(refused) == 1:
+        ((key, reasons),) = refused.items()
+        raise PlanError(f"{key}: usable for no customer, of {len(reasons)} looked at. {reasons[0]}")
+
+
+def _refusal(definition: Definition, frame: pd.DataFrame) -> tuple[str, str] | None:
+    """The key whose column cannot be used, and why."""
+    split, target = definition.split, definition.target
+    roles: dict[str, tuple[str | None, Callable[[pd.Series], object]]] = {
+        "weight": (definition.weight, read_weights),
+        "split.column": (split.column, partial(read_moments, dates=definition.dates)),
+        "split.group": (split.group, read_groups),
+    }
+    rows = frame[frame[target].notna()] if target in frame.columns else frame
+    for key, (name, read) in roles.items():
+        try:
+            if name in frame.columns:
+                read(rows[name])
+        except CustomerError as error:
+            return key, str(error)
+    return None
