@@ -17,6 +17,7 @@ from tuning import TuneRunner
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 # What a run writes only when it uses Ray, compares algorithms or has estimators without an import path.
 SOMETIMES = {
+    "reports",
     "log.txt",
     "shards",
     "logs",

@@ -13,10 +13,13 @@ from tuning.runs.results import RunResult
 
 @click.command(cls=Command)
 @run_argument
-def report(run_dir: str) -> None:
+@click.option("--customer", metavar="ID", help="Write the report of one customer: `reports/ID.html` there.")
+def report(run_dir: str, customer: str | None) -> None:
     """Write the report of the run in folder RUN: one HTML file that opens without a network, `report.html` there.
 
-    It is written at the end of every run, too, unless the definition says `report: false`. Prints where it is.
+    It is written at the end of every run, too, unless the definition says `report: false`. Prints where it is. Of one
+    customer it shows what was tried, predicted against actual on the hold-out rows, and what matters: the winner is
+    fitted again for that.
     """
     from tuning.runs.report.page import write_report
 
@@ -26,4 +29,9 @@ def report(run_dir: str) -> None:
             f"{result.directory.shown} compares algorithms, and has a report of its own: "
             f"tuning compare --from-run {result.directory.shown}"
         )
-    click.echo(write_report(result))
+    if customer is None:
+        click.echo(write_report(result))
+        return
+    from tuning.runs.report.customer import write_customer_report
+
+    click.echo(write_customer_report(result, customer))

@@ -111,6 +111,10 @@ for (const box of document.querySelectorAll(".data")) {
         make("dt", column.title, list);
         tell(value, make("dd", null, list));
       }
+      if (given.more) {
+        make("dt", "more", list);
+        tell(given.more.replace("{}", () => quoted(say(columns[0].get(row)))), make("dd", null, list));
+      }
     }
     const place = rows.length ? `${(first + 1).toLocaleString("en")} to ${(first + some.length).toLocaleString("en")} of ` : "";
     const less = rows.length === count ? "" : ` (${count.toLocaleString("en")} in all)`;
@@ -118,6 +122,8 @@ for (const box of document.querySelectorAll(".data")) {
     back.disabled = !page;
     next.disabled = first + PAGE >= rows.length;
   }
+
+  const quoted = text => /^[\w@%+=:,./][\w@%+=:,./-]*$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`; // for a shell
 
   function say(value) { return value === null ? "" : String(value); }
 

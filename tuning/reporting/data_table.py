@@ -66,16 +66,18 @@ class DataTable:
         columns: the first one names the rows.
         noun: what a row is, in the plural.
         note: what is not in it.
+        more: where there is more about a row: a command with `{}` for what its first column says; shown when opened.
     """
 
     columns: Sequence[DataColumn]
     noun: str
     note: str = ""
+    more: str = ""
 
     @property
     def data(self) -> str:
         """The rows as JSON that no text in it can end before its time."""
-        plain = {"noun": self.noun, "columns": [column.plain() for column in self.columns]}
+        plain = {"noun": self.noun, "more": self.more, "columns": [column.plain() for column in self.columns]}
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 

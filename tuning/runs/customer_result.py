@@ -95,20 +95,29 @@ class CustomerResult:
         trials = [record for record in self.trial_records if record.study == study.id]
         return optuna_study(trials, study.space, plan.spec.mode, storage)
 
+    def hold_out(self) -> pd.DataFrame:
+        """What the winner says of the hold-out rows: a row each, with `actual`, `prediction` and, of classes,
+        `probability_…`.
+
+        The rows are read again, and the winner is fitted again on the others. Errors: as of `Winners.of`.
+        """
+        return self.explained.hold_out()
+
     def importance(self) -> pd.DataFrame:
         """Which columns the winner's score on the hold-out rows hangs on: a row per column, the most important first.
 
         Columns `column`, `importance` in the metric's unit, `std`, `matters`. The winner is fitted again for it.
         Errors: as of `Winners.of`.
         """
-        return self._winner.importance()
+        return self.explained.importance()
 
     def partial_dependence(self, column: str) -> pd.DataFrame:
         """How the mean prediction for the hold-out rows changes with one column: rows of `value` and `prediction`."""
-        return self._winner.partial_dependence(column)
+        return self.explained.partial_dependence(column)
 
     @cached_property
-    def _winner(self) -> Winner:
+    def explained(self) -> Winner:
+        """The winner, fitted again without the hold-out rows, with these."""
         from tuning.runs.explanation import Winners
 
         if self.study is None:

@@ -7,6 +7,7 @@ saved model may have learned from those. scikit-learn does the rest.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,6 +28,7 @@ from tuning.models.customer_model import CustomerModel
 from tuning.preprocessing.dates import parse_dates
 from tuning.preprocessing.kinds import DATE, NUMBER, Column
 from tuning.preprocessing.roles import read_target
+from tuning.preprocessing.task import Prediction
 from tuning.records.ownership import Term
 from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.runs.plan_file import RecordedPlan, read_plan
@@ -51,6 +53,7 @@ class Winner:
         metric: of the run.
         sign: 1 where a larger score is better, else -1.
         seed: of the shuffling.
+        refits: of trials of its study, on the rows of the search.
     """
 
     model: CustomerModel
@@ -60,6 +63,34 @@ class Winner:
     metric: Metric
     sign: float
     seed: int
+    refits: Refits
+
+    @cached_property
+    def answers(self) -> Prediction:
+        """What the model says of the hold-out rows."""
+        return self.model.prediction(self.rows)
+
+    def hold_out(self) -> pd.DataFrame:
+        """One row per hold-out row: `actual`, `prediction`, and `probability_…` of each class where there are any.
+
+        `attrs["classes"]`: the labels in their order; () of numbers.
+        """
+        found, labels = self.answers, self.model.task.classes
+        actual = np.asarray(labels)[self.y.astype(int)] if labels else self.y
+        table = pd.DataFrame({"actual": actual, "prediction": self.model.labels(found)})
+        if labels and found.proba is not None:
+            columns = {f"probability_{label}": found.proba[:, place] for place, label in enumerate(labels)}
+            table = table.assign(**columns)
+        table.attrs["classes"] = labels
+        return table
+
+    def alone(self, record: TrialRecord) -> tuple[float, float]:
+        """(score on the hold-out rows, seconds that it takes to predict these) of a trial's model by itself."""
+        model = replace(self.model, members=(self.refits.of(record)[0],))
+        start = time.perf_counter()
+        found = model.prediction(self.rows)
+        seconds = time.perf_counter() - start
+        return self.metric.score(self.y, found, self.weight), seconds
 
     def importance(self, repeats: int = REPEATS) -> pd.DataFrame:
         """One row per column of the data, the most important first.
@@ -190,6 +221,7 @@ class Winners:
             metric=self._data.metric(data),
             sign=1.0 if spec.mode == "max" else -1.0,
             seed=derive(spec.definition.seed, "importance", customer) % 2**32,
+            refits=refits,
         )
 
     def _rows(self, source: Customer, data: StudyData) -> pd.DataFrame:

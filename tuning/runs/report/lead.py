@@ -28,7 +28,7 @@ def lead(result: RunResult, counts: RunCounts) -> str:
         return f"{left}{result.outcome(counts)}; the reasons are below."
     metric = better_text(board.metric, board.mode)
     if len(board) == 1:
-        return left + _of_one(board.first(1)[0], metric)
+        return left + of_one(board.first(1)[0], metric)
     outcome = f"{left}{result.outcome(counts)}"
     scores = _values(ok, "test_score")
     if not len(scores):
@@ -72,7 +72,8 @@ def gained(gains: np.ndarray, relative: bool = False) -> str:
     return f"; tuning made {counts}" + f", typically by {by}" * math.isfinite(middle)
 
 
-def _of_one(row: FigureRow, metric: str) -> str:
+def of_one(row: FigureRow, metric: str) -> str:
+    """The answer for a single customer."""
     if row["test_score"] is None:
         values = params_text(row["params"]) if isinstance(row["params"], dict) else ""
         best = "The only trial" if row["trials"] == 1 else f"The best of {row['trials']} trials"

@@ -19,13 +19,14 @@ import pyarrow.compute as pc
 from tuning.basics.wording import amount, shorten
 from tuning.records.figures import Figure, View, shown_in
 from tuning.records.gains import is_error
-from tuning.records.schema import FAILED, OK, STOPPED
+from tuning.records.schema import FAILED, OK
 from tuning.reporting.data_table import DataColumn, DataTable
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
-from tuning.runs.leaderboard import SCHEMA, Leaderboard
+from tuning.runs.leaderboard import SCHEMA
 from tuning.runs.outcome import REPORT, sentences
 from tuning.runs.parameter_effects import MOST_TRIALS, NEEDED, TOO_FEW, parameter_effects
 from tuning.runs.plan_file import frozen_definition, read_spec
+from tuning.runs.report.customer import ANY, Effort, customer_sections
 from tuning.runs.report.failures import Group, grouped
 from tuning.runs.report.lead import lead
 from tuning.runs.results import RunResult
@@ -44,9 +45,9 @@ REPORT_VIEWS: tuple[View, ...] = ("report", "details")
 _DRAWN = ("status", "family", "ensemble", "test_score", "baseline_test_score", "gain", "rows", "seconds")
 
 
-def write_report(result: RunResult) -> str:
-    """Write a run's page into its folder; the name to show."""
-    result.directory.write(REPORT, page(result).encode())
+def write_report(result: RunResult, effort: Effort = ANY) -> str:
+    """Write a run's page into its folder; the name to show. effort: as of `page`."""
+    result.directory.write(REPORT, page(result, effort).encode())
     return result.directory.display(REPORT)
 
 
@@ -57,14 +58,15 @@ def load_ahead(studies: int) -> None:
             importlib.import_module(name)
 
 
-def page(result: RunResult) -> str:
-    """A run's page."""
-    counts = result.summary()
+def page(result: RunResult, effort: Effort = ANY) -> str:
+    """A run's page. effort: what the part on a single customer may cost."""
+    counts, alone = result.summary(), len(result.board()) == 1
     trials = result.some_trials([*NEEDED, "customer", "reason"], MOST_TRIALS)
     blocks: list[Block] = [Points(sentences(result, counts))]
     sections = [
         Section("Result", [*blocks, *_pictures(result, trials)]),
-        Section("Customers", [_customers(result.board())]),
+        *([each for each in customer_sections(result.customer(), effort) if each.blocks] if alone else []),
+        Section("Customers", [_customers(result)]),
         *_failures(result, trials),
         *_settled(result),
         Section("How to go on", [Points(_next(result))]),
@@ -74,14 +76,14 @@ def page(result: RunResult) -> str:
         f"{counts['wall_seconds']:,.0f} s, {counts['fit_seconds']:,.0f} CPU seconds of training. Written on "
         f"{time.strftime('%Y-%m-%d %H:%M')} by tuning-service."
     )
-    what = "the best model for every customer" if len(result.board()) > 1 else "the best of one search"
+    what = "the best model for every customer" if not alone else "the best of one search"
     return Page(f"{counts['run']}: {what}", lead(result, counts), sections, footer).html()
 
 
 def _pictures(result: RunResult, trials: pa.Table) -> list[Block]:
-    """The pictures of all customers, or the learning curves of a single one."""
+    """The pictures of all customers."""
     board = result.board()
-    if 1 < len(board) < LEAST_DRAWN:
+    if len(board) < LEAST_DRAWN:
         return []
     from tuning.reporting.figure import new_figure
     from tuning.runs import plots
@@ -98,17 +100,6 @@ def _pictures(result: RunResult, trials: pa.Table) -> list[Block]:
         picture(axes)
         found.append(Picture(figure, alt, caption))
 
-    if len(board) == 1:
-        records = result.customer().trial_records[:MOST_TRIALS]
-        drawn = [record.state for record in records if record.steps]
-        if drawn:
-            cross = " A cross is where the scheduler or a stopping rule ended it."
-            draw(
-                lambda axes: plots.learning_curves(records, axes),
-                "Score of each trial step by step",
-                f"Every line is a trial.{cross if STOPPED in drawn else ''}",
-            )
-        return [PictureRow(found)] if found else []
     metric = board.metric
     if studies["gain"].null_count < len(studies):
         draw(
@@ -147,7 +138,8 @@ def _pictures(result: RunResult, trials: pa.Table) -> list[Block]:
     return [*blocks, Text(TOO_FEW)] if len(trials) and not effects else blocks
 
 
-def _customers(board: Leaderboard) -> DataTable:
+def _customers(result: RunResult) -> DataTable:
+    board = result.board()
     batches = islice(board.batches(), -(-min(len(board), MOST_CUSTOMERS) // 20_000) or 1)
     rows = pa.concat_tables([SCHEMA.empty_table(), *batches])[:MOST_CUSTOMERS]
 
@@ -170,7 +162,9 @@ def _customers(board: Leaderboard) -> DataTable:
         if len(board) > MOST_CUSTOMERS
         else ""
     )
-    return DataTable(kept, "customers", less)
+    # What a row's own page has would not fit into this one for thousands of customers.
+    more = f"`tuning report {quote(result.directory.shown)} --customer {{}}`" if len(board) > 1 else ""
+    return DataTable(kept, "customers", less, more)
 
 
 def _values(rows: pa.Table, figure: Figure) -> list[str | float | None]:
@@ -250,6 +244,8 @@ def _next(result: RunResult) -> list[str]:
         f"`tuning show {where} {customer}`: everything about one customer",
         f"`tuning leaderboard {where} --output csv`: all customers with their exact parameters",
     ]
+    if len(result.board()) > 1:
+        lines.insert(-1, f"`tuning report {where} --customer {customer}`: its own report, with pictures")
     if frozen_definition(result.directory, result.term).objective is None:
         lines += [
             f"`tuning explain {where}`: which columns matter, for how many customers",

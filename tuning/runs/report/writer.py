@@ -34,12 +34,13 @@ class ReportWriter(RunObserver):
     def ended(self, end: RunEnd) -> None:
         if not (self._wanted and end.state.in_order):
             return
+        from tuning.runs.report.customer import SMALL
         from tuning.runs.report.page import write_report
 
         if self._loading is not None:
             self._loading.join()
         try:
-            write_report(end.result)
+            write_report(end.result, SMALL)
         except Exception as error:
             logger.warning("the run's report could not be written: %s", one_line(error))
 

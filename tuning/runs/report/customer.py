@@ -1,0 +1,227 @@
+"""One customer of a run as a page, and as part of the page of a run that has a single one: what was tried, how the
+model does on rows that it has never seen, and which columns it looks at.
+
+The hold-out rows are read again, and the winner is fitted again on the others. A page runs none of the user's code.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from tuning.basics.wording import better_text, raised, shorten, value_text
+from tuning.definition.definition import Definition
+from tuning.errors import TuningError
+from tuning.records.schema import FINISHED, STOPPED, TrialRecord
+from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
+from tuning.runs.customer_result import CustomerResult
+from tuning.runs.explanation import Winner
+from tuning.runs.plan_file import frozen_definition
+from tuning.runs.report.lead import of_one
+from tuning.runs.results import RunResult
+from tuning.storage.names import slug
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FOLDER = "reports"  # in the run's folder
+MOST_DRAWN = 2_000  # trials with a curve
+MOST_ROWS = 30  # of the table of trials
+MOST_TEXT = 240  # characters of a cell
+MOST_COLUMNS_S = 20.0  # that shuffling all columns may take
+Drawing = tuple[Callable[["Axes"], object], str, str]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a page may cost, as what it is made of took in the run: seconds of fitting, and cells of the rows."""
+
+    seconds: float = float("inf")
+    cells: float = float("inf")
+
+
+ANY = Effort()
+SMALL = Effort(seconds=5.0, cells=2e6)  # at the end of a run, which somebody waits for
+
+
+def write_customer_report(result: RunResult, customer: str) -> str:
+    """Write a customer's page into the run's folder; the name to show."""
+    name = f"{FOLDER}/{slug(customer)}.html"
+    result.directory.write(name, customer_page(result, customer).encode())
+    return result.directory.display(name)
+
+
+def customer_page(result: RunResult, customer: str) -> str:
+    """A customer's page."""
+    found, board = result.customer(customer), result.board()
+    row = next(each for each in board if each["customer"] == customer)
+    run = result.summary()["run"]
+    metric = better_text(board.metric, board.mode)
+    lead = of_one(row, metric) if found.params is not None else f"{customer} has no model: {found.reason}."
+    facts = pd.DataFrame(found.facts(), columns=["", "value"])
+    blocks: list[Block] = [HtmlTable(facts)] if len(facts) else []
+    sections = [
+        Section("Result", [*blocks, *([Points(found.notes)] if found.notes else [])]),
+        *customer_sections(found, ANY),
+    ]
+    footer = f"Run {run}, {result.directory.shown}. Written on {time.strftime('%Y-%m-%d %H:%M')} by tuning-service."
+    return Page(f"{customer} in {run}", lead, [each for each in sections if each.blocks], footer).html()
+
+
+def customer_sections(found: CustomerResult, effort: Effort) -> list[Section]:
+    """What was tried, what the winner says of the hold-out rows, and what matters. effort: what this may cost."""
+    sections = [Section("What was tried, and how it did", _trials(found))]
+    study = found.study
+    if study is None or study.trial is None or study.task == "objective":
+        return sections
+    where = "On rows that the search never saw"
+    if why := _not_now(found, effort):
+        return [*sections, Section(where, [Text(why)])]
+    try:
+        winner = found.explained
+        unseen, matters = _unseen(found, winner), _what_matters(winner, found)
+    except TuningError as error:
+        return [*sections, Section(where, [Text(f"The model could not be asked about the hold-out rows: {error}")])]
+    except Exception as error:  # of a library that draws, fits or scores
+        return [*sections, Section(where, [Text(f"The model could not be asked about these rows: {raised(error)}")])]
+    return [*sections, Section(where, unseen), Section("What matters", matters)]
+
+
+def own_code(definition: Definition) -> list[str]:
+    """The keys of a definition whose code a model that is fitted again runs."""
+    keys = {"prepare": definition.prepare is not None, "metric": definition.own_metric}
+    keys["models"] = any(not entry.built_in for entry in definition.models)
+    return [key for key, there in keys.items() if there]
+
+
+def _not_now(found: CustomerResult, effort: Effort) -> str:
+    """Why the model is not fitted again for the page; empty where it is."""
+    study = found.study
+    assert study is not None
+    ask = f"Python's `result.customer({found.customer!r}).hold_out()` has the predictions."
+    if keys := own_code(frozen_definition(found.directory)):
+        code = " and ".join(f"`{key}`" for key in keys)
+        return f"A report runs no code of yours, and the model needs that of {code}: {ask}"
+    if not study.test_rows:
+        return "No rows were held out (`split.test: 0`)."
+    seconds = sum(record.fit_seconds for record in _best_of_families(found))
+    if seconds > effort.seconds or study.rows * max(1, study.features) > effort.cells:
+        return (
+            "Predicted against actual, and what matters: `tuning report` adds them. The winner is fitted again for "
+            "that, and a run does not wait for it at its end."
+        )
+    return ""
+
+
+def _best_of_families(found: CustomerResult) -> list[TrialRecord]:
+    """The best full trial of each model family, the best family first."""
+    whole = [each for each in found.trial_records if each.state == FINISHED and each.score is not None]
+    study = found.study
+    sign = -1.0 if whole and whole[0].mode == "max" else 1.0
+    own = [each for each in whole if study is None or each.study == study.study]
+    best: dict[str, TrialRecord] = {}
+    for each in sorted(own, key=lambda each: (sign * (each.score or 0.0), each.trial)):
+        best.setdefault(each.family, each)
+    return list(best.values())
+
+
+def _trials(found: CustomerResult) -> list[Block]:
+    from tuning.runs import plots
+
+    records = found.trial_records[:MOST_DRAWN]
+    drawn = [record.state for record in records if record.steps]
+    blocks: list[Block] = []
+    if drawn:
+        cross = " A cross is where the scheduler or a stopping rule ended it."
+        curves: Drawing = (
+            lambda axes: plots.learning_curves(records, axes),
+            "Score of each trial step by step",
+            f"Every line is a trial.{cross if STOPPED in drawn else ''}",
+        )
+        blocks.append(_row([curves]))
+    columns, rows = found.best_trials(MOST_ROWS)
+    if rows:
+        cells = [[shorten(str(cell), MOST_TEXT) for cell in row] for row in rows]
+        count = len(found.trial_records)
+        caption = f"The best {len(rows)} of {count:,} trials" if count > len(rows) else "All trials, the best first"
+        blocks.append(HtmlTable(pd.DataFrame(cells, columns=list(columns)), caption, folded=len(rows) > 10))
+    return blocks
+
+
+def _unseen(found: CustomerResult, winner: Winner) -> list[Block]:
+    from tuning.runs import hold_out_plots as plots
+
+    rows = winner.hold_out()
+    of: list[Drawing] = []
+    if not winner.model.task.classification:
+        on_the_line = "A dot is a row; on the line the prediction is right."
+        of.append((lambda axes: plots.predicted_and_actual(rows, axes), "Predicted against actual values", on_the_line))
+        about = "Dots that bend or fan out are something that the model does not know."
+        of.append((lambda axes: plots.residuals(rows, axes), "Residuals against predicted values", about))
+    else:
+        counts = "The numbers are rows; the colour is their share of the actual class."
+        of.append((lambda axes: plots.confusion(rows, axes), "Confusion matrix", counts))
+        if winner.answers.proba is not None:
+            area = "A model that guesses is on the straight line; one that is always right has the area 1."
+            of.append((lambda axes: plots.roc(rows, axes), "ROC curve", area))
+            line = "On the line, what the model gives 30 % happens in 30 of 100 rows."
+            of.append((lambda axes: plots.calibration(rows, axes), "Calibration of the probabilities", line))
+    blocks: list[Block] = [_row(of)]
+    if (table := _families(found, winner)) is not None:
+        blocks.append(table)
+    return blocks
+
+
+def _families(found: CustomerResult, winner: Winner) -> HtmlTable | None:
+    """The best trial of each family beside the others: scores, and what it takes to fit it and to predict with it."""
+    rows = []
+    for record in _best_of_families(found):
+        score, seconds = winner.alone(record)
+        per_thousand = 1e6 * seconds / max(1, len(winner.rows))
+        rows.append(
+            {
+                "family": record.family,
+                "trial": f"{record.trial}{' (won)' if record is found.winner else ''}",
+                "cv_score": value_text(record.score),
+                "test_score": value_text(score),
+                "fit_seconds": value_text(record.fit_seconds),
+                "ms to predict 1,000 rows": value_text(per_thousand),
+            }
+        )
+    if not rows:
+        return None
+    what = "The best trial of each family, by itself. The folds chose; the hold-out rows only tell how good it is."
+    return HtmlTable(pd.DataFrame(rows), what)
+
+
+def _what_matters(winner: Winner, found: CustomerResult) -> list[Block]:
+    from tuning.runs import plots
+
+    started = time.perf_counter()
+    winner.model.prediction(winner.rows)
+    takes = (time.perf_counter() - started) * 10 * len(winner.model.columns)
+    if takes > MOST_COLUMNS_S:
+        where = f"`tuning explain {shorten(found.directory.shown, MOST_TEXT)} --customer {found.customer}`"
+        return [Text(f"{where} tells which columns matter; here it would take about {takes:,.0f} s.")]
+    table = winner.importance()
+    if not np.isfinite(table["importance"]).all():
+        return [Text("The metric is not defined on some shuffled rows, so what matters cannot be told.")]
+    caption = "Columns that say the same share their importance. Of the winner, fitted without the hold-out rows."
+    draw: Drawing = (lambda axes: plots.column_importance(table, axes), "Importance of each column", caption)
+    return [_row([draw])]
+
+
+def _row(drawings: Sequence[Drawing]) -> PictureRow:
+    from tuning.reporting.figure import new_figure
+
+    pictures = []
+    for draw, alt, caption in drawings:
+        figure, axes = new_figure(5.6, 3.5)
+        draw(axes)
+        pictures.append(Picture(figure, alt, caption))
+    return PictureRow(pictures)
