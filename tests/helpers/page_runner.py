@@ -6,6 +6,7 @@ import ast
 import contextlib
 import io
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
@@ -59,6 +60,9 @@ class PageRunner:
             "yaml": self._yaml,
             "console": self._console,
             "text": self._text,
+            "dockerfile": self._of_others,
+            "ini": self._of_others,
+            "sh": self._of_others,
         }
         way = ways.get(block.language)
         assert way is not None, (
@@ -150,6 +154,12 @@ class PageRunner:
         else:
             missing = not_printed(block.text.splitlines(), self.printed)
         assert not missing, f"{block}: nothing before it prints {missing}, but\n{self.printed}"
+
+    def _of_others(self, block: Block) -> None:
+        """A file that another program reads: the commands of ours in it exist, with their options."""
+        for command in re.findall(r"\b(tuning [a-z][^\n>]*)", block.text):
+            missing = unknown(shlex.split(command))
+            assert not missing, f"{block}: there is no {', '.join(missing)}: {command}"
 
     def _find(self, text: str, made: Collection[str] = ()) -> None:
         """Have a definition and a run wherever one is read."""
