@@ -31,10 +31,7 @@ def test_the_page_about_algorithms_is_what_the_files_say() -> None:
 
 
 def test_the_registry_follows_the_files() -> None:
-    assert algorithms.names() == [
-        "ax", "bayesopt", "blendsearch", "bohb", "cfo", "grid", "hebo", "hyperopt", "nevergrad", "optuna", "random",
-        "sobol", "zoopt",
-    ]  # fmt: skip
+    assert {"bohb", "grid", "hyperopt", "optuna", "random", "sobol"} < set(algorithms.names())
     assert algorithms.parse("optuna").to_dict() == {"name": "optuna"}
     spec = algorithms.parse({"name": "optuna", "profile": "v4", "n_startup_trials": 10})
     assert spec.to_dict() == {"name": "optuna", "profile": "v4"}

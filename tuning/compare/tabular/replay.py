@@ -98,7 +98,7 @@ def compare_on_table(
 
     Args:
         table, algorithms, seeds, trials, seconds, seed, start, workers: as in `replay`.
-        source, **options: as in `analyse`.
+        source, options: as in `analyse`.
     """
     methods = parse_methods(algorithms)
     curves = replay(table, methods, seeds, trials, seconds, seed, start, workers)
