@@ -20,15 +20,17 @@ from tuning.basics.wording import raised
 from tuning.data.cells import ReadCsvOptions
 from tuning.data.files import File, file_ids
 from tuning.data.formats.csv_file import CsvSource
+from tuning.data.keys import Key, row_keys
 from tuning.data.registry import file_source, format_of
+from tuning.data.table_source import FileSource
 from tuning.errors import CustomerError, DataError
 from tuning.preprocessing.columns import read_columns
-from tuning.preprocessing.kinds import MISSING
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.task import REGRESSION
 
 LOOKED_AT = 5  # files or customers
 ROWS = 50_000  # of a file
+SMALL_BYTES, ROWS_OF_SMALL = 1 << 26, 1_000_000  # a single file up to this size is read as a whole, or nearly
 HEAD_BYTES = 1 << 20
 TELLING_ROWS = 20  # with fewer, a column tells the target by chance
 REPEATED = 5  # rows of each value or class, on average and at least
@@ -44,12 +46,16 @@ class Look:
         agreeing: how many of how many files are written like that.
         tables: their first rows, by the file's id.
         unreadable: why other ones cannot be read.
+        scope: of what their figures are, as in " in the first 50,000 rows"; empty where all rows were read.
+        quick: the only file, where it is not read as a whole and tells some figures without that; else None.
     """
 
     csv: ReadCsvOptions
     agreeing: tuple[int, int]
     tables: Mapping[str, pd.DataFrame]
     unreadable: Sequence[str]
+    scope: str = ""
+    quick: FileSource | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -69,6 +75,23 @@ class Look:
         largest = sorted(groups, key=lambda name: -len(groups[name]))[:LOOKED_AT]
         return {name: groups[name] for name in largest}
 
+    def values(self, name: str) -> pd.Series:
+        """All rows of a column."""
+        return pd.concat([table[name] for table in self.tables.values() if name in table.columns], ignore_index=True)
+
+    def missing(self, name: str) -> tuple[int, str]:
+        """How many of a column's values are missing, and the scope of that."""
+        counted = None if self.quick is None else self.quick.missing(name)
+        return (int(self.values(name).isna().sum()), self.scope) if counted is None else (counted, "")
+
+    def distinct(self, names: Sequence[str]) -> tuple[int, str]:
+        """How many different combinations columns hold, and the scope of that; at best in a pass of these alone."""
+        if self.quick is not None:
+            keys = [set(row_keys(block.keys, names)[1]) for block in self.quick.key_blocks(names)]
+            return len(set[Key]().union(*keys)), ""
+        tables = [table[[*names]] for table in self.tables.values() if set(names) <= set(table.columns)]
+        return len(pd.concat(tables, ignore_index=True).astype(str).drop_duplicates()), self.scope
+
 
 def look(files: Sequence[File]) -> Look:
     """Read the first rows of the largest files; `DataError` when none can be read."""
@@ -77,16 +100,21 @@ def look(files: Sequence[File]) -> Look:
     csv, agreeing = _guess_csv([file for file in largest if format_of(file.path) is CsvSource][:LOOKED_AT])
     tables: dict[str, pd.DataFrame] = {}
     unreadable: list[str] = []
+    most = ROWS_OF_SMALL if len(files) == 1 and files[0].size <= SMALL_BYTES else ROWS
     for file in largest[: 2 * LOOKED_AT]:
         try:
-            tables[ids[file.path]] = file_source(file.path, {"encoding": "utf-8", **csv}).read(rows=ROWS)
+            tables[ids[file.path]] = file_source(file.path, {"encoding": "utf-8", **csv}).read(rows=most)
         except CustomerError as error:
             unreadable.append(str(error))
         if len(tables) == LOOKED_AT:
             break
     if not tables:
         raise DataError(f"none of the files can be read: {unreadable[0]}")
-    return Look(csv, agreeing, tables, unreadable)
+    whole = len(tables) == len(files) and all(len(table) < most for table in tables.values())
+    first = f" in the first {most:,} rows" if len(files) == 1 else f" in the {len(tables)} files looked at"
+    source = file_source(files[0].path, {"encoding": "utf-8", **csv})
+    quick = source if len(files) == 1 and not whole and source.dataset_format is not None else None
+    return Look(csv, agreeing, tables, unreadable, "" if whole else first, quick)
 
 
 # --- how CSV files are written -------------------------------------------------------------------
@@ -156,44 +184,45 @@ def _signs(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class SeenColumn:
-    """A column as most rows have it.
+    """A column as most rows of those customers have it that can use it.
 
     Attributes:
         name: its name.
-        kind: "number", "date" or "text"; empty when it cannot be used.
-        unused: why it cannot be used.
+        kind: "number", "date" or "text"; empty when nobody can use it.
+        unused: why not, or why some cannot.
+        not_using: how many of the customers cannot use it.
+        differing: how many of the others have another kind of column there.
         texts: how many different texts there are.
         missing: how many values are missing.
-        differing: how many of the customers have another kind of column there.
     """
 
     name: str
     kind: str
     unused: str
+    not_using: int
+    differing: int
     texts: int
     missing: int
-    differing: int
 
 
-def see_column(name: str, customers: Mapping[str, pd.DataFrame]) -> SeenColumn:
-    """What a column holds, by the customers that have it."""
-    kinds: Counter[tuple[str, str]] = Counter()
-    texts: set[str] = set()
-    missing, found = 0, []
+def see_column(name: str, customers: Mapping[str, pd.DataFrame], values: pd.Series) -> SeenColumn:
+    """What a column holds, by the customers that have it. values: of all rows that were read."""
+    rows, reasons = Counter[str](), Counter[str]()
+    found = []
     for frame in (frame for frame in customers.values() if name in frame.columns):
         try:
             features = read_columns(frame, [name], np.arange(len(frame)))
+            kind, unused = features.columns[0].kind if features.columns else "", "".join(features.left_out)
         except Exception as error:  # a run would give this customer a reason
-            found.append("")
-            kinds["", f"{name}: {raised(error)}"] += len(frame)
-            continue
-        kind = features.columns[0].kind if features.columns else ""
-        texts.update(text for texts in features.raw.categories for text in texts if text != MISSING)
-        missing += int(frame[name].isna().sum())
+            kind, unused = "", f"{name}: {raised(error)}"
         found.append(kind)
-        kinds[kind, "".join(features.left_out)] += len(frame)
-    kind, unused = max(kinds, key=lambda each: kinds[each])
-    return SeenColumn(name, kind, unused, len(texts), missing, sum(each != kind for each in found))
+        (rows if kind else reasons)[kind or unused] += len(frame)
+    kind = max(rows, key=lambda each: rows[each], default="")
+    unused = max(reasons, key=lambda each: reasons[each], default="")
+    not_using = found.count("")
+    differing = len(found) - not_using - found.count(kind) if kind else 0
+    texts = values.dropna().astype(str).nunique() if kind == "text" else 0
+    return SeenColumn(name, kind, unused, not_using, differing, texts, int(values.isna().sum()))
 
 
 def tells_target(name: str, target: str, task: str, customers: Mapping[str, pd.DataFrame]) -> bool:

@@ -51,12 +51,15 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str) -> st
     if absent:
         raise DefinitionError(f"--by: no column {absent[0]!r}. There are: {', '.join(names[:40])}.")
     customers = seen.customers(by)
-    columns = [see_column(name, customers) for name in names if name != target and name not in by]
+    columns = [see_column(name, customers, seen.values(name)) for name in names if name != target and name not in by]
     targets = {name: frame[target] for name, frame in customers.items() if target in frame.columns}
     targets = {name: values for name, values in targets.items() if is_comparable(values)}
     if not targets:
         raise DefinitionError(f"--target: {target!r} holds lists or the like; a column of numbers or texts is needed.")
     task, why = agreed_task(targets)
+    total = seen.distinct(by)[0] if by else len(files)
+    some = total > len(customers) or seen.scope
+    looked_at = f"in the {len(customers)} customers looked at" if some and (by or len(files) > 1) else ""
     lines = [
         f"# Made by `tuning init` from {_some_files(files, seen)}; every guess says why.",
         "# Check with: tuning plan THIS_FILE",
@@ -66,9 +69,14 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str) -> st
         *_key_lines(files, by, seen, target),
         *_csv_lines(seen),
         "",
-        *_target_lines(targets, target, task, why),
+        *_target_lines(targets, target, task, why, seen.missing(target)),
         "",
-        *_column_lines(columns, {each.name for each in columns if tells_target(each.name, target, task, customers)}),
+        *_column_lines(
+            columns,
+            {each.name for each in columns if tells_target(each.name, target, task, customers)},
+            looked_at,
+            seen.scope,
+        ),
         "",
         "split:",
         "  test: 0.2  # of each customer's rows, held out for the final score",
@@ -93,7 +101,8 @@ def _of_files(files: Sequence[File], by: Sequence[str], seen: Look) -> str:
 
 def _key_lines(files: Sequence[File], by: Sequence[str], seen: Look, target: str) -> list[str]:
     if by:
-        return [f"by: {_scalar(list(by))}  # each value (combination) is a customer"]
+        count, scope = seen.distinct(by)
+        return [f"by: {_scalar(list(by))}  # each value (combination) is a customer: {count:,} of them{scope}"]
     if len(files) > 1:
         return []
     (frame,) = seen.tables.values()
@@ -102,7 +111,9 @@ def _key_lines(files: Sequence[File], by: Sequence[str], seen: Look, target: str
         distinct = frame[name].nunique()
         spelled = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)).lower()
         if name != target and KEY_NAMES.search(spelled) and 2 <= distinct <= len(frame) / 4:
-            found.append(f"# by: {_scalar(str(name))}  # {distinct} different values: is each of them a customer?")
+            found.append(
+                f"# by: {_scalar(str(name))}  # {distinct} different values{seen.scope}: is each of them a customer?"
+            )
     return found[:3]
 
 
@@ -114,10 +125,12 @@ def _csv_lines(seen: Look) -> list[str]:
     return [*lines, f"csv: {_scalar(options)}  {guessed}"] if options else lines
 
 
-def _target_lines(targets: Mapping[str, pd.Series], target: str, task: str, why: str) -> list[str]:
-    missing = sum(int(values.isna().sum()) for values in targets.values())
+def _target_lines(
+    targets: Mapping[str, pd.Series], target: str, task: str, why: str, missing: tuple[int, str]
+) -> list[str]:
+    count, scope = missing
     lines = [
-        f"target: {_scalar(target)}{_yaml_comment(f'{missing} rows without it are left out' if missing else '')}",
+        f"target: {_scalar(target)}{_yaml_comment(f'{count:,} rows without it{scope} are left out' if count else '')}",
         f"task: {task}  # {' '.join(why.split())}",
     ]
     usable = list(_cleaned(targets, task))
@@ -141,22 +154,30 @@ def _cleaned(targets: Mapping[str, pd.Series], task: str) -> Iterator[pd.Series]
             yield read_target(values, task)[0].dropna()
 
 
-def _column_lines(columns: Sequence[SeenColumn], telling: Container[str]) -> list[str]:
+def _column_lines(columns: Sequence[SeenColumn], telling: Container[str], looked_at: str, scope: str) -> list[str]:
+    """looked_at: whose columns they are, scope: of which rows the counts are; empty where of all."""
     used = [column for column in columns if column.kind]
-    lines = [f"# {len(used)} columns to predict from; choose with `features: [...]`, leave out with `drop: [...]`:"]
+    said = ", ".join(filter(None, (looked_at, f"counted{scope}" if scope else "")))
+    lines = [
+        f"# {len(used)} columns to predict from{f' ({said})' if said else ''}; "
+        "choose with `features: [...]`, leave out with `drop: [...]`:"
+    ]
     for column in used[:SHOWN]:
-        kinds = f"{column.texts} different" if column.kind == "text" else ""
-        gaps = f"{column.missing} missing" if column.missing else ""
+        kinds = f"{column.texts:,} different" if column.kind == "text" else ""
+        gaps = f"{column.missing:,} missing" if column.missing else ""
         others = f"something else for {column.differing} of the customers looked at" if column.differing else ""
-        lines.append(f"#   {column.name}: {', '.join(filter(None, (column.kind, kinds, gaps, others)))}")
+        without = f"not used by {column.not_using} of the customers looked at" if column.not_using else ""
+        lines.append(f"#   {column.name}: {', '.join(filter(None, (column.kind, kinds, gaps, others, without)))}")
     if len(used) > SHOWN:
         lines.append(f"#   … and {len(used) - SHOWN} more")
-    lines += [f"#   not used: {column.unused}" for column in columns if not column.kind][:20]
+    not_used = f"not used {looked_at}".strip()
+    lines += [f"#   {not_used}: {column.unused}" for column in columns if not column.kind][:20]
     if not used:
         lines.append("#   none: there is nothing to predict from")
     for column in used:
         if column.name in telling:
-            lines.append(f"# drop: {_scalar([column.name])}  # alone it tells the target of every row: is it a leak?")
+            told = f"alone it tells the target of every row {looked_at}".strip()
+            lines.append(f"# drop: {_scalar([column.name])}  # {told}: is it a leak?")
     return lines
 
 

@@ -168,6 +168,10 @@ class FileSource(TableSource):
             columns = None if chosen is None else list(chosen)
             return with_sound_text(dataset.to_table(columns=columns, filter=wanted, use_threads=False))
 
+    def missing(self, name: str) -> int | None:
+        """How many values of a column are missing, where the file says so without being read; else None."""
+        return None
+
     @classmethod
     @abstractmethod
     def write(cls, frame: pd.DataFrame, path: str) -> None:

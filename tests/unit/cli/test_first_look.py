@@ -11,6 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from tuning.cli import first_look
 from tuning.cli.program import main
 
 RNG = np.random.default_rng(0)
@@ -106,3 +107,38 @@ def test_a_target_that_cannot_be_predicted_is_refused(tmp_path: Path) -> None:
     answer = CliRunner().invoke(main, ["init", str(tmp_path / "t.parquet"), "--target", "y"])
     assert answer.exit_code == 2
     assert "--target: 'y' holds lists or the like" in answer.stderr
+
+
+def test_what_was_looked_at_is_said_as_such(tmp_path: Path) -> None:
+    """Kinds are of the largest customers, counts of all rows; a column that some cannot use is used."""
+    shop = np.repeat([f"s{number}" for number in range(8)], ROWS)
+    frame = pd.DataFrame({"shop": shop, "x": RNG.random(len(shop)), "price": RNG.random(len(shop))})
+    frame["color"] = [f"c{number // ROWS}{number % 4}" for number in range(len(shop))]
+    frame["rate"] = np.where(frame["shop"] == "s1", frame["x"], 1.0)  # constant but for one customer
+    frame.loc[frame["shop"] == "s7", ["price", "x"]] = np.nan
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    text = told(tmp_path / "t.csv", "--target", "price", "--by", "shop")
+    assert "by: [shop]  # each value (combination) is a customer: 8 of them\n" in text
+    assert "target: price  # 60 rows without it are left out" in text
+    assert "# 3 columns to predict from (in the 5 customers looked at); " in text
+    assert "#   color: text, 32 different\n" in text
+    assert "#   x: number, 60 missing" in text
+    assert "#   rate: number, not used by 4 of the customers looked at" in text
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_counts_are_of_the_whole_table_where_that_is_cheap(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_look, "SMALL_BYTES", 0)
+    monkeypatch.setattr(first_look, "ROWS", 100)
+    shop = np.repeat([f"s{number}" for number in range(8)], ROWS)
+    frame = pd.DataFrame({"shop": shop, "x": RNG.random(len(shop)), "price": RNG.random(len(shop))})
+    frame.loc[::4, "price"] = np.nan
+    path = tmp_path / f"t.{kind}"
+    frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path, row_group_size=100)
+    text = told(path, "--target", "price", "--by", "shop")
+    count, missing, scope = (8, 120, "") if kind == "parquet" else (2, 25, " in the first 100 rows")
+    assert f"a customer: {count} of them{scope}\n" in text
+    assert f"# {missing} rows without it{scope} are left out" in text
+    assert "counted in the first 100 rows" in text

@@ -77,6 +77,17 @@ class ParquetSource(FileSource):
                 rows = with_sound_text(file.read_row_group(group, columns=list(keys))) if keys else pa.table({})
                 yield KeyBlock(rows.select(list(keys)), meta.num_rows, meta.total_byte_size)
 
+    def missing(self, name: str) -> int | None:
+        with reading_errors(self.path), self._open(streamed=True) as file:
+            metadata, names = file.metadata, file.metadata.schema.names
+            if names.count(name) != 1:  # inside others
+                return None
+            place = names.index(name)
+            groups = [metadata.row_group(number).column(place) for number in range(metadata.num_row_groups)]
+        if not all(group.is_stats_set and group.statistics.has_null_count for group in groups):
+            return None
+        return sum(int(group.statistics.null_count) for group in groups)
+
     @classmethod
     def write(cls, frame: pd.DataFrame, path: str) -> None:
         filesystem, inner = located(path)
