@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import TYPE_CHECKING
 
@@ -38,20 +39,29 @@ def report_line(result: RunResult) -> list[str]:
     return [f"report       {result.directory.display(REPORT)}"] if result.directory.exists(REPORT) else []
 
 
+def by_chance(count: int) -> tuple[int, int]:
+    """Of so many customers the fewest and the most that are better by chance alone, 19 times of 20."""
+    spread = math.sqrt(count)  # two standard errors of a fair coin
+    return math.ceil(count / 2 - spread) if count > spread * 2 else 0, min(count, math.floor(count / 2 + spread))
+
+
 def _against_baseline(counts: RunCounts) -> list[str]:
+    """What tuning gained, which says nothing of how good the models are."""
     compared, worse = counts["compared_with_baseline"], counts["worse_than_baseline"]
     if not compared:
         return []
+    against = "Tuning against the baseline, the model tried first:"
+    kept = "kept because it was better on the folds" + "; an ensemble keeps both" * bool(counts["ensembles"])
     if compared == 1:
-        how = "below it" if worse else "no worse than it"
-        return [f"One winner is not the baseline; it scores {how} on the hold-out rows."]
-    if not worse:
-        return [f"None of the {compared:,} winners other than the baseline scores below it on the hold-out rows."]
-    share = f"{100 * worse / compared:.0f} %"
-    return [
-        f"{worse:,} of the {compared:,} winners other than the baseline ({share}) score below it on the hold-out rows. "
-        "More rows reduce this."
-    ]
+        how = f"below it on the hold-out rows; it is {kept}" if worse else "no worse than it on the hold-out rows"
+        return [f"{against} the one winner that is another model scores {how}."]
+    low, high = by_chance(compared)
+    share = f" ({100 * worse / compared:.0f} %)" if worse else ""
+    counted = (
+        f"{against} {worse:,} of the {compared:,} winners that are other models{share} score below it on the hold-out "
+        f"rows; chance alone gives {low:,} to {high:,}."
+    )
+    return [counted + f" A worse one is {kept}. More rows reduce this." * (worse > 0)]
 
 
 def _ensembles(counts: RunCounts) -> list[str]:

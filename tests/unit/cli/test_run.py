@@ -36,8 +36,13 @@ def test_exit_codes_and_outputs_of_a_run(definition: Path, finished: Path, tmp_p
 @pytest.mark.parametrize(
     ("worse", "said"),
     [
-        (0, "None of the 5 winners other than the baseline scores below it on the hold-out rows."),
-        (2, "2 of the 5 winners other than the baseline (40 %) score below it on the hold-out rows. More"),
+        (0, "0 of the 5 winners that are other models score below it on the hold-out rows; chance alone gives 1 to 4."),
+        (
+            2,
+            "Tuning against the baseline, the model tried first: 2 of the 5 winners that are other models (40 %) score "
+            "below it on the hold-out rows; chance alone gives 1 to 4. A worse one is kept because it was better on "
+            "the folds",
+        ),
     ],
 )
 def test_a_run_ends_with_how_its_winners_do_against_the_default(

@@ -12,6 +12,7 @@ from tuning.basics.wording import amount, better_text, params_text, percent, val
 from tuning.records.figures import FigureRow
 from tuning.records.gains import compared_gains, is_error
 from tuning.records.schema import OK
+from tuning.runs.outcome import by_chance
 from tuning.runs.results import RunResult
 from tuning.runs.run_counts import RunCounts
 
@@ -64,7 +65,11 @@ def gained(gains: np.ndarray, relative: bool = False) -> str:
     counts = f"{better:,} better than the model tried first, {worse:,} worse"
     off = (better - worse) / math.sqrt(better + worse)
     if abs(off) <= CLEAR:
-        return f"; tuning made {counts}, which is no more than chance"
+        low, high = by_chance(better + worse)
+        return (
+            f"; tuning made {counts}: chance alone makes {low:,} to {high:,} of these {better + worse:,} better, so the "
+            "models are about as good as without tuning"
+        )
     middle = abs(float(np.median(gains)))
     if not middle:
         return f"; tuning made {counts}, most of them by nothing"
