@@ -20,6 +20,7 @@ from tuning.errors import CustomerError, DefinitionError
 from tuning.evaluation.metrics import DEFAULT_METRIC
 from tuning.preprocessing.classes import guess_positive
 from tuning.preprocessing.roles import read_target
+from tuning.preprocessing.row_order import RowOrder, order_text, row_orders
 from tuning.preprocessing.task import BINARY, REGRESSION, agreed_task, is_comparable
 from tuning.storage.names import is_uri, slug
 
@@ -81,7 +82,7 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str) -> st
         "split:",
         "  test: 0.2  # of each customer's rows, held out for the final score",
         "  folds: 3  # cross-validation of the search",
-        *_split_lines(columns),
+        *_split_lines(columns, row_orders(customers.values(), target, task)[0]),
         "",
         "trials: 20  # per customer",
         "algorithm: optuna  # or random, grid, hyperopt, …",
@@ -181,7 +182,15 @@ def _column_lines(columns: Sequence[SeenColumn], telling: Container[str], looked
     return lines
 
 
-def _split_lines(columns: Sequence[SeenColumn]) -> list[str]:
+def _split_lines(columns: Sequence[SeenColumn], orders: Sequence[RowOrder]) -> list[str]:
+    if orders and orders[0].is_date:
+        return [
+            f"  type: time  # {order_text(orders)}: the latest are held out",
+            f"  column: {_scalar(orders[0].column)}",
+        ]
+    if orders:
+        by = _scalar(orders[0].column or "COLUMN")
+        return [f"  # type: time  # {order_text(orders)}: is there an order of time?", f"  # column: {by}"]
     dates = [column.name for column in columns if column.kind == "date"]
     if not dates:
         return ["  # group: COLUMN  # rows with the same value stay together, as those of one person"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 ENOUGH = 5  # customers with a usable target
 LOOKED_AT = 20  # customers at most
 ROWS = 100_000  # of a file
+FIRST_ROWS = 5000  # of a customer, kept with its target
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,13 @@ class TargetSample:
         targets: by customer, where it has enough rows with a target.
         reason: why the others have none, with an example; empty when there are no others.
         whole: whether these are all customers that have a usable target, with all of their rows.
+        frames: the first of the rows that have these targets.
     """
 
     targets: Mapping[str, pd.Series]
     reason: str = ""
     whole: bool = False
+    frames: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     @property
     def names(self) -> str:
@@ -58,6 +61,7 @@ def sample_target(definition: Definition, customers: Customers, code: OwnCode) -
     """A look at the target of the largest customers, until enough of them have a usable one."""
     target = definition.target
     found: dict[str, pd.Series] = {}
+    frames: dict[str, pd.DataFrame] = {}
     reason = "there is no customer"
     whole = len(customers) <= LOOKED_AT and definition.prepare is None
     for number, (customer, frame) in enumerate(sample_frames(definition, customers, code), start=1):
@@ -74,10 +78,11 @@ def sample_target(definition: Definition, customers: Customers, code: OwnCode) -
             reason = f"customer {customer.id!r} has lists or the like in its target {target!r}"
         else:
             found[customer.id] = frame[target]
+            frames[customer.id] = frame[:FIRST_ROWS]
             if len(found) == ENOUGH:
                 whole = whole and number == len(customers)
                 break
-    return TargetSample(found, reason, whole)
+    return TargetSample(found, reason, whole, frames)
 
 
 def sample_frames(

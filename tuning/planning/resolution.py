@@ -19,9 +19,10 @@ from tuning.errors import PlanError
 from tuning.evaluation.metrics import is_of_numbers, resolve_metric
 from tuning.planning.model_space import check_models, space_of
 from tuning.planning.portfolios.sources import check_portfolio, find_portfolio
+from tuning.planning.random_split import random_split_notes
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
 from tuning.preprocessing.roles import read_target
-from tuning.preprocessing.splitting import STRATIFIED
+from tuning.preprocessing.splitting import AUTO, STRATIFIED
 from tuning.preprocessing.task import BINARY, REGRESSION, agreed_task
 
 SMALLER_IS_BETTER = {
@@ -115,7 +116,7 @@ def _predicted(
     """The task and its positive class, each given or guessed from some of the largest customers, and notes on that."""
     task: str = definition.task
     named = (definition.positive, definition.class_weight) != (None, None)
-    look = task in ("auto", BINARY) or named
+    look = task in ("auto", BINARY) or named or definition.split.kind == AUTO
     sample = sample_target(definition, customers, code) if look else TargetSample({})
     if task == "auto":
         if not sample.targets:
@@ -127,6 +128,7 @@ def _predicted(
         task, why = agreed_task(sample.targets, of_numbers=of_numbers)
         notes.append(f"task {task!r} is guessed from the target of {sample.names}: {why}; set `task` to choose.")
     _check_task(definition, task)
+    notes += random_split_notes(definition, task, sample.frames)
     return task, _positive(definition, task, sample, notes)
 
 

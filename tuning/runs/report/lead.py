@@ -67,8 +67,8 @@ def gained(gains: np.ndarray, relative: bool = False) -> str:
     if abs(off) <= CLEAR:
         low, high = by_chance(better + worse)
         return (
-            f"; tuning made {counts}: chance alone makes {low:,} to {high:,} of these {better + worse:,} better, so the "
-            "models are about as good as without tuning"
+            f"; tuning made {counts}: chance alone makes {low:,} to {high:,} of these {better + worse:,} better, so "
+            "the models are about as good as without tuning"
         )
     middle = abs(float(np.median(gains)))
     if not middle:

@@ -1,0 +1,88 @@
+"""Rows that have an order of time are not split at random without a word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from tuning import TuneRunner
+from tuning.cli.program import main
+from tuning.definition.definition import define
+from tuning.planning.plan import make_plan
+
+RNG = np.random.default_rng(0)
+ROWS = 120
+DAYS = pd.date_range("2020-01-01", periods=ROWS).strftime("%Y-%m-%d")
+PRICES = 100 + np.cumsum(RNG.normal(size=ROWS))  # each depends on the day before
+NOISE = RNG.normal(size=ROWS)
+
+
+def said(frame: pd.DataFrame | dict[str, pd.DataFrame], **fields: Any) -> str:
+    plan = make_plan(define({"data": frame, "target": "y", "search_space": "ridge", "mlflow": False, **fields}))
+    return "\n".join(note for note in plan.notes if "at random" in note)
+
+
+@pytest.mark.parametrize("task", ["auto", "regression"])
+def test_the_plan_names_the_date_that_rows_are_sorted_by_and_the_figure(task: str) -> None:
+    note = said(pd.DataFrame({"day": DAYS, "y": PRICES}), task=task)
+    assert (
+        "the rows are sorted by 'day' and the target follows that of the row before (lag-1 autocorrelation 0.9" in note
+    )
+    assert "`split: {type: time, column: day}` holds out the latest" in note
+
+
+def test_the_rows_need_not_be_in_their_order() -> None:
+    shuffled = pd.DataFrame({"day": DAYS, "y": PRICES}).sample(frac=1, random_state=0)
+    assert said(shuffled).startswith("the target follows that of the row before, in the order of 'day' (lag-1")
+
+
+def test_targets_that_follow_each_other_are_seen_without_a_date() -> None:
+    assert said(pd.DataFrame({"x": NOISE, "y": PRICES})).startswith("the target follows that of the row before (lag-1")
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"x": NOISE, "y": NOISE[::-1]}),
+        pd.DataFrame({"x": PRICES, "y": PRICES + 0.1 * NOISE}),  # another column says it, whatever the rows' order
+        pd.DataFrame({"x": NOISE, "y": np.sort(PRICES)}),  # sorted by the target, which is no time
+        pd.DataFrame({"day": np.roll(DAYS[::-1], 7), "y": NOISE}),
+        pd.DataFrame({"day": DAYS[:20], "y": PRICES[:20]}),  # too few to tell
+    ],
+    ids=["noise", "told", "target", "unsorted", "few"],
+)
+def test_nothing_is_said_of_rows_without_such_an_order(frame: pd.DataFrame) -> None:
+    assert not said(frame)
+
+
+@pytest.mark.parametrize("split", [{"type": "random"}, {"type": "time", "column": "day"}])
+def test_nothing_is_said_where_the_definition_has_chosen(split: dict[str, str]) -> None:
+    assert not said(pd.DataFrame({"day": DAYS, "y": PRICES}), split=split)
+
+
+def test_of_many_customers_most_decide() -> None:
+    walk, noise = pd.DataFrame({"x": NOISE, "y": PRICES}), pd.DataFrame({"x": NOISE, "y": NOISE[::-1]})
+    assert said({"a": walk, "b": walk, "c": noise}).startswith("for 2 of the 3 customers looked at, the target")
+    assert not said({"a": walk, "b": noise, "c": noise})
+
+
+def test_init_proposes_a_split_by_time(tmp_path: Path) -> None:
+    pd.DataFrame({"day": DAYS, "price": PRICES}).to_csv(tmp_path / "prices.csv", index=False)
+    answer = CliRunner().invoke(main, ["init", str(tmp_path / "prices.csv"), "--target", "price"])
+    assert yaml.safe_load(answer.stdout)["split"] == {"test": 0.2, "folds": 3, "type": "time", "column": "day"}
+    assert "# the rows are sorted by 'day' and the target follows that of the row before (lag-1" in answer.stdout
+
+
+def test_the_run_and_its_report_say_it(tmp_path: Path) -> None:
+    runner = TuneRunner(
+        data=pd.DataFrame({"day": DAYS, "y": PRICES}), target="y", search_space="ridge", trials=1, mlflow=False
+    )
+    result = runner.run(tmp_path / "run", in_process=True, progress=False)
+    assert any("the rows are sorted by 'day'" in note for note in result.notes)
+    assert "the rows are sorted by" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
