@@ -9,6 +9,7 @@ import numpy as np
 
 from search_spaces import SearchSpace, presets
 from search_spaces.parameters import Choice, Constant, Parameter
+from tuning.basics.wording import raised
 from tuning.errors import DefinitionError, PlanError, RunError
 from tuning.evaluation.metrics import DEFAULT_METRIC, needs_probabilities
 from tuning.models.base import FRAME, Family, Matrix
@@ -17,6 +18,7 @@ from tuning.models.log_target import LOG, PLAIN, TARGET
 from tuning.models.own import OwnFamily
 from tuning.models.registry import families
 from tuning.models.registry import family as find_family
+from tuning.planning.model_process import ModelProcess
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Task
 from tuning.records.schema import MODEL
 
@@ -138,13 +140,20 @@ def check_models(
     return _composed(left), tuple(f"left out: {reason}" for reason in refused.values())
 
 
-def check_configurations(space: SearchSpace, own: Mapping[str, Family], task: str, written: bool = True) -> None:
+def check_configurations(
+    space: SearchSpace,
+    own: Mapping[str, Family],
+    task: str,
+    written: bool = True,
+    process: ModelProcess | None = None,
+) -> None:
     """`DefinitionError` for a parameter that a model does not have, or a value of a kind that it does not take.
 
     Every model of a space that a user has written is fitted on a few made-up rows, with its defaults and with both
     ends of each range: what is wrong there would fail every trial, or be ignored in each.
 
     written: whether the space is the user's; of a preset only their own models are tried.
+    process: where the user's own code is tried, which may do anything; None for here.
     """
     for name, parameters in parameters_by_model(space).items():
         if not written and name not in own:
@@ -159,19 +168,28 @@ def check_configurations(space: SearchSpace, own: Mapping[str, Family], task: st
             if parameter.name in default
             for end in (0.0, 1.0 - 1e-9)
         ]
-        for config in (default, *ends):
-            config = config if name in own else _without_target(name, config, task)
-            try:
-                family.fit(config, _few_rows(task), Task(task, CLASSES[task]), 0, 1)
-            except DefinitionError:
-                raise
-            except (Exception, SystemExit) as error:
-                # An unknown name is a TypeError, and what scikit-learn says of a wrong value is one and a ValueError.
-                # Nothing else is proved by these rows: real ones may do.
-                if isinstance(error, TypeError) and (name not in own or isinstance(error, ValueError)):
-                    fixed = getattr(family, "params", {})
-                    key = "search_space" if config else "models"
-                    raise DefinitionError(f"{key}: {name!r} does not take {fixed | config}: {error}") from error
+        configs = [default, *ends]
+        if name not in own:
+            configs = [_without_target(name, config, task) for config in configs]
+        if process is not None and isinstance(family, OwnFamily) and not family.surely_savable:
+            process.tried(name, _check_fits, family, configs, task)
+        else:
+            _check_fits(family, configs, task)
+
+
+def _check_fits(family: Family, configs: Sequence[dict[str, object]], task: str) -> None:
+    for config in configs:
+        try:
+            family.fit(config, _few_rows(task), Task(task, CLASSES[task]), 0, 1)
+        except DefinitionError:
+            raise
+        except (Exception, SystemExit) as error:
+            # An unknown name is a TypeError, and what scikit-learn says of a wrong value is one and a ValueError.
+            # Nothing else is proved by these rows: real ones may do.
+            if isinstance(error, TypeError) and (not isinstance(family, OwnFamily) or isinstance(error, ValueError)):
+                fixed = getattr(family, "params", {})
+                key = "search_space" if config else "models"
+                raise DefinitionError(f"{key}: {family.name!r} does not take {fixed | config}: {error}") from error
 
 
 def _without_target(name: str, config: Mapping[str, object], task: str) -> dict[str, object]:
@@ -206,14 +224,23 @@ def check_installed(space: SearchSpace) -> None:
             raise PlanError(f"models: {sentence}")
 
 
-def check_savable(own: Mapping[str, Family]) -> None:
+def check_savable(own: Mapping[str, Family], process: ModelProcess) -> None:
     """`PlanError` for an own model that is known to be refused when its winner is saved, hours later."""
-    for family in own.values():
+    for name, family in own.items():
         if isinstance(family, OwnFamily) and not family.surely_savable:
-            try:
-                family.save(family.build({}))
-            except RunError as error:
-                raise PlanError(f"models: {error}") from error
+            process.tried(name, _check_saved, family)
+
+
+def _check_saved(family: OwnFamily) -> None:
+    try:
+        family.save(family.build({}))
+    except RunError as error:
+        raise PlanError(f"models: {error}") from error
+    except (Exception, SystemExit) as error:  # of its own code
+        raise PlanError(
+            f"models: the model {family.name!r} cannot be saved: {raised(error)}. Correct it, or set "
+            "`save_models: false`."
+        ) from error
 
 
 def _refusal(family: Family, space: SearchSpace, name: str, task: str, metric: str, probabilities: bool) -> str:

@@ -40,6 +40,7 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
 from tuning.study.interfaces import Configuration
 from tuning.study.study import PACKED, SPREAD, StudyTable, customers_of, family_of, placed
+from tuning.user_code import exits_raised
 
 
 @dataclass(frozen=True, repr=False)
@@ -257,7 +258,7 @@ def make_plan(
     except StorageError as error:
         raise PlanError(str(error)) from error
     found = Columnar.of(Customer, customers) if customers is not None else find_customers(definition)
-    with PrepareProcess(definition.prepare, timing.prepare_s) as process:
+    with PrepareProcess(definition.prepare, timing.prepare_s) as process, exits_raised():
         code = OwnCode(definition, process=process).loaded()
         columns = check_columns(definition, found, code)
         check_values(definition, found, code)
@@ -273,7 +274,7 @@ def make_plan(
         *columns,
         *lost,
         *chosen,
-        *check_studies(spec, studies, code),
+        *check_studies(spec, studies, code, timing, in_process=in_process),
         *idle,
         *run_notes(definition, studies, slots, in_process=in_process),
     )
@@ -292,7 +293,7 @@ def resumed_plan(
     """
     code = OwnCode(spec.definition, directory).loaded()  # what is wrong with the run's copies ends it here, not workers
     studies = make_studies(spec, added, code)
-    notes = (*reading_notes(spec.definition, added), *check_studies(spec, studies, code))
+    notes = (*reading_notes(spec.definition, added), *check_studies(spec, studies, code, in_process=in_process))
     slots, workers = _slots(spec.definition), workers_of(code.objective)
     everyone = Columnar.joined([left, studies])
     if added and not in_process:

@@ -13,6 +13,7 @@ from search_spaces import SearchSpace, SpaceError
 from search_spaces.algorithms import Algorithm
 from tuning.basics.columnar import Columnar, DerivedColumn, DictionaryColumn, FieldColumn, column_of, constant
 from tuning.basics.seeds import derive
+from tuning.basics.timing import USUAL, Timing
 from tuning.data.customers import Customers
 from tuning.data.prepared import OwnCode
 from tuning.definition.compared_methods import Method
@@ -24,6 +25,7 @@ from tuning.models.base import SteppedFamily
 from tuning.models.log_target import TARGET
 from tuning.models.registry import family as find_family
 from tuning.planning import algorithm_notes
+from tuning.planning.model_process import ModelProcess
 from tuning.planning.model_space import check_configurations, check_installed, check_savable, parameters_by_model
 from tuning.planning.resolution import resolve_space
 from tuning.records.schema import MODEL
@@ -100,20 +102,26 @@ def _space_key(space: SearchSpace | str) -> str:
     return space if isinstance(space, str) else space.fingerprint()
 
 
-def check_studies(spec: RunSpec, studies: StudyTable, code: OwnCode) -> list[str]:
-    """Notes on what the studies cannot do; `PlanError` when they cannot run at all."""
+def check_studies(
+    spec: RunSpec, studies: StudyTable, code: OwnCode, timing: Timing = USUAL, *, in_process: bool = False
+) -> list[str]:
+    """Notes on what the studies cannot do; `PlanError` when they cannot run at all.
+
+    timing, in_process: as of `make_plan`.
+    """
     definition, space = spec.definition, spec.space
-    if spec.task is not None and definition.save_models:
-        check_savable(code.families)
     schedulers = distinct(study.scheduler for study in studies.first_of_each("scheduler"))
     algorithms = distinct(study.algorithm for study in studies.first_of_each("algorithm"))
-    for study in studies.first_of_each("space"):
-        try:
-            _check_space(spec, study, algorithms, schedulers, code)
-        except (PlanError, DefinitionError) as error:
-            if study.space is space:
-                raise
-            raise type(error)(f"customer {study.customer.id!r}: {error}") from error
+    with ModelProcess(timing.prepare_s, in_process) as process:
+        if spec.task is not None and definition.save_models and studies:
+            check_savable(code.families, process)
+        for study in studies.first_of_each("space"):
+            try:
+                _check_space(spec, study, algorithms, schedulers, code, process)
+            except (PlanError, DefinitionError) as error:
+                if study.space is space:
+                    raise
+                raise type(error)(f"customer {study.customer.id!r}: {error}") from error
     others = studies.take(studies.shared("space").test(lambda each: each is not space))
     own = {study.customer.id: study.space for study in others}
     known = sum(entry.score is not None and entry.customer is None for entry in definition.warm_start)
@@ -121,6 +129,7 @@ def check_studies(spec: RunSpec, studies: StudyTable, code: OwnCode) -> list[str
     pairs = ((study.algorithm, study.scheduler) for study in studies.first_of_each("algorithm", "scheduler"))
     filled = warm_start.check(spec, own)  # then nothing is searched, also not at random
     return [
+        *process.notes,
         *algorithm_notes.untold_facts(algorithms, space),
         *algorithm_notes.finite_spaces(algorithms, space, definition.trials),
         *(() if filled else algorithm_notes.random_starts(algorithms, space, definition.trials, known)),
@@ -135,6 +144,7 @@ def _check_space(
     algorithms: Sequence[Algorithm],
     schedulers: Sequence[SchedulerSpec],
     code: OwnCode,
+    process: ModelProcess,
 ) -> None:
     """`PlanError` when a study's search space does not go with its models, the algorithms or the schedulers."""
     space = study.space
@@ -144,7 +154,7 @@ def _check_space(
         own = None if options is None else options.search_space
         written = (own, spec.definition.search_space, *(entry.search_space for entry in spec.definition.models))
         by_hand = any(each is not None and not isinstance(each, str) for each in written)
-        check_configurations(space, code.families, spec.task, by_hand)
+        check_configurations(space, code.families, spec.task, by_hand, process)
     _check_population(schedulers, space, code)
     for algorithm in algorithms:
         try:

@@ -112,5 +112,5 @@ def test_validation_names_who_ends_the_process_and_goes_on(prepare: str) -> None
 
 
 def test_nothing_is_started_without_prepare(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuning.data.prepare_process.subprocess.Popen", None)
+    monkeypatch.setattr("tuning.data.child_process.subprocess.Popen", None)
     assert make_plan(define({"data": {"acme": rows("acme")}, "target": "y", "drop": "name"})).spec.positive == "yes"
