@@ -241,13 +241,15 @@ class Counter:
 
     def _seconds_left(self) -> float | None:
         """By the pace of the later half of the time so far: the first trials wait for libraries, and a portfolio's take
-        longer than those that a scheduler stops. Nothing where it would be 0, or is over: something still goes on."""
+        longer than those that a scheduler stops. It falls between two reports. Nothing where it would be 0, or is over:
+        something still goes on, such as the last fit of the largest customer."""
         if self.done_studies >= self.n_studies or not self._sure():
             return None
         since, before = self._marks[0]
-        now, done = self.clock(), self.done_work - before
-        left = (self.work - self.done_work) * (now - since) / done if done > 0 else 0.0
-        return left if left > max(LEAST_LEFT_S, now - self._marks[-1][0]) else None
+        last, done = self._marks[-1][0], self.done_work - before
+        at_last = (self.work - self.done_work) * (last - since) / done if done > 0 else 0.0
+        left = at_last - (self.clock() - last)
+        return left if left > LEAST_LEFT_S else None
 
     def _median_gain(self) -> float | None:
         """Of a million gains it takes ten milliseconds, so it is not computed for each of them."""

@@ -112,6 +112,20 @@ def test_while_a_last_fit_takes_longer_than_the_pace_says_no_time_is_named() -> 
     assert str(resumed.now) == "10/10 trials"
 
 
+def test_between_two_reports_the_time_left_falls_until_it_is_over() -> None:
+    """As while the largest customer's last fit goes on, and nobody else is left."""
+    clock = Clock()
+    counter = Counter(n_trials=100, n_studies=1, work=100, clock=clock)
+    for clock.now in range(81):
+        counter(PartWritten(f"{clock.now}", trials=1, work=1))
+    said = []
+    for clock.now in range(80, 100, 5):
+        said.append(counter.now.seconds_left)
+    assert said == [pytest.approx(19.0), pytest.approx(14.0), pytest.approx(9.0), pytest.approx(4.0)]
+    clock.now = 100.0
+    assert counter.now.seconds_left is None
+
+
 @pytest.mark.parametrize("order", ["largest first", "smallest first", "as they come"])
 def test_at_half_time_the_estimate_is_right_although_customers_differ_in_size(order: str) -> None:
     """A customer takes as long as its rows say, the largest a thousand times as long as the smallest."""
