@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from tuning.basics.public import Public
 from tuning.driver.progress import Counter, Progress
 from tuning.driver.signals import Signals
 from tuning.errors import RunError, RunInterrupted
@@ -17,12 +18,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class RunHandle:
+class RunHandle(Public):
     """A run that goes on in the background; `TuneRunner.run(background=True)` makes it.
 
     A program that ends takes the run with it, which can then be resumed. directory: the run's. counter: what its
     workers report. signals: what asks it to stop. work: does all of it, and gives its result.
     """
+
+    public = ("running", "progress", "result", "leaderboard", "cancel", "wait", "directory")
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("stop", "kill", "interrupt", "terminate"), "cancel()"),
+        **dict.fromkeys(("join", "get"), "wait()"),
+        **dict.fromkeys(("best_config", "best_params", "model", "customer", "trials", "summary"), "on its result"),
+    }
 
     def __init__(
         self, directory: RunDirectory, counter: Counter, signals: Signals, work: Callable[[], RunResult]

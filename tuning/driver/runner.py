@@ -6,8 +6,9 @@ import contextlib
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
+from tuning.basics.public import Public
 from tuning.basics.timing import USUAL
 from tuning.basics.wording import resume_advice
 from tuning.definition.definition import Definition
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from ray.tune import Tuner
 
 
-class TuneRunner:
+class TuneRunner(Public):
     """Finds the best model for every customer of a definition.
 
     >>> runner = TuneRunner(data="customers/*.csv", target="churned", trials=40)   # doctest: +SKIP
@@ -45,6 +46,13 @@ class TuneRunner:
     """
 
     __signature__ = signature()
+    public = ("definition", "from_yaml", "plan", "tuner", "run", "resume")
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("fit", "search", "optimize", "optimise", "tune", "train", "start"), "run()"),
+        **dict.fromkeys(("predict", "best_model", "model"), "run().model(), which predicts"),
+        **dict.fromkeys(("best_params", "best_config"), "run().best_config()"),
+        **dict.fromkeys(("leaderboard", "trials", "results"), "what run() gives back"),
+    }
 
     def __init__(self, definition: Definition | Mapping[str, object] | None = None, **fields: Any) -> None:
         self.definition = definition_of(definition, fields)

@@ -16,6 +16,7 @@ from tuning.records.ownership import begun_term
 from tuning.records.schema import FAILED, STOPPED, Config, StudyRecord, TrialRecord
 from tuning.reporting.cells import listed, paragraph, table
 from tuning.runs.leaderboard import model_name, parameters
+from tuning.runs.other_names import OfCustomer
 from tuning.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ MOST_BARS = 20  # of a trial's steps
 
 
 @dataclass(frozen=True, repr=False)
-class CustomerResult:
+class CustomerResult(OfCustomer):
     """What came of one customer; `RunResult.customer` makes it.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -27,7 +27,6 @@ from tuning.basics.wording import (
 )
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import NoModelError, UnknownCustomerError
-from tuning.evaluation.winner import is_too_good
 from tuning.records.figures import FigureRow, shown_in
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import begun_term
@@ -45,8 +44,9 @@ from tuning.runs.leaderboard import (
     UnfinishedCustomers,
     exact_config,
 )
+from tuning.runs.other_names import OfResult
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan
-from tuning.runs.run_counts import RunCounts
+from tuning.runs.run_counts import COUNTED, RunCounts, run_counts
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.warm_start import best_entries
 
@@ -62,18 +62,17 @@ _NO_MODELS = {
     False: "models were not saved (save_models: false)",
     True: "an objective was tuned; result.best_config() is what won",
 }
-_TOLD_BY = ["cv_score", "cv_error", "rows"]
-_COUNTED = [*_TOLD_BY, "status", "trial", "ensemble", "gain", "notes", "model_bytes"]
-_NEEDED = list(dict.fromkeys((*NEEDED, *_COUNTED, "fit_seconds", "model_sha256")))
+_NEEDED = list(dict.fromkeys((*NEEDED, *COUNTED, "fit_seconds", "model_sha256")))
 SHOWN = 20  # customers, in a notebook
 MOST_GUESSES = 10_000  # customers among which a misspelt one is looked for
 PENDING = "not finished yet: resume the run"
 USED_UP = "not finished: the time budget ({budget}) is spent; resume with a larger one"
 
 
-class RunResult:
+class RunResult(OfResult):
     """One run's results. Always read from the records, so it is the same here, later and elsewhere.
 
+    `len()` is the number of customers, `result["acme"]` is `result.customer("acme")`, and a loop goes over their ids.
     damaged: parts that could not be read, with the reason; their trials are missing until a resume runs them again.
     """
 
@@ -82,6 +81,18 @@ class RunResult:
         self.term = begun_term(self.directory)
         self.damaged: dict[str, str] = {}
         self._boards: dict[str, Leaderboard] = {}
+
+    def __len__(self) -> int:
+        return len(self._standings.customers)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._standings.customers.to_pylist())
+
+    def __contains__(self, customer: object) -> bool:
+        return isinstance(customer, str) and self._standings.row_of(customer) is not None
+
+    def __getitem__(self, customer: str) -> CustomerResult:
+        return self.customer(customer)
 
     def __repr__(self) -> str:
         counts = self.summary()
@@ -276,29 +287,16 @@ class RunResult:
 
     def summary(self) -> RunCounts:
         """The run in figures, as `tuning run --output json` prints it."""
-        customers, best = len(self._standings.customers), self._standings.best_studies(_COUNTED)
-        ok, constant = pc.equal(best["status"], OK), best["trial"].is_null()
-        ensemble, gain = best["ensemble"].is_valid(), best["gain"]
-        other = pc.or_(pc.fill_null(pc.not_equal(best["trial"], 0), True), ensemble)
-        gains = gain.filter(other).drop_null()
-        succeeded = _count(ok)
-        return {
-            "run": self._plan.run,
-            "run_dir": self.directory.shown,
-            "customers": customers,
-            "succeeded": succeeded,
-            "without_model": customers - succeeded,
-            "compared_with_baseline": len(gains),
-            "worse_than_baseline": _count(pc.less(gains, 0)),
-            "ensembles": _count(ensemble),
-            "model_bytes": pc.sum(best["model_bytes"], min_count=0).as_py(),
-            "constants": _count(pc.and_(ok, constant)),
-            "too_good": 0 if self._plan.of_objective else _too_good(self._plan.metric, best),
-            "with_notes": _count(pc.not_equal(best["notes"], "")),
-            "trials": pc.sum(self._studies["trials"], min_count=0).as_py() + sum(self._so_far.trials.values()),
-            "wall_seconds": round(self._wall, 3),
-            "fit_seconds": round(pc.sum(self._studies["fit_seconds"], min_count=0).as_py(), 3),
-        }
+        trials, seconds = (pc.sum(self._studies[name], min_count=0).as_py() for name in ("trials", "fit_seconds"))
+        return run_counts(
+            self._plan,
+            self.directory.shown,
+            customers=len(self),
+            best=self._standings.best_studies(COUNTED),
+            trials=trials + sum(self._so_far.trials.values()),
+            wall_seconds=self._wall,
+            fit_seconds=seconds,
+        )
 
     def outcome(self, counts: RunCounts | None = None) -> str:
         """The run in part of a sentence: how many customers have a model, or how many studies of an objective a winner.
@@ -383,14 +381,3 @@ class RunResult:
             known = did_you_mean(customer, names) or f" There are {name_list(names, 5)}."
             raise UnknownCustomerError(f"no customer {customer!r} in this run.{known}")
         return customer, self._studies.slice(row, 1).to_pylist()[0] if row >= 0 else {}
-
-
-def _count(values: pa.ChunkedArray) -> int:
-    """How many are true."""
-    return int(pc.sum(values, min_count=0).as_py())
-
-
-def _too_good(metric: str, studies: pa.Table) -> int:
-    """How many models are perfect on every fold, which on real rows is a sign of a column that tells the target."""
-    found = studies.filter(pc.equal(studies["cv_error"], 0.0))
-    return sum(is_too_good(metric, *row.values()) for row in found.select(_TOLD_BY).to_pylist())

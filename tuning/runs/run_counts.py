@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tuning.evaluation.winner import is_too_good
+from tuning.records.schema import OK
+from tuning.runs.plan_file import PlannedNames
+
+_TOLD_BY = ["cv_score", "cv_error", "rows"]
+#: What is needed of customers' best studies.
+COUNTED = [*_TOLD_BY, "status", "trial", "ensemble", "gain", "notes", "model_bytes"]
+
 
 class RunCounts(TypedDict):
     """Customers are counted once, whatever the number of their studies.
@@ -27,3 +38,49 @@ class RunCounts(TypedDict):
     trials: int
     wall_seconds: float
     fit_seconds: float
+
+
+def run_counts(
+    plan: PlannedNames,
+    run_dir: str,
+    *,
+    customers: int,
+    best: pa.Table,
+    trials: int,
+    wall_seconds: float,
+    fit_seconds: float,
+) -> RunCounts:
+    """The figures. customers: of the plan. best: the records of their best studies, with the columns `COUNTED`."""
+    ok, constant = pc.equal(best["status"], OK), best["trial"].is_null()
+    ensemble, gain = best["ensemble"].is_valid(), best["gain"]
+    other = pc.or_(pc.fill_null(pc.not_equal(best["trial"], 0), True), ensemble)
+    gains = gain.filter(other).drop_null()
+    succeeded = _count(ok)
+    return {
+        "run": plan.run,
+        "run_dir": run_dir,
+        "customers": customers,
+        "succeeded": succeeded,
+        "without_model": customers - succeeded,
+        "compared_with_baseline": len(gains),
+        "worse_than_baseline": _count(pc.less(gains, 0)),
+        "ensembles": _count(ensemble),
+        "model_bytes": pc.sum(best["model_bytes"], min_count=0).as_py(),
+        "constants": _count(pc.and_(ok, constant)),
+        "too_good": 0 if plan.of_objective else _too_good(plan.metric, best),
+        "with_notes": _count(pc.not_equal(best["notes"], "")),
+        "trials": trials,
+        "wall_seconds": round(wall_seconds, 3),
+        "fit_seconds": round(fit_seconds, 3),
+    }
+
+
+def _count(values: pa.ChunkedArray) -> int:
+    """How many are true."""
+    return int(pc.sum(values, min_count=0).as_py())
+
+
+def _too_good(metric: str, studies: pa.Table) -> int:
+    """How many models are perfect on every fold, which on real rows is a sign of a column that tells the target."""
+    found = studies.filter(pc.equal(studies["cv_error"], 0.0))
+    return sum(is_too_good(metric, *row.values()) for row in found.select(_TOLD_BY).to_pylist())

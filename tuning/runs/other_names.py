@@ -1,0 +1,57 @@
+"""The names of a result, and what other tools call these things."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from tuning.basics.public import Public
+
+BEST = "best_config(), of one customer of many best_config('acme')"
+SCORE = "customer().study.cv_score, on the hold-out rows customer().study.test_score; leaderboard() has all customers'"
+MODEL = "model(), of one customer of many model('acme')"
+FIGURES = "in tuning.runs.plots, such as plots.gains(result.best_studies(), 'rmse')"
+
+
+class OfResult(Public):
+    """Those of `RunResult`."""
+
+    public = (
+        *("leaderboard", "trials", "customer", "best_config", "model", "importance", "parameter_effects", "to_optuna"),
+        *(
+            "warm_start",
+            "best_studies",
+            "trial_records",
+            "study_records",
+            "summary",
+            "notes",
+            "unfinished",
+            "directory",
+        ),
+    )
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("best_params", "best_params_", "get_best_params", "get_best_config"), BEST),
+        **dict.fromkeys(("best_score", "best_score_", "best_value", "best_loss"), SCORE),
+        **dict.fromkeys(("best_model", "get_best_model", "best_estimator", "best_estimator_", "get_model"), MODEL),
+        **dict.fromkeys(("best_trial", "get_best_trial", "get_best_result", "best_result"), "customer().winner"),
+        **dict.fromkeys(("predict", "predict_proba"), "model().predict(rows), or predict_proba"),
+        **dict.fromkeys(("trials_dataframe", "get_dataframe", "cv_results_", "results_df"), "trials()"),
+        **dict.fromkeys(("plot", "show"), FIGURES),
+        **dict.fromkeys(("customers", "keys"), "list(result), their ids"),
+    }
+
+
+class OfCustomer(Public):
+    """Those of `CustomerResult`."""
+
+    public = (
+        *("customer", "study", "params", "reason", "winner", "notes", "trials", "trial_records", "curves", "hold_out"),
+        *("importance", "partial_dependence", "to_optuna", "directory"),
+    )
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("best_params", "best_config", "config"), "params"),
+        **dict.fromkeys(("best_score", "score", "best_value"), "study.cv_score, on the hold-out rows study.test_score"),
+        **dict.fromkeys(("model", "best_model", "predict"), "the result's model('acme'), which predicts"),
+        **dict.fromkeys(("best_trial", "trial"), "winner"),
+        "plot": "in tuning.runs.plots, such as plots.learning_curves(found.trial_records)",
+    }
