@@ -39,6 +39,11 @@ def nodes_of(actor: str) -> list[str]:
     return [each["Address"]["NodeID"] for each in _actors() if each["ActorClassName"] == actor]
 
 
+def processes_of(actor: str) -> list[int]:
+    """The processes of the actors of a class, on this machine."""
+    return [each["Pid"] for each in _actors() if each["ActorClassName"] == actor]
+
+
 def _actors() -> list[dict[str, Any]]:
     from ray._private.state import state
 

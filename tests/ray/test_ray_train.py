@@ -7,8 +7,11 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import made_up
 import pytest
-from gangs import left_over
+from chaos import command, wait_for
+from gangs import left_over, processes_of
+from paths import ROOT
 from ray.train import ScalingConfig
 from trainers import WORKERS, alone, fail, lightgbm_trainer, torch_trainer, trainer
 
@@ -141,3 +144,35 @@ def test_what_a_worker_raises_is_the_trials_reason(ray_cluster: None, tmp_path: 
     assert record.state == "failed"
     assert record.reason == "RunError: worker 0: ValueError: no more rows"
     assert left_over() == {}
+
+
+@pytest.mark.slow
+@pytest.mark.chaos
+@pytest.mark.timeout(240)
+def test_ray_train_ends_with_its_model_after_its_worker_and_its_driver_were_killed(
+    gang_cluster: None, tmp_path: Path
+) -> None:
+    """Both after a checkpoint, from which training goes on: the example's callback then reports its end once more."""
+    import ray
+
+    name, example, housing = tmp_path / "run", ROOT / "examples" / "ray_train.yaml", str(tmp_path / "housing.csv")
+    made_up.housing(1000).to_csv(housing, index=False)
+    settings: dict[str, Any] = {"trials": 1, "slots": 2, "mlflow": False}
+    undisturbed = TuneRunner.from_yaml(example, data=housing, **settings).run(tmp_path / "alone", progress=False)
+    driver = command(
+        tmp_path, "run", str(example), "--data", housing, "--run-dir", str(name),
+        *(part for key, value in settings.items() for part in ("--set", f"{key}={value}")),
+        RAY_ADDRESS=ray.get_runtime_context().gcs_address,
+    )  # fmt: skip
+    try:
+        done = wait_for(lambda: set(name.glob("train/*/0-*/checkpoint_*/*")), what="a checkpoint")
+        os.kill(processes_of("RayTrainWorker")[0], signal.SIGKILL)
+        wait_for(lambda: set(name.glob("train/*/0-*/checkpoint_*/*")) - done, what="a later checkpoint")
+    finally:
+        driver.kill()
+        driver.wait()
+    (record,) = TuneRunner.resume(name, progress=False).trial_records
+    assert record.state == "finished", (record.reason, record.error)
+    assert [step.step for step in record.steps] == list(range(1, 41))
+    assert record.steps[-1].score == pytest.approx(undisturbed.trial_records[0].steps[-1].score, rel=1e-6)
+    assert list(name.glob("train/*/0-*/checkpoint_*/model.ubj"))

@@ -23,7 +23,7 @@ from typing import Never, TypeAlias
 import pandas as pd
 
 from tuning.basics.wording import encodable, name_list, shorten
-from tuning.errors import DefinitionError, StudyError
+from tuning.errors import DefinitionError, RunError, StudyError
 from tuning.models.trainers.trainer import is_trainer, maker_of
 from tuning.models.trainers.training import Home, keep_ray_data_here, reports
 from tuning.records.schema import Config
@@ -134,7 +134,11 @@ def steps_of(
     files: tuple[str, ...] = (),
     home: Home | None = None,
 ) -> Iterator[Step]:
-    """The steps of one trial of an objective; `StudyError` for one beyond `steps`, which a full trial has.
+    """The steps of one trial of an objective, which a full trial has `steps` of.
+
+    One beyond them fails the trial (`RunError`), several end the study (`StudyError`). Of a trainer of Ray Train one
+    is left out: callbacks such as `RayTrainReportCallback` report the last round again after going on from a
+    checkpoint.
 
     home: of a trainer of Ray Train that the objective makes; None where it makes none.
     """
@@ -154,14 +158,19 @@ def steps_of(
     else:
         yield _step(1, answer, metric)
         return
+    at_its_end = True  # until a report says otherwise: a trial goes on from its last checkpoint
     with closing(numbered):
         for number, value in numbered:
+            if home is not None and number > steps and (at_its_end or next(numbered, None) is None):
+                return
             step = _step(number, value, metric)
             if step.step > steps:
-                raise StudyError(
+                one = home is None and next(numbered, None) is None
+                raise (RunError if one else StudyError)(
                     f"the objective yields step {step.step}, but a full trial has `steps: {steps:g}`, at which other "
                     "trials end. Set `steps` to the number of steps that it yields."
                 )
+            at_its_end = False
             yield step if home is None else replace(step, get_state=_nothing)
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -16,8 +17,11 @@ from paths import ROOT
 from ray import tune
 
 from tuning import RunResult, TuneRunner
-from tuning.errors import PlanError
+from tuning.errors import PlanError, StudyError
+from tuning.evaluation import objective as objectives
 from tuning.evaluation.objective import PortableFunction
+from tuning.models.trainers.trainer import TrainWorkers
+from tuning.models.trainers.training import Home
 
 
 def search(tmp_path: Path, objective: Any, **fields: Any) -> RunResult:
@@ -50,6 +54,56 @@ def test_a_generator_that_yields_more_than_its_steps_is_no_search(tmp_path: Path
     assert row["status"] == "no_model"
     assert "the objective yields step 2, but a full trial has `steps: 1`" in row["reason"]
     assert "Set `steps`" in row["reason"]
+
+
+def test_one_report_too_many_costs_its_trial_alone(tmp_path: Path) -> None:
+    def epochs(config: dict[str, Any], seed: int) -> Iterator[float]:
+        yield config["x"] ** 2
+        yield config["x"] ** 2 / 2
+        if seed % 2:
+            yield 0.0
+
+    result = search(tmp_path, epochs, steps=2, scheduler="fifo", trials=8)
+    failed = [record for record in result.trial_records if record.state == "failed"]
+    assert 0 < len(failed) < 8
+    assert all("the objective yields step 3, but a full trial has `steps: 2`" in record.reason for record in failed)
+    assert list(result.leaderboard()["status"]) == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("reported", "steps"),
+    [
+        ([(1, 3.0), (2, 2.0), (3, 2.0)], [1, 2]),  # the callback of Ray Train, after it has gone on from a checkpoint
+        ([(2, 2.0), (3, {})], [2]),  # after it has gone on from the last step, with nothing left to train
+        ([(3, 2.0), (4, {})], []),  # from the report too many itself
+    ],
+)
+def test_ray_trains_last_report_may_come_again(
+    monkeypatch: pytest.MonkeyPatch, reported: list[tuple[int, Any]], steps: list[int]
+) -> None:
+    """As its `RayTrainReportCallback(checkpoint_at_end=True)`, the default, has it."""
+    _reporting(monkeypatch, reported)
+    assert _trained(2) == steps
+
+
+def _reporting(monkeypatch: pytest.MonkeyPatch, reported: list[tuple[int, Any]]) -> None:
+    """Every objective gives back a trainer whose workers report this."""
+    monkeypatch.setattr(objectives, "is_trainer", lambda value: True)
+    monkeypatch.setattr(objectives, "reports", lambda trainer, home: (each for each in reported))
+    monkeypatch.setattr(objectives, "keep_ray_data_here", lambda: None)
+
+
+def _trained(steps: int) -> list[int]:
+    home = Home("nowhere", "0", TrainWorkers(1, {"CPU": 1.0}))
+    trainer = SimpleNamespace(train_loop_per_worker=print)
+    found = objectives.steps_of(lambda config: trainer, {}, "loss", 0, steps=steps, home=home)
+    return [step.step for step in found]
+
+
+def test_a_trainer_that_goes_on_and_on_is_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    _reporting(monkeypatch, [(1, 3.0), (2, 2.0), (3, 2.0)])
+    with pytest.raises(StudyError, match="the objective yields step 2, but a full trial has `steps: 1`"):
+        _trained(1)
 
 
 @pytest.mark.parametrize(
