@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -334,8 +334,19 @@ def _placed(plan: Plan, code: OwnCode, in_process: bool) -> Plan:
     notes = [*found.notes(studies, plan.slots), *gang_notes(definition, placed._with_takes, placed.takes, plan.slots)]
     gang = placed._widest(plan.slots) if placed.gang else 0.0
     notes += order_matters(((study.algorithm, study.scheduler) for study in pairs), placed.at_once, gang)
-    placed = replace(placed, notes=(*plan.notes, *notes))
+    placed = replace(placed, notes=(*plan.notes, *notes, *_waiting(placed)))
     return placed if placed.spread else _with_helpers(placed, code)
+
+
+def _waiting(plan: Plan) -> Iterator[str]:
+    """A note where spread studies, which come first, leave no slot to the others."""
+    others = len(plan.studies) - len(plan.spread)
+    if others and plan.slots > 1 and plan.spread and plan.slots - plan._widest(plan.slots) < 1:
+        names = name_list(plan.spread.texts("id").to_pylist(), 3)
+        yield (
+            f"a trial of {names} takes all {plan.slots} slots: {amount(others, 'other')} can begin when the last of "
+            "these trials has ended."
+        )
 
 
 def _slots(definition: Definition) -> int:

@@ -159,6 +159,17 @@ def test_what_cannot_be_spread_or_packed_is_refused(
         runner(data, manifest=str(tmp_path / "manifest.yaml"), **fields).plan()
 
 
+@pytest.mark.parametrize(("cpus", "waits"), [(2, True), (1, False)])
+def test_the_plan_says_who_waits_for_a_giant_whose_trial_takes_all_slots(
+    tmp_path: Path, cpus: int, waits: bool
+) -> None:
+    (tmp_path / "manifest.yaml").write_text(f"giant: {{search_space: xgboost_ray, resources: {{cpus: {cpus}}}}}")
+    data = rows_of(tmp_path, giant=40_000, **small(30))
+    plan = runner(data, manifest=str(tmp_path / "manifest.yaml")).plan()
+    said = "a trial of 'giant' takes all 4 slots: 30 others can begin when the last of these trials has ended."
+    assert (said in plan.notes) == waits
+
+
 def test_several_processes_train_the_trials_of_one_customer_only(tmp_path: Path) -> None:
     (tmp_path / "manifest.yaml").write_text("giant: {search_space: xgboost_ray, resources: {cpus: 0.5}}")
     data = rows_of(tmp_path, giant=40_000, **small(30))
