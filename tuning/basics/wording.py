@@ -29,11 +29,17 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
-def separator_hint(columns: Collection[object]) -> str:
-    """What to set where a file with another separator was read as one column; nothing otherwise."""
+def separator_hint(columns: Collection[object], *, decimal_comma: bool = False) -> str:
+    """What to set where a file with another separator was read as one column; nothing otherwise.
+
+    decimal_comma: whether its numbers have one.
+    """
     first = str(next(iter(columns), ""))
     found = [sep for sep in (";", "\t", "|", ",") if sep in first] if len(columns) == 1 else []
-    return f" The fields seem to be separated by {found[0]!r}: set `csv: {{sep: {found[0]!r}}}`." if found else ""
+    if not found:
+        return ""
+    options = f"sep: {found[0]!r}{', decimal: ' + repr(',') if decimal_comma else ''}"
+    return f" The fields seem to be separated by {found[0]!r}: set `csv: {{{options}}}`."
 
 
 def natural_order(name: str) -> str:

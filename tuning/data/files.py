@@ -6,8 +6,10 @@ import contextlib
 import fnmatch
 import glob as globbing
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import pyarrow.fs
 
@@ -18,6 +20,8 @@ from tuning.errors import DataError, StorageError
 from tuning.storage.names import is_uri, mask
 
 WILDCARDS = "*?["
+# Endings of files that somebody may take for data, and that folders are not searched for.
+LIKE_DATA = re.compile(r"\.(csv|tsv|parquet|pq|xlsx?|feather|arrow|orc|jsonl|zip)(\.\w+)?$", re.IGNORECASE)
 # Folders, and files that are no data, that are gone through in search of data: else `data: /` takes minutes.
 MOST_OTHERS, OTHERS_PER_FILE = 50_000, 10
 
@@ -59,6 +63,18 @@ def find_files(data: str | os.PathLike[str] | Sequence[str]) -> list[File]:
             f"is expected; in folders files end in {', '.join(suffixes())}."
         )
     return [found[path] for path in sorted(found)]
+
+
+def left_out(data: str | os.PathLike[str] | Sequence[str], most: int = 10_000) -> list[str]:
+    """Files in local folders that may be meant as data, and whose format is not known; most: folders looked at."""
+    folders = [item for item in patterns(data) if not is_uri(item) and os.path.isdir(item)]
+    return [
+        os.path.relpath(os.path.join(where, name), folder)
+        for folder in folders
+        for where, _, names in islice(os.walk(folder), most)
+        for name in sorted(names)
+        if LIKE_DATA.search(name) and not _counts(name) and not name.startswith((".", "_"))
+    ]
 
 
 def find_sizes(paths: Sequence[str]) -> dict[str, int]:

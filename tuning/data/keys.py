@@ -166,5 +166,5 @@ def check_columns(by: Sequence[str], names: Sequence[str]) -> None:
     """Refuse key columns that are not there."""
     absent = [name for name in by if name not in names]
     if absent:
-        shown = name_list(names)
+        shown = name_list(names) or "none"
         raise DataError(f"by: the column {', '.join(map(repr, absent))} is not in the data; there are {shown}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,7 +44,11 @@ def read_definition(path: str | Path, overrides: Mapping[str, object] | None = N
     source = Path(path)
     try:
         text = source.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        wide = error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        what = "UTF-16 text" if wide else f"no UTF-8 text ({error.reason} at byte {error.start})"
+        raise DefinitionError(f"{str(path)!r} is {what}; save it as UTF-8.") from error
+    except OSError as error:
         raise DefinitionError(f"{str(path)!r} cannot be read: {error}.") from error
     values = load_yaml(text, str(path))
     folder = source.resolve().parent

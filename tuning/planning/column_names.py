@@ -58,7 +58,7 @@ def check_columns(definition: Definition, customers: Customers, code: OwnCode) -
             where = "the table has no" if definition.by and looked == 1 else "no customer has a"
             hint = did_you_mean(name, found)
             raise PlanError(
-                f"{key}: {where} column {name!r}.{hint} There are {name_list(found)}.{separator_hint(found)}"
+                f"{key}: {where} column {name!r}.{hint} There are {name_list(found) or 'none'}.{separator_hint(found)}"
             )
     if not with_features:
         raise PlanError(

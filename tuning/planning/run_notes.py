@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+from tuning.basics.wording import amount, name_list
 from tuning.data.customers import Customers, unpartitioned
+from tuning.data.files import left_out
 from tuning.definition.definition import Definition
 from tuning.definition.options import MANY_STUDIES, trials_recorded
 from tuning.planning.shortages import fewer_at_once, too_large
@@ -28,7 +30,9 @@ def run_notes(definition: Definition, studies: StudyTable, slots: int, *, in_pro
 
 
 def reading_notes(definition: Definition, customers: Customers) -> Iterator[str]:
-    """How keyed tables are understood, and where their rows are read."""
+    """What of the data is left out, how keyed tables are understood, and where their rows are read."""
+    if isinstance(definition.data, str | list | tuple) and (names := left_out(definition.data)):
+        yield f"data: {amount(len(names), 'file')} left out, whose ending is of no known format: {name_list(names, 3)}."
     keyed = customers.take(customers.present("key"))
     tables = len(keyed.first_of_each("table"))
     if definition.by and tables > 1:

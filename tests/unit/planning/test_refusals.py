@@ -115,39 +115,6 @@ def test_a_storage_that_cannot_be_written_is_refused_where_the_run_would_be_in_i
     assert not (tmp_path / "new").exists()
 
 
-def test_data_on_the_web_is_refused_as_data() -> None:
-    with pytest.raises(DataError, match=r"data: the place 'http://x.y' cannot be opened: .* downloaded first"):
-        make_plan(define({"target": "y", "data": "http://x.y/a.csv"}))
-
-
-# --- columns that have a role ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("column", "fields", "message"),
-    [
-        (
-            ["big", "small"] * 6,
-            {"weight": "c"},
-            "weight: usable for no customer, of 2 looked at.* are not numbers",
-        ),
-        ([1, -1] * 6, {"weight": "c"}, "weight: .* hold 6 values that are missing, negative"),
-        (["dusk", "dawn"] * 6, {"split": {"type": "time", "column": "c"}}, "split.column: .*'dusk', which is no date"),
-        (["dusk", "dawn"] * 6, {"drop": ["a", "b", "c"]}, "features: nothing is left to predict 'y' from.*taken by"),
-        ([[1], [2]] * 6, {"split": {"group": "c"}}, "split.group: .* lists or the like"),
-    ],
-)
-def test_what_would_be_the_reason_of_every_customer_is_refused_once(
-    column: list[object], fields: dict[str, Any], message: str
-) -> None:
-    both = {name: frame(c=pd.Series(column)) for name in ("one", "two")}
-    with pytest.raises(PlanError, match=message):
-        notes(data=both, **fields)
-    if "drop" not in fields:  # one customer that has usable ones is enough
-        good = {"weight": 1.0, "split": range(12)}
-        notes(data={**both, "three": frame(c=good[next(iter(fields))])}, **fields)
-
-
 # --- the user's own code ------------------------------------------------------------------------
 
 

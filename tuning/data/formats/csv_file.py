@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv as csv_module
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeAlias
@@ -12,6 +13,7 @@ from typing import TypeAlias
 import pandas as pd
 import pyarrow as pa
 
+from tuning.basics.wording import separator_hint
 from tuning.data.cells import ReadCsvOptions, in_usual_notation, written_table
 from tuning.data.file_access import located, readable, reading_errors, without_query
 from tuning.data.keys import key_table
@@ -34,9 +36,18 @@ MISSING = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
     "NULL", "NaN", "None", "n/a", "nan", "null",
 )  # fmt: skip
+# How files begin that are no CSV, whatever they are called: what they are, and what to do.
+OTHER_CONTENT = {
+    b"\x1f\x8b\x08": ("gzip", "let its name end in .csv.gz"),
+    b"PK\x03\x04": ("a ZIP archive or a workbook", "unpack it, or save it as CSV"),
+    b"PAR1": ("Parquet", "let its name end in .parquet"),
+    b"BZh91AY&SY": ("bzip2", "let its name end in .csv.bz2"),
+    b"\x28\xb5\x2f\xfd": ("zstd", "let its name end in .csv.zst"),
+}
 AT_ONCE = 1 << 26  # a CSV up to this size is read in one piece, which is a third faster than as a stream
 PIECE_BYTES = 1 << 24  # of a CSV read piece by piece; as text its cells take ten times as much
 HEADER_BYTES = 1 << 20
+DECIMAL_COMMA = re.compile(r"(^|[;|\t])-?\d+,\d+([;|\t]|$)")
 
 
 class CsvSource(FileSource):
@@ -128,6 +139,9 @@ class CsvSource(FileSource):
         csv = self.csv
         if not data:
             raise CustomerError(f"{self.named} is empty.")
+        for begin, (what, way_out) in OTHER_CONTENT.items():
+            if data.startswith(begin):
+                raise CustomerError(f"{self.named} holds {what} and no text: {way_out}.")
         sep = csv.get("sep", ",")
         if "skiprows" in csv or "comment" in csv or len(sep) != 1:
             names = list(map(str, pd.read_csv(io.BytesIO(data[:HEADER_BYTES]), nrows=0, **csv).columns))
@@ -137,6 +151,9 @@ class CsvSource(FileSource):
         lines = csv_module.reader(first, delimiter=sep, quotechar=csv.get("quotechar", '"'))
         names = next((line for line in lines if line), [])
         check_names([name for name in names if name.strip()], self.named, max_columns)
+        row = next((line for line in lines if line), []) if len(names) == 1 else []
+        if len(row) > 1 and (hint := separator_hint(names, decimal_comma=bool(DECIMAL_COMMA.search(sep.join(row))))):
+            raise CustomerError(f"{self.named} has one column, and more fields in its rows.{hint}")
         return names
 
     def _parse(
