@@ -27,7 +27,7 @@ def search(trips: str, run_dir: str | None = None, **changes: object) -> RunResu
         target="duration",
         features=["DOLocationID"],
         task="regression",
-        metric="neg_mean_absolute_error",
+        metric="mae",
         models=[LinearRegression(), DecisionTreeRegressor(), DecisionTreeRegressor(splitter="random")],
         ensemble="none",
         **changes,
@@ -42,7 +42,7 @@ def main() -> None:
     asked = parser.parse_args()
     result = search(asked.trips, asked.run_dir)
     board = result.leaderboard()
-    good = board[board["status"] == "ok"].sort_values("test_score", ascending=False)
+    good = board[board["status"] == "ok"].sort_values("test_score")
     print(good[["customer", "model", "cv_score", "test_score", "baseline_test_score"]].to_string(index=False))
     print(good["model"].value_counts().to_string())
     counts = result.summary()

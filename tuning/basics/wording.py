@@ -101,9 +101,11 @@ def percent(share: object, sign: str = "") -> str:
     return f"{value:{sign}.0f} %" if abs(value) >= 1000 else f"{value:{sign}.3g} %"
 
 
-def gain_text(gain: object, relative_gain: object, sign: str = "") -> str:
-    """A gain over the baseline: of an error in % of the baseline's, unless that is 0. sign: "+" within a sentence."""
-    return percent(relative_gain, sign) or value_text(gain, sign)
+def gain_text(gain: object, in_percent: bool, sign: str = "") -> str:
+    """A gain as users read it. in_percent: it is in % of an error. sign: "+" within a sentence."""
+    if not in_percent or not isinstance(gain, float):
+        return value_text(gain, sign)
+    return "-inf %" if gain == -math.inf else percent(gain / 100, sign)  # the baseline made no error
 
 
 def score_text(score: object, error: object = None) -> str:

@@ -136,7 +136,7 @@ def lines(rows: Iterable[FigureRow], width: int | None = None, sort: str = "cust
     rows: gone through twice. width: characters that fit into a line; None is no limit. sort: a column of `LEADERBOARD`
     that is to be seen.
     """
-    wanted = "gain" if sort == "relative_gain" else sort  # which the table shows as the gain
+    wanted = sort
     names = [*_line(dict.fromkeys(LEADERBOARD), wanted)]
     widths, there = {name: len(name) for name in names}, {"customer", wanted, LAST}
     better, positive = "", Counter[str]()

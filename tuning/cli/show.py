@@ -12,6 +12,7 @@ from tuning.basics.wording import users_lines
 from tuning.cli.output import aligned
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
+from tuning.records.user_scores import user_row
 from tuning.runs.customer_result import CustomerResult
 from tuning.runs.results import RunResult
 
@@ -30,10 +31,10 @@ def show(names: tuple[str, ...], customer: str | None, output: str) -> None:
     if output == "json":
         told = {
             "customer": result.customer,
-            "study": None if result.study is None else asdict(result.study),
+            "study": None if result.study is None else user_row(asdict(result.study)),
             "params": result.params,
             "reason": result.reason,
-            "trials": [asdict(record) for record in result.trial_records],
+            "trials": [user_row(asdict(record)) for record in result.trial_records],
         }
         click.echo(json.dumps(told, ensure_ascii=False, default=str))
         return

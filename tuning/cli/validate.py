@@ -13,6 +13,7 @@ from tuning.cli.program import Command
 from tuning.cli.shared_options import Overrides, definition_options, read
 from tuning.planning.plan import make_plan
 from tuning.planning.validation import check_customers
+from tuning.records.gains import user_metric
 
 
 @click.command(cls=Command)
@@ -28,7 +29,7 @@ def validate(definition: str, first: int, everybody: bool, output: str, **option
     4 none would.
     """
     made = make_plan(read(definition, **options))
-    task, metric = made.spec.task or "an objective", made.spec.metric
+    task, metric = made.spec.task or "an objective", user_metric(made.spec.metric)
     chosen = made.studies if everybody else made.studies[:first]
     refused = check_customers(made, [study.customer for study in chosen])
     if output == "json":

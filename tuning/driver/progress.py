@@ -103,7 +103,8 @@ class Progress:
 
     @property
     def _median_gain(self) -> str:
-        return gain_text(self.median_gain, self.median_gain if self.relative else None, "+")
+        share = 100 * self.median_gain if self.relative and self.median_gain is not None else self.median_gain
+        return gain_text(share, self.relative, "+")
 
 
 @dataclass
@@ -211,7 +212,7 @@ class Counter:
             share=min(1.0, self.done_work / self.work) if self.work else 0.0,
             median_gain=self._median_gain(),
             relative=self.relative,
-            best=self._best,
+            best=None if self._best is None else 0.0 - self._best if self.relative else self._best,
             no_model=self._no_model,
             failed_trials=self._failed,
             seconds=self.clock() - self._started,

@@ -14,6 +14,7 @@ from tuning.basics.wording import did_you_mean
 from tuning.errors import DefinitionError
 from tuning.evaluation.fast_scores import neg_log_loss, quick_score, quick_scores
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, Prediction, Task
+from tuning.records.gains import ERRORS
 
 DEFAULT_METRIC = {
     REGRESSION: "neg_root_mean_squared_error",
@@ -22,14 +23,8 @@ DEFAULT_METRIC = {
 }
 # What people write in place of scikit-learn's names.
 ALIASES = {
-    "mae": "neg_mean_absolute_error",
-    "mean_absolute_error": "neg_mean_absolute_error",
-    "mse": "neg_mean_squared_error",
-    "mean_squared_error": "neg_mean_squared_error",
-    "rmse": "neg_root_mean_squared_error",
-    "root_mean_squared_error": "neg_root_mean_squared_error",
-    "mape": "neg_mean_absolute_percentage_error",
-    "log_loss": "neg_log_loss",
+    **{name.removeprefix("neg_"): name for name in ERRORS.values()},
+    **ERRORS,
     "auc": "roc_auc",
 }
 BETWEEN_0_AND_1 = ("accuracy", "top_k_accuracy", "average_precision", "f1", "precision", "recall", "jaccard", "roc_auc")

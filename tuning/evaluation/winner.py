@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from tuning.basics.wording import raised
+from tuning.basics.wording import raised, value_text
 from tuning.evaluation.constant import ConstantPrediction, find_constant
 from tuning.evaluation.ensemble import Ensemble, find_ensemble
 from tuning.evaluation.hold_out_error import hold_out_error
@@ -26,7 +26,9 @@ from tuning.models.customer_model import ALL_ROWS, CustomerModel
 from tuning.models.log_target import LOG, TARGET
 from tuning.models.member import Member
 from tuning.preprocessing.task import Prediction, average
+from tuning.records.gains import user_metric
 from tuning.records.schema import FAILED, FINISHED, MODEL, STOPPED, TrialRecord
+from tuning.records.user_scores import user_score
 
 BELIEVABLE_ROWS = 50  # with fewer rows, folds without a single error are no surprise
 #: The families of a search space in its order, each with what makes its models simpler.
@@ -114,7 +116,8 @@ def _kept_note(winner: TrialRecord, records: Sequence[TrialRecord]) -> str | Non
     best = max(scores) if winner.mode == "max" else min(scores)
     better = best > winner.score if winner.mode == "max" else best < winner.score
     rule = ", within one standard error of the best" if better else ""
-    return f"the baseline was kept: on the folds it scores {winner.score:.4g}{rule}, the best of the others {best:.4g}"
+    own, other = (value_text(user_score(score, winner.metric)) for score in (winner.score, best))
+    return f"the baseline was kept: on the folds it scores {own}{rule}, the best of the others {other}"
 
 
 def standard_error(scores: Sequence[float]) -> float | None:
@@ -207,10 +210,8 @@ def _gives_way(winner: TrialRecord, ensemble: Ensemble | None, constant: Constan
         return ""
     if found == constant.score and winner.family == constant.config[MODEL]:
         return ""
-    return (
-        f"the model is a constant, {constant.what}: on the folds it scores {constant.score:.4g}, the best that was "
-        f"found {found:.4g}"
-    )
+    own, other = (value_text(user_score(score, winner.metric)) for score in (constant.score, found))
+    return f"the model is a constant, {constant.what}: on the folds it scores {own}, the best that was found {other}"
 
 
 def _together(
@@ -316,7 +317,8 @@ def is_too_good(metric: str, score: float | None, error: float | None, rows: int
 def _leak_note(outcome: StudyOutcome, data: StudyData, metric: Metric) -> str:
     score = None if outcome.winner is None else outcome.winner.score
     too_good = is_too_good(metric.name, score, outcome.cv_error, len(data.y))
-    return f"{metric.name} is exactly {score:g} on every fold: a column may tell the target" if too_good else ""
+    shown = f"{user_metric(metric.name)} is exactly {value_text(user_score(score, metric.name))}"
+    return f"{shown} on every fold: a column may tell the target" if too_good else ""
 
 
 def _target_note(records: Sequence[TrialRecord], data: StudyData) -> str:

@@ -12,7 +12,8 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from tuning.basics.wording import gain_text, params_text, percent, score_text, value_text
+from tuning.basics.wording import gain_text, params_text, score_text, value_text
+from tuning.records.gains import ERRORS
 
 #: leaderboard: CSV, JSON and DataFrame. terminal, notebook: the table of customers there. customer: what a notebook and
 #: `tuning show` tell of one customer. report: the table in report.html; details: what opens below a row of it.
@@ -78,8 +79,8 @@ class Figure:
         return value_text(row[self.name]) if self.words is None else self.words(row)
 
 
-def _gain(row: FigureRow) -> str:
-    return gain_text(row["gain"], row.get("relative_gain"))
+def _gain(name: str) -> Callable[[FigureRow], str]:
+    return lambda row: gain_text(row[name], row["metric"] in ERRORS)
 
 
 def _params(row: FigureRow) -> str:
@@ -142,22 +143,12 @@ STUDY_FIGURES = (
     Figure(
         "gain",
         FLOAT,
-        "`test_score` minus `baseline_test_score`, positive when the model is better in either mode; a table shows "
-        "`relative_gain` in its place where there is one",
+        "`test_score` minus `baseline_test_score`, positive when the model is better in either mode; where it is "
+        "shown, that of an error is in % of the [baseline's](data.md#how-scores-are-made)",
         (*TABLES, "mlflow_model"),
         better="larger",
         essential=True,
-        words=_gain,
-    ),
-    Figure(
-        "relative_gain",
-        FLOAT,
-        "of an error: `gain` as a [share of the baseline's error](data.md#how-scores-are-made)",
-        ("leaderboard", "report"),
-        better="larger",
-        essential=True,
-        recorded=False,
-        words=lambda row: percent(row["relative_gain"]),
+        words=_gain("gain"),
     ),
     Figure(
         "constant_test_score",
@@ -169,9 +160,10 @@ STUDY_FIGURES = (
     Figure(
         "gain_over_constant",
         FLOAT,
-        "`test_score` minus `constant_test_score`, positive when the model is better in either mode",
+        "the same over `constant_test_score`",
         ("leaderboard", "details", "mlflow_model"),
         better="larger",
+        words=_gain("gain_over_constant"),
     ),
     Figure("trials", INT, "recorded trials", ("leaderboard", "terminal", "details")),
     Figure(

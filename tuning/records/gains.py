@@ -10,9 +10,33 @@ import numpy as np
 Amounts: TypeAlias = np.ndarray | Sequence[float | None]
 
 
+#: The errors among scikit-learn's scorers, which are negative there, by the names that people write.
+ERRORS = {
+    "brier_score": "neg_brier_score",
+    "log_loss": "neg_log_loss",
+    "max_error": "neg_max_error",
+    "mae": "neg_mean_absolute_error",
+    "mape": "neg_mean_absolute_percentage_error",
+    "mean_gamma_deviance": "neg_mean_gamma_deviance",
+    "mean_poisson_deviance": "neg_mean_poisson_deviance",
+    "mse": "neg_mean_squared_error",
+    "msle": "neg_mean_squared_log_error",
+    "median_absolute_error": "neg_median_absolute_error",
+    "negative_likelihood_ratio": "neg_negative_likelihood_ratio",
+    "rmse": "neg_root_mean_squared_error",
+    "rmsle": "neg_root_mean_squared_log_error",
+}
+_USER = {name: short for short, name in ERRORS.items()}
+
+
 def is_error(metric: str) -> bool:
-    """Whether a metric is an error, as its name tells: 0 is the best, and its size is often that of the target."""
-    return metric.startswith("neg_")
+    """Whether a recorded metric is an error, as its name tells: 0 is the best, and its size is often the target's."""
+    return metric.startswith("neg_") and ":" not in metric
+
+
+def user_metric(metric: str) -> str:
+    """The name that users read."""
+    return _USER.get(metric, metric.removeprefix("neg_") if is_error(metric) else metric)
 
 
 def relative_gains(gain: Amounts, baseline_test_score: Amounts) -> np.ndarray:
@@ -27,13 +51,6 @@ def relative_gains(gain: Amounts, baseline_test_score: Amounts) -> np.ndarray:
     with np.errstate(invalid="ignore"):  # of an infinite error nothing is known
         shares: np.ndarray = np.divide(gained, error, out=perfect, where=error != 0) + 0.0  # never -0.0
     return shares
-
-
-def relative_gain(gain: float | None, baseline_test_score: float | None, metric: str) -> float | None:
-    """The relative gain of one customer; None where there is no gain, or where the metric is no error."""
-    if gain is None or not is_error(metric):
-        return None
-    return float(relative_gains([gain], [baseline_test_score])[0])
 
 
 def compared_gains(gain: Amounts, baseline_test_score: Amounts, metric: str) -> np.ndarray:

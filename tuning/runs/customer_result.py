@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from tuning.basics.wording import amount, gain_text, params_text, score_text, value_text, without_text
 from tuning.errors import NoModelError
 from tuning.records.figures import TRIAL_FIGURES, shown_in
-from tuning.records.gains import relative_gain
+from tuning.records.gains import is_error
 from tuning.records.ownership import begun_term
 from tuning.records.schema import FAILED, STOPPED, Config, StudyRecord, TrialRecord
+from tuning.records.user_scores import user_row, user_score
 from tuning.reporting.cells import listed, paragraph, table
 from tuning.runs.leaderboard import model_name, parameters
 from tuning.runs.other_names import OfCustomer
@@ -79,7 +80,7 @@ class CustomerResult(OfCustomer):
         import pandas as pd
 
         rows = [
-            (each.study, each.trial, each.family, step.step, step.score, step.seconds)
+            (each.study, each.trial, each.family, step.step, user_score(step.score, each.metric), step.seconds)
             for each in self.trial_records
             for step in each.steps
         ]
@@ -136,9 +137,10 @@ class CustomerResult(OfCustomer):
         trials, study = amount(len(self.trial_records), "trial"), self.study
         if study is None or self.params is None:
             return f"{self.reason}; {trials}"
-        score = f"{study.metric} {score_text(study.cv_score, study.cv_error)}"
+        row = user_row(asdict(study))
+        score = f"{row['metric']} {score_text(row['cv_score'], study.cv_error)}"
         won = score if self._of_objective else f"{model_name(study.family, study.ensemble)}, {score}"
-        gain = gain_text(study.gain, relative_gain(study.gain, study.baseline_test_score, study.metric), "+")
+        gain = gain_text(row["gain"], is_error(study.metric), "+")
         return f"{won}{f', gain {gain}' if gain else ''}; {trials}"
 
     def _repr_html_(self) -> str:
@@ -156,7 +158,7 @@ class CustomerResult(OfCustomer):
         study = self.study
         if study is None or self.params is None:
             return []
-        row = asdict(study)
+        row = user_row(asdict(study))
         if self._of_objective:
             row["baseline"] = None  # all of its trials are of one family, "objective"
         shown = [(each.name, each.text(row)) for each in shown_in("customer") if row[each.name] is not None]
@@ -175,7 +177,7 @@ class CustomerResult(OfCustomer):
         rows = []
         for each in sorted(self.trial_records, key=order)[:most]:
             row = {
-                **asdict(each),
+                **user_row(asdict(each)),
                 "trial": f"{each.trial}{' (won)' if each is winner else ''}",
                 "family": "" if self._of_objective else each.family,
                 "state": each.state if each.state != STOPPED else f"{STOPPED} after {len(each.steps)}",
@@ -192,7 +194,7 @@ def trials_frame(records: Iterable[TrialRecord]) -> pd.DataFrame:
 
     rows = []
     for record in records:
-        row = asdict(record)
+        row = user_row(asdict(record))
         row["steps"] = len(record.steps)
         config = row.pop("config")
         rows.append({**row, **{f"config.{name}": value for name, value in config.items()}})

@@ -21,8 +21,9 @@ from tuning.models.customer_model import described_as
 from tuning.models.gang import gang_last
 from tuning.models.registry import families
 from tuning.records.figures import STUDY_FIGURES, FigureRow, named
-from tuning.records.gains import is_error, relative_gains
+from tuning.records.gains import is_error, user_metric
 from tuning.records.schema import FINISHED, MODEL, NO_MODEL, OK, STUDY_STATUSES, Config, canonical
+from tuning.records.user_scores import GAINS, SCORES, percents, user_mode, user_score
 
 _FIGURES = named(each for each in STUDY_FIGURES if "leaderboard" in each.shown)
 LEADERBOARD = tuple(_FIGURES)
@@ -54,13 +55,14 @@ class UnfinishedCustomers:
     best: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, reason: str, trials: pa.Table, mode: str) -> UnfinishedCustomers:
-        """trials: that are recorded, with the columns `SO_FAR`. mode: the metric's better direction."""
+    def of(cls, reason: str, trials: pa.Table, metric: str, mode: str) -> UnfinishedCustomers:
+        """trials: that are recorded, with the columns `SO_FAR`. metric, mode: as recorded."""
         counts = pc.value_counts(trials["customer"]).to_pylist()
         full = trials.filter(pc.and_(pc.equal(trials["state"], FINISHED), pc.is_finite(trials["score"])))
         best = full.group_by("customer", use_threads=False).aggregate([("score", mode)])
         scores = zip(best["customer"].to_pylist(), best[f"score_{mode}"].to_pylist(), strict=True)
-        return cls(reason, {each["values"]: each["counts"] for each in counts}, dict(scores))
+        shown = {customer: user_score(score, metric) for customer, score in scores}
+        return cls(reason, {each["values"]: each["counts"] for each in counts}, shown)
 
     def why(self, customer: str) -> str:
         """The reason, and how good its trials are so far."""
@@ -143,9 +145,11 @@ class Standings:
 class Leaderboard:
     """One row per customer.
 
-    standings: of all customers. metric, mode: of the run. unfinished: what is shown where no study has ended. sort: the
-    column to sort by, of `LEADERBOARD`: numbers as `Figure.larger_first` has them, texts by the alphabet, nothing last.
-    By customer, those with a model come first; by the gain of an error, as `relative_gain` has it.
+    Scores are as users read them (`tuning.records.user_scores`).
+
+    standings: of all customers. metric, mode: of the run, as recorded. unfinished: what is shown where no study has
+    ended. sort: the column to sort by, of `LEADERBOARD`: numbers as `Figure.larger_first` has them, texts by the
+    alphabet, nothing last. By customer, those with a model come first.
     """
 
     standings: Standings
@@ -156,13 +160,13 @@ class Leaderboard:
 
     @cached_property
     def _order(self) -> np.ndarray:
-        by = {"customer": "status", "gain": "relative_gain" if is_error(self.metric) else "gain"}
-        column = _Columns(self, np.arange(len(self)))[by.get(self.sort, self.sort)]
+        column = _Columns(self, np.arange(len(self)))["status" if self.sort == "customer" else self.sort]
         if self.sort == "customer":
             return self.standings.order(pc.index_in(column, value_set=pa.array(STUDY_STATUSES)).to_numpy())
         if not pa.types.is_string(column.type):
             values = column.to_numpy(zero_copy_only=False).astype(np.float64)
-            return self.standings.order(-values if _FIGURES[self.sort].larger_first(self.mode) else values)
+            larger_first = _FIGURES[self.sort].larger_first(user_mode(self.metric, self.mode))
+            return self.standings.order(-values if larger_first else values)
         ranks = pc.rank(pc.if_else(pc.equal(column, ""), None, column), tiebreaker="dense")
         return self.standings.order(ranks.to_numpy())
 
@@ -251,23 +255,21 @@ class _Columns:
         standings, rows = self.board.standings, len(self.places)
         made: dict[str, Callable[[], pa.Array]] = {
             "customer": lambda: standings.customers.take(pa.array(self.places)),
-            "metric": lambda: pa.repeat(self.board.metric, rows),
-            "mode": lambda: pa.repeat(self.board.mode, rows),
+            "metric": lambda: pa.repeat(user_metric(self.board.metric), rows),
+            "mode": lambda: pa.repeat(user_mode(self.board.metric, self.board.mode), rows),
             "model": lambda: _models(self._best),
-            "gain": lambda: pc.add(self._best["gain"], 0.0),  # older records have -0.0
-            "relative_gain": self._relative_gains,
             "trials": self._trials,
             "seconds": lambda: pa.array(np.round(standings.seconds[self.places], 3), mask=self._none),
             "params": lambda: _params(self._best),
         }
-        return made[name]() if name in made else self._best[name]
-
-    def _relative_gains(self) -> pa.Array:
-        """The relative gains; null where the metric is no error, whose gains can be compared as they are."""
-        if not is_error(self.board.metric):
-            return pa.nulls(len(self.places), pa.float64())
-        columns = (self._best[name].to_numpy(zero_copy_only=False) for name in ("gain", "baseline_test_score"))
-        return pa.array(relative_gains(*columns), from_pandas=True)
+        if name in made:
+            return made[name]()
+        found = self._best[name]
+        if is_error(self.board.metric) and name in GAINS:
+            return percents(found, self._best[GAINS[name]])
+        if is_error(self.board.metric) and name in SCORES:
+            return pc.subtract(0.0, found)
+        return pc.add(found, 0.0) if name in GAINS else found  # older records have -0.0
 
     def _trials(self) -> pa.Array:
         standings = self.board.standings

@@ -23,8 +23,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
 from tuning.basics.wording import shorten
-from tuning.records.gains import is_error, relative_gains
+from tuning.records.gains import ERRORS, user_metric
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, TrialRecord
+from tuning.records.user_scores import user_score
 from tuning.reporting.figure import COLOURS, new_figure
 from tuning.reporting.figure import svg as figure_svg
 from tuning.runs.optuna_study import METRIC, of_one_kind
@@ -102,7 +103,10 @@ def learning_curves(trials: Sequence[TrialRecord], ax: Axes | None = None) -> Ax
     best = _best(trials)
     drawn = [trial for trial in trials if trial.steps]
     for trial in drawn:
-        steps, scores = [step.step for step in trial.steps], [step.score for step in trial.steps]
+        steps, scores = (
+            [step.step for step in trial.steps],
+            [user_score(step.score, trial.metric) for step in trial.steps],
+        )
         is_best = trial is best
         colour = ORANGE if is_best else GREY if trial.state == STOPPED else RED if trial.state == FAILED else BLUE
         axes.plot(steps, scores, color=colour, linewidth=2.4 if is_best else 0.9, zorder=3 if is_best else 2)
@@ -119,12 +123,14 @@ def learning_curves(trials: Sequence[TrialRecord], ax: Axes | None = None) -> Ax
     for state, colour, mark, what in kinds:
         if counts[state]:
             axes.plot([], [], color=colour, marker=mark, label=f"{counts[state]} {what}")
-    every = [step.score for trial in trials for step in trial.steps if step.score == step.score]
+    every = [
+        user_score(step.score, trial.metric) for trial in trials for step in trial.steps if step.score == step.score
+    ]
     if every and min(every) > 0 and max(every) > 20 * min(every):  # bad trials would flatten the others
         axes.set_yscale("log")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("step")
-    axes.set_ylabel(trials[0].metric if trials else "score")
+    axes.set_ylabel(user_metric(trials[0].metric) if trials else "score")
     if drawn:
         axes.legend(frameon=False, fontsize=8)
     return axes
@@ -170,14 +176,11 @@ def partial_dependence(curve: pd.DataFrame, column: str, ax: Axes | None = None)
 def gains(customers: pa.Table, metric: str, ax: Axes | None = None) -> Axes:
     """How the gain over the baseline is distributed: a bar per customer, the largest first.
 
-    customers: with the column `gain`. Of an error (`neg_…`) it is drawn as `relative_gain`, in %, where there is
-    `baseline_test_score`: customers' errors are seldom of one size, and the largest would hide the others.
+    customers: with the column `gain`, of an error in %. metric: a name of it.
     """
-    axes, found, unit = ax or _new(), _numbers(customers, "gain"), metric
+    axes, found, unit = ax or _new(), _numbers(customers, "gain"), user_metric(metric)
     helped, compared = int((found > 0).sum()), int(np.isfinite(found).sum())
-    if is_error(metric) and "baseline_test_score" in customers.column_names:
-        found = 100 * relative_gains(found, _numbers(customers, "baseline_test_score"))
-        unit = f"% of its {metric.removeprefix('neg_')}"
+    unit = f"% of its {unit}" if unit in ERRORS else unit
     found = np.sort(found[np.isfinite(found)])[::-1]
     count = min(len(found), MOST_BARS)
     shown = found[np.arange(count) * len(found) // max(1, count)]
@@ -228,9 +231,9 @@ def score_and_size(customers: pa.Table, metric: str, ax: Axes | None = None) -> 
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     sizes = np.abs(score[score != 0.0])
-    if len(sizes) and (score <= 0).all() and sizes.max() > 100 * sizes.min():  # errors of targets of several sizes
+    if len(sizes) and (score >= 0).all() and sizes.max() > 100 * sizes.min():  # errors of targets of several sizes
         axes.set_yscale("symlog", linthresh=10.0 ** np.floor(np.log10(sizes.min())))
-        axes.set_ylim(-2 * sizes.max(), 0.0)
+        axes.set_ylim(0.0, 2 * sizes.max())
     axes.set_title(f"{_dots(len(score[shown]), len(score))}: do more rows score better?")
     axes.set_xlabel("rows of the customer")
     axes.set_ylabel(f"hold-out score ({metric})")

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from tuning.basics.documents import Json
 from tuning.basics.wording import (
     amount,
-    better_text,
     did_you_mean,
     name_list,
     resume_advice,
@@ -33,6 +32,7 @@ from tuning.records.ownership import begun_term
 from tuning.records.parts import STUDIES, TRIALS, accepted, of_kind, read_studies, read_table, read_trials, tables_in
 from tuning.records.schema import OK, Config, StudyRecord, TrialRecord
 from tuning.records.tables import KEYS, distinct, no_rows, records_of
+from tuning.records.user_scores import metric_text, user_table
 from tuning.reporting.cells import listed, paragraph, table
 from tuning.runs.customer_result import CustomerResult, trials_frame
 from tuning.runs.leaderboard import (
@@ -117,7 +117,7 @@ class RunResult(OfResult):
             texts = {each.name: each.text(row) for each in shown}
             rows.append([*{**texts, "cv_score": score_text(row["cv_score"], row["cv_error"])}.values()])
         less = f"The first {SHOWN} of {len(board)} customers; leaderboard() has all." if len(board) > SHOWN else ""
-        head = f"{paragraph(title)}{paragraph(better_text(board.metric, board.mode))}"
+        head = f"{paragraph(title)}{paragraph(metric_text(board.metric, board.mode))}"
         return f"{head}{table([each.name for each in shown], rows)}{paragraph(less)}"
 
     def _next(self, customer: str) -> list[str]:
@@ -166,7 +166,7 @@ class RunResult(OfResult):
             return UnfinishedCustomers("", {})
         trials = read_table(self.directory, self._parts, TRIALS, SO_FAR, self._damaged)
         trials = trials.filter(pc.is_in(trials["customer"], value_set=none))
-        return UnfinishedCustomers.of(self.pending, trials, self._plan.mode)
+        return UnfinishedCustomers.of(self.pending, trials, self._plan.metric, self._plan.mode)
 
     @cached_property
     def _plan(self) -> PlannedNames:
@@ -238,8 +238,7 @@ class RunResult(OfResult):
         winner's configuration (`best_config`) as JSON.
 
         sort: a column. By "customer", those with a model come first, by id, 2 before 10. By others better values
-        come first (gains of an error by `relative_gain`), texts in the order of the alphabet. `ValueError` names the
-        columns.
+        come first, texts in the order of the alphabet. `ValueError` names the columns.
         """
         return self.board(sort).frame()
 
@@ -263,8 +262,9 @@ class RunResult(OfResult):
         return self._plan.notes
 
     def best_studies(self) -> pa.Table:
-        """The records of each customer's best study in columns, which is what `tuning.runs.plots` draws."""
-        return self._standings.best_studies(_NEEDED)
+        """Each customer's best study in columns, which is what `tuning.runs.plots` draws; scores as on the
+        leaderboard."""
+        return user_table(self._standings.best_studies(_NEEDED), self._plan.metric)
 
     def parameter_effects(self) -> list[ParameterEffect]:
         """Which hyperparameters decide how well a trial does among its customer's, the largest first; from some

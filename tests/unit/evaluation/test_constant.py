@@ -70,7 +70,7 @@ def test_six_rows_that_say_nothing_get_the_constant_and_a_note(tmp_path: Path) -
     assert six.gain_over_constant == 0
     best = max(record.score for record in result.trial_records if record.customer == "six")
     assert best < six.cv_score
-    why = f"on the folds it scores {six.cv_score:.4g}, the best that was found {best:.4g}"
+    why = f"on the folds it scores {-six.cv_score:.4g}, the best that was found {-best:.4g}"
     assert f"the model is a constant, the mean of the target: {why}" in six.notes
     # Saved, loaded and asked like any other, and fitted on all rows.
     np.testing.assert_allclose(result.model("six").predict(SIX[["x"]]), SIX["y"].mean())
@@ -196,7 +196,7 @@ def test_a_row_says_why_the_baseline_was_kept(tmp_path: Path) -> None:
     others = max(record.score for record in result.trial_records if record.trial)
     assert study.trial == 0
     assert study.notes == (
-        f"the baseline was kept: on the folds it scores {study.cv_score:.4g}, the best of the others {others:.4g}"
+        f"the baseline was kept: on the folds it scores {-study.cv_score:.4g}, the best of the others {-others:.4g}"
     )
 
 

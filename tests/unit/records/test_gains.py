@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.metrics import get_scorer_names
 
 from tuning.basics.wording import gain_text
-from tuning.records.gains import compared_gains, is_error, relative_gains
+from tuning.evaluation.metrics import resolve_metric
+from tuning.records.gains import ERRORS, compared_gains, is_error, relative_gains, user_metric
 
 
 def test_of_an_error_a_gain_is_a_share_of_the_baselines() -> None:
@@ -32,18 +34,26 @@ def test_what_is_no_error_by_its_name_keeps_its_gain(metric: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gain", "share", "shown"),
+    ("gain", "in_percent", "shown"),
     [
-        (120.0, 0.1234, "12.3 %"),
-        (-0.0, -0.0, "0 %"),
-        (-9.0, -12.3456, "-1235 %"),
-        (0.02, None, "0.02"),  # of a score
-        (-3.0, -math.inf, "-3"),  # of a baseline without an error
-        (-0.0, None, "0"),
-        (None, None, ""),
+        (12.34, True, "12.3 %"),
+        (-0.0, True, "0 %"),
+        (-1234.56, True, "-1235 %"),
+        (0.02, False, "0.02"),  # of a score
+        (-math.inf, True, "-inf %"),  # of a baseline without an error
+        (-0.0, False, "0"),
+        (None, True, ""),
     ],
 )
-def test_a_gain_is_shown_in_percent_where_that_says_something(
-    gain: float | None, share: float | None, shown: str
-) -> None:
-    assert gain_text(gain, share) == shown
+def test_a_gain_over_an_error_is_shown_in_percent(gain: float | None, in_percent: bool, shown: str) -> None:
+    assert gain_text(gain, in_percent) == shown
+
+
+def test_every_error_of_scikit_learn_has_a_name_that_a_definition_takes() -> None:
+    errors = [name for name in get_scorer_names() if is_error(name)]
+    assert sorted(ERRORS.values()) == errors
+    assert [resolve_metric(user_metric(name), "regression") for name in ("neg_root_mean_squared_error", "r2")] == [
+        "neg_root_mean_squared_error",
+        "r2",
+    ]
+    assert not is_error("neg_costs.py:cost"), "a function of one's own"

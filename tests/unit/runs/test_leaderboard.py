@@ -34,7 +34,7 @@ def study(name: str, customer: str, **values: Any) -> StudyRecord:
         "status": "ok",
         "reason": "",
         "task": "regression",
-        "metric": "mae",
+        "metric": "cost",
         "mode": "max",
         "trials": 3,
         "stopped": 0,
@@ -57,7 +57,7 @@ def board(
     planned: tuple[str, ...] = (),
     sort: str = "customer",
     mode: str = "max",
-    metric: str = "mae",
+    metric: str = "cost",
 ) -> Leaderboard:
     standings = Standings(decode_table(encode(records)), pa.chunked_array([planned], pa.string()), mode)
     return Leaderboard(standings, metric, mode, LEFT, sort)
@@ -89,16 +89,16 @@ def test_an_unfinished_customer_shows_the_best_of_its_trials_that_may_win() -> N
     rows += [("b", "finished", math.nan)]
     trials = pa.Table.from_pylist([dict(zip(("customer", "state", "score"), row, strict=True)) for row in rows])
     for mode, best in {"min": "0.5", "max": "0.75"}.items():
-        left = UnfinishedCustomers.of("not finished yet", trials, mode)
+        left = UnfinishedCustomers.of("not finished yet", trials, "cost", mode)
         standings = Standings(decode_table(encode([study("c", "c")])), pa.chunked_array([["a", "b", "c", "d"]]), mode)
-        found = Leaderboard(standings, "mae", mode, left, "trials")
+        found = Leaderboard(standings, "cost", mode, left, "trials")
         assert [(row["customer"], row["trials"], row["reason"]) for row in found] == [
             ("a", 3, f"not finished yet; best so far {best}"),
             ("c", 3, ""),
             ("b", 2, "not finished yet"),
             ("d", 0, "not finished yet"),
         ]
-        assert len(list(Leaderboard(standings, "mae", mode, left, "reason"))) == 4
+        assert len(list(Leaderboard(standings, "cost", mode, left, "reason"))) == 4
 
 
 @pytest.mark.parametrize(
@@ -135,18 +135,17 @@ def test_gains_of_errors_are_compared_as_shares_of_the_baselines() -> None:
         study("small", "small", gain=0.5, baseline_test_score=-2.0),
     )
     found = board(*records, sort="gain", metric="neg_root_mean_squared_error")
-    assert [(row["customer"], row["gain"], row["relative_gain"]) for row in found] == [
-        ("small", 0.5, 0.25),
-        ("big", 100.0, 0.01),
-        ("same", 0.0, 0.0),
-        ("lost", -1.0, -math.inf),
-        ("none", None, None),
+    assert [(row["customer"], row["gain"]) for row in found] == [
+        ("small", 25.0),
+        ("big", 1.0),
+        ("same", 0.0),
+        ("lost", -math.inf),
+        ("none", None),
     ]
     shown = [line.split()[4:6] for line in list(lines(found))[2:-1]]
-    assert shown == [["25", "%"], ["1", "%"], ["0", "%"], ["-1", "3"]]  # where the baseline is perfect the gain itself
+    assert shown == [["25", "%"], ["1", "%"], ["0", "%"], ["-inf", "%"]]
     plain = board(*records, sort="gain")
     assert [row["customer"] for row in plain] == ["big", "small", "same", "lost", "none"]
-    assert {row["relative_gain"] for row in plain} == {None}
     assert "-0" not in str([row["gain"] for row in found])
 
 
@@ -193,7 +192,7 @@ def test_the_csv_is_what_pandas_writes() -> None:
     text = b"".join(found.csv).decode()
     assert text == found.frame().to_csv(index=False)
     assert text.startswith(",".join(LEADERBOARD) + "\n")
-    assert '"quote "" and\nline",ok,,ridge,mae,max,,,,-inf,,,,1e-07,' in text
+    assert '"quote "" and\nline",ok,,ridge,cost,max,,,,-inf,,,,1e-07,' in text
     assert "ensemble of 2 (a, b)" in text
 
 
@@ -227,3 +226,20 @@ def test_a_terminal_shows_what_varies_before_the_actors_that_have_trained_it() -
 def test_the_seconds_of_a_customer_are_those_of_all_its_studies() -> None:
     found = board(study("one", "a", cv_score=0.3, seconds=2.0), study("two", "a", cv_score=0.9, seconds=5.0))
     assert found.standings.best_studies(["study", "seconds"]).to_pylist() == [{"study": "two", "seconds": 7.0}]
+
+
+def test_an_error_has_the_name_and_the_sign_that_users_write() -> None:
+    scores = {"cv_score": -14.0, "test_score": -13.84, "test_error": 0.25, "baseline_test_score": -20.0}
+    scores |= {"constant_test_score": -40.0, "gain": 6.16, "gain_over_constant": 26.16}
+    records = study("a", "a", **scores), study("b", "b", test_score=-1.0)
+    found = board(*records, metric="neg_root_mean_squared_error", sort="test_score")
+    assert [row["customer"] for row in found] == ["b", "a"]
+    row = list(found)[1]
+    assert [row[name] for name in ("metric", "mode", *scores)] == [
+        *("rmse", "min", 14.0, 13.84, 0.25, 20.0, 40.0),
+        *(pytest.approx(30.8), pytest.approx(65.4)),
+    ]
+    head, *_, line = lines(found)
+    assert head == "rmse, smaller is better"
+    assert "13.84 ± 0.25" in line
+    assert "30.8 %" in line

@@ -41,18 +41,14 @@ def test_gains_are_bars_with_the_largest_first() -> None:
 
 
 def test_errors_of_different_sizes_are_seen_beside_each_other() -> None:
-    baseline = np.array([-10_000.0, -2.0, -400.0])
-    gain = np.array([100.0, 0.5, -4.0])
-    customers = pa.table(
-        {"gain": gain, "baseline_test_score": baseline, "test_score": baseline + gain, "rows": [9] * 3}
-    )
-    axes = plots.gains(customers, "neg_root_mean_squared_error")
+    customers = pa.table({"gain": [1.0, 25.0, -1.0], "test_score": [9900.0, 1.5, 404.0], "rows": [9] * 3})
+    axes = plots.gains(customers, "rmse")
     assert [bar.get_height() for bar in axes.patches] == pytest.approx([25.0, 1.0, -1.0])
-    assert "% of its root_mean_squared_error" in axes.get_ylabel()
-    axes = plots.score_and_size(customers, "neg_root_mean_squared_error")
+    assert "% of its rmse" in axes.get_ylabel()
+    axes = plots.score_and_size(customers, "rmse")
     assert axes.get_yscale() == "symlog"
     low, high = axes.get_ylim()
-    assert low < -9900 < high == 0.0  # all dots are inside, and no place is lost above them
+    assert low == 0.0 < 9900 < high  # all dots are inside, and no place is lost below them
 
 
 def test_the_marks_of_sizes_do_not_run_into_each_other() -> None:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import better_text, raised, shorten, value_text
+from tuning.basics.wording import raised, shorten, value_text
 from tuning.definition.definition import Definition
 from tuning.errors import TuningError
 from tuning.records.schema import FINISHED, STOPPED, TrialRecord
+from tuning.records.user_scores import metric_text, user_score
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
 from tuning.runs.customer_result import CustomerResult
 from tuning.runs.explanation import Winner
@@ -61,7 +62,7 @@ def customer_page(result: RunResult, customer: str) -> str:
     found, board = result.customer(customer), result.board()
     row = next(each for each in board if each["customer"] == customer)
     run = result.summary()["run"]
-    metric = better_text(board.metric, board.mode)
+    metric = metric_text(board.metric, board.mode)
     lead = of_one(row, metric) if found.params is not None else f"{customer} has no model: {found.reason}."
     facts = pd.DataFrame(found.facts(), columns=["", "value"])
     blocks: list[Block] = [HtmlTable(facts)] if len(facts) else []
@@ -187,8 +188,8 @@ def _families(found: CustomerResult, winner: Winner) -> HtmlTable | None:
             {
                 "family": record.family,
                 "trial": f"{record.trial}{' (won)' if record is found.winner else ''}",
-                "cv_score": value_text(record.score),
-                "test_score": value_text(score),
+                "cv_score": value_text(user_score(record.score, record.metric)),
+                "test_score": value_text(user_score(score, record.metric)),
                 "fit_seconds": value_text(record.fit_seconds),
                 "ms to predict 1,000 rows": value_text(per_thousand),
             }

@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.wording import amount, better_text, params_text, percent, value_text
+from tuning.basics.wording import amount, params_text, percent, value_text
 from tuning.records.figures import FigureRow
 from tuning.records.gains import compared_gains, is_error
 from tuning.records.schema import OK
+from tuning.records.user_scores import metric_text, user_score
 from tuning.runs.outcome import by_chance
 from tuning.runs.results import RunResult
 from tuning.runs.run_counts import RunCounts
@@ -27,18 +28,15 @@ def lead(result: RunResult, counts: RunCounts) -> str:
     left = f"The run has not ended, {amount(result.unfinished, 'study')} left: " if result.unfinished else ""
     if not len(ok):
         return f"{left}{result.outcome(counts)}; the reasons are below."
-    metric = better_text(board.metric, board.mode)
+    metric = metric_text(board.metric, board.mode)
     if len(board) == 1:
         return left + of_one(board.first(1)[0], metric)
     outcome = f"{left}{result.outcome(counts)}"
     scores = _values(ok, "test_score")
+    shown = value_text(user_score(float(np.median(scores if len(scores) else _values(ok, "cv_score"))), board.metric))
     if not len(scores):
-        return (
-            f"{outcome}; the typical best score is {value_text(float(np.median(_values(ok, 'cv_score'))))} ({metric})."
-        )
-    typical = (
-        f"on rows that it has never seen, the typical one scores {value_text(float(np.median(scores)))} ({metric})"
-    )
+        return f"{outcome}; the typical best score is {shown} ({metric})."
+    typical = f"on rows that it has never seen, the typical one scores {shown} ({metric})"
     return f"{outcome}; {typical}{gained(*_gains(ok, board.metric))}."
 
 

@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 
 from tuning.basics.wording import amount, shorten
 from tuning.records.figures import Figure, View, shown_in
-from tuning.records.gains import is_error
+from tuning.records.gains import is_error, user_metric
 from tuning.records.schema import FAILED, OK
+from tuning.records.user_scores import GAINS, user_table
 from tuning.reporting.data_table import DataColumn, DataTable
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
 from tuning.runs.leaderboard import SCHEMA
@@ -88,7 +89,7 @@ def _pictures(result: RunResult, trials: pa.Table) -> list[Block]:
     from tuning.reporting.figure import new_figure
     from tuning.runs import plots
 
-    studies = board.standings.best_studies([*_DRAWN])
+    studies = user_table(board.standings.best_studies([*_DRAWN]), board.metric)
     blocks: list[Block] = []
     if len(studies) > MOST_DRAWN:
         blocks.append(Text(f"The pictures are of a part of the {len(board):,} customers, taken from all over."))
@@ -100,7 +101,7 @@ def _pictures(result: RunResult, trials: pa.Table) -> list[Block]:
         picture(axes)
         found.append(Picture(figure, alt, caption))
 
-    metric = board.metric
+    metric = user_metric(board.metric)
     if studies["gain"].null_count < len(studies):
         draw(
             lambda axes: plots.gains(studies, metric, axes),
@@ -144,10 +145,11 @@ def _customers(result: RunResult) -> DataTable:
     rows = pa.concat_tables([SCHEMA.empty_table(), *batches])[:MOST_CUSTOMERS]
 
     # What another column says better is seen where a row is opened.
-    replaced = {"cv_score": not rows["test_score"].null_count, "gain": is_error(board.metric)}
+    replaced = {"cv_score": not rows["test_score"].null_count}
+    unit = " in %" if is_error(board.metric) else ""
     columns = [
         DataColumn(
-            "relative_gain in %" if each.name == "relative_gain" else each.name,
+            f"{each.name}{unit}" if each.name in GAINS else each.name,
             _values(rows, each),
             filtered=each.name in ("status", "model"),
             narrow=each.essential and not each.long,
@@ -168,10 +170,8 @@ def _customers(result: RunResult) -> DataTable:
 
 
 def _values(rows: pa.Table, figure: Figure) -> list[str | float | None]:
-    """A column's values; shares in %."""
+    """A column's values."""
     values: list[str | float | None] = rows[figure.name].to_pylist()
-    if figure.name == "relative_gain":
-        return [100 * value if isinstance(value, float) else None for value in values]
     return [shorten(value, MOST_TEXT) if isinstance(value, str) else value for value in values]
 
 
@@ -214,7 +214,9 @@ def _settled(result: RunResult) -> list[Section]:
         how = "guessed from the target" if given.task == "auto" else "given"
         facts.append(f"The task is {spec.task} ({how}); the target is {given.target!r}.")
         how = "the default of the task" if given.metric is None else "given"
-        facts.append(f"The metric is {spec.metric} ({how}); {given.split.test:.0%} of the rows were held out.")
+        facts.append(
+            f"The metric is {user_metric(spec.metric)} ({how}); {given.split.test:.0%} of the rows were held out."
+        )
     if given.drop:
         facts.append(f"Left out by drop: {', '.join(map(repr, given.drop))}.")
     notes = result.board().standings.best_studies(["customer", "notes"])[:MOST_NOTED]

@@ -1,0 +1,71 @@
+"""Scores as users read them: an error is a positive number with the name that people write, such as `rmse 13.8`.
+
+Records keep what scikit-learn's scorers give, of which larger is better (`neg_root_mean_squared_error`, -13.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tuning.basics.wording import better_text
+from tuning.records.figures import STUDY_FIGURES, TRIAL_FIGURES
+from tuning.records.gains import is_error, relative_gains, user_metric
+
+SCORES = {each.name for each in (*STUDY_FIGURES, *TRIAL_FIGURES) if each.better == "metric"}
+#: Gains, each with the score that it is a gain over.
+GAINS = {"gain": "baseline_test_score", "gain_over_constant": "constant_test_score"}
+
+
+def user_mode(metric: str, mode: str) -> str:
+    """The better direction of what users read."""
+    return "min" if is_error(metric) else mode
+
+
+def user_score(score: Any, metric: str) -> Any:
+    """A recorded score; what is no number stays as it is."""
+    return 0.0 - score if isinstance(score, float) and is_error(metric) else score
+
+
+def metric_text(metric: str, mode: str) -> str:
+    """A recorded metric and its better direction, as in "rmse, smaller is better"."""
+    return better_text(user_metric(metric), user_mode(metric, mode))
+
+
+def user_table(table: pa.Table, metric: str) -> pa.Table:
+    """Columns of study records; a gain over an error is in % of it."""
+    if not is_error(metric):
+        return table
+    found = table
+    for place, name in enumerate(table.column_names):
+        if name in SCORES:
+            found = found.set_column(place, name, pc.subtract(0.0, table[name].cast(pa.float64())))
+        if name in GAINS and GAINS[name] in table.column_names:
+            found = found.set_column(place, name, percents(table[name], table[GAINS[name]]))
+    return found
+
+
+def percents(gains: pa.ChunkedArray, errors: pa.ChunkedArray) -> pa.Array:
+    """Recorded gains in % of the errors over which they are gains."""
+    shares = relative_gains(*(np.array(each.to_pylist(), dtype=float) for each in (gains, errors)))
+    return pa.array(100 * shares, from_pandas=True)
+
+
+def user_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of one record as plain values, its steps and folds included."""
+    metric, mode = row["metric"], row["mode"]
+    found = {name: user_score(value, metric) if name in SCORES else value for name, value in row.items()}
+    found |= {"metric": user_metric(metric), "mode": user_mode(metric, mode)}
+    if "steps" in row:
+        found["steps"] = [{**step, "score": user_score(step["score"], metric)} for step in row["steps"]]
+        found["fold_scores"] = [user_score(score, metric) for score in row["fold_scores"]]
+    if is_error(metric):
+        for name, error in GAINS.items():
+            if row.get(name) is not None:
+                share = float(relative_gains([row[name]], [row[error]])[0])
+                found[name] = 100 * share if share == share else None
+    return found
