@@ -61,7 +61,8 @@ class Definition(Options):
     name: Name = Field(
         "search",
         description="Name of the search, its run folders and its MLflow experiment: letters, digits, spaces, `.`, "
-        "`_` and `-`. In a file the default is the file's name.",
+        "`_` and `-`. In a file the default is the file's name. An objective without `data`, and a DataFrame without "
+        "`by`, is a customer of that name, so that under another name its trials are other ones.",
     )
     data: DataSource = Field(
         None,
@@ -188,7 +189,13 @@ class Definition(Options):
         description="Wall time of the whole run, such as `30m`, `2h` or seconds. Customers that are not finished then "
         "have their best score so far, and a resume with a larger budget finishes them. By default there is no limit.",
     )
-    seed: int = Field(0, ge=0, lt=2**32, description="Seed of everything random.")
+    seed: int = Field(
+        0,
+        ge=0,
+        lt=2**32,
+        description="Seed of everything random. Each customer's own follows from it and from the customer's id, which "
+        "may be the definition's `name`.",
+    )
     objective: Callable[..., object] | str | None = Field(
         None,
         description="Function or generator to tune instead of models, or where it is: `file.py:function` or "
