@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +22,7 @@ class Worker:
     def __init__(self, fails: Path) -> None:
         if fails.exists():
             fails.unlink()
-            os._exit(1)
+            os._exit(0)
 
     def ready(self) -> str:
         return "ready"
@@ -29,8 +30,8 @@ class Worker:
     def divide(self, number: int, by: int) -> float:
         return number / by
 
-    def die(self) -> None:
-        os._exit(1)
+    def die(self, status: int | None) -> None:
+        os.kill(os.getpid(), signal.SIGKILL) if status is None else os._exit(status)
 
 
 @pytest.fixture
@@ -66,16 +67,20 @@ def test_a_group_says_how_each_call_has_ended_and_starts_a_process_again(group: 
     assert isinstance(raised := ends[1], CallRaised)
     assert isinstance(raised.error, ZeroDivisionError)
     assert not group.dead(1)
-    group.ask(1, "die")
-    assert isinstance(settled(group, 1)[1], ProcessLost)
-    assert group.there == {0}
-    assert group.dead(1)
+    for status in (None, 1, 0):  # a signal; whatever the status, it is a loss
+        if status is not None:
+            group.start(1, tmp_path / "none")
+            settled(group, 1)
+        group.ask(1, "die", status)
+        assert isinstance(settled(group, 1)[1], ProcessLost)
+        assert group.there == {0}
+        assert group.dead(1)
     (tmp_path / "fails").touch()
     for _ in range(2):
         group.start(1, tmp_path / "fails")
         (end,) = settled(group, 1).values()
     assert end == CallAnswered(1, "ready")
-    assert group.starts == 4
+    assert group.starts == 6
 
 
 def test_nobody_hears_of_a_process_that_was_ended(group: ProcessGroup, tmp_path: Path) -> None:

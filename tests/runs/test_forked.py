@@ -98,15 +98,15 @@ def test_a_cluster_that_is_named_is_used(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("slots", [1, 2], ids=["packed", "spread"])
-@pytest.mark.parametrize("status", [0, 3])
+@pytest.mark.parametrize("status", [0, 3, None], ids=["status 0", "status 3", "a signal"])
 def test_what_ends_its_process_ends_no_driver_and_its_study_goes_to_ray(
-    tmp_path: Path, slots: int, status: int
+    tmp_path: Path, slots: int, status: int | None
 ) -> None:
     armed = True
 
     def exits(config: Mapping[str, float]) -> float:
         if armed and config["x"] < 0:
-            os._exit(status)
+            os.kill(os.getpid(), signal.SIGKILL) if status is None else os._exit(status)
         return square(config)
 
     run = tmp_path / "run"
@@ -153,9 +153,8 @@ ENDINGS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("place", "ending"), [*(("fit", ending) for ending in ENDINGS), ("prepare", "status 0"), ("metric", "status 0")]
-)
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("place", ["prepare", "metric", "fit"])
 def test_customers_whose_code_ends_its_process_are_left_to_ray_with_whoever_came_after_them(
     tmp_path: Path, place: str, ending: str
 ) -> None:
