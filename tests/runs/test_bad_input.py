@@ -132,7 +132,7 @@ def test_everybody_is_on_the_leaderboard_once(run: RunResult) -> None:
         *((name, reason) for name, _, reason in FILES),
         ("link", "the file a link to nowhere.csv is not there"),
         ("folder", "cannot be read|is a folder"),
-        ("nowhere", "storage 'no-such-scheme://bucket.*' cannot be opened"),
+        ("nowhere", "the place 'no-such-scheme://bucket.*' cannot be opened"),
     ],
 )
 def test_a_customer_has_a_model_or_the_reason(name: str, reason: str | None, run: RunResult) -> None:

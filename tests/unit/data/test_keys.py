@@ -29,7 +29,7 @@ SAME_KEY = {
 def test_a_key_in_several_types_of_python_keeps_all_of_its_rows(key: str, tmp_path: Path) -> None:
     values = pd.Series([value for value in SAME_KEY[key] for _ in range(20)] + ["other"] * 20, dtype=object)
     table = pd.DataFrame(
-        {"k": values.to_numpy(), "y": np.arange(len(values), dtype=float)}, index=range(7, 7 + len(values))
+        {"k": values.to_numpy(), "x": 1.0, "y": np.arange(len(values), dtype=float)}, index=range(7, 7 + len(values))
     )
     frames = rows_of(definition(table, by="k"), tmp_path)
     assert {name: len(frame) for name, frame in frames.items()} == {key: len(values) - 20, "other": 20}

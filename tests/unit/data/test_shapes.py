@@ -157,15 +157,15 @@ def test_a_hive_partitioned_dataset(tmp_path: Path) -> None:
 
 def test_keys_that_look_alike_stay_apart_and_keys_that_are_alike_come_together(tmp_path: Path) -> None:
     texts = ["007", "7", "NA", "null", "", "a/b", "(missing)", "nan"]
-    pd.DataFrame({"k": texts * 3, "y": range(24)}).to_csv(tmp_path / "t.csv", index=False)
+    pd.DataFrame({"k": texts * 3, "x": 1.0, "y": range(24)}).to_csv(tmp_path / "t.csv", index=False)
     frames = rows_of(definition(tmp_path / "t.csv", by="k"), tmp_path)
     assert {key: frame["y"].tolist() for key, frame in frames.items()} == {
         {"": "(missing)", "(missing)": '"(missing)"'}.get(text, text): [number, number + 8, number + 16]
         for number, text in enumerate(texts)
     }
-    two = pd.DataFrame({"a": ["x/y", "x"], "b": ["z", "y/z"], "y": [1, 2]})
+    two = pd.DataFrame({"a": ["x/y", "x"], "b": ["z", "y/z"], "x": 1.0, "y": [1, 2]})
     assert set(rows_of(definition(two, by=["a", "b"]), tmp_path)) == {'"x/y"/z', 'x/"y/z"'}
-    gaps = pd.DataFrame({"zone": [141.0, None, 7.0, 141.0], "y": range(4)})
+    gaps = pd.DataFrame({"zone": [141.0, None, 7.0, 141.0], "x": 1.0, "y": range(4)})
     for data in (gaps, tmp_path / "gaps.csv"):
         gaps.to_csv(tmp_path / "gaps.csv", index=False)
         frames = rows_of(definition(data, by="zone"), tmp_path)
@@ -183,7 +183,9 @@ def test_a_customers_id_does_not_depend_on_the_other_keys(kind: str, odd: str, t
     number = kind in ("parquet", "frame") and odd != "x"
     found = []
     for keys in (["1.0", "20.0", "1.0"], ["1.0", "20.0", "1.0", odd]):
-        table = pd.DataFrame({"k": [float(key or "nan") for key in keys] if number else keys, "y": range(len(keys))})
+        table = pd.DataFrame(
+            {"k": [float(key or "nan") for key in keys] if number else keys, "x": 1.0, "y": range(len(keys))}
+        )
         data: Any = tmp_path / f"t.{'csv' if kind == 'csv' else 'parquet'}"
         if kind == "frame":
             data = table
@@ -198,7 +200,7 @@ def test_a_customers_id_does_not_depend_on_the_other_keys(kind: str, odd: str, t
 def test_large_whole_numbers_and_dates_as_keys(tmp_path: Path) -> None:
     numbers = pa.array([2**60, 2**60 + 1, None, 2**60], pa.int64())
     days = pa.array(["2024-03-01", "2024-03-02", None, "2024-03-01"]).cast(pa.date32())
-    pq.write_table(pa.table({"n": numbers, "d": days, "y": [0, 1, 2, 3]}), tmp_path / "t.parquet")
+    pq.write_table(pa.table({"n": numbers, "d": days, "x": [1.0] * 4, "y": [0, 1, 2, 3]}), tmp_path / "t.parquet")
     frames = rows_of(definition(tmp_path / "t.parquet", by=["n", "d"]), tmp_path)
     assert {key: frame["y"].tolist() for key, frame in frames.items()} == {
         f"{2**60}/2024-03-01": [0, 3],

@@ -90,7 +90,7 @@ def test_a_large_table_sorted_by_its_integer_key_is_read_in_place(
     monkeypatch.setattr(keyed_tables, "IN_PLACE_BYTES", table.stat().st_size // 2)
     plan = plan_of(table, slots=8)
     assert not any(study.customer.unpartitioned for study in plan.studies)
-    assert "the Parquet data is read where it is, each worker its own customers' rows." in plan.notes
+    assert "the data is read where it is, each worker its own customers' rows." in plan.notes
     assert len(plan.shards) == 64
     for shard in plan.shards:
         blocks = [plan.studies[position].customer.first_block for position in shard]

@@ -58,8 +58,8 @@ def test_a_customer_with_too_many_rows_has_no_say_in_the_task(
     monkeypatch.setattr(sampling, "ROWS", 100)
     monkeypatch.setattr(keyed_tables, "IN_PLACE_BYTES", 0)
     table = pd.concat(
-        [pd.DataFrame({"shop": "big", "y": ["a", "b", "c"] * 60})]
-        + [pd.DataFrame({"shop": name, "y": X / 7}) for name in ("s1", "s2")]
+        [pd.DataFrame({"shop": "big", "x": 1.0, "y": ["a", "b", "c"] * 60})]
+        + [pd.DataFrame({"shop": name, "x": 1.0, "y": X / 7}) for name in ("s1", "s2")]
     ).astype({"y": str})
     if kind == "files":
         for name, rows in table.groupby("shop"):
