@@ -18,7 +18,10 @@ class Host(Protocol):
     A host must
 
     - write a result into the run's records first, and report it to the counter second;
-    - let a crash of a worker cost the study that it worked on, and nobody else, unless the worker is this process;
+    - let a crash of a worker cost the study that it worked on, and nobody else, unless the worker is this process; so
+      it gives `work_shard` its `nodes`, and calls `forget` of `tuning.execution.crash_log` for a worker that it ends;
+    - let another process go on where one raises `WornOutError`, and give up, by `halt.broken` or a `RunError`, where
+      workers die again and again and nothing is recorded;
     - look at `halt.wanted` after each report, and at least once a second while none comes; then begin nothing more, let
       workers write what they have finished, and return;
     - have `halt.signals.order` end its workers at once, and leave it None when it has none;
@@ -33,7 +36,7 @@ class Host(Protocol):
             halt: the conditions under which the run ends before its studies do.
 
         Raises:
-            PlanError: no machine has what the run asks for.
+            PlanError: no machine has what the run asks for; `RunSession` then removes a new run directory.
             RunError: workers or machines cannot go on; what is recorded is kept. StorageError: the storage cannot.
         """
         ...

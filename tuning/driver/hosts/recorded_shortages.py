@@ -1,4 +1,4 @@
-"""StudyTable that no machine has room for are not waited for: they are recorded with that as their reason."""
+"""Studies that no machine has room for are not waited for: they are recorded with that as their reason."""
 
 from __future__ import annotations
 
