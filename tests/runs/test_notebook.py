@@ -34,7 +34,7 @@ def test_a_cell_that_runs_a_search_shows_what_came_of_it(
 def test_notes_that_an_earlier_cell_has_shown_are_not_shown_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    notes = ["spread over the slots: 'mine'.", "up to 7 trials of a study run at once."]
+    notes = ["the trials of 'mine' run side by side, on up to 2 slots.", "up to 7 trials of a study run at once."]
 
     def told(notes: list[str], style: str = "line") -> int:
         Display(Counter(n_trials=1, n_studies=1), style).tell(notes)

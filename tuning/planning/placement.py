@@ -51,15 +51,19 @@ class Placements:
         """Notes on the studies that `auto` has spread, and on small ones with gangs."""
         if self.late.any():
             shares = _range(f"{share:.0%}" for share in _ends(self.shares[self.late]))
-            yield (
-                f"spread over the slots: {_names(studies, self.late)}, with about {shares} of the run's work (trials "
-                f"times rows), where one of {slots} slots has {1 / slots:.0%}."
-            )
+            names = _names(studies, self.late)
+            if len(studies) == 1:
+                yield f"the trials of {names} run side by side, on up to {slots} slots."
+            else:
+                yield (
+                    f"the trials of {names} run side by side on all {slots} slots: with about {shares} of the run's "
+                    "work (trials times rows), one slot would still be busy with it when the others are through."
+                )
         if self.large.any():
             sizes = _range(_gigabytes(needs) for needs in _ends(self.bytes[self.large]))
             yield (
-                f"spread over the slots: {_names(studies, self.large)}, with about {sizes} of memory per trial, where "
-                f"one of {slots} slots has {_gigabytes(slot_bytes(slots))}."
+                f"the trials of {_names(studies, self.large)} share the memory of all slots: each takes about {sizes}, "
+                f"and one of {slots} slots has {_gigabytes(slot_bytes(slots))}."
             )
         if (small := int(self.small.sum())) and len(studies) > 1:
             yield (

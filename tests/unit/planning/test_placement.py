@@ -58,8 +58,10 @@ def test_a_giant_is_spread_and_a_hundred_small_customers_are_packed(tmp_path: Pa
         "all in one tune.Tuner"
     ) in text
     # (150,000 + 2,000) of (152,000 + 100 × 2,050)
-    why = "spread over the slots: 'giant', with about 43% of the run's work (trials times rows), where one of 4 slots"
-    assert f"note        {why} has 25%." in text
+    why = (
+        "the trials of 'giant' run side by side on all 4 slots: with about 43% of the run's work (trials times rows), "
+    )
+    assert f"note        {why}one slot would still be busy with it when the others are through." in text
     assert plan.to_dict()["placement"] == "packed, spread"
 
 
@@ -98,10 +100,16 @@ def test_what_takes_more_memory_than_a_slot_has_is_spread_and_so_many_at_once(
     plan = runner(data).plan()
     assert spread(plan) == ["giant"]
     assert plan.at_once == 2
-    (note,) = [note for note in plan.notes if note.startswith("spread over the slots")]
+    (note,) = [note for note in plan.notes if "share the memory" in note]
     assert note.startswith(
-        f"spread over the slots: 'giant', with about {trial / 1e9:.2g} GB of memory per trial, where"
+        f"the trials of 'giant' share the memory of all slots: each takes about {trial / 1e9:.2g} GB, and one of"
     )
+
+
+def test_the_only_study_is_not_compared_with_others(tmp_path: Path) -> None:
+    notes = runner(rows_of(tmp_path, giant=150_000)).plan().notes
+    assert "the trials of 'giant' run side by side, on up to 4 slots." in notes
+    assert not any("of the run's work" in note for note in notes)
 
 
 @pytest.mark.parametrize("fields", [{"scheduler": "hyperband"}, {"compare": {"algorithms": ["random", "optuna"]}}])
