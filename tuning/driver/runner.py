@@ -139,18 +139,50 @@ class TuneRunner(Public):
         style = style_of(progress)
         return (_run_beside if background else _run)(start, run_dir, style, in_process)
 
+    @overload
     @staticmethod
     def resume(
-        run_dir: str | Path, *, progress: bool | str = True, in_process: bool = False, **changes: Any
-    ) -> RunResult:
+        run_dir: str | Path,
+        *,
+        progress: bool | str = True,
+        in_process: bool = False,
+        background: Literal[False] = False,
+        **changes: Any,
+    ) -> RunResult: ...
+
+    @overload
+    @staticmethod
+    def resume(
+        run_dir: str | Path,
+        *,
+        progress: bool | str = True,
+        in_process: bool = False,
+        background: Literal[True],
+        **changes: Any,
+    ) -> RunHandle: ...
+
+    @staticmethod
+    def resume(
+        run_dir: str | Path,
+        *,
+        progress: bool | str = True,
+        in_process: bool = False,
+        background: bool = False,
+        **changes: Any,
+    ) -> RunResult | RunHandle:
         """Go on with a run from its records: finished studies are skipped, unfinished ones replayed.
 
-        in_process: as in `run`. changes: fields of the definition that a resume may change, such as `trials=80`.
+        in_process, background: as in `run`. changes: fields of the definition that a resume may change, such as
+        `trials=80`.
         """
         directory = RunDirectory(run_dir)
         definition = changed(frozen_definition(directory), changes) if changes else None
         style = style_of(progress)
-        return _run(lambda: resume_run(directory, definition, in_process=in_process), run_dir, style, in_process)
+
+        def start() -> OwnedRun:
+            return resume_run(directory, definition, in_process=in_process)
+
+        return (_run_beside if background else _run)(start, run_dir, style, in_process)
 
 
 TuneRunner.__doc__ = f"{TuneRunner.__doc__}\n    The keys:\n\n{keys_help()}\n"

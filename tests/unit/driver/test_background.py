@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from builders import tuner_of
 
+from tuning import TuneRunner
 from tuning.basics.timing import Timing
+from tuning.driver.background import RunHandle
 from tuning.errors import PlanError, RunError
 
 
@@ -66,6 +68,15 @@ def test_one_that_is_cancelled_is_unfinished_and_can_be_resumed(held: Held, tmp_
     assert "stopping" not in repr(handle)
     result = tuner_of(held, trials=4).run(str(tmp_path / "run"), progress=False, in_process=True, resume=True)
     assert (result.unfinished, held.trials) == (0, 4)  # each ran once
+
+
+def test_a_resume_goes_on_in_the_background(tmp_path: Path) -> None:
+    run, held = tmp_path / "run", Held()
+    held.go_on.set()
+    tuner_of(held, trials=2).run(run, progress=False, in_process=True)
+    handle = TuneRunner.resume(run, trials=4, progress=False, in_process=True, background=True, objective=held)
+    assert isinstance(handle, RunHandle)
+    assert len(handle.wait().trial_records) == 4
 
 
 def test_a_process_works_on_one_run_at_a_time(held: Held, tmp_path: Path) -> None:
