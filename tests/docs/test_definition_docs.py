@@ -17,6 +17,7 @@ from search_spaces.yaml_text import parse_yaml
 from tuning.definition.definition import Definition
 from tuning.definition.json_schema import definition_schema
 from tuning.definition.key_table import PAGE, written
+from tuning.definition.keyword_types import MODULE, module_text
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DEFINITION, SPACE = Draft202012Validator(definition_schema()), Draft202012Validator(json_schema())
@@ -26,6 +27,11 @@ def test_the_page_shows_all_keys() -> None:
     text = (ROOT / PAGE).read_text(encoding="utf-8")
     assert text.count("<!-- keys -->") == 1
     assert text == written(text), "python -m tuning.definition.key_table writes what belongs there"
+
+
+def test_editors_know_the_keys_as_the_definition_has_them() -> None:
+    found = (ROOT / MODULE).read_text(encoding="utf-8")
+    assert found == module_text(), "python -m tuning.definition.keyword_types writes what belongs there"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda path: path.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -11,6 +12,9 @@ from tuning.cli.program import Command
 from tuning.cli.run_argument import run_argument
 from tuning.cli.shared_options import changes_option, output_option, progress_option, read_changes
 from tuning.driver.runner import TuneRunner
+
+if TYPE_CHECKING:
+    from tuning.definition.keywords import DefinitionKeys
 
 
 @click.command(cls=Command)
@@ -21,5 +25,6 @@ from tuning.driver.runner import TuneRunner
 @output_option
 def resume(run_dir: str, changes: tuple[str, ...], in_process: bool, progress: str, output: str) -> None:
     """Resume the run in folder RUN from its records."""
-    result = TuneRunner.resume(run_dir, progress=progress, in_process=in_process, **read_changes(changes))
+    keys = cast("DefinitionKeys", read_changes(changes))  # which are checked there
+    result = TuneRunner.resume(run_dir, progress=progress, in_process=in_process, **keys)
     sys.exit(show_finished(result, output))

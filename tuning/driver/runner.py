@@ -6,13 +6,14 @@ import contextlib
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+from typing import TYPE_CHECKING, ClassVar, Literal, Unpack, overload
 
 from tuning.basics.public import Public
 from tuning.basics.timing import USUAL
 from tuning.basics.wording import resume_advice
 from tuning.definition.definition import Definition
 from tuning.definition.given import changed, definition_arguments, definition_of, keys_help, signature
+from tuning.definition.keywords import DefinitionKeys
 from tuning.definition.yaml_file import read_definition
 from tuning.driver.background import RunHandle, check_free
 from tuning.driver.chatter import held_messages
@@ -54,7 +55,9 @@ class TuneRunner(Public):
         **dict.fromkeys(("leaderboard", "trials", "results"), "what run() gives back"),
     }
 
-    def __init__(self, definition: Definition | Mapping[str, object] | None = None, **fields: Any) -> None:
+    def __init__(
+        self, definition: Definition | Mapping[str, object] | None = None, **fields: Unpack[DefinitionKeys]
+    ) -> None:
         self.definition = definition_of(definition, fields)
         self.timing = USUAL
 
@@ -62,7 +65,7 @@ class TuneRunner(Public):
         return f"TuneRunner({definition_arguments(self.definition)})"
 
     @classmethod
-    def from_yaml(cls, path: str | Path, **overrides: Any) -> TuneRunner:
+    def from_yaml(cls, path: str | Path, **overrides: Unpack[DefinitionKeys]) -> TuneRunner:
         """A runner for a YAML definition; `overrides` replace its keys."""
         return cls(read_definition(path, overrides))
 
@@ -147,7 +150,7 @@ class TuneRunner(Public):
         progress: bool | str = True,
         in_process: bool = False,
         background: Literal[False] = False,
-        **changes: Any,
+        **changes: Unpack[DefinitionKeys],
     ) -> RunResult: ...
 
     @overload
@@ -158,7 +161,7 @@ class TuneRunner(Public):
         progress: bool | str = True,
         in_process: bool = False,
         background: Literal[True],
-        **changes: Any,
+        **changes: Unpack[DefinitionKeys],
     ) -> RunHandle: ...
 
     @staticmethod
@@ -168,7 +171,7 @@ class TuneRunner(Public):
         progress: bool | str = True,
         in_process: bool = False,
         background: bool = False,
-        **changes: Any,
+        **changes: Unpack[DefinitionKeys],
     ) -> RunResult | RunHandle:
         """Go on with a run from its records: finished studies are skipped, unfinished ones replayed.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 import pandas as pd
 
+from tuning.definition.keywords import DefinitionKeys
 from tuning.driver.runner import TuneRunner
 from tuning.errors import DataError
 from tuning.preprocessing.columns import array_frame
@@ -27,7 +28,7 @@ def tune(
     run_dir: str | Path | None = None,
     progress: bool | str = True,
     in_process: bool = False,
-    **fields: object,
+    **fields: Unpack[DefinitionKeys],
 ) -> RunResult:
     """Train the best model for one data set; `tune(X, y).model()` predicts.
 
