@@ -72,7 +72,31 @@ def test_a_score_that_is_too_good_is_said(tmp_path: Path) -> None:
     (tmp_path / "d.yaml").write_text("data: '*.csv'\ntarget: survived\nsearch_space: logistic\ntrials: 1\n")
     arguments = ["run", tmp_path / "d.yaml", "--run-dir", tmp_path / "run", "--in-process", "--set", "mlflow=false"]
     answer = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert "1 model is perfect on every fold. A column may tell the target: find it, and leave it" in answer.stderr
+    assert "1 model is perfect on every fold. A column may tell the target, as it alone" in answer.stderr
+    assert "'alive' (1 customer). What is not known before the target: leave it out with `drop: [alive]`." in " ".join(
+        answer.stderr.split()
+    )
     notes = {record.customer: record.notes for record in RunResult(str(tmp_path / "run")).study_records}
-    assert notes["leak"] == "roc_auc is exactly 1 on every fold: a column may tell the target"
+    assert notes["leak"] == (
+        "roc_auc is exactly 1 on every fold: 'alive' alone does as well as the whole model; if it is not known before "
+        "the target, leave it out with `drop: [alive]`"
+    )
+    assert "`drop: [alive]`" in CliRunner().invoke(main, ["show", str(tmp_path / "run"), "leak"]).output
+    assert "<code>drop: [alive]</code>" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert notes["honest"] is None
+
+
+def test_a_column_that_alone_reaches_the_models_score_is_named(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    price, rooms = rng.normal(100, 10, 200), rng.normal(size=200)
+    frame = pd.DataFrame({"rooms": rooms, "with tax": 1.19 * price + rng.normal(scale=0.5, size=200), "price": price})
+    runner = TuneRunner(data=frame, target="price", metric="r2", search_space="ridge", trials=1, mlflow=False)
+    (study,) = runner.run(tmp_path / "run", in_process=True, progress=False).study_records
+    assert "'with tax' alone does as well as the whole model" in study.notes
+    assert study.notes.count('`drop: ["with tax"]`') == 1
+    hard = frame.assign(
+        price=frame["rooms"] + rng.normal(size=200)
+    )  # one column alone is the best, yet far from perfect
+    runner = TuneRunner(data=hard, target="price", metric="r2", search_space="ridge", trials=1, mlflow=False)
+    (study,) = runner.run(tmp_path / "hard", in_process=True, progress=False).study_records
+    assert "drop" not in (study.notes or "")

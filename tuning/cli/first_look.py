@@ -26,14 +26,13 @@ from tuning.data.table_source import FileSource
 from tuning.errors import CustomerError, DataError
 from tuning.preprocessing.columns import read_columns
 from tuning.preprocessing.roles import read_target
-from tuning.preprocessing.task import REGRESSION
+from tuning.preprocessing.telling import tells
 
 LOOKED_AT = 5  # files or customers
 ROWS = 50_000  # of a file
 SMALL_BYTES, ROWS_OF_SMALL = 1 << 26, 1_000_000  # a single file up to this size is read as a whole, or nearly
 HEAD_BYTES = 1 << 20
 TELLING_ROWS = 20  # with fewer, a column tells the target by chance
-REPEATED = 5  # rows of each value or class, on average and at least
 T = TypeVar("T", bound=Hashable)
 
 
@@ -237,39 +236,5 @@ def tells_target(name: str, target: str, task: str, customers: Mapping[str, pd.D
             continue
         known = values.notna()
         if known.sum() >= TELLING_ROWS:
-            found.append(_tells(frame.loc[known, name], values[known], task))
+            found.append(tells(frame.loc[known, name], values[known], task))
     return bool(found) and all(found)
-
-
-def _tells(column: pd.Series, target: pd.Series, task: str) -> bool:
-    """A value of the column for each value of the target, a range for each, or a straight line."""
-    try:
-        codes, values = pd.factorize(column, use_na_sentinel=False)
-        classes, labels = pd.factorize(target)
-    except TypeError:  # lists or the like
-        return False
-    if len(values) < 2 or len(labels) < 2:
-        return False
-    pairs = len(pd.DataFrame({"value": codes, "class": classes}).drop_duplicates())
-    if pairs == len(values) and len(values) * REPEATED <= len(codes):
-        return True
-    number = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-    if not number:
-        return False
-    x = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    if task == REGRESSION:
-        return _on_a_line(x, target.to_numpy(dtype=np.float64))
-    order = np.lexsort((classes, x))  # missing values are last
-    ordered = classes[order]
-    changes = ordered[1:] != ordered[:-1]
-    apart = pairs == len(values) and changes.sum() == len(labels) - 1
-    return bool(apart) and int(np.bincount(classes).min()) >= REPEATED
-
-
-def _on_a_line(x: np.ndarray, y: np.ndarray) -> bool:
-    """Whether y is a + b x, as far as numbers in files go."""
-    if not all(np.isfinite(values).all() and 0 < np.ptp(values) < np.inf for values in (x, y)):
-        return False
-    x, y = ((values - values.min()) / np.ptp(values) for values in (x, y))  # squares of very small numbers are 0
-    b, a = np.polyfit(x, y, 1)
-    return bool(np.abs(y - a - b * x).max() <= 1e-6)

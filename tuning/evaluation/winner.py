@@ -18,7 +18,8 @@ from tuning.basics.wording import raised, value_text
 from tuning.evaluation.constant import ConstantPrediction, find_constant
 from tuning.evaluation.ensemble import Ensemble, find_ensemble
 from tuning.evaluation.hold_out_error import hold_out_error
-from tuning.evaluation.metrics import Metric, score_range
+from tuning.evaluation.leaks import leak_note
+from tuning.evaluation.metrics import Metric
 from tuning.evaluation.refit import AllRows, Refits, stages_of
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Simpler
@@ -26,11 +27,9 @@ from tuning.models.customer_model import ALL_ROWS, CustomerModel
 from tuning.models.log_target import LOG, TARGET
 from tuning.models.member import Member
 from tuning.preprocessing.task import Prediction, average
-from tuning.records.gains import user_metric
 from tuning.records.schema import FAILED, FINISHED, MODEL, STOPPED, TrialRecord
 from tuning.records.user_scores import user_score
 
-BELIEVABLE_ROWS = 50  # with fewer rows, folds without a single error are no surprise
 #: The families of a search space in its order, each with what makes its models simpler.
 SimpleFirst: TypeAlias = Mapping[str, Simpler]
 
@@ -187,7 +186,8 @@ def conclude(
         seconds = sum(refits.predict_seconds[record.trial] for record, _ in picked)
         predict_ms_per_row = 1000 * seconds / len(data.split.test)
         alone = (_kept_note(winner, records), _refit_note(winner, data)) if ensemble is None else ()
-        choice = [*alone, *failed, _leak_note(outcome, data, metric)]
+        nothing = None if constant is None else constant.score
+        choice = [*alone, *failed, leak_note(data, metric, winner.score, outcome.cv_error, nothing)]
     notes = (*choice, note, baseline_note if baseline_note != note else None, _target_note(records, data), *data.notes)
     return replace(
         outcome,
@@ -304,21 +304,6 @@ def _scored(
 def _refit_note(record: TrialRecord, data: StudyData) -> str:
     stages = stages_of(record, data)
     return f"the winner was refitted along the {len(stages)} stages of its schedule" if len(stages) > 1 else ""
-
-
-def is_too_good(metric: str, score: float | None, error: float | None, rows: int) -> bool:
-    """Whether a model is perfect on every fold: on real rows, a sign of a column that tells the target.
-
-    metric: a scorer's name; nothing is known of a user's own function. score, error: `cv_score` and `cv_error`.
-    """
-    return ":" not in metric and rows >= BELIEVABLE_ROWS and score == score_range(metric)[1] and error == 0.0
-
-
-def _leak_note(outcome: StudyOutcome, data: StudyData, metric: Metric) -> str:
-    score = None if outcome.winner is None else outcome.winner.score
-    too_good = is_too_good(metric.name, score, outcome.cv_error, len(data.y))
-    shown = f"{user_metric(metric.name)} is exactly {value_text(user_score(score, metric.name))}"
-    return f"{shown} on every fold: a column may tell the target" if too_good else ""
 
 
 def _target_note(records: Sequence[TrialRecord], data: StudyData) -> str:

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tuning.basics.wording import amount
+from tuning.evaluation.leaks import drop_text
 from tuning.runs.run_counts import RunCounts
 
 if TYPE_CHECKING:
@@ -87,11 +88,16 @@ def _constants(counts: RunCounts) -> list[str]:
 
 
 def _too_good(counts: RunCounts) -> list[str]:
-    found = counts["too_good"]
-    if not found:
-        return []
+    found, leaking = counts["too_good"], counts["leaking"]
     models = "1 model is" if found == 1 else f"{found:,} models are"
-    return [f"{models} perfect on every fold. A column may tell the target: find it, and leave it out with `drop`."]
+    perfect = [f"{models} perfect on every fold."] * bool(found)
+    if leaking:
+        names = ", ".join(f"{name!r} ({amount(count, 'customer')})" for name, count in leaking.items())
+        told = f"A column may tell the target, as it alone does as well as the model: {names}."
+        return [
+            " ".join([*perfect, told, f"What is not known before the target: leave it out with {drop_text(leaking)}."])
+        ]
+    return [f"{each} A column may tell the target: find it, and leave it out with `drop`." for each in perfect]
 
 
 def _notes(counts: RunCounts) -> list[str]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.evaluation.winner import is_too_good
+from tuning.evaluation.leaks import is_too_good, leaking_columns
 from tuning.records.schema import OK
 from tuning.runs.plan_file import PlannedNames
 
+MOST_NOTED, MOST_NAMED = 10_000, 5  # customers whose notes are read; columns
 _TOLD_BY = ["cv_score", "cv_error", "rows"]
 #: What is needed of customers' best studies.
 COUNTED = [*_TOLD_BY, "status", "trial", "ensemble", "gain", "notes", "model_bytes"]
@@ -20,7 +22,8 @@ class RunCounts(TypedDict):
     """Customers are counted once, whatever the number of their studies.
 
     compared_with_baseline: winners other than the baseline, on rows that the search never saw. model_bytes: of the
-    winners' models in all. constants: models that are one. too_good: models that are perfect on every fold.
+    winners' models in all. constants: models that are one. leaking: columns that alone do as
+    well as the model, each with the number of its customers. too_good: models that are perfect on every fold.
     """
 
     run: str
@@ -33,6 +36,7 @@ class RunCounts(TypedDict):
     ensembles: int
     model_bytes: int
     constants: int
+    leaking: dict[str, int]
     too_good: int
     with_notes: int
     trials: int
@@ -67,6 +71,7 @@ def run_counts(
         "ensembles": _count(ensemble),
         "model_bytes": pc.sum(best["model_bytes"], min_count=0).as_py(),
         "constants": _count(pc.and_(ok, constant)),
+        "leaking": _leaking(best),
         "too_good": 0 if plan.of_objective else _too_good(plan.metric, best),
         "with_notes": _count(pc.not_equal(best["notes"], "")),
         "trials": trials,
@@ -84,3 +89,9 @@ def _too_good(metric: str, studies: pa.Table) -> int:
     """How many models are perfect on every fold, which on real rows is a sign of a column that tells the target."""
     found = studies.filter(pc.equal(studies["cv_error"], 0.0))
     return sum(is_too_good(metric, *row.values()) for row in found.select(_TOLD_BY).to_pylist())
+
+
+def _leaking(studies: pa.Table) -> dict[str, int]:
+    """Column that alone does as well as the model -> for how many customers, the most frequent first."""
+    notes = studies["notes"].filter(pc.fill_null(pc.match_substring(studies["notes"], "`drop: ["), False))
+    return dict(Counter(leaking_columns(notes[:MOST_NOTED].to_pylist())).most_common(MOST_NAMED))

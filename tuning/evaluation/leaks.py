@@ -1,0 +1,144 @@
+"""Columns that tell the target: known only after it, or made of it, so that a model of them is worth nothing later."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from tuning.basics.wording import value_text
+from tuning.evaluation.metrics import Metric, score_range
+from tuning.evaluation.study_data import StudyData
+from tuning.preprocessing.kinds import DATE, TEXT
+from tuning.preprocessing.task import as_prediction
+from tuning.preprocessing.telling import tells
+from tuning.records.gains import user_metric
+from tuning.records.user_scores import user_score
+
+BELIEVABLE_ROWS = 50  # with fewer rows, folds without a single error are no surprise
+STRONG = 0.9  # of what there is between a constant and a perfect model; a weaker one may well need a single column
+AS_WELL = 0.98  # of what the model gains over a constant: trees and lines are rougher than models
+MOST_COLUMNS, MOST_ROWS = 50, 5000  # looked at
+_DROP = re.compile(r"`drop: (\[.+?\])`")
+
+
+def is_too_good(metric: str, score: float | None, error: float | None, rows: int) -> bool:
+    """Whether a model is perfect on every fold: on real rows, a sign of a column that tells the target.
+
+    metric: a scorer's name; nothing is known of a user's own function. score, error: `cv_score` and `cv_error`.
+    """
+    return ":" not in metric and rows >= BELIEVABLE_ROWS and score == score_range(metric)[1] and error == 0.0
+
+
+def leak_note(data: StudyData, metric: Metric, score: float | None, error: float | None, constant: float | None) -> str:
+    """What is said of a model that is perfect, or no better than a single column; empty of others.
+
+    score, error: of the winner over the folds. constant: the score of knowing nothing.
+    """
+    if score is None or metric.function is not None or len(data.y) < BELIEVABLE_ROWS:
+        return ""
+    perfect = is_too_good(metric.name, score, error, len(data.y))
+    if not perfect and not _strong(score, constant, score_range(metric.name)[1]):
+        return ""
+    least = score - (error or 0.0)
+    if constant is not None:
+        least = min(least, constant + AS_WELL * (score - constant))
+    telling = _telling(data, metric, least)
+    exactly = (
+        f"{user_metric(metric.name)} is exactly {value_text(user_score(score, metric.name))} on every fold: "
+        if perfect
+        else ""
+    )
+    if not telling:
+        return f"{exactly}a column may tell the target" if perfect else ""
+    names, drop = ", ".join(map(repr, telling)), drop_text(telling)
+    if len(telling) > 1:
+        each = "each alone as good as the whole model; if they are not known before the target, leave them out with"
+        return f"{exactly}{names}: {each} {drop}"
+    alone = "alone does as well as the whole model; if it is not known before the target, leave it out with"
+    return f"{exactly}{names} {alone} {drop}"
+
+
+def leaking_columns(notes: Iterable[str]) -> Iterator[str]:
+    """The columns that notes of `leak_note` name."""
+    for note in notes:
+        for found in _DROP.findall(note):
+            yield from yaml.safe_load(found)
+
+
+def drop_text(columns: Iterable[str]) -> str:
+    """What to type into a definition to leave columns out."""
+    return f"`drop: [{', '.join(map(_yaml, columns))}]`"
+
+
+def _yaml(name: str) -> str:
+    plain = re.fullmatch(r"[A-Za-z_]\w*", name) and yaml.safe_load(name) == name
+    return name if plain else json.dumps(name, ensure_ascii=False)
+
+
+def _strong(score: float, constant: float | None, best: float) -> bool:
+    if constant is None or not math.isfinite(best) or best == constant:
+        return False
+    return (score - constant) / (best - constant) >= STRONG
+
+
+def _telling(data: StudyData, metric: Metric, least: float) -> list[str]:
+    """The columns each of which alone says the target, or scores so much."""
+    columns = list(_columns(data))
+    if len(columns) < 2 or len(columns) > MOST_COLUMNS:
+        return []
+    target = pd.Series(data.y)
+    found = [name for name, values, is_text in columns if tells(_series(values, is_text), target, data.task.kind)]
+    return found or [name for name, values, _ in columns if _alone(values, data, metric) >= least]
+
+
+def _columns(data: StudyData) -> Iterator[tuple[str, np.ndarray, bool]]:
+    """Each column's name, its values, and whether they are codes of text."""
+    number = code = 0
+    for column in data.columns:
+        if column.kind == TEXT:
+            yield column.name, data.raw.codes[:, code], True
+            code += 1
+        else:
+            yield column.name, data.raw.numbers[:, number], False  # of a date its day
+            number += 4 if column.kind == DATE else 1
+
+
+def _series(values: np.ndarray, is_text: bool) -> pd.Series:
+    return pd.Series(values.astype(str) if is_text else values)
+
+
+def _alone(values: np.ndarray, data: StudyData, metric: Metric) -> float:
+    """The score over the folds of one column alone: of a tree, or of a straight line where that is better."""
+    from sklearn.linear_model import LinearRegression
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    x = np.clip(np.nan_to_num(values.astype(float), nan=-1e30), -1e30, 1e30)[:, np.newaxis]
+    leaf = max(1, len(data.split.search) // 200)
+    if data.task.classification:
+        return _score(DecisionTreeClassifier(min_samples_leaf=leaf, random_state=0), x, data, metric)
+    tree = DecisionTreeRegressor(min_samples_leaf=leaf, random_state=0)
+    return max(_score(each, x, data, metric) for each in (tree, LinearRegression()))
+
+
+def _score(model: Any, x: np.ndarray, data: StudyData, metric: Metric) -> float:
+    scores = []
+    for train, valid in data.split.folds:
+        rows, unseen = (data.split.search[each[:: -(-len(each) // MOST_ROWS)]] for each in (train, valid))
+        model.fit(x[rows], data.y[rows])
+        if data.task.classification:
+            answer = np.zeros((len(unseen), len(data.task.classes)))
+            answer[:, model.classes_] = model.predict_proba(x[unseen])
+        else:
+            answer = model.predict(x[unseen])
+        try:
+            scores.append(metric.score(data.y[unseen], as_prediction(answer, data.task)))
+        except ValueError:
+            return -math.inf
+    return math.fsum(scores) / len(scores)
