@@ -40,6 +40,7 @@ def test_an_interrupt_carries_the_unfinished_result(tmp_path: Path) -> None:
     with pytest.raises(RunInterrupted) as stopped:
         runner.run(run, **QUIET)
     assert str(stopped.value).endswith(f"Resume with: runner.run({run!r}, resume=True)")
+    assert "stopped by Ctrl-C with 3 trials and 0 of 1 study recorded" in str(stopped.value)
     result = stopped.value.result
     assert isinstance(result, RunResult)
     assert len(result.trial_records) == 3
@@ -49,6 +50,7 @@ def test_an_interrupt_carries_the_unfinished_result(tmp_path: Path) -> None:
     assert repr(result).endswith(f"; 3 trials recorded, best so far {best})")
     reason = f"not finished yet: resume the run; best so far {best}"
     assert list(result.leaderboard()["reason"]) == [reason]
+    assert list(result.leaderboard()["status"]) == ["unfinished"]
     assert tuning("show", run, "search").stdout.startswith(f"customer 'search': {reason}; 3 trials")
     with pytest.raises(NoModelError, match=f"has no winner: {reason}"):
         result.best_config()

@@ -10,7 +10,7 @@ from tuning.cli.output import aligned
 from tuning.cli.program import Command
 from tuning.cli.run_argument import STORAGE
 
-COLUMNS = ("run", "last worked on", "state", "customers", "succeeded", "trials", "seconds", "reason")
+COLUMNS = ("run", "last worked on", "state", "customers", "succeeded", "trials", "wall_seconds", "reason")
 
 
 @click.command(cls=Command)

@@ -63,13 +63,12 @@ class RunHandle(Public):
         """What is recorded so far."""
         found = RunResult(self.directory)
         if self.running:
-            found.pending = "not finished yet"
+            found.goes_on = True
         return found
 
     def leaderboard(self, sort: str = "customer") -> pd.DataFrame:
-        """`RunResult.leaderboard` of what is recorded so far, without the columns that nobody has anything in yet."""
-        board = self.result.leaderboard(sort)
-        return board.loc[:, (board.notna() & (board != "")).any()]
+        """`RunResult.leaderboard` of what is recorded so far."""
+        return self.result.leaderboard(sort)
 
     def cancel(self) -> None:
         """Have it finish writing and stop, as Ctrl-C does; a second call ends its workers at once.

@@ -152,8 +152,9 @@ class Counter:
         self._started = self.clock()
 
     @classmethod
-    def of(cls, plan: Plan, recorded: int, best: float | None = None) -> Counter:
-        """For what a plan has left. recorded: trials of it that are recorded already. best: score of these."""
+    def of(cls, plan: Plan, recorded: int, best: float | None = None, gains: np.ndarray | None = None) -> Counter:
+        """For what a plan has left. recorded: trials of it that are recorded already. best: score of these. gains: of
+        studies that had ended before."""
         trials, work, definition = plan.n_trials, total_work(plan.studies), plan.spec.definition
         customer = definition.compare is None and (definition.objective is None or len(plan.studies) > 1)
         return cls(
@@ -166,6 +167,7 @@ class Counter:
             done_trials=recorded,
             done_work=total_work(plan.studies, ending=False) * recorded / max(1, trials),  # last fits are to come
             _best=best,
+            _gains=[] if gains is None or not len(gains) else [gains],
         )
 
     def __call__(self, report: WorkerReport) -> None:

@@ -7,7 +7,7 @@ import gc
 from dataclasses import replace
 from functools import cache
 
-from tuning.basics.wording import time_text, value_text
+from tuning.basics.wording import amount, time_text, value_text
 from tuning.driver.chatter import log_file
 from tuning.driver.display import Display
 from tuning.driver.halt import StopConditions
@@ -34,7 +34,9 @@ class RunSession:
             *(observer(owned) for observer in (LeaderboardFile, ReportWriter, MissingLogs, BudgetAdvice)),
             MLflowCopy(owned),  # copies what the others have written
         ]
-        self.counter = Counter.of(owned.plan, owned.recorded, owned.best)
+        self.counter = Counter.of(
+            owned.plan, owned.recorded, owned.best, None if owned.term.number == 1 else self.result.ended_gains()
+        )
         self.counter.stopping = lambda: bool(signals.received)
         self.counter.on_part = self._recorded
 
@@ -151,12 +153,13 @@ class RunSession:
         return None if limit is None else max(0.0, limit - self.owned.term.seconds)
 
     def _interrupted(self, number: int) -> RunInterrupted:
-        counter, studies = self.counter, len(self.owned.plan.studies)
-        best = counter.now.best if studies == 1 else None
+        result = self.result  # what is recorded: the last reports of workers may not have been counted
+        trials, studies = result.summary()["trials"], len(result.planned)
+        best = self.counter.now.best if studies == 1 else None
         return RunInterrupted(
             number,
-            f"stopped by {signal_name(number)}; {counter.done_trials} of {counter.n_trials} trials and "
-            f"{counter.done_studies} of {studies} studies are recorded"
+            f"stopped by {signal_name(number)} with {amount(trials, 'trial')} and {studies - result.unfinished} of "
+            f"{amount(studies, 'study')} recorded"
             f"{'' if best is None else f', the best score so far is {value_text(best)}'}. "
             f"Resume with: {self.owned.resume_advice()}",
         )

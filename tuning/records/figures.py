@@ -90,7 +90,13 @@ def _params(row: FigureRow) -> str:
 #: Of a study, in the order of the leaderboard; what this does not have comes last.
 STUDY_FIGURES = (
     Figure("customer", TEXT, "the customer's id", TABLES, essential=True),
-    Figure("status", TEXT, "`ok`, `no_model`, `quarantined`", ("leaderboard", "terminal", "report")),
+    Figure(
+        "status",
+        TEXT,
+        "`ok`, `no_model`, `quarantined`; on the leaderboard also `running`, "
+        "and `unfinished` of a run that has stopped",
+        ("leaderboard", "terminal", "report"),
+    ),
     Figure("reason", TEXT, "why there is no model; empty when ok", TABLES, essential=True, long=True),
     Figure(
         "model",

@@ -22,7 +22,7 @@ from tuning.models.gang import gang_last
 from tuning.models.registry import families
 from tuning.records.figures import STUDY_FIGURES, FigureRow, named
 from tuning.records.gains import is_error, user_metric
-from tuning.records.schema import FINISHED, MODEL, NO_MODEL, OK, STUDY_STATUSES, Config, canonical
+from tuning.records.schema import FINISHED, MODEL, NO_MODEL, OK, QUARANTINED, RUNNING, UNFINISHED, Config, canonical
 from tuning.records.user_scores import GAINS, SCORES, percents, user_mode, user_score
 
 _FIGURES = named(each for each in STUDY_FIGURES if "leaderboard" in each.shown)
@@ -37,6 +37,7 @@ NEEDED = (
 #: The columns of trial records that tell how far an unfinished study is.
 SO_FAR = ("study", "trial", "customer", "state", "score")
 BATCH = 20_000  # rows that are made at a time
+ORDER = (OK, RUNNING, UNFINISHED, NO_MODEL, QUARANTINED)  # of customers by their status
 _NONE = -1  # in place of a row, where no study of a customer has ended
 
 
@@ -48,21 +49,23 @@ class UnfinishedCustomers:
         reason: why.
         trials: how many are recorded, by customer.
         best: the best score of those that had their full budget, by customer; such a trial may win.
+        status: `RUNNING` while the run goes on, else `UNFINISHED`.
     """
 
     reason: str
     trials: dict[str, int]
     best: dict[str, float] = field(default_factory=dict)
+    status: str = UNFINISHED
 
     @classmethod
-    def of(cls, reason: str, trials: pa.Table, metric: str, mode: str) -> UnfinishedCustomers:
+    def of(cls, reason: str, trials: pa.Table, metric: str, mode: str, status: str = UNFINISHED) -> UnfinishedCustomers:
         """trials: that are recorded, with the columns `SO_FAR`. metric, mode: as recorded."""
         counts = pc.value_counts(trials["customer"]).to_pylist()
         full = trials.filter(pc.and_(pc.equal(trials["state"], FINISHED), pc.is_finite(trials["score"])))
         best = full.group_by("customer", use_threads=False).aggregate([("score", mode)])
         scores = zip(best["customer"].to_pylist(), best[f"score_{mode}"].to_pylist(), strict=True)
         shown = {customer: user_score(score, metric) for customer, score in scores}
-        return cls(reason, {each["values"]: each["counts"] for each in counts}, shown)
+        return cls(reason, {each["values"]: each["counts"] for each in counts}, shown, status)
 
     def why(self, customer: str) -> str:
         """The reason, and how good its trials are so far."""
@@ -162,7 +165,7 @@ class Leaderboard:
     def _order(self) -> np.ndarray:
         column = _Columns(self, np.arange(len(self)))["status" if self.sort == "customer" else self.sort]
         if self.sort == "customer":
-            return self.standings.order(pc.index_in(column, value_set=pa.array(STUDY_STATUSES)).to_numpy())
+            return self.standings.order(pc.index_in(column, value_set=pa.array(ORDER)).to_numpy())
         if not pa.types.is_string(column.type):
             values = column.to_numpy(zero_copy_only=False).astype(np.float64)
             larger_first = _FIGURES[self.sort].larger_first(user_mode(self.metric, self.mode))
@@ -231,7 +234,9 @@ class _Columns:
         column = self._of_all(name)
         if name not in ("status", "reason"):
             return column
-        return pc.if_else(pa.array(self._none), NO_MODEL if name == "status" else self._reasons, column)
+        return pc.if_else(
+            pa.array(self._none), self.board.unfinished.status if name == "status" else self._reasons, column
+        )
 
     @property
     def _reasons(self) -> pa.Array | str:

@@ -9,13 +9,13 @@ from datetime import datetime
 import pyarrow.fs
 
 from tuning.errors import RunError, StorageError, TuningError
-from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import TERMS, TERMS_OF_0_1
+from tuning.records.schema import RUNNING, UNFINISHED
 from tuning.runs.results import RunResult
 from tuning.storage.backend import open_filesystem
 from tuning.storage.names import mask
 
-FINISHED, RUNNING, UNFINISHED, DAMAGED = "finished", "running", "unfinished", "damaged"
+FINISHED, DAMAGED = "finished", "damaged"
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,12 @@ class ListedRun:
     worked: datetime
 
     def outcome(self) -> dict[str, object]:
-        """What came of it: `state`, `customers`, how many `succeeded`, `trials`, `seconds`; else only a `reason`."""
+        """What came of it: `state`, `customers`, how many `succeeded`, `trials`,
+        `wall_seconds`; else only a `reason`."""
         try:
             result = RunResult(self.path)
             counts = result.summary()
-            term = result.term
-            ended = last_heartbeat(result.directory, term).released or term.owner.is_dead
-            state = FINISHED if not result.unfinished else UNFINISHED if ended else RUNNING
+            state = FINISHED if not result.unfinished else RUNNING if result.goes_on else UNFINISHED
         except TuningError as error:
             return {"state": DAMAGED, "reason": str(error)}
         return {
@@ -45,7 +44,7 @@ class ListedRun:
             "customers": counts["customers"],
             "succeeded": counts["succeeded"],
             "trials": counts["trials"],
-            "seconds": counts["wall_seconds"],
+            "wall_seconds": counts["wall_seconds"],
         }
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,10 +28,11 @@ from tuning.basics.wording import (
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import NoModelError, UnknownCustomerError
 from tuning.records.figures import FigureRow, shown_in
+from tuning.records.gains import compared_gains
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import begun_term
 from tuning.records.parts import STUDIES, TRIALS, accepted, of_kind, read_studies, read_table, read_trials, tables_in
-from tuning.records.schema import OK, Config, StudyRecord, TrialRecord
+from tuning.records.schema import OK, RUNNING, UNFINISHED, Config, StudyRecord, TrialRecord
 from tuning.records.tables import KEYS, distinct, no_rows, records_of
 from tuning.records.user_scores import metric_text, user_table
 from tuning.reporting.cells import listed, paragraph, table
@@ -65,6 +67,7 @@ _NO_MODELS = {
 _NEEDED = list(dict.fromkeys((*NEEDED, *COUNTED, "fit_seconds", "model_sha256")))
 SHOWN = 20  # customers, in a notebook
 MOST_GUESSES = 10_000  # customers among which a misspelt one is looked for
+GOES_ON = "not finished yet"
 PENDING = "not finished yet: resume the run"
 USED_UP = "not finished: the time budget ({budget}) is spent; resume with a larger one"
 
@@ -80,7 +83,7 @@ class RunResult(OfResult):
         self.directory = directory if isinstance(directory, RunDirectory) else RunDirectory(directory)
         self.term = begun_term(self.directory)
         self.damaged: dict[str, str] = {}
-        self._boards: dict[str, Leaderboard] = {}
+        self._boards: dict[str, Leaderboard] = {}  # by sort, which is all that differs
 
     def __len__(self) -> int:
         return len(self._standings.customers)
@@ -160,21 +163,31 @@ class RunResult(OfResult):
     @cached_property
     def _so_far(self) -> UnfinishedCustomers:
         """The customers without an ended study."""
-        standings = self._standings
+        standings, plan = self._standings, self._plan
         none = standings.customers.filter(pa.array(standings.best < 0))
         if not len(none):
             return UnfinishedCustomers("", {})
         trials = read_table(self.directory, self._parts, TRIALS, SO_FAR, self._damaged)
         trials = trials.filter(pc.is_in(trials["customer"], value_set=none))
-        return UnfinishedCustomers.of(self.pending, trials, self._plan.metric, self._plan.mode)
+        return UnfinishedCustomers.of(
+            self.pending, trials, plan.metric, plan.mode, RUNNING if self.goes_on else UNFINISHED
+        )
 
     @cached_property
     def _plan(self) -> PlannedNames:
         return read_names(self.directory, self.term)
 
     @cached_property
+    def goes_on(self) -> bool:
+        """Whether another process works on the run now."""
+        owner = self.term.owner
+        return not (owner.here or owner.is_dead or last_heartbeat(self.directory, self.term).released)
+
+    @cached_property
     def pending(self) -> str:
         """Why studies have no record yet."""
+        if self.goes_on:
+            return GOES_ON
         limit = frozen_definition(self.directory, self.term).time_budget
         return PENDING if limit is None or self._wall < limit else USED_UP.format(budget=time_text(limit))
 
@@ -272,6 +285,14 @@ class RunResult(OfResult):
         from tuning.runs.parameter_effects import MOST_TRIALS, NEEDED, parameter_effects
 
         return parameter_effects(self.some_trials(NEEDED, MOST_TRIALS), self._plan.mode)
+
+    def ended_gains(self) -> np.ndarray:
+        """The gains, as `compared_gains` has them, of the studies that had ended before the newest owner began."""
+        ended = self._studies.filter(pc.is_in(self._studies["study"], value_set=self._plan.ended["study"]))
+        gains, baselines = (ended[name].to_pylist() for name in ("gain", "baseline_test_score"))
+        found = np.asarray(compared_gains(gains, baselines, self._plan.metric))
+        kept: np.ndarray = found[~np.isnan(found)]
+        return kept
 
     def some_trials(self, columns: Sequence[str], most: int) -> pa.Table:
         """Columns of recorded trials; of about so many where there are more, from parts drawn at random.

@@ -239,6 +239,23 @@ def test_a_resumed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.
     assert begun == [None, made[0].now.best]
 
 
+def test_after_a_resume_the_median_gain_is_of_all_customers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, counters = list[float | None](), list[Counter]()
+
+    class Kept(Counter):
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            counters.append(self)
+            begun.append(self.now.median_gain)
+
+    monkeypatch.setattr(session, "Counter", Kept)
+    write_customers(tmp_path / "data", 2)
+    TuneRunner(**definition(tmp_path / "data")).run(str(tmp_path / "run"), progress=False, in_process=True)
+    write_customers(tmp_path / "data", 3)
+    TuneRunner.resume(str(tmp_path / "run"), progress=False, in_process=True)
+    assert begun == [None, counters[0].now.median_gain]
+
+
 def test_where_all_trials_are_recorded_the_last_fits_are_still_to_come(tmp_path: Path) -> None:
     """They are what a resumed run does then, and take as long as some trials."""
     write_customers(tmp_path, 3)

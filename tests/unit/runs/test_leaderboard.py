@@ -110,7 +110,7 @@ def test_an_unfinished_customer_shows_the_best_of_its_trials_that_may_win() -> N
         ("trials", "max", ["c", "a", "b", "d", "e"]),
         ("model", "max", ["b", "a", "c", "d", "e"]),
         ("reason", "max", ["d", "e", "a", "b", "c"]),
-        ("status", "max", ["d", "e", "a", "b", "c"]),
+        ("status", "max", ["d", "a", "b", "c", "e"]),  # no_model, ok, unfinished
         ("params", "max", ["c", "a", "b", "d", "e"]),
     ],
 )
