@@ -60,7 +60,7 @@ def check_columns(definition: Definition, customers: Customers, code: OwnCode) -
             raise PlanError(
                 f"{key}: {where} column {name!r}.{hint} There are {name_list(found) or 'none'}.{separator_hint(found)}"
             )
-    if not with_features:
+    if not with_features and (definition.drop or definition.features is not None):
         raise PlanError(
             f"features: nothing is left to predict {definition.target!r} from. The columns are {name_list(found)}; "
             f"{'`features` names none of them' if definition.features is not None else _taken(definition, found)}."
