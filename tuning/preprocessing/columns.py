@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from tuning.errors import CustomerError
-from tuning.preprocessing.kinds import KINDS, MISSING, NUMBER, TEXT, Column, Values
+from tuning.preprocessing.kinds import KINDS, MISSING, NUMBER, TEXT, Column, Values, seeming
 
 ANYTHING = "anything"  # the kind of a column of which no value tells; only own models that get columns as they are
 # Text of which nearly every value is another one names rows; it says nothing about rows to come.
@@ -84,6 +84,7 @@ def read_columns(
             reason = _unusable_text(codes[search], texts, chosen)
             if not reason:
                 parts.add_text(codes, texts)
+                notes += [f"{name}: taken as text; it seems to hold {said}" for said in [seeming(texts)] if said]
         elif not reason:
             found = values.arrays(column)
             reason = "" if _varies(found[0][search]) else "empty or constant"
@@ -186,5 +187,5 @@ def _unusable_text(codes: np.ndarray, texts: tuple[str, ...], chosen: bool) -> s
     if len(present) < 2:
         return "empty or constant"
     if not chosen and len(codes) > NAMES_ROWS_FROM and len(present) > NAMES_ROWS * sum(present):
-        return "nearly every value is unique: list it in `features` to use it anyway"
+        return seeming(texts) or "nearly every value is unique: list it in `features` to use it anyway"
     return ""

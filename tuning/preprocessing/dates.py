@@ -18,6 +18,8 @@ NUMBERED = re.compile(
     r"(\d{1,4})([./-])(\d{1,2})\2(\d{4}|\d{1,2})(?:[ T]+(\d{1,2}:\d{2})(:\d{2})?(\.\d+)?( ?[AaPp][Mm])?)?$"
 )
 NAMED = ("%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%d. %B %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y")
+MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+NAMED_LIKE = re.compile(rf"(\d{{1,2}}[ .-]+{MONTH}|{MONTH} \d{{1,2}},?)[ -]+\d{{2,4}}\b", re.IGNORECASE)
 UNDECIDED = "dates whose day and month cannot be told apart; set `dates: day_first` or `dates: month_first`"
 
 
@@ -41,6 +43,11 @@ def date_format(values: pd.Series, dates: str | None) -> str | None:
 def parse_dates(values: pd.Series, format: str) -> pd.Series:
     """Moments in UTC; a text that is not written like that is NaT."""
     return pd.to_datetime(values, format=format, utc=True, errors="coerce")
+
+
+def is_like_a_date(text: str) -> bool:
+    """Whether a text looks like a date in any notation."""
+    return any(pattern.match(text.strip()) for pattern in (ISO_LIKE, NUMBERED, NAMED_LIKE))
 
 
 def _share(values: pd.Series, format: str) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +13,15 @@ import numpy as np
 import pandas as pd
 
 from tuning.errors import CustomerError
-from tuning.preprocessing.dates import ISO, NEARLY_ALL, UNDECIDED, date_format, parse_dates
+from tuning.preprocessing.dates import (
+    ISO,
+    LOOKED_AT,
+    NEARLY_ALL,
+    UNDECIDED,
+    date_format,
+    is_like_a_date,
+    parse_dates,
+)
 
 NUMBER, DATE, DURATION, TEXT = "number", "date", "duration", "text"
 KINDS = (NUMBER, DATE, DURATION, TEXT)
@@ -25,6 +35,7 @@ SAID = {NUMBER: "numbers", DATE: "dates", DURATION: "durations", TEXT: "text"}
 MISSING = "(missing)"
 IS_NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*"
 IS_CODE = r"\s*[+-]?0\d"  # 007 is no number
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*$")
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,22 @@ def nearly_numbers(texts: pd.Series, counts: np.ndarray | None = None) -> bool:
     if not numbers.any() or texts.str.match(IS_CODE).any():
         return False
     return bool(np.average(numbers, weights=counts) >= NEARLY_ALL)
+
+
+def seeming(texts: Sequence[str]) -> str:
+    """What nearly all of some texts seem to be, though they are read as text, and what to do; nothing for others."""
+    texts = [text for text in texts if text != MISSING]
+    ways_out: dict[str, Callable[[str], object]] = {
+        "numbers with a decimal comma: set `csv: {decimal: ','}`, or convert them": DECIMAL_COMMA.match,
+        "dates in several notations: write them in one, or convert them with `prepare`": is_like_a_date,
+    }
+    for said, fits in ways_out.items():
+        for some in (texts[:LOOKED_AT], texts):  # a few tell of most columns that they are something else
+            if not some or sum(bool(fits(text)) for text in some) < NEARLY_ALL * len(some):
+                break
+        else:
+            return said
+    return ""
 
 
 class Values:

@@ -9,6 +9,7 @@ from tuning.basics.wording import name_list
 from tuning.errors import CustomerError
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
 from tuning.preprocessing.dates import ISO, NEARLY_ALL, UNDECIDED, date_format, parse_dates
+from tuning.preprocessing.kinds import seeming
 from tuning.preprocessing.task import BINARY, REGRESSION, Task, numbers_among
 
 MAX_CLASSES = 50  # more are believed only where a class has two rows or more on average
@@ -36,6 +37,7 @@ def read_target(values: pd.Series, task: str) -> tuple[pd.Series, str]:
         raise CustomerError(
             f"the target {values.name!r} holds text, regression needs numbers: {count} of its {total} values are none, "
             f"{first}; up to {1 - NEARLY_ALL:.0%} would be left out as missing."
+            + (f" They seem to be {said}." if (said := seeming(values[wrong].map(str).unique().tolist())) else "")
         )
     return numbers, f"{count} of {total} rows are left out, whose target is no number: {first}"
 

@@ -12,9 +12,10 @@ import pandas as pd
 
 from tuning.preprocessing.classes import Label
 from tuning.preprocessing.dates import NEARLY_ALL
-from tuning.preprocessing.kinds import IS_CODE
+from tuning.preprocessing.kinds import IS_CODE, seeming
 
 REGRESSION, BINARY, MULTICLASS = "regression", "binary", "multiclass"
+MOST_WHOLE = 2.0**63  # larger floats are whole because they are large
 TASKS = (REGRESSION, BINARY, MULTICLASS)
 
 
@@ -159,7 +160,7 @@ def _guess(target: pd.Series, *, of_numbers: bool = False) -> _Guess:
             odd = _described(values[wrong])
     kind = "text or classes"
     if numeric:
-        whole = bool((np.isfinite(numbers) & (numbers == numbers.round())).all()) if len(numbers) else False
+        whole = bool(((numbers.abs() < MOST_WHOLE) & (numbers == numbers.round())).all()) if len(numbers) else False
         if of_numbers or not (whole and (distinct == 2 or (distinct <= 20 and distinct * 10 <= len(numbers)))):
             return _Guess(REGRESSION, f"numbers, {distinct} different ones in {len(numbers)} rows", len(values), odd)
         kind = "whole numbers"
@@ -168,6 +169,8 @@ def _guess(target: pd.Series, *, of_numbers: bool = False) -> _Guess:
     labels = sorted(map(str, numbers.unique()))
     shown = ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")
     why = f"{kind} with {distinct} different values ({shown})"
+    if kind == "text or classes" and (said := seeming(labels)):
+        why += f"; these seem to be {said}"
     return _Guess(BINARY if distinct <= 2 else MULTICLASS, why, len(values) if clear else 0, odd)
 
 

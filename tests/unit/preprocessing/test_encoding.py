@@ -269,3 +269,21 @@ def test_days_without_end_are_days() -> None:
 def test_bytes_in_a_time_column_are_named_with_it(cells: list[str | bytes]) -> None:
     with pytest.raises(CustomerError, match=r"the time column 'when' holds \"b'.*, which is no date such as"):
         read_moments(pd.Series(cells, name="when"))
+
+
+COMMAS = [f"{number},5" for number in range(40)]
+NOTATIONS = [text.format(day) for day in range(10, 24) for text in ("2024-03-{}", "{}.03.2024", "Mar {}, 2024")]
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [(COMMAS, "numbers with a decimal comma: set `csv: {decimal"), (NOTATIONS, "dates in several notations: write")],
+)
+def test_text_that_seems_to_be_something_else_is_said_to_be(texts: list[str], said: str) -> None:
+    unique, few = (
+        read_columns(pd.DataFrame({"x": each}), ["x"], np.arange(len(each))) for each in (texts, texts[:5] * 9)
+    )
+    assert unique.left_out[0].startswith(f"x ({said}")
+    assert few.notes[0].startswith(f"x: taken as text; it seems to hold {said}")
+    words = read_columns(pd.DataFrame({"x": ["March", "31 pieces", "1,2,3"] * 9}), ["x"], np.arange(27))
+    assert not words.notes

@@ -136,3 +136,17 @@ def test_weights_of_classes_that_a_customer_lacks_are_said() -> None:
 def test_customers_with_one_of_the_two_classes_count_for_which_is_rarer() -> None:
     guess = guess_positive([pd.Series(["gone", "here"] * 10), pd.Series(["gone"] * 9)])
     assert guess == ("here", "it is the rarer class, 34.5 % of 29 rows, beside 'gone'")
+
+
+def test_very_large_numbers_are_no_classes() -> None:
+    task, why = agreed_task({"a": pd.Series([1e308, -1e308] * 20)})
+    assert task == REGRESSION
+    assert len(why) < 100
+
+
+def test_numbers_with_a_decimal_comma_are_said_to_be_such() -> None:
+    target = pd.Series([f"{number},5" for number in range(40)], name="y")
+    assert "seem to be numbers with a decimal comma: set `csv: {decimal: ','}`" in agreed_task({"a": target})[1]
+    with pytest.raises(CustomerError, match="They seem to be numbers with a decimal comma"):
+        read_target(target, REGRESSION)
+    assert "decimal comma" not in agreed_task({"a": pd.Series(["a,b", "c", "1,5"] * 10)})[1]
