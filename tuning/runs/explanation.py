@@ -7,7 +7,6 @@ saved model may have learned from those. scikit-learn does the rest.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -84,13 +83,14 @@ class Winner:
         table.attrs["classes"] = labels
         return table
 
-    def alone(self, record: TrialRecord) -> tuple[float, float]:
-        """(score on the hold-out rows, seconds that it takes to predict these) of a trial's model by itself."""
-        model = replace(self.model, members=(self.refits.of(record)[0],))
-        start = time.perf_counter()
-        found = model.prediction(self.rows)
-        seconds = time.perf_counter() - start
-        return self.metric.score(self.y, found, self.weight), seconds
+    def alone(self, record: TrialRecord) -> dict[str, float]:
+        """`test_score`, `refit_seconds` and `predict_ms_per_row`, as studies record them, of a trial by itself."""
+        _, said = self.refits.of(record)
+        return {
+            "test_score": self.metric.score(self.y, said, self.weight),
+            "refit_seconds": self.refits.fit_seconds[record.trial],
+            "predict_ms_per_row": 1000 * self.refits.predict_seconds[record.trial] / len(self.y),
+        }
 
     def importance(self, repeats: int = REPEATS) -> pd.DataFrame:
         """One row per column of the data, the most important first.
@@ -207,7 +207,7 @@ class Winners:
         if not len(data.split.test):
             raise RunError("no rows were held out (split.test: 0), and on its own rows any model seems to need all.")
         own = {trial.trial: trial for trial in trials if trial.study == study.study}
-        weights = _weights(study)
+        weights = weights_of(study)
         missing = sorted(weights.keys() - own.keys())
         if missing:
             raise RunError(f"the records of the trials {name_list(missing)} of customer {customer!r} are missing.")
@@ -235,7 +235,7 @@ class Winners:
         return rows
 
 
-def _weights(study: StudyRecord) -> dict[int, float]:
+def weights_of(study: StudyRecord) -> dict[int, float]:
     """Trial → weight of the members of a study's model."""
     if study.ensemble is None:
         return {int(study.trial or 0): 1.0}

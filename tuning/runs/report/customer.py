@@ -21,7 +21,7 @@ from tuning.records.schema import FINISHED, STOPPED, TrialRecord
 from tuning.records.user_scores import metric_text, user_score
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
 from tuning.runs.customer_result import CustomerResult
-from tuning.runs.explanation import Winner
+from tuning.runs.explanation import Winner, weights_of
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.report.lead import of_one
 from tuning.runs.results import RunResult
@@ -110,7 +110,9 @@ def _not_now(found: CustomerResult, effort: Effort) -> str:
         return f"A report runs no code of yours, and the model needs that of {code}: {ask}"
     if not study.test_rows:
         return "No rows were held out (`split.test: 0`)."
-    seconds = sum(record.fit_seconds for record in _best_of_families(found))
+    members = [each for each in found.trial_records if each.study == study.study and each.trial in weights_of(study)]
+    fitted = {each.key: each.fit_seconds for each in [*_best_of_families(found), *members]}
+    seconds = sum(fitted.values())
     if seconds > effort.seconds or study.rows * max(1, study.features) > effort.cells:
         return (
             "Predicted against actual, and what matters: `tuning report` adds them. The winner is fitted again for "
@@ -182,16 +184,14 @@ def _families(found: CustomerResult, winner: Winner) -> HtmlTable | None:
     """The best trial of each family beside the others: scores, and what it takes to fit it and to predict with it."""
     rows = []
     for record in _best_of_families(found):
-        score, seconds = winner.alone(record)
-        per_thousand = 1e6 * seconds / max(1, len(winner.rows))
+        alone = winner.alone(record)
         rows.append(
             {
                 "family": record.family,
                 "trial": f"{record.trial}{' (won)' if record is found.winner else ''}",
                 "cv_score": value_text(user_score(record.score, record.metric)),
-                "test_score": value_text(user_score(score, record.metric)),
-                "fit_seconds": value_text(record.fit_seconds),
-                "ms to predict 1,000 rows": value_text(per_thousand),
+                "test_score": value_text(user_score(alone["test_score"], record.metric)),
+                **{name: value_text(alone[name]) for name in ("refit_seconds", "predict_ms_per_row")},
             }
         )
     if not rows:
