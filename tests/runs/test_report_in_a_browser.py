@@ -87,6 +87,7 @@ def test_words_of_a_definition_stand_out_in_a_reason(report: Path) -> None:
 def test_details_are_there_when_a_row_is_opened(report: Path) -> None:
     assert "left out" not in body(report)
     assert "left out: column 2<" in body(report, open="customer-2")
+    assert "left out: column 76<" in body(report, open="customer-76"), "on the second page of the table"
 
 
 def test_a_runs_report_shows_its_customers(tmp_path: Path) -> None:

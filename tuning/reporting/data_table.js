@@ -140,4 +140,10 @@ for (const box of document.querySelectorAll(".data")) {
     for (let row = 0; row < count; row++) if (columns[0].get(row) === state.get("open")) opened.add(row);
   }
   update();
+  const linked = rows.findIndex(row => opened.has(row));
+  if (linked >= 0) { // on whatever page of the table it is
+    page = Math.floor(linked / PAGE);
+    draw();
+    body.querySelector('[aria-expanded="true"]').scrollIntoView({block: "center"});
+  }
 }

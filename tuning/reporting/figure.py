@@ -48,3 +48,11 @@ def new_figure(width: float = 7.0, height: float = 4.2) -> tuple[Plot, Axes]:
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+def give_room(axes: Axes, width: float = 0.0, height: float = 0.0) -> None:
+    """A larger figure where its names would cover one another. width, height: inches that they need."""
+    figure = axes.get_figure()
+    if figure is not None:
+        figure = figure.figure
+        figure.set_size_inches(max(width, figure.get_figwidth()), max(height, figure.get_figheight()))

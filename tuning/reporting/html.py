@@ -133,7 +133,7 @@ TEMPLATE = """<!doctype html>
 @media (prefers-color-scheme: dark) {
   :root { --page: #14181d; --text: #e3e8ee; --soft: #9aa6b3; --line: #2a3139; --line-2: #47515c; --lead: #1b2733;
           --mark: #56b4e9; --strong: #1b222a; --link: #7cc4f4; }
-  img { filter: invert(.92) hue-rotate(180deg); } /* figures are drawn once, for white paper */
+  img { background: #fff; border-radius: .25rem; } /* figures are drawn once, for white paper */
 }
 body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; color: var(--text);
        background: var(--page); max-width: 74rem; margin: 2.5rem auto; padding: 0 1.25rem; }

@@ -26,9 +26,10 @@ from tuning.basics.wording import shorten
 from tuning.records.gains import ERRORS, user_metric
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, TrialRecord
 from tuning.records.user_scores import user_score
-from tuning.reporting.figure import COLOURS, new_figure
+from tuning.reporting.figure import COLOURS, give_room, new_figure
 from tuning.reporting.figure import svg as figure_svg
-from tuning.runs.optuna_study import METRIC, of_one_kind
+from tuning.reporting.scale import cut_scale
+from tuning.runs.optuna_study import METRIC, of_one_kind, trials_shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +61,12 @@ def parallel_coordinates(study: Study) -> Axes:
     In a space of several model families, of the one that was tried most; a sentence where no two trials compare.
     """
     part = of_one_kind(study)
-    return _sentence(_new(), NOTHING_TO_COMPARE) if part is None else _by_optuna("plot_parallel_coordinate", part)
+    if part is None:
+        return _sentence(_new(), NOTHING_TO_COMPARE)
+    axes = _by_optuna("plot_parallel_coordinate", part)
+    give_room(axes, width=0.6 * len(axes.get_xticklabels()))
+    axes.set_title(trials_shown(part, study))
+    return axes
 
 
 def parameter_importance(study: Study) -> Axes:
@@ -79,7 +85,10 @@ def parameter_importance(study: Study) -> Axes:
     complete = part.get_trials(deepcopy=False, states=[TrialState.COMPLETE]) if part is not None else []
     if part is None or len({json.dumps(trial.params, sort_keys=True) for trial in complete}) < LEAST:
         return _sentence(_new(), TOO_FEW)
-    return _by_optuna("plot_param_importances", part, evaluator=FanovaImportanceEvaluator(seed=0))
+    axes = _by_optuna("plot_param_importances", part, evaluator=FanovaImportanceEvaluator(seed=0))
+    give_room(axes, height=1.2 + 0.22 * len(axes.get_yticklabels()))
+    axes.set_title(f"Hyperparameter importances: {trials_shown(part, study)}", loc="left", fontsize=10)
+    return axes
 
 
 def _by_optuna(name: str, study: Study, **options: object) -> Axes:
@@ -176,11 +185,13 @@ def partial_dependence(curve: pd.DataFrame, column: str, ax: Axes | None = None)
 def gains(customers: pa.Table, metric: str, ax: Axes | None = None) -> Axes:
     """How the gain over the baseline is distributed: a bar per customer, the largest first.
 
-    customers: with the column `gain`, of an error in %. metric: a name of it.
+    customers: with the column `gain`, of an error in %. metric: a name of it. Gains far beyond all others are cut off,
+    and named where there is a column `customer`.
     """
     axes, found, unit = ax or _new(), _numbers(customers, "gain"), user_metric(metric)
     helped, compared = int((found > 0).sum()), int(np.isfinite(found).sum())
     unit = f"% of its {unit}" if unit in ERRORS else unit
+    cut_scale(axes, found[np.isfinite(found)], _ids(customers, np.isfinite(found)), at_zero=True)
     found = np.sort(found[np.isfinite(found)])[::-1]
     count = min(len(found), MOST_BARS)
     shown = found[np.arange(count) * len(found) // max(1, count)]
@@ -218,7 +229,7 @@ def baseline_and_tuned(customers: pa.Table, metric: str, ax: Axes | None = None)
 def score_and_size(customers: pa.Table, metric: str, ax: Axes | None = None) -> Axes:
     """The hold-out score of each customer's model against how many rows the customer has.
 
-    customers: with the columns `test_score` and `rows`.
+    customers: with the columns `test_score` and `rows`. Scores far beyond all others are cut off, as gains are.
     """
     axes = ax or _new()
     score, rows = _numbers(customers, "test_score"), _numbers(customers, "rows")
@@ -234,6 +245,8 @@ def score_and_size(customers: pa.Table, metric: str, ax: Axes | None = None) -> 
     if len(sizes) and (score >= 0).all() and sizes.max() > 100 * sizes.min():  # errors of targets of several sizes
         axes.set_yscale("symlog", linthresh=10.0 ** np.floor(np.log10(sizes.min())))
         axes.set_ylim(0.0, 2 * sizes.max())
+    else:
+        cut_scale(axes, score, _ids(customers, scored))
     axes.set_title(f"{_dots(len(score[shown]), len(score))}: do more rows score better?")
     axes.set_xlabel("rows of the customer")
     axes.set_ylabel(f"hold-out score ({metric})")
@@ -344,6 +357,14 @@ def _sentence(axes: Axes, text: str) -> Axes:
 def _numbers(table: pa.Table, column: str) -> np.ndarray:
     """A column with NaN where nothing is; nearly every other way from Arrow to numpy loads pandas."""
     return np.array(table[column].to_pylist(), dtype=float)
+
+
+def _ids(customers: pa.Table, chosen: np.ndarray) -> list[str | None]:
+    """The ids of some of the customers; none where the table has no such column."""
+    if "customer" not in customers.column_names:
+        return []
+    ids: list[str | None] = customers["customer"].filter(pa.array(chosen)).to_pylist()
+    return ids
 
 
 def _log(axes: Axes) -> None:

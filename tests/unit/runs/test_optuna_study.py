@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -133,4 +134,30 @@ def test_a_study_without_two_trials_that_compare_says_so_in_place_of_a_picture(r
         assert [text.get_text() for text in parameter_importance(study).texts] == [TOO_FEW]
         assert [text.get_text() for text in parallel_coordinates(study).texts] == [NOTHING_TO_COMPARE]
         optimisation_history(study)
+    pyplot.close("all")
+
+
+def test_optunas_pictures_say_which_trials_they_are_of_and_have_room_for_all_names() -> None:
+    from matplotlib import pyplot
+
+    names = [f"p{number:02}" for number in range(30)]
+    rng = np.random.default_rng(0)
+    wide = optuna.distributions.FloatDistribution(0, 1)
+
+    def tried(family: str, parameters: list[str]) -> optuna.trial.FrozenTrial:
+        params = dict(zip(parameters, rng.random(len(parameters)).tolist(), strict=True))
+        distributions = dict.fromkeys(parameters, wide)
+        return optuna.create_trial(
+            params=params, distributions=distributions, value=sum(params.values()), user_attrs={"family": family}
+        )
+
+    study = optuna.create_study()
+    study.add_trials([*(tried("mlp", names) for _ in range(LEAST)), *(tried("knn", ["k"]) for _ in range(8))])
+    said = f"{LEAST} of {LEAST + 8} trials, those of mlp that finished"
+    assert parallel_coordinates(study).get_title() == said
+    axes = parameter_importance(study)
+    assert said in axes.get_title(loc="left")
+    axes.figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
+    assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes))
     pyplot.close("all")

@@ -59,6 +59,22 @@ def test_the_marks_of_sizes_do_not_run_into_each_other() -> None:
     assert not any(tick.label1.get_text() for tick in axes.xaxis.get_minor_ticks())
 
 
+def test_one_customer_does_not_ruin_the_scale_and_is_named() -> None:
+    gain = [5.0, 8.0, 3.0, -2.0, 6.0, -929.0, 4.0]
+    score = [7.0, 8.0, 9.0, 7.5, 8.5, 184.0, 8.2]
+    customers = pa.table(
+        {"customer": list("abcdePg"), "gain": gain, "test_score": score, "rows": [9, 8, 7, 6, 5, 4, 3]}
+    )
+    axes = plots.gains(customers, "rmse")
+    assert axes.get_ylim()[0] > -20
+    assert [text.get_text() for text in axes.texts] == ["beyond the scale: P -929"]
+    axes = plots.score_and_size(customers, "rmse")
+    assert axes.get_ylim()[1] < 20
+    assert [text.get_text() for text in axes.texts] == ["beyond the scale: P 184"]
+    usual = plots.gains(customers.filter(pa.array([each > -900 for each in gain])), "rmse")
+    assert not usual.texts
+
+
 def test_a_million_gains_are_as_many_bars_as_there_are_pixels() -> None:
     axes = plots.gains(pa.table({"gain": np.linspace(-1, 1, 100_000)}), "r2")
     assert len(axes.patches) == plots.MOST_BARS

@@ -258,3 +258,10 @@ def test_messages_that_differ_in_names_and_numbers_are_one_group() -> None:
     first, last = failures.grouped(pairs)
     assert (first.count, first.examples, last.count) == (5, ["c0", "c1", "c2"], 1)
     assert replace(last).advice == failures.OTHERWISE
+
+
+def test_in_the_dark_no_picture_is_inverted() -> None:
+    """A heat map whose caption says "darker is worse" would show the opposite."""
+    found = Page("t", "l", []).html()
+    assert "prefers-color-scheme: dark" in found
+    assert "invert(" not in found

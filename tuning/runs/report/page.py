@@ -43,7 +43,7 @@ MOST_GROUPS = 15  # of reasons and notes
 MOST_TEXT = 240  # characters of a cell
 REPORT_VIEWS: tuple[View, ...] = ("report", "details")
 # What the pictures need of customers' best studies; `seconds` are of all their studies.
-_DRAWN = ("status", "family", "ensemble", "test_score", "baseline_test_score", "gain", "rows", "seconds")
+_DRAWN = ("customer", "status", "family", "ensemble", "test_score", "baseline_test_score", "gain", "rows", "seconds")
 
 
 def write_report(result: RunResult, effort: Effort = ANY) -> str:

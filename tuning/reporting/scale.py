@@ -1,0 +1,50 @@
+"""A scale that a few values cannot ruin: what lies far beyond all others is cut off, and named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tuning.basics.wording import shorten, value_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LEAST_VALUES = 5
+FAR = 5.0  # times the middle half's width, from its ends
+NAMED = 3
+
+
+def cut_scale(axes: Axes, values: np.ndarray, names: Sequence[str | None], *, at_zero: bool = False) -> None:
+    """Give the y-axis the range of most values, where the others would take more than half of it.
+
+    values: (n,) finite. names: of each, for those that are cut off; empty where nobody knows them. at_zero: whether 0
+    is to be seen.
+    """
+    if len(values) < LEAST_VALUES:
+        return
+    low, high = np.quantile(values, [0.25, 0.75])
+    reach = FAR * (high - low)
+    inside = (values >= low - reach) & (values <= high + reach)
+    kept = np.append(values[inside], 0.0) if at_zero else values[inside]
+    if not reach or np.ptp(values) <= 2 * np.ptp(kept):
+        return
+    beyond = np.flatnonzero(~inside)
+    beyond = beyond[np.argsort(-np.abs(values[beyond] - np.median(values)), kind="stable")]
+    margin = 0.1 * float(np.ptp(kept))
+    axes.set_ylim(float(kept.min()) - margin, float(kept.max()) + margin)
+    told = [
+        f"{shorten(str(names[each]), 24)} " * bool(len(names)) + value_text(values[each]) for each in beyond[:NAMED]
+    ]
+    more = f" and {len(beyond) - NAMED:,} more" if len(beyond) > NAMED else ""
+    below = values[beyond[0]] < low
+    axes.text(
+        *(0.02, 0.02 if below else 0.98),
+        f"beyond the scale: {', '.join(told)}{more}",
+        transform=axes.transAxes,
+        fontsize=8,
+        va="bottom" if below else "top",
+        bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1.5},
+    )
