@@ -45,4 +45,4 @@ def leaderboard(run_dir: str, sort: str, output: str) -> None:
             f"{result.directory.shown} compares algorithms, so it has no leaderboard of models. "
             f"Its report: tuning compare --from-run {result.directory.shown}"
         )
-    show_leaderboard(result, output, sort, paged=True)
+    show_leaderboard(result, output, sort)

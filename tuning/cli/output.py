@@ -73,13 +73,10 @@ def explain(result: RunResult) -> None:
         click.echo(f"customer {customer!r}: {reason}\n{error}", err=True)
 
 
-def show_leaderboard(
-    result: RunResult, output: str, sort: str = "customer", most: int | None = None, *, paged: bool = False
-) -> None:
+def show_leaderboard(result: RunResult, output: str, sort: str = "customer", most: int | None = None) -> None:
     """Print a leaderboard. A table that a terminal's window does not hold is shown by its first and last rows.
 
-    sort: as of `RunResult.leaderboard`. most: rows of a table elsewhere; None is no limit. paged: show such a table
-    page by page, where a terminal can.
+    sort: as of `RunResult.leaderboard`. most: rows of a table elsewhere; None is no limit.
     """
     board = result.board(sort)
     if output == "csv":
@@ -94,14 +91,11 @@ def show_leaderboard(
         if most is None or len(board) <= most:
             _write(f"{line}\n" for line in lines(board, width, sort))
             return
-        if paged and height is not None and _has_pager():
-            click.echo_via_pager(f"{line}\n" for line in lines(board, width, sort))
-            return
-        last = 0 if height is None else most // 3
+        last = most // 3
         shown = list(lines(board.ends(most - last, last), width, sort))
         cut = len(shown) - last
         how = f"tuning leaderboard {quote(result.directory.shown)}" + f" --sort {sort}" * (sort != "customer")
-        between = f"… and {len(board) - most} more{' between' * bool(last)}: {how}{' | less -S' if last else ''}"
+        between = f"… and {len(board) - most:,} more between: {how}{'' if height is None else ' | less -S'}"
         _write(f"{line}\n" for line in [*shown[:cut], between, *shown[cut:]])
 
 
@@ -112,15 +106,18 @@ def _write(texts: Iterable[str]) -> None:
 
 
 AROUND = 5  # lines of a window beside the rows: what is better, the columns, the line between, the prompt
-MOST_AT_THE_END = 1000  # customers that a run's end shows; hundreds of thousands of lines tell nobody anything
+MOST_AT_THE_END = 50  # customers that a run's end shows in a pipe or a file; a command shows all
 _FIGURES = named(STUDY_FIGURES)
 PARAMS, REASON = _FIGURES["params"], _FIGURES["reason"]
 LAST = "params or reason"
 LAST_WIDTH, LAST_LEAST = 70, 20
+LEAST = 8  # characters of a column that is cut to the window
 #: The columns before the last one, in their order.
 SHOWN = tuple(each for each in shown_in("terminal") if not each.long)
-#: What a narrow window does without, in this order.
-SPARED = tuple(each.name for each in reversed(SHOWN) if not each.essential)
+#: What a narrow window does without, in this order; of the score on the folds where there is one on the hold-out.
+SPARED = tuple(each.name for each in sorted(SHOWN, key=lambda each: (each.spared, -SHOWN.index(each))) if each.spared)
+#: What it cuts then, in this order, and the characters that are left.
+CUT = {"model": 12, LAST: 15, "customer": 12, "status": 8}
 
 
 def table(rows: Iterable[FigureRow], width: int | None = None) -> str:
@@ -150,17 +147,29 @@ def lines(rows: Iterable[FigureRow], width: int | None = None, sort: str = "cust
     if width is None:
         widths[LAST] = min(widths[LAST], LAST_WIDTH)
     else:
-        spared = (name for name in SPARED if name in names and name != wanted)
-        while sum(widths[name] + 2 for name in names if name != LAST) + LAST_LEAST > width:
-            if (least := next(spared, None)) is None:
-                break
-            names.remove(least)
-        others = sum(widths[name] + 2 for name in names if name != LAST)
-        widths[LAST] = min(widths[LAST], max(LAST_LEAST, width - others))
+        _fit(names, widths, width, wanted)
     yield _cut(f"{better}{_positive(positive)}", width)
     for line in chain([{name: name for name in names}], (_line(row, wanted) for row in rows)):
         cells = (f"{shorten(line[name], widths[name]):{_side(name)}{widths[name]}}" for name in names)
         yield _cut("  ".join(cells).rstrip(), width)
+
+
+def _fit(names: list[str], widths: dict[str, int], width: int, wanted: str) -> None:
+    """Leave columns out, and cut others, until a line fits. names: of the columns. wanted: one that stays."""
+
+    def over() -> int:
+        return sum(widths[name] + 2 for name in names) - 2 - width
+
+    whole = widths[LAST]
+    widths[LAST] = min(whole, LAST_LEAST)
+    for name in SPARED:
+        needed = name == wanted or (name == "cv_score" and "test_score" not in names)
+        if over() > 0 and name in names and not needed:
+            names.remove(name)
+    for name, least in CUT.items():
+        if over() > 0 and name in names:
+            widths[name] = max(min(least, widths[name]), widths[name] - over())
+    widths[LAST] = min(whole, widths[LAST] + max(0, -over()))
 
 
 def _cut(line: str, width: int | None) -> str:
@@ -188,16 +197,21 @@ def _side(name: str) -> str:
     return ">" if name != LAST and _FIGURES[name].is_number else "<"
 
 
-def aligned(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    """A small table as lines; columns that nobody has anything in are left out. Without rows there is none."""
+def aligned(names: Sequence[str], rows: Iterable[Sequence[object]], width: int | None = None) -> Iterator[str]:
+    """A small table as lines; columns that nobody has anything in are left out. Without rows there is none.
+
+    width: characters that fit into a line; the widest columns are cut to it. None is no limit.
+    """
     texts = [[_one_line(value_text(cell)) for cell in row] for row in rows]
     kept = [place for place in range(len(names)) if any(row[place] for row in texts)]
     if not kept:
         return
     table = [*([list(names)] if any(names) else []), *texts]
     widths = {place: max(len(row[place]) for row in table) for place in kept}
+    while width is not None and sum(widths.values()) + 2 * (len(kept) - 1) > width and max(widths.values()) > LEAST:
+        widths[max(widths, key=lambda place: widths[place])] -= 1
     for row in table:
-        yield "  ".join(row[place].ljust(widths[place]) for place in kept).rstrip()
+        yield _cut("  ".join(shorten(row[place], widths[place]).ljust(widths[place]) for place in kept).rstrip(), width)
 
 
 def _one_line(value: object) -> str:
@@ -215,6 +229,21 @@ def _window() -> tuple[int | None, int | None]:
     """Characters in a line of the terminal, and its lines; None where nobody looks, such as in a pipe."""
     size = shutil.get_terminal_size((0, 0))
     return size.columns or None, (size.lines or None) if sys.stdout.isatty() else None
+
+
+def show_pages(text: Iterable[str]) -> None:
+    """Print lines, page by page where a window does not hold them and somebody can turn pages."""
+    found = list(text)
+    _, height = _window()
+    if height is not None and len(found) >= height and _has_pager():
+        click.echo_via_pager(f"{line}\n" for line in found)
+    else:
+        _write(f"{line}\n" for line in found)
+
+
+def window_width() -> int | None:
+    """Characters in a line of the terminal; None where nobody looks."""
+    return _window()[0]
 
 
 def _has_pager() -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 import click
 
 from tuning.basics.wording import users_lines
-from tuning.cli.output import aligned
+from tuning.cli.output import aligned, show_pages, window_width
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
 from tuning.records.user_scores import user_row
@@ -38,16 +39,31 @@ def show(names: tuple[str, ...], customer: str | None, output: str) -> None:
         }
         click.echo(json.dumps(told, ensure_ascii=False, default=str))
         return
-    click.echo("\n".join(_lines(result)))
+    show_pages(_lines(result, window_width()))
 
 
-def _lines(result: CustomerResult) -> Iterator[str]:
-    yield str(result)
-    for table in (aligned(("", ""), result.facts()), aligned(*result.best_trials())):
+def _lines(result: CustomerResult, width: int | None) -> Iterator[str]:
+    yield from _wrapped([str(result)], width)
+    for table in (aligned(("", ""), result.facts(), width), aligned(*result.best_trials(), width)):
         lines = list(table)
         yield from ("", *lines) if lines else ()
     for title, texts in (("notes", result.notes), ("raised in", _tracebacks(result))):
-        yield from ("", f"{title}:", *texts) if texts else ()
+        yield from ("", f"{title}:", *_wrapped(texts, width)) if texts else ()
+
+
+def _wrapped(texts: Iterable[str], width: int | None) -> Iterator[str]:
+    """Texts whose lines fit the window, broken between words; lines of code keep their indent."""
+    for text in texts:
+        for line in text.splitlines():
+            indent = line[: len(line) - len(line.lstrip())]
+            yield from (
+                [line]
+                if width is None
+                else textwrap.wrap(
+                    line, width, subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False
+                )
+                or [""]
+            )
 
 
 def _tracebacks(result: CustomerResult) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sys
 import threading
 import warnings
@@ -27,7 +28,8 @@ STYLES: tuple[str, ...] = get_args(Style)
 
 LOOK_S = 0.5  # between two looks at how far the run is
 UNWATCHED_S, JSON_S = 30.0, 1.0  # between two lines
-BAR = "{percentage:3.0f}%|{bar}| {elapsed} {desc}"
+BAR = "{percentage:3.0f}%|{bar:10}| {elapsed} {desc}"
+BESIDE = 26  # characters of a line before its figures
 STEPS = 1000  # of the bar, whatever the run's work is counted in
 
 _notes_shown = set[str]()  # by runs of this process
@@ -145,7 +147,8 @@ class _MovingLine:
 
     def draw(self, progress: Progress, last: bool) -> None:
         self._bar.n = STEPS if last and progress.done_studies >= progress.studies else int(STEPS * progress.share)
-        self._bar.set_description_str(str(progress))  # which draws
+        columns = 0 if _in_notebook() else shutil.get_terminal_size((0, 0)).columns
+        self._bar.set_description_str(progress.line(columns - BESIDE) if columns else str(progress))  # which draws
 
     def close(self) -> None:
         self._bar.close()

@@ -85,7 +85,17 @@ class Progress:
         return f"Progress({self})"
 
     def __str__(self) -> str:
-        """The figures in a line, what matters most first: a narrow window cuts it."""
+        """The figures in a line, what matters most first."""
+        return ", ".join(self._parts())
+
+    def line(self, width: int) -> str:
+        """The first of these figures that fit whole into so many characters, at least one."""
+        parts = self._parts()
+        while len(parts) > 1 and len(", ".join(parts)) > width:
+            del parts[-1]
+        return ", ".join(parts)
+
+    def _parts(self) -> list[str]:
         several = self.studies > 1
         parts = [
             f"{self.done_studies}/{self.studies} {'studies' if self.noun == 'study' else f'{self.noun}s'}" * several,
@@ -99,7 +109,7 @@ class Progress:
             "" if self.rate is None else f"{self.rate:.3g} trials/s",
             self.doing,
         ]
-        return ", ".join(filter(None, parts))
+        return [*filter(None, parts)]
 
     @property
     def _median_gain(self) -> str:

@@ -46,7 +46,8 @@ class Figure:
         shown: where, beside the records. In MLflow every recorded number is a metric of its study's run, every text a
             tag, wherever else it is shown.
         better: which values are better.
-        essential: whether a narrow window keeps it.
+        essential: whether a narrow page keeps it.
+        spared: when a narrow terminal does without it: 1 is first, 0 never.
         long: whether its texts are long: tables show it last.
         clock: whether a clock decides it, so that two runs of the same search differ in it.
         recorded: whether study or trial records have it; else the leaderboard makes it of others.
@@ -59,6 +60,7 @@ class Figure:
     shown: tuple[View, ...] = ()
     better: Better = None
     essential: bool = False
+    spared: int = 1
     long: bool = False
     clock: bool = False
     recorded: bool = True
@@ -89,13 +91,14 @@ def _params(row: FigureRow) -> str:
 
 #: Of a study, in the order of the leaderboard; what this does not have comes last.
 STUDY_FIGURES = (
-    Figure("customer", TEXT, "the customer's id", TABLES, essential=True),
+    Figure("customer", TEXT, "the customer's id", TABLES, essential=True, spared=0),
     Figure(
         "status",
         TEXT,
         "`ok`, `no_model`, `quarantined`; on the leaderboard also `running`, "
         "and `unfinished` of a run that has stopped",
         ("leaderboard", "terminal", "report"),
+        spared=0,
     ),
     Figure("reason", TEXT, "why there is no model; empty when ok", TABLES, essential=True, long=True),
     Figure(
@@ -104,6 +107,7 @@ STUDY_FIGURES = (
         "the winner's family, or how many trials of which families the ensemble has",
         TABLES,
         recorded=False,
+        spared=0,
     ),
     Figure("metric", TEXT, "name of the metric", ("leaderboard",)),
     Figure("mode", TEXT, "`max` or `min`: whether a larger or a smaller score is better", ("leaderboard",)),
@@ -115,6 +119,7 @@ STUDY_FIGURES = (
         (*TABLES, "mlflow_model"),
         better="metric",
         essential=True,
+        spared=4,
     ),
     Figure("cv_error", FLOAT, "standard error of `cv_score` over the folds", ("leaderboard", "details")),
     Figure(
@@ -125,6 +130,7 @@ STUDY_FIGURES = (
         better="metric",
         essential=True,
         words=lambda row: score_text(row["test_score"], row.get("test_error")),
+        spared=0,
     ),
     Figure(
         "test_error",
@@ -145,6 +151,7 @@ STUDY_FIGURES = (
         "the baseline's score on the hold-out rows, refitted on the search rows",
         ("leaderboard", "terminal", "customer", "report", "mlflow", "mlflow_model"),
         better="metric",
+        spared=3,
     ),
     Figure(
         "gain",
@@ -155,6 +162,7 @@ STUDY_FIGURES = (
         better="larger",
         essential=True,
         words=_gain("gain"),
+        spared=0,
     ),
     Figure(
         "constant_test_score",
@@ -171,7 +179,7 @@ STUDY_FIGURES = (
         better="larger",
         words=_gain("gain_over_constant"),
     ),
-    Figure("trials", INT, "recorded trials", ("leaderboard", "terminal", "details")),
+    Figure("trials", INT, "recorded trials", ("leaderboard", "terminal", "details"), spared=2),
     Figure(
         "seconds",
         FLOAT,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from builders import tuner_of
 from commands import tuning
 
-from tuning import RunResult
-from tuning.cli.output import show_leaderboard
+from tuning import RunResult, TuneRunner
+from tuning.cli.output import lines, show_leaderboard
+from tuning.cli.program import main
 
 
 @pytest.fixture(scope="module")
@@ -82,15 +85,29 @@ def test_a_column_that_there_is_not_is_refused_with_those_that_there_are(result:
         assert tuning("leaderboard", result.directory.root, "--sort", column).exit_code == 0
 
 
-@pytest.mark.parametrize(("term", "rows"), [("xterm", 30), ("dumb", 9)], ids=["a terminal", "one that turns no pages"])
-def test_the_command_turns_pages(
-    term: str, rows: int, result: RunResult, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_narrow_window_keeps_who_what_and_how_good(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"shop": np.repeat(["a shop with a long name", "b"], 40), "x": rng.normal(size=80)})
+    frame["y"] = 2 * frame["x"] + rng.normal(size=80)
+    runner = TuneRunner(data=frame, by="shop", target="y", metric="mae", search_space="ridge", trials=3, mlflow=False)
+    made = runner.run(tmp_path / "run", in_process=True, progress=False)
+    for width in (60, 80):
+        head, names, *rows = lines(made.board(), width)
+        assert names.split()[:5] == ["customer", "status", "model", "test_score", "gain"]
+        assert max(map(len, [head, names, *rows])) <= width
+        assert "%" in rows[1]
+
+
+def test_one_customer_fits_the_window_and_comes_page_by_page(
+    result: RunResult, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PAGER", "cat")
-    monkeypatch.setenv("TERM", term)
-    monkeypatch.setattr("shutil.get_terminal_size", lambda fallback: os.terminal_size((100, 14)))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("shutil.get_terminal_size", lambda fallback: os.terminal_size((50, 6)))
     for stream in (sys.stdin, sys.stdout):
         monkeypatch.setattr(stream, "isatty", lambda: True)
-    show_leaderboard(result, "table", paged=True)
-    shown = capfd.readouterr().out.splitlines()[2:]
-    assert sum(line.startswith("s") for line in shown) == rows
+    turned: list[str] = []
+    monkeypatch.setattr("click.echo_via_pager", turned.extend)
+    main(["show", result.directory.root, "s07"], standalone_mode=False)
+    assert "s07" in turned[0]
+    assert max(len(line.rstrip("\n")) for line in turned) <= 50

@@ -256,6 +256,17 @@ def test_after_a_resume_the_median_gain_is_of_all_customers(tmp_path: Path, monk
     assert begun == [None, counters[0].now.median_gain]
 
 
+def test_in_a_narrow_window_a_figure_is_there_whole_or_not_at_all() -> None:
+    counter = Counter(1000, 300, relative=True)
+    counter(PartWritten("a", trials=40, studies=10, work=5, no_model=2, failed=3, gains=(0.1234,)))
+    whole = str(counter.now).split(", ")
+    assert len(whole) > 3
+    for width in range(10, 80):
+        shown = counter.now.line(width).split(", ")
+        assert shown == whole[: len(shown)]
+        assert len(", ".join(shown)) <= width or len(shown) == 1
+
+
 def test_where_all_trials_are_recorded_the_last_fits_are_still_to_come(tmp_path: Path) -> None:
     """They are what a resumed run does then, and take as long as some trials."""
     write_customers(tmp_path, 3)

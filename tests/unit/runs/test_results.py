@@ -156,11 +156,11 @@ def test_the_end_of_a_large_run_shows_the_first_customers_only(
     monkeypatch.setenv("COLUMNS", "0")
     show_finished(run, "table")
     assert capsys.readouterr().out == f"{table(run.rows())}\n"
-    monkeypatch.setattr("tuning.cli.output.MOST_AT_THE_END", 2)
+    monkeypatch.setattr("tuning.cli.output.MOST_AT_THE_END", 3)
     show_finished(run, "table")
-    *shown, last = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in shown[2:]] == ["zone-2", "zone-3"]
-    assert last == f"… and 2 more: tuning leaderboard {run.directory.shown}"
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in shown[2:]] == ["zone-2", "zone-3", "…", "zone-1"]
+    assert shown[4] == f"… and 1 more between: tuning leaderboard {run.directory.shown}"
     assert len(leaderboard(run).splitlines()) == 6
 
 
