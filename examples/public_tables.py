@@ -1,4 +1,4 @@
-"""Public results and tables in the formats of docs/compare.md: finished curves to analyse, tables to search again.
+"""Public results and tables in the formats of docs/compare.md: finished curves to analyse, tables to tune on again.
 
 git clone https://github.com/machinelearningnuremberg/HPO-B
 python examples/public_tables.py hpo-b HPO-B/results hpo-b.parquet --methods Random GP FSBO --trials 50

@@ -52,7 +52,7 @@ KNOWN_GOOD: Mapping[str, tuple[Mapping[str, Any], ...]] = {
 
 
 def candidates(task: str) -> list[Config]:
-    """Complete configurations: of each family that is searched by default its own default, the known good ones, and
+    """Complete configurations: of each default family its own default, the known good ones, and
     draws from its preset. The optional families must be installed."""
     found: dict[str, Config] = {}
     for family in parameters_by_model(space_of(None, (), task)):

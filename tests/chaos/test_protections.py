@@ -161,12 +161,12 @@ TABLE = [
         "unit/records/test_records.py::test_a_flipped_bit_is_found_before_its_content_is_believed",
     ),
     Protection(
-        "a customer whose data has changed is searched anew",
+        "a customer whose data has changed starts again",
         setting(tuning__data__fingerprints__differ=lambda there, here: np.zeros(len(here), dtype=bool)),
         "runs/test_changed_data.py::test_an_objective_sees_new_rows_from_the_first_trial",
     ),
     Protection(
-        "what other libraries have begun is searched anew",
+        "what other libraries have begun starts again",
         setting(tuning__runs__begin__with_libraries_now=lambda directory, before, budget, state: state),
         "runs/test_changed_data.py::test_what_other_libraries_have_begun_is_searched_anew",
         slow,

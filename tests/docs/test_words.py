@@ -53,6 +53,14 @@ HALF_SENTENCES = {
     "while",
     "because",
 }
+# One searches for a model; a customer, a model, a study are not searched.
+SEARCHED = re.compile(
+    r"\bsearch(?:es|ed|ing)?\s+(?:(?:all|every|each|an?|its|their|your|our|other|these|those|\d+)\s+){0,2}"
+    r"(?:customers?|models?|stud(?:y|ies)|everybody|everyone|everything|anew)\b"
+    r"|\b(?:customers?|models?|study|studies|everybody|everyone|everything|it|they)\s+"
+    r"(?:is|are|was|were|be|has been|have been)\s+searched\b",
+    re.IGNORECASE,
+)
 KEPT = "TERMS_OF_0_1 ="  # the name of a folder in runs of version 0.1
 
 
@@ -67,6 +75,17 @@ def test_a_retired_word_is_gone(word: str) -> None:
     pattern = re.compile(rf"\b{word}(?!\w)")
     found = [str(path.relative_to(ROOT)) for path in texts() if pattern.search(path.read_text(encoding="utf-8"))]
     assert found == [], f"say {RETIRED[word]}"
+
+
+def test_one_searches_for_a_model() -> None:
+    code = [path for top in (*PACKAGES, "examples", "benchmarks") for path in (ROOT / top).rglob("*.py")]
+    lessons = (ROOT / "examples").glob("*.ipynb")
+    found = [
+        f"{path.relative_to(ROOT)}: {match.group()}"
+        for path in {*texts(), *code, *lessons}
+        for match in SEARCHED.finditer(re.sub(r'(\\n)?",?\n\s+f?"', "", path.read_text(encoding="utf-8")))
+    ]
+    assert sorted(found) == [], "search for a model; tune, train, start again"
 
 
 def test_a_run_has_terms_and_a_model_epochs() -> None:

@@ -21,7 +21,7 @@ from tuning.execution.spread.journal import read_journal, write_journal
 from tuning.study.record import versions
 
 QUIET = {"progress": False, "in_process": True}
-SAID = "the data of 'c0000' has changed since it was searched, so it is searched anew"
+SAID = "the data of 'c0000' has changed since the trials ran, so tuning starts again"
 
 
 def ran(result: RunResult) -> dict[Any, float]:
@@ -53,7 +53,7 @@ def test_a_changed_file_is_searched_anew_and_the_others_go_on(
     caplog.clear()
     capsys.readouterr()
     TuneRunner.resume(run, in_process=True)
-    assert "searched anew" not in caplog.text + capsys.readouterr().err
+    assert "starts again" not in caplog.text + capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("write", "only"), [(1, "records/"), (2, "records/"), (1, "plan/")])
@@ -214,7 +214,7 @@ def test_what_other_libraries_have_begun_is_searched_anew(
     assert len(ended) == len(begun) == 1
     monkeypatch.setattr("tuning.runs.resume.versions", lambda: "python 4.0; optuna 99")
     result = TuneRunner.resume(run, **QUIET)
-    assert f"(now python 4.0, optuna 99), so unfinished studies ({begun.pop()!r}) are searched anew" in caplog.text
+    assert f"(now python 4.0, optuna 99), so unfinished studies ({begun.pop()!r}) start again" in caplog.text
     assert truth(result) == truth(runner.run(str(tmp_path / "whole"), **QUIET))
     assert {key for key, started in ran(before).items() if ran(result)[key] == started} == {
         record.key for record in before.trial_records if record.study in ended
@@ -233,7 +233,7 @@ def test_more_trials_are_not_mixed_with_those_of_other_libraries_although_a_resu
     assert ran(TuneRunner.resume(run, **QUIET)) == ran(before)  # nothing to do: what has ended stays
     assert caplog.text == ""
     result = TuneRunner.resume(run, trials=6, **QUIET)
-    assert "so unfinished studies ('c0000') are searched anew" in caplog.text
+    assert "so unfinished studies ('c0000') start again" in caplog.text
     assert {record.versions for record in result.trial_records} == {versions()}
     assert truth(result) == truth(TuneRunner(**{**fields, "trials": 6}).run(str(tmp_path / "whole"), **QUIET))
 
@@ -250,7 +250,7 @@ def test_a_journal_of_other_libraries_is_not_replayed_although_no_trial_has_ende
     assert list(read_journal(begun.directory, begun.term, pytest.fail)) == ["c0000"]
     monkeypatch.setattr("tuning.runs.resume.versions", lambda: "python 4.0")
     result = TuneRunner.resume(run, **QUIET)
-    assert "so unfinished studies ('c0000') are searched anew" in caplog.text
+    assert "so unfinished studies ('c0000') start again" in caplog.text
     assert read_journal(result.directory, result.term, pytest.fail) == {}
 
 

@@ -188,7 +188,7 @@ def test_an_object_that_changed_is_searched_anew(
     assert TuneRunner.resume(run, progress=False, in_process=True).trial_records == first.trial_records
     bucket.put("customers/acme.csv", content(table.iloc[::-1], "x.csv"))
     second = TuneRunner.resume(run, progress=False, in_process=True)
-    assert "the data of 'acme' has changed since it was searched" in caplog.text
+    assert "the data of 'acme' has changed since the trials ran" in caplog.text
     before = {record.key: record.started for record in first.trial_records}
     assert {record.key[0] for record in second.trial_records if record.started != before[record.key]} == {"acme"}
 

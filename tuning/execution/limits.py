@@ -114,7 +114,7 @@ class HangLimits:
         """Why a trial hangs; empty where it does not.
 
         worked, idle: seconds since its worker took it up, and since that has reported something. of_study: for which
-        its study has been searched. longest: that an earlier trial has taken.
+        its study has run. longest: that an earlier trial has taken.
         """
         limits, no_step = self.limits, "and it reported no step that could end it"
         if limits.trial_seconds is not None and worked > hard(limits.trial_seconds, self.grace):

@@ -79,7 +79,7 @@ def _compared_seed(seed: int, customer: str, number: int, method: Method) -> int
 
 
 def _spaces(spec: RunSpec, customers: Customers, code: OwnCode) -> Callable[[SearchSpace | str | None], SearchSpace]:
-    """A function from a customer's own search space, or None, to the space that is searched."""
+    """A function from a customer's own search space, or None, to the space of the study."""
     found: dict[str, SearchSpace] = {}
     for customer in customers.first_of_each("options"):
         own = None if customer.options is None else customer.options.search_space

@@ -174,7 +174,7 @@ def check_plan(directory: RunDirectory, claimed: Term) -> None:
     if any(directory.list(RECORDS)):
         raise RunError(
             f"the plan of {directory.shown} is not there any more: {directory.display(claimed.plan)}. Put it back; "
-            f"without it the run can only be searched anew, in another folder. What is in {RECORDS}/ is kept."
+            f"without it only a new run is left, in another folder. What is in {RECORDS}/ is kept."
         )
 
 

@@ -1,4 +1,4 @@
-"""What has become of a run's data since it was searched: customers who are new, changed or gone."""
+"""What has become of a run's data since its trials ran: customers who are new, changed or gone."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class DataNow:
         if not self.changed:
             return []
         names = some_names(self.changed.texts("id").to_pylist())
-        return [f"the data of {names} has changed since it was searched, so it is searched anew, from the first trial."]
+        return [f"the data of {names} has changed since the trials ran, so tuning starts again, from the first trial."]
 
     def state(self, directory: RunDirectory, last: Term, budget: int) -> RecordedState:
         """What is recorded of the data as it is now.
@@ -79,7 +79,7 @@ class DataNow:
 def look_at_data(
     directory: RunDirectory, merged: Definition, definition: Definition | None, studies: StudyTable
 ) -> DataNow:
-    """What has become of the data since it was searched. definition: where a resume was given one."""
+    """What has become of the data since the trials ran. definition: where a resume was given one."""
     before = _one_each(customers_of(studies))
     named = definition is not None and (definition.data is not None or definition.manifest is not None)
     if definition is None or not named or IN_MEMORY in _values(definition.data):

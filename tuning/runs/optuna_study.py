@@ -28,7 +28,7 @@ Storage: TypeAlias = "str | BaseStorage | None"
 def optuna_study(records: Sequence[TrialRecord], space: SearchSpace, mode: str, storage: Storage = None) -> Study:
     """An Optuna study with the recorded trials: finished ones are complete, stopped ones pruned, the others failed.
 
-    records: of one study, in order. space: that was searched; parameters that it does not vary are left out. mode:
+    records: of one study, in order. space: of the study; parameters that it does not vary are left out. mode:
     "min" or "max". storage: as of `optuna.create_study`, such as "sqlite:///optuna.db", which optuna-dashboard shows;
     None is in memory. What the storage has of the study already is not added again.
 

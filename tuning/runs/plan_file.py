@@ -232,7 +232,7 @@ def _groups_left(header: Json) -> int:
 def _way_out(term: Term) -> str:
     """What to do about a file of a term's plan that is damaged or gone."""
     if term.number == 1:
-        return "Put the run's own file back; without it the run can only be searched anew, in another folder."
+        return "Put the run's own file back; without it only a new run is left, in another folder."
     return (
         f"Put the run's own file back. Or remove {term.plan}: the run then continues from the owner before, and the "
         "trials recorded since then run again."

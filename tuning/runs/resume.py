@@ -220,7 +220,7 @@ def with_libraries_now(directory: RunDirectory, before: str, budget: int, state:
     if not anew:
         return state
     logger.warning(
-        "the libraries are not those that the run had (now %s), so unfinished studies (%s) are searched anew, from "
+        "the libraries are not those that the run had (now %s), so unfinished studies (%s) start again, from "
         "the first trial.",
         ", ".join(library for library in now if any(library in new[name] for name in anew)),
         some_names(anew),

@@ -247,7 +247,7 @@ def replaces(new: TrackedRun, known: KnownRun) -> bool:
 
 
 def is_surplus(study: TrackedRun, key: str, end: int | None) -> bool:
-    """Whether a run is that of a trial which the study had before it was searched anew, with fewer trials, or which is
+    """Whether a run is that of a trial which the study had before it started again, with fewer trials, or which is
     none of its best ones any more.
 
     study: its new run. key: of a run below it. end: of that run, in milliseconds since 1970.

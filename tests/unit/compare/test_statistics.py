@@ -190,7 +190,7 @@ def test_power_names_the_tasks_that_would_settle_it() -> None:
     enough = power(np.resize(differences, found.needed))
     assert enough.found == pytest.approx(0.8, abs=0.08)
     assert found.sentence("customers").startswith("with 12 customers a difference this size is found 1 time")
-    assert f"use {found.needed}" in found.sentence("customers")
+    assert f"use {found.needed} customers" in found.sentence("customers")
 
 
 def test_power_of_no_difference_promises_nothing() -> None:

@@ -34,7 +34,7 @@ class Power:
     needed: int | None
 
     def sentence(self, word: str = "tasks") -> str:
-        """For a manager: "with 8 customers a difference this size is found 1 time in 3; use 24"."""
+        """For a manager: "with 8 customers a difference this size is found 1 time in 3; use 24 customers"."""
         if self.found is None:
             least = fewest_tasks(self.alpha)
             return (
@@ -44,7 +44,9 @@ class Power:
         often = f"with {self.tasks} {word} a difference this size is found {frequency(self.found)}"
         if self.found >= self.goal:
             return often
-        return f"{often}; use {self.needed}" if self.needed else f"{often}, and even {MOST_TASKS} would not settle it"
+        if self.needed:
+            return f"{often}; use {self.needed} {word}"
+        return f"{often}, and even {MOST_TASKS} would not settle it"
 
 
 def power(differences: np.ndarray, alpha: float = 0.05, goal: float = 0.8, simulations: int = 1000) -> Power:

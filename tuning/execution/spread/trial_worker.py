@@ -111,7 +111,7 @@ def place_here(directory: RunDirectory, study: Study, gang: Gang | None) -> Gang
 
 
 def shards_folder(study: str) -> str:
-    """Where the rows of a study's trials are, as long as it is searched. study: its id."""
+    """Where the rows of a study's trials are, as long as it runs. study: its id."""
     return f"{SHARDS}/{slug(study)}"
 
 
