@@ -72,4 +72,4 @@ bench: install
 	$(BIN)/python -m benchmarks.mlflow_cost
 
 clean:
-	rm -rf $(VENV) demo runs benchmarks/out docs/_build
+	rm -rf $(VENV) demo runs benchmarks/out docs/_build docs/lessons

@@ -10,6 +10,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from lessons import LESSONS, code_cells, read
 from paths import ROOT
 
 import tuning
@@ -58,6 +59,30 @@ def test_every_page_is_there_and_can_be_reached(site: Path) -> None:
     notes = (site / "decisions" / "README.html").read_text(encoding="utf-8")
     themes = {page.stem for page in PAGES if page.parent.name == "decisions"} - {"README"}
     assert themes <= set(re.findall(r'href="([\w-]+)\.html"', notes))
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.stem)
+def test_a_lesson_is_a_page_with_what_it_shows(site: Path, lesson: Path) -> None:
+    page = site / "lessons" / f"{lesson.stem}.html"
+    html, text = page.read_text(encoding="utf-8"), text_of(page)
+    notebook = read(lesson)
+    assert notebook.cells[0].source.splitlines()[0].removeprefix("# ") in text
+    assert f'href="lessons/{page.name}"' in (site / "index.html").read_text(encoding="utf-8")
+    assert "".join(code_cells(notebook)[-1].source.split()) in "".join(text.split())
+    outputs = [output for cell in code_cells(notebook) for output in cell.outputs]
+    assert html.count("what the cell above draws") == sum("image/png" in output.get("data", {}) for output in outputs)
+    printed = [output.text.split()[0] for output in outputs if output.get("name") == "stdout"]
+    assert [word for word in printed if word not in text] == []
+    links = [link for link in re.findall(r'href="([^"#]+)', html) if ":" not in link and not link.startswith("//")]
+    assert [link for link in links if not (page.parent / link.split("?")[0]).exists()] == []
+    assert not [link for link in links if link.endswith(".ipynb")]
+
+
+def test_code_and_tables_break_at_the_edge_of_a_page(site: Path) -> None:
+    style = (site / "_static" / "pages.css").read_text(encoding="utf-8")
+    assert re.search(r"pre \{[^}]*white-space: pre-wrap", style)
+    assert re.search(r"table\.docutils[^{]*\{[^}]*overflow-wrap: anywhere", style)
+    assert "pages.css" in (site / "quick-start.html").read_text(encoding="utf-8")
 
 
 def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
