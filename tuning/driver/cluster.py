@@ -1,4 +1,4 @@
-"""The Ray that a run works on: the one that is there, or one of this process, which ends with it."""
+"""A run works on the Ray cluster that is there. Where there is none, this process starts one and ends it."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ _ended = threading.Event()  # that Ray has
 
 
 def start_ray(plan: Plan) -> bool:
-    """Use the Ray that is there (already connected, or RAY_ADDRESS), else start one on this machine: True then.
+    """Connect to the Ray that is there (or RAY_ADDRESS), else start one on this machine; True if one was started.
 
-    It has a core for each of the plan's slots.
+    A Ray that this process starts has a core for each of the plan's slots.
     """
     import ray
 
@@ -121,9 +121,9 @@ def restart_ray(plan: Plan) -> None:
 def end_ray() -> None:
     """End the Ray that this process has started, if there is one.
 
-    `ray.shutdown` asks one process after the other to end, and waits a second for each. They cannot hear that: SIGTERM
-    is blocked in them (`tuning.driver.signals.kept`). So whoever has been asked is ended here. And so are workers: one
-    that is still starting notices only then that its Ray is gone.
+    `ray.shutdown` asks one process after the other to end, and waits a second for each. They do not get that
+    signal: SIGTERM is blocked in them (`tuning.driver.signals.kept`). So this function kills each process that Ray has
+    asked. It kills the workers, too: a worker that is still starting would notice late that its Ray is gone.
     """
     import ray
 
@@ -149,9 +149,9 @@ def end_ray() -> None:
 
 
 def kill_ray() -> None:
-    """Kill the Ray that this process has started, which is about to end without the farewell of `end_ray`.
+    """Kill the Ray of this process, which is about to end and has no time for `end_ray`.
 
-    Most of Ray's processes end with this one. Its agents would look for it for a minute.
+    Most of Ray's processes end with this one. Ray's agents would look for it for a minute.
     """
     found = own_processes() | (_own & _children())
     for pid in sorted(found, key=_own.__contains__, reverse=True):  # who would start others first
@@ -160,7 +160,7 @@ def kill_ray() -> None:
 
 
 def head_lost() -> bool:
-    """Whether the head of the Ray that this process has started has ended, and nobody here wanted that."""
+    """Whether the head of this process's own Ray has ended unasked."""
     return any(not _of_ray(pid) for pid in set(_heads)) and bool(_heads)
 
 
@@ -173,7 +173,7 @@ def _end_who_is_asked(over: threading.Event) -> None:
 
 
 def _asked(pid: int) -> bool:
-    """Whether SIGTERM waits to be heard by a process."""
+    """Whether a process has a pending SIGTERM."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:  # it has ended, or this is not Linux
@@ -183,7 +183,7 @@ def _asked(pid: int) -> bool:
 
 
 def _of_ray(pid: int) -> bool:
-    """Whether a process is one of Ray's workers or agents: a number may have become another process's."""
+    """Whether a process is one of Ray's workers or agents; its id may belong to another process by now."""
     command = _command(pid)
     return command.startswith(b"ray::") or b"/ray/" in command
 
@@ -197,19 +197,19 @@ def _command(pid: int) -> bytes:
 
 
 def own_environment() -> Mapping[str, str]:
-    """The environment of the processes of a Ray that this process has started; empty where it uses another one."""
+    """The environment of the processes of this process's own Ray; empty where the run uses another Ray."""
     return _environment_of_own
 
 
 def own_processes() -> set[int]:
-    """What the processes of such a Ray have started; its workers are among them."""
+    """The processes that this process's own Ray has started; its workers are among them."""
     return {pid for parent in _own for pid in _started_by(parent)}
 
 
 def _children() -> set[int]:
-    """The processes of its group that this one has started.
+    """The children of this process in its own process group.
 
-    The one that copies to MLflow has a group of its own.
+    The process that copies to MLflow has a group of its own.
     """
     found = set()
     for pid in _started_by("self"):
@@ -220,7 +220,7 @@ def _children() -> set[int]:
 
 
 def _started_by(process: int | str) -> set[int]:
-    """The children of a process; none where the system does not say so."""
+    """The children of a process; none where the system does not list them."""
     found: set[int] = set()
     for file in Path(f"/proc/{process}/task").glob("*/children"):
         with contextlib.suppress(OSError):  # the thread has ended
@@ -230,7 +230,7 @@ def _started_by(process: int | str) -> set[int]:
 
 @contextlib.contextmanager
 def _tune_loaded_beside() -> Iterator[None]:
-    """Load Tune meanwhile; `ray.init` mostly waits for other processes, and must be in the main thread for signals."""
+    """Load Tune in a thread while `ray.init`, which has to be in the main thread, waits for other processes."""
     loading = threading.Thread(target=_load_tune, name="load-tune", daemon=True)
     loading.start()
     try:
@@ -246,7 +246,7 @@ def _load_tune() -> None:
 
 @contextlib.contextmanager
 def _quieted(name: str) -> Iterator[None]:
-    """Only errors of a logger meanwhile; Ray's words on its tokens would stand in the middle of the progress line."""
+    """Let a logger show errors only: Ray's message on its tokens would interrupt the progress line."""
     loud = logging.getLogger(name)
     before = loud.level
     loud.setLevel(logging.ERROR)
@@ -257,7 +257,7 @@ def _quieted(name: str) -> Iterator[None]:
 
 
 def _import_path() -> dict[str, str]:
-    """The setting by which workers import this very package, also where it runs from its sources."""
+    """The environment variable with which workers import this package, also where it runs from its sources."""
     home = str(Path(__file__).resolve().parents[2])
     if Path(home).name in ("site-packages", "dist-packages"):
         return {}
@@ -266,13 +266,13 @@ def _import_path() -> dict[str, str]:
 
 
 def unset(values: Mapping[str, str]) -> dict[str, str]:
-    """Those environment variables that the user has not set."""
+    """The environment variables of `values` that the user has not set."""
     return {name: value for name, value in values.items() if name not in os.environ}
 
 
 @contextlib.contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Environment variables for the time of a call."""
+    """Set environment variables for the time of a `with` block."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

@@ -1,4 +1,4 @@
-"""`TuneRunner`: from a definition to a `tune.Tuner`, and through it to results."""
+"""`TuneRunner` makes a `tune.Tuner` of a definition, runs it and gives the results."""
 
 from __future__ import annotations
 
@@ -66,20 +66,20 @@ class TuneRunner(Public):
 
     @classmethod
     def from_yaml(cls, path: str | Path, **overrides: Unpack[DefinitionKeys]) -> TuneRunner:
-        """A runner for a YAML definition; `overrides` replace its keys."""
+        """A runner of a YAML file's definition; `overrides` replace keys of it."""
         return cls(read_definition(path, overrides))
 
     def plan(self) -> Plan:
-        """What would run; imports neither Ray nor MLflow. What libraries say that your own code loads is not shown."""
+        """What would run; imports neither Ray nor MLflow. Messages of libraries that your code loads are hidden."""
         with held_messages():
             return make_plan(self.definition, timing=self.timing)
 
     def tuner(self, run_dir: str | Path | None = None) -> Tuner:
-        """The `tune.Tuner` that the definition maps to, over a new run directory: of shards of packed studies, and of
-        trials of spread ones.
+        """The `tune.Tuner` of the definition, over a new run directory. Its trials are the shards of packed studies
+        and the trials of spread studies.
 
-        Its `fit()` records everything there; `RunResult(run_dir)` reads it. `run()` adds the progress line, MLflow,
-        and going on after a crash of Tune itself.
+        `fit()` of the Tuner records everything in the run directory, and `RunResult(run_dir)` reads it. `run()` also
+        shows progress, logs to MLflow, and continues after a crash of Tune.
         """
         owned = begin(self.definition, run_dir, self.timing)
         owned.lease.release()  # nobody here watches over what the caller does with it
@@ -120,7 +120,7 @@ class TuneRunner(Public):
         resume: bool = False,
         background: bool = False,
     ) -> RunResult | RunHandle:
-        """Search until every study has ended.
+        """Run until every study has ended.
 
         run_dir: of the run; default `<storage>/<name>-<time>`. resume: go on with the run in `run_dir` when there is
         one; this definition may add trials or customers to it. progress: "line" (True), "jsonl", an object per second
@@ -192,7 +192,7 @@ TuneRunner.__doc__ = f"{TuneRunner.__doc__}\n    The keys:\n\n{keys_help()}\n"
 
 
 def _run(start: Callable[[], OwnedRun], run_dir: str | Path | None, style: str, in_process: bool) -> RunResult:
-    """Begin a run and work it through; signals are heard from its first moment to its last."""
+    """Begin a run and finish it; signals are handled from the first moment to the last."""
     with Signals(at_once=True) as signals:
         session = RunSession(_owned_run(start, signals, run_dir), signals)
         signals.at_once = False
@@ -206,7 +206,7 @@ def _run(start: Callable[[], OwnedRun], run_dir: str | Path | None, style: str, 
 
 
 def _run_beside(start: Callable[[], OwnedRun], run_dir: str | Path | None, style: str, in_process: bool) -> RunHandle:
-    """Begin a run, and work it through in a thread of its own; signals are heard until it has begun."""
+    """Begin a run, and finish it in a thread of its own; signals are handled until the thread starts."""
     with Signals(at_once=True) as signals:
         owned = _owned_run(start, signals, run_dir)
     session = RunSession(owned, asked := Signals())
@@ -228,7 +228,7 @@ def _owned_run(start: Callable[[], OwnedRun], signals: Signals, run_dir: str | P
 
 
 def _too_early(number: int, run_dir: str | Path | None) -> str:
-    """What to say when a signal came before anything was tried."""
+    """The message of a run that a signal stopped before its first trial."""
     text = f"stopped by {signal_name(number)} before the first trial"
     with contextlib.suppress(Exception):
         if run_dir is not None and newest_term(directory := RunDirectory(run_dir)) is not None:

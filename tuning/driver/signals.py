@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM. First: finish and stop. Second: kill the workers. Third: raise."""
+"""What Ctrl-C and SIGTERM do: the first finishes and stops, the second kills the workers, the third raises."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ AGAIN_S = 0.02  # until a signal that came at a bad moment is answered
 class Signals:
     """Notes the first signal, answers the second with `order`, and raises `RunInterrupted` at the third.
 
-    received: number of the first signal, 0 before it. last: of the latest one. order: what stops the work now, called
-    in a thread of its own; without it the second signal raises. at_once: raise at the first one already.
-    Where an exception would be swallowed or do harm (`_delicate`) it is raised a moment later. Libraries swallow some,
-    too: whoever works under `at_once` looks at `received`.
-    A context manager. Outside of the main thread, where Python delivers no signals, it does nothing.
+    received: number of the first signal, 0 before it. last: number of the latest signal. order: a function that stops
+    the work now, called in a thread of its own; without it the second signal raises. at_once: the first signal raises.
+    Where an exception would be swallowed or do harm (`_delicate`), it is raised a moment later. Libraries swallow some
+    exceptions, too, so code under `at_once` also looks at `received`.
+    A context manager. It does nothing outside of the main thread, where Python delivers no signals.
     """
 
     def __init__(self, at_once: bool = False) -> None:
@@ -47,7 +47,7 @@ class Signals:
         self._before.clear()
 
     def install(self) -> None:
-        """Take over the signals, also from code that has installed its own handlers since."""
+        """Take over the signals, also from code that has installed handlers in the meantime."""
         if threading.current_thread() is not threading.main_thread():
             return
         self._delicate = _delicate(inspect.currentframe())
@@ -56,12 +56,12 @@ class Signals:
             self._before.setdefault(number, handler)
 
     def leave(self, code: int) -> None:
-        """The process is about to end with this code: a further signal only makes that quicker."""
+        """Let a further signal end the process at once, with this exit code."""
         for number in self._before:
             signal.signal(number, lambda *_: os._exit(code))
 
     def ask(self) -> None:
-        """Note a wish to stop that is no signal; the second one stops the work now."""
+        """Ask for a stop without a signal; the second call stops the work now."""
         if self.received:
             self._stop_at_once()
         self.received = self.received or self.last
@@ -72,7 +72,7 @@ class Signals:
             threading.Thread(target=order, daemon=True).start()
 
     def _send(self, number: int) -> None:
-        """A signal once more, to the thread that answers signals."""
+        """Send a signal again, to the main thread, which handles signals."""
         if self._before:
             signal.pthread_kill(threading.main_thread().ident or 0, number)
 
@@ -91,10 +91,10 @@ class Signals:
 
 
 def _delicate(frame: FrameType | None) -> int:
-    """How many frames of a stack stand no exception.
+    """How many frames of a stack tolerate no exception.
 
-    Within an import it can leave Python's lock on all imports taken, for which other threads then wait for ever. Out of
-    a finalizer, and out of what `logging` does when a process forks, Python prints it and goes on.
+    An exception within an import can leave Python's import lock taken, and other threads then wait for it for ever.
+    An exception in a finalizer, or in the fork handler of `logging`, is printed by Python and lost.
     """
     found = 0
     while frame is not None:
@@ -106,10 +106,10 @@ def _delicate(frame: FrameType | None) -> int:
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Within it, signal handlers stay as they are, and processes that start have SIGTERM blocked.
+    """Keep the signal handlers as they are, and block SIGTERM in processes that start within.
 
-    `ray.init` puts a handler of its own in place that ends the process wherever it is. And a SIGTERM to the whole
-    process group (`timeout`, a service manager) would end Ray's processes before this one could finish.
+    `ray.init` installs a handler that ends this process wherever it is. And a SIGTERM to the whole process group
+    (`timeout`, a service manager) would end Ray's processes before this one could finish.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -39,9 +39,9 @@ _SET: dict[str, str] = {}  # by a run of this process, not by the user
 def run_queue(
     owned: OwnedRun, spread: SpreadRun, studies: OpenStudies | None = None, without: Collection[Resources] = ()
 ) -> RunQueue:
-    """What the Tuner is to run; workers skip what is recorded already.
+    """The queue of what the Tuner runs; workers skip trials that are recorded already.
 
-    studies: the spread ones, opened. without: what no machine has; the shards that need it are left out.
+    studies: the spread studies, opened. without: resources that no machine has; shards that need them are left out.
     """
     plan, needs = owned.plan, owned.plan.resources
     helpers = helpers_with_room(plan.helpers, needs, alive_machines())
@@ -67,7 +67,8 @@ def build_tuner(
 ) -> Tuner:
     """The Tuner over all shards and all trials of spread studies of a run.
 
-    callbacks: for a Tuner that its caller fits; ours are handed over (`tuning.execution.tune_callbacks`).
+    callbacks: for a Tuner that a caller fits; the callbacks of `run()` come by an environment variable
+    (`tuning.execution.tune_callbacks`).
     """
     from ray import tune
 
@@ -95,7 +96,7 @@ def build_tuner(
 
 
 def tune_settings(slots: int) -> None:
-    """Set what of Tune is set by environment variables, where the user has not done so; also after another run."""
+    """Set the environment variables of Tune that the user has not set; also after another run."""
     for name, value in {**TUNE_SETTINGS, "TUNE_MAX_PENDING_TRIALS_PG": str(max(2, slots))}.items():
         if os.environ.get(name) == _SET.get(name):
             os.environ[name] = _SET[name] = value
