@@ -62,9 +62,18 @@ _MOST_DIGITS = 0xD000  # below the code points that are no characters
 
 
 def amount(number: int, noun: str) -> str:
-    """How many: `1 task`, `2 tasks`, `1,000 studies`."""
-    plural = f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"
+    """How many: `1 task`, `2 tasks`, `1,000 studies`. No other place makes a plural of a number that may be 1."""
+    plural = f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}{'es' if noun.endswith('s') else 's'}"
     return f"{number:,} {noun if number == 1 else plural}"
+
+
+def size_text(size: float) -> str:
+    """Bytes in the unit that says them shortest."""
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} GB"
 
 
 def duration(seconds: float) -> str:

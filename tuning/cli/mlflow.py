@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from tuning.basics.wording import amount
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_argument
 
@@ -97,13 +98,16 @@ def _tell(report: SyncReport, output: str, run_dir: str) -> None:
         click.echo(status.note, err=True)
     if output != "json" and report.complete:
         click.echo(
-            f"complete: {status.trials} trials, {status.studies} studies and {status.models} models of "
-            f"{report.parts} record parts are in {report.where} ({report.seconds:.1f} s)."
+            f"complete: {amount(status.trials, 'trial')}, {amount(status.studies, 'study')} and "
+            f"{amount(status.models, 'model')} of "
+            f"{amount(report.parts, 'record part')} are in {report.where} ({report.seconds:.1f} s)."
         )
     if report.abandoned:
         click.echo(
-            f"incomplete: the process of the run died before the run had ended. {status.trials} trials and "
-            f"{status.studies} studies were copied to {report.where}. `tuning resume {run_dir}` goes on with the run "
+            f"incomplete: the process of the run died before the run had ended. "
+            f"{amount(status.trials, 'trial')} and "
+            f"{amount(status.studies, 'study')} were copied to {report.where}. "
+            f"`tuning resume {run_dir}` goes on with the run "
             f"and copies the rest; `tuning mlflow sync {run_dir}` copies what is recorded.",
             err=True,
         )
@@ -144,7 +148,8 @@ class _Line:
 
     def __call__(self, status: CopyStatus) -> None:
         if self.shown:
-            text = f"{status.trials} trials, {status.models} models, {status.pending} parts left"
+            copied = f"{amount(status.trials, 'trial')}, {amount(status.models, 'model')}"
+            text = f"{copied}, {amount(status.pending, 'part')} left"
             if not status.healthy:
                 text += f"; waiting: {status.error}"
             click.echo(f"\r\x1b[K{text.splitlines()[0][:100]}", err=True, nl=False)

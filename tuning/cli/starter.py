@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 import pandas as pd
 
 from search_spaces.yaml_text import dump_yaml
-from tuning.basics.wording import did_you_mean
+from tuning.basics.wording import amount, did_you_mean
 from tuning.cli.first_look import Look, SeenColumn, look, see_column, tells_target
 from tuning.data.file_access import file_name, without_query
 from tuning.data.files import File, file_ids, find_files
@@ -60,11 +60,11 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str) -> st
     task, why = agreed_task(targets)
     total = seen.distinct(by)[0] if by else len(files)
     some = total > len(customers) or seen.scope
-    looked_at = f"in the {len(customers)} customers looked at" if some and (by or len(files) > 1) else ""
+    looked_at = f"in the {amount(len(customers), 'customer')} looked at" if some and (by or len(files) > 1) else ""
     lines = [
         f"# Made by `tuning init` from {_some_files(files, seen)}; every guess says why.",
         "# Check with: tuning plan THIS_FILE",
-        f"name: {_scalar(slug(_name(data, target)))}",
+        f"name: {_scalar(slug(_name(data, target), cased=True))}",
         "",
         f"data: {_scalar(_relative(data, folder))}{_yaml_comment(_of_files(files, by, seen))}",
         *_key_lines(files, by, seen, target),
@@ -130,8 +130,9 @@ def _target_lines(
     targets: Mapping[str, pd.Series], target: str, task: str, why: str, missing: tuple[int, str]
 ) -> list[str]:
     count, scope = missing
+    left_out = f"{amount(count, 'row')} without it{scope} {'is' if count == 1 else 'are'} left out" if count else ""
     lines = [
-        f"target: {_scalar(target)}{_yaml_comment(f'{count:,} rows without it{scope} are left out' if count else '')}",
+        f"target: {_scalar(target)}{_yaml_comment(left_out)}",
         f"task: {task}  # {' '.join(why.split())}",
     ]
     usable = list(_cleaned(targets, task))
@@ -160,7 +161,7 @@ def _column_lines(columns: Sequence[SeenColumn], telling: Container[str], looked
     used = [column for column in columns if column.kind]
     said = ", ".join(filter(None, (looked_at, f"counted{scope}" if scope else "")))
     lines = [
-        f"# {len(used)} columns to predict from{f' ({said})' if said else ''}; "
+        f"# {amount(len(used), 'column')} to predict from{f' ({said})' if said else ''}; "
         "choose with `features: [...]`, leave out with `drop: [...]`:"
     ]
     for column in used[:SHOWN]:

@@ -8,6 +8,7 @@ from typing import Unpack
 
 import click
 
+from tuning.basics.wording import amount
 from tuning.cli import exit_codes
 from tuning.cli.program import Command
 from tuning.cli.shared_options import Overrides, definition_options, read
@@ -38,8 +39,8 @@ def validate(definition: str, first: int, everybody: bool, output: str, **option
         for customer, reason in refused.items():
             click.echo(f"{customer!r}: {reason}")
         click.echo(
-            f"the definition is valid: {len(made.studies)} customers, {task}, {metric}; "
-            f"{len(refused)} of the {len(chosen)} customers read would get no model",
+            f"the definition is valid: {amount(len(made.studies), 'customer')}, {task}, {metric}; "
+            f"{len(refused)} of the {amount(len(chosen), 'customer')} read would get no model",
             err=True,
         )
     sys.exit(exit_codes.of_models(len(made.studies), len(made.studies) - len(refused)))

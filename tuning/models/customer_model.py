@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from tuning.basics.documents import Json
-from tuning.basics.wording import name_list, natural_order
+from tuning.basics.wording import amount, name_list, natural_order
 from tuning.errors import CustomerError, RunError
 from tuning.models.base import Hyperparameters, Matrix
 from tuning.models.member import Member, read_member
@@ -96,7 +96,9 @@ class CustomerModel:
 
     def __repr__(self) -> str:
         what = described_as([member.family for member in self.members])
-        return f"<{what} model of customer {self.customer!r}: {self.task.kind} from {len(self.columns)} columns>"
+        return (
+            f"<{what} model of customer {self.customer!r}: {self.task.kind} from {amount(len(self.columns), 'column')}>"
+        )
 
     def predict(self, frame: pd.DataFrame | np.ndarray) -> np.ndarray:
         """(n,) numbers, or class labels as they stood in the data.

@@ -186,8 +186,8 @@ class Plan:
 
     def _placement_text(self) -> str:
         packed, spread = len(self.studies) - len(self.spread), len(self.spread)
-        helped = f", each with {self.helpers} helpers," if self.helpers else ""
-        shards = f"{len(self.shards)} shards{helped} on {self.slots} slots"
+        helped = f", each with {amount(self.helpers, 'helper')}," if self.helpers else ""
+        shards = f"{amount(len(self.shards), 'shard')}{helped} on {amount(self.slots, 'slot')}"
         trials = f"each trial a Tune trial, {self.at_once} at once"
         if not spread:
             return f"packed: {shards} in one tune.Tuner"

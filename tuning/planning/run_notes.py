@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from tuning.basics.wording import amount, name_list
+from tuning.basics.wording import amount, name_list, size_text
 from tuning.data.customers import Customers, unpartitioned
 from tuning.data.files import left_out
 from tuning.definition.definition import Definition
@@ -48,7 +48,7 @@ def reading_notes(definition: Definition, customers: Customers) -> Iterator[str]
     coming = unpartitioned(keyed)
     if coming.any() and len(customers) > 1:
         size = int(keyed.numbers("size")[coming].sum())
-        yield f"the data ({size / 1e6:,.1f} MB) is written once into the run directory, divided by customer."
+        yield f"the data ({size_text(size)}) is written once into the run directory, divided by customer."
     elif keyed and not coming.any():
         yield "the data is read where it is, each worker its own customers' rows."
 

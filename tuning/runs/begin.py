@@ -91,7 +91,7 @@ def begin(
     run_dir: default `<storage>/<name>-<time>`. in_process: as of `make_plan`.
     """
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    name = f"{slug(definition.name)}-{stamp}-{uuid.uuid4().hex[:4]}"
+    name = f"{slug(definition.name, cased=True)}-{stamp}-{uuid.uuid4().hex[:4]}"
     directory = RunDirectory(run_dir if run_dir is not None else f"{definition.storage.rstrip('/')}/{name}", timing)
     if newest_term(directory) is not None:
         raise RunError(
@@ -115,7 +115,7 @@ def begin(
         kept = _with_code_inside(definition, directory)
         plan = replace(plan, spec=replace(plan.spec, definition=kept))
         freeze(directory, kept, term)
-        run = slug(Path(directory.root).name)
+        run = slug(Path(directory.root).name, cased=True)
         write_plan(directory, plan, term, run)
     except BaseException as error:
         lease.release()

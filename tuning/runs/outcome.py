@@ -6,7 +6,7 @@ import math
 import sys
 from typing import TYPE_CHECKING
 
-from tuning.basics.wording import amount
+from tuning.basics.wording import amount, size_text
 from tuning.evaluation.leaks import drop_text
 from tuning.runs.run_counts import RunCounts
 
@@ -66,16 +66,15 @@ def _against_baseline(counts: RunCounts) -> list[str]:
 
 
 def _ensembles(counts: RunCounts) -> list[str]:
-    found, size = counts["ensembles"], counts["model_bytes"] / 1e6
+    found, size = counts["ensembles"], counts["model_bytes"]
     if not found:
         return []
     models = "1 model is an ensemble" if found == 1 else f"{found:,} models are ensembles"
     if not size:  # none is saved
         return [f"{models} of several trials."]
-    takes = f"{size:.3g} MB" if size < 1000 else f"{size / 1000:.3g} GB"
     return [
-        f"{models} of several trials. The models take {takes} in all; `ensemble: none` keeps the winners alone, "
-        "which are smaller and predict faster."
+        f"{models} of several trials. The models take {size_text(size)} in all; `ensemble: none` keeps the winners "
+        "alone, which are smaller and predict faster."
     ]
 
 

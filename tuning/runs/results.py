@@ -325,8 +325,9 @@ class RunResult(OfResult):
         counts: `summary()`, where it is there already.
         """
         counts = counts or self.summary()
-        what = "studies have a winner" if self._plan.of_objective else "customers have a model"
-        return f"{counts['succeeded']:,} of {counts['customers']:,} {what}"
+        noun, what = ("study", "winner") if self._plan.of_objective else ("customer", "model")
+        has = "has" if counts["succeeded"] == 1 else "have"
+        return f"{counts['succeeded']:,} of {amount(counts['customers'], noun)} {has} a {what}"
 
     @property
     def _wall(self) -> float:

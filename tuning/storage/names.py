@@ -7,8 +7,11 @@ import re
 from urllib.parse import urlsplit, urlunsplit
 
 
-def slug(name: str) -> str:
+def slug(name: str, *, cased: bool = False) -> str:
     """A file name for any customer id: readable when it can be, always unique, never a path.
+
+    cased: capital letters stay without more, where names that differ by case alone meet nowhere. On some disks these
+    are one file.
 
     >>> slug("acme")
     'acme'
@@ -16,7 +19,7 @@ def slug(name: str) -> str:
     True
     """
     readable = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-")[:40]
-    if name and readable == name and name == name.lower():
+    if name and readable == name and (cased or name == name.lower()):
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return f"{readable}-{digest}" if readable else digest

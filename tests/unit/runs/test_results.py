@@ -179,17 +179,17 @@ def test_an_objective_has_a_winner_and_no_customers_or_models(
     result = runner.run(folder, progress=False, in_process=True)
     best = min(result.trial_records, key=lambda record: (record.score, record.trial))
     assert result.best_config() == best.config
-    assert "1 of 1 studies have a winner" in repr(result)
+    assert "1 of 1 study has a winner" in repr(result)
     show_finished(result, "table")
     said = capsys.readouterr()
     assert said.out.startswith("loss, smaller is better\n")
-    assert "1 of 1 studies have a winner; 20 trials." in said.err
+    assert "1 of 1 study has a winner; 20 trials." in said.err
     assert "models" not in said.err
 
 
 def test_a_run_of_one_trial_had_one_trial(tmp_path: Path) -> None:
     result = tuner_of(lambda config: 1.0, trials=1).run(str(tmp_path / "run"), progress=False, in_process=True)
-    assert sentences(result, result.summary())[0] == "1 of 1 studies have a winner; 1 trial."
+    assert sentences(result, result.summary())[0] == "1 of 1 study has a winner; 1 trial."
     assert lead(result, result.summary()).startswith("The only trial scores 1 (loss, smaller is better)")
 
 

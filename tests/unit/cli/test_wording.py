@@ -1,0 +1,50 @@
+"""One of a thing is said as one, sizes have their unit, and a name keeps its capitals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from commands import tuning
+
+from tuning import TuneRunner
+from tuning.basics.wording import amount, size_text
+from tuning.storage.names import slug
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "said"),
+    [(1, "class", "1 class"), (2, "class", "2 classes"), (1, "study", "1 study"), (3, "study", "3 studies")],
+)
+def test_a_number_and_its_noun(number: int, noun: str, said: str) -> None:
+    assert amount(number, noun) == said
+
+
+@pytest.mark.parametrize(("size", "said"), [(12, "12 bytes"), (49_500, "49.5 kB"), (2.5e6, "2.5 MB"), (3e9, "3 GB")])
+def test_a_size_has_the_unit_that_says_it_shortest(size: float, said: str) -> None:
+    assert size_text(size) == said
+
+
+def test_a_run_of_one_customer_speaks_of_one(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": np.arange(40.0), "y": np.arange(40.0) ** 2})
+    (tmp_path / "Price").mkdir()
+    frame.to_csv(tmp_path / "Price" / "Shop.csv", index=False)
+    made = tuning("init", tmp_path / "Price" / "Shop.csv", "--target", "y", "--output", tmp_path / "made.yaml")
+    assert made.exit_code == 0, made.output
+    text = (tmp_path / "made.yaml").read_text()
+    assert "# 1 column to predict from" in text
+    assert "name: Shop-y\n" in text
+    runner = TuneRunner(
+        data=str(tmp_path / "Price" / "Shop.csv"), target="y", search_space="ridge", trials=2, mlflow=False
+    )
+    assert "1 shard on" in str(runner.plan())
+    result = runner.run(tmp_path / "run", in_process=True, progress=False)
+    assert "1 of 1 customer has a model" in repr(result)
+    assert "1 column>" in repr(result.model())
+
+
+def test_capitals_stay_where_no_other_name_is_near() -> None:
+    assert slug("dowjones-Price", cased=True) == "dowjones-Price"
+    assert slug("Anna") != "Anna", "on some disks it is the file of anna"
