@@ -112,6 +112,12 @@ def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["TUNING_CACHE"] = str(sessions / "tuning-cache")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def config_of_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The code that tests have run is listed beside them, and not among the user's own."""
+    os.environ["TUNING_CONFIG"] = str(tmp_path_factory.getbasetemp() / "tuning-config")
+
+
 @pytest.fixture(scope="session")
 def migrated_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A new MLflow database, made once per session because it takes seconds: copy it, never write to it."""

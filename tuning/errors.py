@@ -10,6 +10,7 @@
     ├── RunError             a run cannot be started, resumed or read: the message says what to do
     │   ├── RunOwnedError    somebody else is running it: wait, or stop the other
     │   ├── UnknownCustomerError  there is no such customer in the run
+    │   ├── UntrustedCodeError  the run brings code that somebody else wrote: allow it, or do not
     │   ├── NoModelError     the customer is there and has no model: the message says why
     │   └── StorageError     the storage refused or lost something: nothing recorded is lost, repair and resume
     └── StudyError           one study cannot go on: it ends with a reason, the others go on
@@ -75,6 +76,10 @@ class UnknownCustomerError(RunError):
 
 class NoModelError(RunError):
     """A customer was asked to predict that has no model."""
+
+
+class UntrustedCodeError(RunError):
+    """A run brings code that its reader has not run before and does not allow."""
 
 
 class StorageError(RunError):

@@ -77,7 +77,7 @@ def _model(result: RunResult, record: Any) -> Any:
     if record.model_path is None:
         return None
     description = json.loads(result.directory.read(f"{record.model_path}/model.json"))
-    model = result.model(record.customer, allow_pickle=True)
+    model = result.model(record.customer, allow_code=True)
     return {**_plain(description), "sha256": None, "fitted": joblib.hash([member.fitted for member in model.members])}
 
 
@@ -222,7 +222,7 @@ def test_a_column_of_a_frame(kind: str, role: str, references: Callable[..., Run
 CODE: list[tuple[str, dict[str, Any], list[str]]] = [
     ("prepare", {"prepare": "isolation_code:prepare"}, PREPARES),
     ("metric", {"metric": "isolation_code:score"}, METRICS),
-    ("models", {"models": [Fickle()], "search_space": None, "allow_pickle": True}, MODELS),
+    ("models", {"models": [Fickle()], "search_space": None, "allow_code": True}, MODELS),
     (
         "objective",
         {

@@ -180,7 +180,7 @@ def test_what_ray_would_execute_is_refused(space: dict[str, Any], tmp_path: Path
 ALLOWED = {
     ("tuning/user_code.py", "exec_module"): "the user's own file, named in the definition and copied into the run",
     ("tuning/user_code.py", "__import__"): "what that file imports, as Python does it",
-    ("tuning/models/own.py", "cloudpickle.loads"): "with allow_pickle=True only, after its digest was checked",
+    ("tuning/models/own.py", "cloudpickle.loads"): "with allow_code=True only, after its digest was checked",
     ("tuning/models/entries.py", "cloudpickle.loads"): "an estimator that this run wrote, by the digest in its plan",
     (
         "tuning/execution/spread/state.py",
@@ -317,7 +317,7 @@ def test_a_model_file_cannot_name_its_own_types(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"posix\.system, which are not on the list of trusted types"):
         load_skops(content)
     with pytest.raises(RunError, match="not on the list of trusted types"):
-        load_model(_planted_model(tmp_path / "run", "model.skops", content, own=True), "models/acme", allow_pickle=True)
+        load_model(_planted_model(tmp_path / "run", "model.skops", content, own=True), "models/acme", allow_code=True)
 
 
 def test_a_model_is_checked_before_it_is_looked_at(run: Path, tmp_path: Path) -> None:

@@ -248,7 +248,7 @@ def test_a_model_that_misbehaves_costs_its_own_trials(tmp_path: Path, capfd: pyt
         target="y",
         task="regression",
         models=[LinearRegression(), *(Misbehaving(how) for how in ("raise", "warn", "nan"))],
-        allow_pickle=True,
+        allow_code=True,
         **{**QUICK, "search_space": None, "trials": 12},
     ).run(str(tmp_path / "run"), in_process=True, progress=False)
     assert (result.leaderboard()["status"] == "ok").all()
@@ -267,7 +267,7 @@ def test_a_model_that_never_works_leaves_a_reason_for_everybody(tmp_path: Path) 
             target="y",
             task="regression",
             models=[Misbehaving("raise")],
-            allow_pickle=True,
+            allow_code=True,
             **{**QUICK, "search_space": None},
         )
         .run(str(tmp_path / "run"), in_process=True, progress=False)

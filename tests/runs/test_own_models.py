@@ -111,14 +111,14 @@ def test_a_class_of_the_users_own_is_only_pickled_when_that_is_said(tmp_path: Pa
         "estimator": f"{file}:Slope",
         "search_space": {"shift": {"type": "float", "low": -1.0, "high": 1.0, "default": 0.0}},
     }
-    with pytest.raises(PlanError, match=r"cannot be saved safely.*allow_pickle: true"):
+    with pytest.raises(PlanError, match=r"cannot be saved safely.*allow_code: true"):
         run(tmp_path, [entry], trials=4)
-    result = run(tmp_path, [entry], trials=4, allow_pickle=True)
+    result = run(tmp_path, [entry], trials=4, allow_code=True)
     assert list(result.leaderboard()["model"]) == ["Slope", "Slope"]
     file.unlink()  # the run has its own copy, and the model goes without either
-    with pytest.raises(RunError, match="allow_pickle=True"):
+    with pytest.raises(RunError, match="allow_code=True"):
         result.model("acme")
-    predicted = result.model("acme", allow_pickle=True).predict(make_frame())
+    predicted = result.model("acme", allow_code=True).predict(make_frame())
     assert len(set(predicted)) == 60
 
 
@@ -137,7 +137,7 @@ class Shy(Ridge):
 def test_a_model_that_cannot_be_saved_is_saved_by_a_resume(tmp_path: Path) -> None:
     (broken := tmp_path / "broken").touch()
     (tmp_path / "mine.py").write_text(UNSAVED.replace("BROKEN", repr(str(broken))))
-    fields = {"models": {"mine": f"{tmp_path}/mine.py:Shy"}, "allow_pickle": True, "trials": 2}
+    fields = {"models": {"mine": f"{tmp_path}/mine.py:Shy"}, "allow_code": True, "trials": 2}
     result = run(tmp_path, **fields)
     why = "the model could not be saved: AttributeError: no way to write it down. Remove the cause, or set "
     assert {reason[: len(why)] for reason in result.leaderboard()["reason"]} == {why}
@@ -146,7 +146,7 @@ def test_a_model_that_cannot_be_saved_is_saved_by_a_resume(tmp_path: Path) -> No
     result = TuneRunner.resume(tmp_path / "run", in_process=True, progress=False)
     assert list(result.leaderboard()["status"]) == ["ok", "ok"]
     assert {record.key: record.started for record in result.trial_records} == known, "no trial runs again"
-    assert len(result.model("acme", allow_pickle=True).predict(make_frame())) == 60
+    assert len(result.model("acme", allow_code=True).predict(make_frame())) == 60
 
 
 def test_resuming_needs_the_same_models(tmp_path: Path) -> None:

@@ -291,11 +291,11 @@ class Choosy(LinearRegression):
 
 def test_one_customers_own_model_that_raises_costs_nobody_else_the_prediction(tmp_path: Path) -> None:
     table = pd.concat([make_frame(20, seed).assign(id=name) for seed, name in enumerate("abc")])
-    fields = {"search_space": None, "models": [Choosy()], "allow_pickle": True, "algorithm": "grid", "trials": 1}
+    fields = {"search_space": None, "models": [Choosy()], "allow_code": True, "algorithm": "grid", "trials": 1}
     result = run(tmp_path, data=table, by="id", **fields)
     table["x"] = table["x"].where(table["id"] != "b", 1e12)
     table.to_csv(tmp_path / "new.csv", index=False)
-    found = predict_file(result, str(tmp_path / "new.csv"), allow_pickle=True)
+    found = predict_file(result, str(tmp_path / "new.csv"), allow_code=True)
     assert found.without == {"b": "ZeroDivisionError: far out"}
     assert found.rows["prediction"].notna().tolist() == (table["id"] != "b").tolist()
 

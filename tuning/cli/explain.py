@@ -10,7 +10,7 @@ import pandas as pd
 from tuning.cli.output import aligned
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
-from tuning.cli.shared_options import output_option
+from tuning.cli.shared_options import allow_code_option, output_option
 from tuning.runs.results import RunResult
 
 
@@ -25,8 +25,11 @@ from tuning.runs.results import RunResult
     metavar="N",
     help="Without CUSTOMER: how many customers are looked at, from all over.",
 )
+@allow_code_option
 @output_option
-def explain(names: tuple[str, ...], customer: str | None, column: str | None, most: int, output: str) -> None:
+def explain(
+    names: tuple[str, ...], customer: str | None, column: str | None, most: int, allow_code: bool, output: str
+) -> None:
     """Tell which columns matter in the run in folder RUN: for CUSTOMER, by default for how many customers.
 
     A column matters as much as the winner's score on the hold-out rows falls when the column's values are shuffled. The
@@ -36,11 +39,11 @@ def explain(names: tuple[str, ...], customer: str | None, column: str | None, mo
     run_dir, customer = run_and_customer(names, customer)
     result = RunResult(run_dir)
     if column is not None:
-        _show(result.customer(customer).partial_dependence(column), output)
+        _show(result.customer(customer).partial_dependence(column, allow_code=allow_code), output)
     elif customer is not None or len(result.board()) == 1:
-        _show(result.customer(customer).importance(), output)
+        _show(result.customer(customer).importance(allow_code=allow_code), output)
     else:
-        table = result.importance(most)
+        table = result.importance(most, allow_code=allow_code)
         _show(table, output)
         for name, reason in table.attrs["left_out"].items():
             click.echo(f"not explained: customer {name!r}: {reason}", err=True)

@@ -10,6 +10,7 @@ import pandas as pd
 from tuning.cli import exit_codes
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
+from tuning.cli.shared_options import allow_code_option
 from tuning.data.file_access import is_same_file
 from tuning.data.formats.csv_file import csv_text
 from tuning.data.registry import check_writable, format_of
@@ -40,8 +41,8 @@ def _writable(_: click.Context, __: click.Parameter, output: str | None) -> str 
     "--output", metavar="FILE", callback=_writable, is_eager=True,
     help="File to write, in the format that its name ends in (default: CSV on stdout).",
 )  # fmt: skip
-@click.option("--allow-pickle", is_flag=True, help="Also load a model saved with cloudpickle, which runs its code.")
-def predict(names: tuple[str, ...], customer: str | None, data: str, output: str | None, allow_pickle: bool) -> None:
+@allow_code_option
+def predict(names: tuple[str, ...], customer: str | None, data: str, output: str | None, allow_code: bool) -> None:
     """Predict the rows of FILE with CUSTOMER's model of the run in folder RUN, by default with each row's own one's.
 
     The answer is the rows with a column `prediction`, and one of probabilities per class where the model has them. A
@@ -52,7 +53,7 @@ def predict(names: tuple[str, ...], customer: str | None, data: str, output: str
     if output is not None and is_same_file(output, data):
         raise DataError(f"--output: {mask(output)!r} is the file of --data; name another one.")
     run_dir, customer = run_and_customer(names, customer)
-    answer = predict_file(RunResult(run_dir), data, customer, allow_pickle=allow_pickle)
+    answer = predict_file(RunResult(run_dir), data, customer, allow_code=allow_code)
     _write(answer.rows, output)
     if answer.column != PREDICTION:
         click.echo(f"the predictions are in {answer.column!r}: the rows have a column {PREDICTION!r}", err=True)

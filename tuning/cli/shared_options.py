@@ -47,6 +47,13 @@ output_option = click.option(
 )
 
 
+allow_code_option = click.option(
+    "--allow-code",
+    is_flag=True,
+    help="Run code that the run brings and that no run of yours has run here: `prepare`, own models, pickles.",
+)
+
+
 progress_option = click.option(
     "--progress",
     type=click.Choice(["line", "jsonl", "none"]),

@@ -68,7 +68,7 @@ class OwnCode:
     @cached_property
     def families(self) -> Mapping[str, Family]:
         """The families of the user's own models, by name."""
-        return own_families(self.definition.models, self.directory, self.definition.allow_pickle)
+        return own_families(self.definition.models, self.directory, self.definition.allow_code)
 
     def _function(self, key: str, name: str) -> Function:
         try:

@@ -23,6 +23,7 @@ RETIRED = {
     "transfer": "the key is gone, because learning from other customers made models no better; remove it (`trials: 14` "
     "saves as much), and start a new run in place of one that has it.",
     "limits.run_seconds": "the key is now `time_budget`, beside `trials`, and takes 30m and 2h, too.",
+    "allow_pickle": "the key is now `allow_code`.",
 }
 #: What other tools call our keys.
 OF_OTHERS = {

@@ -148,8 +148,10 @@ class Definition(Options):
         description="Model families and estimators of your own to search (docs/models.md). By default they come "
         "from `search_space`.",
     )
-    allow_pickle: bool = Field(
-        False, description="Whether winners that the safe format does not cover are saved with cloudpickle."
+    allow_code: bool = Field(
+        False,
+        description="Whether winners that the safe format does not cover are saved with cloudpickle; whoever loads one "
+        "has to allow its code, too.",
     )
     search_space: Space = Field(
         None,

@@ -272,11 +272,11 @@ def describe_model(directory: RunDirectory, folder: str, sha256: str | None = No
 
 
 def load_model(
-    directory: RunDirectory, folder: str, sha256: str | None = None, *, allow_pickle: bool = False
+    directory: RunDirectory, folder: str, sha256: str | None = None, *, allow_code: bool = False
 ) -> CustomerModel:
     """A saved model; every file's digest is checked before its content is looked at.
 
-    allow_pickle: also one that was saved with cloudpickle, which runs the code in it.
+    allow_code: also one that was saved with cloudpickle, which runs the code in it.
     """
     description = describe_model(directory, folder, sha256)
     digests = description["sha256"]
@@ -293,7 +293,7 @@ def load_model(
     return CustomerModel(
         customer=description["customer"],
         task=Task(description["task"], tuple(description["classes"])),
-        members=tuple(read_member(values, encoder, read, allow_pickle) for values, encoder in given),
+        members=tuple(read_member(values, encoder, read, allow_code) for values, encoder in given),
         example=example,
         preparation=_preparation(description.get("prepare"), example),
         final_fit=description.get("final_fit", SEARCH_ROWS),

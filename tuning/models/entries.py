@@ -327,7 +327,7 @@ def _same_entry(there: ModelEntry, here: ModelEntry, directory: RunDirectory) ->
 
 
 def own_families(
-    entries: Sequence[ModelEntry], directory: RunDirectory | None = None, allow_pickle: bool = False
+    entries: Sequence[ModelEntry], directory: RunDirectory | None = None, allow_code: bool = False
 ) -> dict[str, Family]:
     """The families of the entries that are not built in, by name.
 
@@ -345,7 +345,7 @@ def own_families(
         if isinstance(source, Stored):
             source = source.read(directory)
         try:
-            found[entry.name] = OwnFamily(entry.name, source, entry.params, entry.input, allow_pickle)
+            found[entry.name] = OwnFamily(entry.name, source, entry.params, entry.input, allow_code)
         except DefinitionError:
             raise
         except Exception as error:

@@ -81,17 +81,17 @@ class Member:
         }
 
 
-def read_member(values: Json, encoder: Encoder, read: Callable[[str], bytes], allow_pickle: bool) -> Member:
+def read_member(values: Json, encoder: Encoder, read: Callable[[str], bytes], allow_code: bool) -> Member:
     """A member from what `Member.described` said, and from its file.
 
-    values: with the name of the file as "model". read: gives the content of a file. allow_pickle: also a model that was
+    values: with the name of the file as "model". read: gives the content of a file. allow_code: also a model that was
     saved with cloudpickle, which runs the code in it.
     """
     name, dates = values["model"], values.get("dates", {})
     own: Family | None = None
     if values.get("own"):  # able to load and predict, not to fit
         how = "frame" if encoder.encoding == FRAME else "encoded"
-        own = OwnFamily(values["family"], input=how, allow_pickle=allow_pickle)
+        own = OwnFamily(values["family"], input=how, allow_code=allow_code)
     family = own or find_family(values["family"])
     if reason := family.missing():
         raise RunError(f"the model cannot be loaded: {reason}")

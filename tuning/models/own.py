@@ -17,7 +17,7 @@ import cloudpickle
 import numpy as np
 
 from tuning.basics.wording import did_you_mean, shorten
-from tuning.errors import DefinitionError, RunError
+from tuning.errors import DefinitionError, RunError, UntrustedCodeError
 from tuning.models.base import ANY_TASK, CLASSIFICATION, FRAME, Estimator, Family, Hyperparameters, Matrix, Model
 from tuning.models.compute import limited_threads, threads
 from tuning.models.estimators import constant, single_class, sklearn_seed, with_own_classes
@@ -38,7 +38,7 @@ class OwnFamily(Family):
             given those parameters of a configuration that its signature names; the others are set on what it makes.
         params: fixed ones beside the configuration's.
         input: "encoded", "frame", or "auto": a frame where a ColumnTransformer is found inside.
-        allow_pickle: fitted models that the safe format does not cover are written with cloudpickle.
+        allow_code: fitted models that the safe format does not cover are written with cloudpickle.
     """
 
     scale = True
@@ -49,12 +49,12 @@ class OwnFamily(Family):
         source: object = None,
         params: Hyperparameters | None = None,
         input: str = "auto",
-        allow_pickle: bool = False,
+        allow_code: bool = False,
     ) -> None:
         self.name = name  # type: ignore[misc]  # one per instance here
         self.source = source
         self.params = dict(params or {})
-        self.allow_pickle = allow_pickle
+        self.allow_code = allow_code
         if input == "frame" or (input == "auto" and source is not None and _names_columns(self.build({}))):
             self.encoding = FRAME  # type: ignore[misc]  # one per instance, as above
             self.scale = False  # type: ignore[misc]  # one per instance, as above
@@ -128,9 +128,9 @@ class OwnFamily(Family):
         try:
             return "model.skops", dump_skops(model)
         except RunError as refused:
-            if not self.allow_pickle:
+            if not self.allow_code:
                 raise RunError(
-                    f"the model {self.name!r} cannot be saved safely: {refused} Set `allow_pickle: true` to save it "
+                    f"the model {self.name!r} cannot be saved safely: {refused} Set `allow_code: true` to save it "
                     "with cloudpickle (who loads it runs its code), or `save_models: false`."
                 ) from refused
         return "model.pkl", dump_pickle(model)
@@ -138,10 +138,10 @@ class OwnFamily(Family):
     def load(self, name: str, content: bytes) -> Model:
         if not name.endswith(".pkl"):
             return super().load(name, content)
-        if not self.allow_pickle:
-            raise RunError(
+        if not self.allow_code:
+            raise UntrustedCodeError(
                 f"the model {self.name!r} was saved with cloudpickle, and loading it runs the code in it: "
-                "load it with allow_pickle=True (`tuning predict --allow-pickle`) if you trust whoever made the run."
+                "load it with allow_code=True (`tuning predict --allow-code`) if you trust whoever made the run."
             )
         return cloudpickle.loads(content)
 

@@ -37,7 +37,7 @@ OF_MODELS = (
     "winner",
     "ensemble",
     "final_fit",
-    "allow_pickle",
+    "allow_code",
 )
 # Of rows; without data there are none.
 OF_DATA = ("by", "prepare", "encoding", "csv")

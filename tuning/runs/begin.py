@@ -41,6 +41,7 @@ from tuning.runs.resume import (
     with_libraries_now,
     without_gaps,
 )
+from tuning.runs.trusted_code import trust
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import PACKED
@@ -117,6 +118,7 @@ def begin(
         freeze(directory, kept, term)
         run = slug(Path(directory.root).name, cased=True)
         write_plan(directory, plan, term, run)
+        trust(kept, directory)
     except BaseException as error:
         lease.release()
         if isinstance(error, Exception):
@@ -197,6 +199,7 @@ def resume_run(
         freeze(directory, merged, term)
         hand_over(directory, term, plan.shards, plan.studies, state)
         write_plan(directory, plan, term, recorded.run, state.ended)
+        trust(merged, directory)
     except BaseException:
         lease.release()
         raise

@@ -97,34 +97,44 @@ class CustomerResult(OfCustomer):
         trials = [record for record in self.trial_records if record.study == study.id]
         return optuna_study(trials, study.space, plan.spec.mode, storage)
 
-    def hold_out(self) -> pd.DataFrame:
+    def hold_out(self, *, allow_code: bool = False) -> pd.DataFrame:
         """What the winner says of the hold-out rows: a row each, with `actual`, `prediction` and, of classes,
         `probability_…`.
 
-        The rows are read again, and the winner is fitted again on the others. Errors: as of `Winners.of`.
+        The rows are read again, and the winner is fitted again on the others. allow_code: as of `RunResult.model`.
+        Errors: as of `Winners.of`.
         """
-        return self.explained.hold_out()
+        return self.explained(allow_code).hold_out()
 
-    def importance(self) -> pd.DataFrame:
+    def importance(self, *, allow_code: bool = False) -> pd.DataFrame:
         """Which columns the winner's score on the hold-out rows hangs on: a row per column, the most important first.
 
         Columns `column`, `importance` in the metric's unit, `std`, `matters`. The winner is fitted again for it.
-        Errors: as of `Winners.of`.
+        allow_code, errors: as of `hold_out`.
         """
-        return self.explained.importance()
+        return self.explained(allow_code).importance()
 
-    def partial_dependence(self, column: str) -> pd.DataFrame:
-        """How the mean prediction for the hold-out rows changes with one column: rows of `value` and `prediction`."""
-        return self.explained.partial_dependence(column)
+    def partial_dependence(self, column: str, *, allow_code: bool = False) -> pd.DataFrame:
+        """How the mean prediction for the hold-out rows changes with one column: rows of `value` and `prediction`.
+
+        allow_code, errors: as of `hold_out`.
+        """
+        return self.explained(allow_code).partial_dependence(column)
 
     @cached_property
-    def explained(self) -> Winner:
+    def _explained(self) -> dict[bool, Winner]:
+        return {}
+
+    def explained(self, allow_code: bool = False) -> Winner:
         """The winner, fitted again without the hold-out rows, with these."""
         from tuning.runs.explanation import Winners
 
         if self.study is None:
             raise NoModelError(without_text(self.customer, "model to explain", self.reason))
-        return Winners(self.directory, begun_term(self.directory), [self.customer]).of(self.study, self.trial_records)
+        if allow_code not in self._explained:
+            winners = Winners(self.directory, begun_term(self.directory), [self.customer], allow_code)
+            self._explained[allow_code] = winners.of(self.study, self.trial_records)
+        return self._explained[allow_code]
 
     def __repr__(self) -> str:
         return f"CustomerResult({self.customer!r}: {self._sentence})"

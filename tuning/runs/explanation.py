@@ -19,7 +19,7 @@ from tuning.basics.wording import name_list, raised, without_text
 from tuning.data.customers import Customer
 from tuning.data.loading import Loader
 from tuning.data.prepared import CustomerData, OwnCode
-from tuning.errors import CustomerError, NoModelError, RunError, TuningError
+from tuning.errors import CustomerError, NoModelError, RunError, TuningError, UntrustedCodeError
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.refit import Refits
 from tuning.evaluation.study_data import StudyData
@@ -31,6 +31,7 @@ from tuning.preprocessing.task import Prediction
 from tuning.records.ownership import Term
 from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.runs.plan_file import RecordedPlan, read_plan
+from tuning.runs.trusted_code import check_definition
 from tuning.storage.run_directory import RunDirectory
 
 REPEATS = 10  # times that a column is shuffled
@@ -168,11 +169,15 @@ def _dates(values: pd.Series, column: Column, most: int) -> pd.Series | None:
 
 @dataclass(frozen=True)
 class Winners:
-    """Makes the winners of a run's customers again. customers: ids of those that will be asked for."""
+    """Makes the winners of a run's customers again.
+
+    customers: ids of those that will be asked for. allow_code: as of `RunResult.model`.
+    """
 
     directory: RunDirectory
     term: Term
     customers: Sequence[str]
+    allow_code: bool = False
 
     @cached_property
     def _plan(self) -> RecordedPlan:
@@ -187,6 +192,7 @@ class Winners:
     @cached_property
     def _data(self) -> CustomerData:
         definition = self._plan.spec.definition
+        check_definition(definition, self.directory, self.allow_code)
         code = OwnCode(definition, self.directory).loaded()
         return CustomerData(self._plan.spec, code, Loader(definition, self._sources.values()).read)
 
@@ -243,7 +249,12 @@ def weights_of(study: StudyRecord) -> dict[int, float]:
 
 
 def across(
-    directory: RunDirectory, term: Term, studies: Sequence[StudyRecord], trials: Sequence[TrialRecord]
+    directory: RunDirectory,
+    term: Term,
+    studies: Sequence[StudyRecord],
+    trials: Sequence[TrialRecord],
+    *,
+    allow_code: bool = False,
 ) -> pd.DataFrame:
     """Which columns matter for how many customers: one row per column, the one that matters most often first.
 
@@ -251,12 +262,14 @@ def across(
     median of its part in the sum of a customer's importances, which has no unit. The table's `attrs["left_out"]`: the
     customers that could not be asked, with the reason. studies: of the customers, one each. trials: of them.
     """
-    winners = Winners(directory, term, [study.customer for study in studies])
+    winners = Winners(directory, term, [study.customer for study in studies], allow_code)
     rows: list[tuple[str, str, bool, float]] = []
     left_out: dict[str, str] = {}
     for study in studies:
         try:
             table = winners.of(study, trials).importance()
+        except UntrustedCodeError:
+            raise  # one word allows it for all
         except TuningError as error:
             left_out[study.customer] = str(error)
             continue

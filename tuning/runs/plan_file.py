@@ -124,6 +124,9 @@ def _defined(text: str, where: str) -> Definition:
     if isinstance(limits, dict) and "run_seconds" in limits:  # a run of before `time_budget`
         rest = {key: value for key, value in limits.items() if key != "run_seconds"}
         values = {**values, "limits": rest, "time_budget": limits["run_seconds"]}
+    if "allow_pickle" in values:  # a run of before `allow_code`
+        values = {**values, "allow_code": values["allow_pickle"]}
+        del values["allow_pickle"]
     return define(values)
 
 

@@ -14,7 +14,7 @@ from tuning.data.column_types import concatenated, to_frame, with_text
 from tuning.data.keys import Key, check_columns, customer_id, row_keys
 from tuning.data.registry import file_source
 from tuning.definition.definition import Definition
-from tuning.errors import CustomerError, DataError, DefinitionError, TuningError
+from tuning.errors import CustomerError, DataError, DefinitionError, TuningError, UntrustedCodeError
 from tuning.runs.plan_file import frozen_definition
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class PredictedRows:
 
 
 def predict_file(
-    result: RunResult, path: str, customer: str | None = None, *, allow_pickle: bool = False
+    result: RunResult, path: str, customer: str | None = None, *, allow_code: bool = False
 ) -> PredictedRows:
     """The rows of a file with predictions.
 
@@ -52,14 +52,14 @@ def predict_file(
     definition = frozen_definition(result.directory)
     if customer is None and not definition.by:
         raise DefinitionError("--customer is needed: the run's customers are files, so rows name no customer.")
-    model = None if customer is None else result.model(customer, allow_pickle=allow_pickle)
+    model = None if customer is None else result.model(customer, allow_code=allow_code)
     rows = _Rows(path, definition)
     names = rows.names
     column = free_name(PREDICTION, names)
     if model is not None:
         return PredictedRows(rows.shown(model.text).join(_answer(model, rows.of(model), names)), column, {})
     check_columns(definition.by, names)
-    answers, without = _by_key(result, rows, names, allow_pickle)
+    answers, without = _by_key(result, rows, names, allow_code)
     shown = rows.shown(())
     return PredictedRows(shown.join(answers) if len(answers) else shown.assign(**{column: None}), column, without)
 
@@ -106,7 +106,7 @@ class _Rows:
 
 
 def _by_key(
-    result: RunResult, rows: _Rows, names: Sequence[str], allow_pickle: bool
+    result: RunResult, rows: _Rows, names: Sequence[str], allow_code: bool
 ) -> tuple[pd.DataFrame, dict[str, str]]:
     import numpy as np
     import pandas as pd
@@ -119,9 +119,11 @@ def _by_key(
     for number, key in enumerate(keys):
         name = customer_id(key)
         try:
-            model = result.model(name, allow_pickle=allow_pickle)
+            model = result.model(name, allow_code=allow_code)
             own = order[bounds[number] : bounds[number + 1]]
             parts.append(_answer(model, rows.of(model, own), names))
+        except UntrustedCodeError:
+            raise  # one word allows it for all
         except TuningError as error:
             without[name] = str(error)
         except (Exception, SystemExit) as error:  # of the user's own model

@@ -216,12 +216,12 @@ class RunResult(OfResult):
         )
         return records_of(studies, StudyRecord), records_of(trials, TrialRecord)
 
-    def importance(self, most: int = 50) -> pd.DataFrame:
+    def importance(self, most: int = 50, *, allow_code: bool = False) -> pd.DataFrame:
         """Which columns matter for how many customers: a row per column, the one that matters most often first.
 
         Columns `column`, `matters_for`, `customers`, `share`, as of `tuning.runs.explanation.across`. most: customers
-        that are looked at, from all over; each one's winner is fitted again. `attrs["left_out"]` of the table says of
-        which customers that failed, and why.
+        that are looked at, from all over; each one's winner is fitted again. allow_code: as of `model`.
+        `attrs["left_out"]` of the table says of which customers that failed, and why.
         """
         from tuning.runs.explanation import across
 
@@ -230,7 +230,8 @@ class RunResult(OfResult):
         few = best.take(pa.array(range(0, len(best), max(1, -(-len(best) // most)))))
         chosen = set(few["study"].to_pylist())
         studies, trials = self._records_of(few["customer"].to_pylist())
-        return across(self.directory, self.term, [each for each in studies if each.study in chosen], trials)
+        chosen_studies = [each for each in studies if each.study in chosen]
+        return across(self.directory, self.term, chosen_studies, trials, allow_code=allow_code)
 
     def to_optuna(self, customer: str | None = None, storage: Storage = None) -> Study:
         """A customer's study as one of Optuna's, whatever algorithm searched, for Optuna's own plots and dashboard.
@@ -375,19 +376,27 @@ class RunResult(OfResult):
             study.space.nest(config) for study in itertools.chain(plan.studies, plan.ended) if study.id == best["study"]
         )
 
-    def model(self, customer: str | None = None, *, allow_pickle: bool = False) -> CustomerModel:
+    def model(
+        self, customer: str | None = None, *, allow_code: bool = False, allow_pickle: bool | None = None
+    ) -> CustomerModel:
         """A customer's best model, checked against the recorded digest.
 
-        customer: may be left out where the run has a single one. allow_pickle: also one that was saved with
-        cloudpickle, which runs the code in it.
+        customer: may be left out where the run has a single one. allow_code: also one that runs code of others: a
+        `prepare` that no run of this user has run here, or a model that was saved with cloudpickle. allow_pickle: what
+        it was called before; a `TypeError` says so.
         """
+        if allow_pickle is not None:
+            raise TypeError("allow_pickle is now called allow_code, for all code that a run brings.")
         from tuning.models.customer_model import load_model
+        from tuning.runs.trusted_code import check_preparation
 
         customer, best = self._best(customer)
         if not best or best["model_path"] is None:
             reason = best["reason"] or _NO_MODELS[self._plan.of_objective] if best else self._so_far.why(customer)
             raise NoModelError(without_text(customer, "model", reason))
-        return load_model(self.directory, best["model_path"], best["model_sha256"], allow_pickle=allow_pickle)
+        model = load_model(self.directory, best["model_path"], best["model_sha256"], allow_code=allow_code)
+        check_preparation(model.preparation, self.directory, allow_code)
+        return model
 
     def _best(self, customer: str | None) -> tuple[str, Json]:
         """A customer and the record of its best study, by column; an empty one where none has ended."""

@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 # Say how a run is worked through, not what it searches; a resume may change them.
 MAY_CHANGE = (
     "slots", "storage", "time_budget", "limits", "mlflow", "loggers", "report", "save_models", "model_files",
-    "allow_pickle",
+    "allow_code",
 )  # fmt: skip
 MAY_BE_IN_FILES = ("prepare", "metric", "objective")  # functions; the run has a copy of each file
 SHOWN = 5

@@ -5,7 +5,7 @@ model is served where tuning-service is not installed; where it is, the installe
 
 A model is loaded as everywhere else in this program: digests first, then our own list of trusted types. Nothing is
 unpickled, and the list of types that MLflow would keep inside a model is not used. Only a model of the user's own
-that was saved with `allow_pickle: true` needs cloudpickle, and TUNING_ALLOW_PICKLE=true where it is loaded.
+that was saved with `allow_code: true` needs cloudpickle, and TUNING_ALLOW_CODE=true where it is loaded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tuning.models.customer_model import CustomerModel
 
 
-ALLOW_PICKLE = "TUNING_ALLOW_PICKLE"
+ALLOW_CODE = "TUNING_ALLOW_CODE"
 CODE = "tuning_service.zip"  # beside the copy of this file in a model
 DIGEST = "model_sha256"  # in the metadata of a model
 METHOD, METHODS = "method", ("predict", "predict_proba")
@@ -61,9 +61,9 @@ def _load_pyfunc(path: str) -> Predictor:
     from tuning.storage.run_directory import RunDirectory
 
     folder = Path(path)
-    allow_pickle = os.environ.get(ALLOW_PICKLE, "").lower() in ("1", "true")
+    allow_code = os.environ.get(ALLOW_CODE, "").lower() in ("1", "true")
     directory = RunDirectory(str(folder.parent))
-    return Predictor(load_model(directory, folder.name, _digest(folder), allow_pickle=allow_pickle))
+    return Predictor(load_model(directory, folder.name, _digest(folder), allow_code=allow_code))
 
 
 def _digest(folder: Path) -> str | None:

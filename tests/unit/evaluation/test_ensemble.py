@@ -206,10 +206,10 @@ class Picky(RegressorMixin, BaseEstimator):
 @pytest.mark.parametrize(("most", "members"), [(150, 1), (160, 1), (200, 2)])
 def test_a_member_that_cannot_be_fitted_again_is_left_out(tmp_path: Path, most: int, members: int) -> None:
     """Of 200 rows 160 are of the search, and two thirds of these of a fold."""
-    result = search(tmp_path / "run", models=[LinearRegression(), Picky(most)], allow_pickle=True)
+    result = search(tmp_path / "run", models=[LinearRegression(), Picky(most)], allow_code=True)
     (study,) = result.study_records
     assert study.status == "ok"
-    assert len(result.model(allow_pickle=True).members) == members
+    assert len(result.model(allow_code=True).members) == members
     assert ("the ensemble, its refit failed: ValueError: " in (study.notes or "")) == (members == 1)
 
 

@@ -84,7 +84,7 @@ def customer_sections(found: CustomerResult, effort: Effort) -> list[Section]:
     if why := _not_now(found, effort):
         return [*sections, Section(where, [Text(why)])]
     try:
-        winner = found.explained
+        winner = found.explained()
         unseen, matters = _unseen(found, winner), _what_matters(winner, found)
     except TuningError as error:
         return [*sections, Section(where, [Text(f"The model could not be asked about the hold-out rows: {error}")])]
