@@ -46,7 +46,7 @@ def row_orders(
 
     None where fewer than half of them have any.
     """
-    seen = [row_order(frame, target, task, dates) for frame in frames]
+    seen = [row_order(frame, target, task, dates) for frame in frames if target in frame]
     found = [each for each in seen if each is not None]
     if not found or 2 * len(found) < len(seen):
         return [], len(seen)
