@@ -36,7 +36,7 @@ class DefinitionKeys(TypedDict, total=False):
     ensemble: Literal["greedy", "none"]
     final_fit: Literal["all", "search"]
     models: object
-    allow_pickle: bool
+    allow_code: bool
     search_space: object
     algorithm: object
     scheduler: object
