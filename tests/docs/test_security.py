@@ -181,6 +181,7 @@ ALLOWED = {
     ("tuning/user_code.py", "exec_module"): "the user's own file, named in the definition and copied into the run",
     ("tuning/user_code.py", "__import__"): "what that file imports, as Python does it",
     ("tuning/models/own.py", "cloudpickle.loads"): "with allow_code=True only, after its digest was checked",
+    ("tuning/data/child_process.py", "cloudpickle.loads"): "what the parent process has just sent by a pipe of its own",
     ("tuning/models/entries.py", "cloudpickle.loads"): "an estimator that this run wrote, by the digest in its plan",
     (
         "tuning/execution/spread/state.py",
