@@ -110,7 +110,7 @@ def test_an_ensemble_is_better_than_its_winner_and_is_one_model(tmp_path: Path) 
     size = sum(file.stat().st_size for file in Path(together.directory.path(study.model_path)).iterdir())
     assert study.model_bytes == size > single.model_bytes
     assert [result.summary()["ensembles"] for result in (alone, together)] == [0, 1]
-    told = f"1 model is an ensemble of several trials. The models take {size / 1e6:.3g} MB in all; `ensemble: none`"
+    told = f"1 model is an ensemble of several trials. The models take {size / 1e3:.3g} kB in all; `ensemble: none`"
     assert told in " ".join(sentences(together, together.summary()))
     assert "ensemble" not in " ".join(sentences(alone, alone.summary()))
 
