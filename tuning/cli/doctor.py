@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tuning.basics.wording import duration, one_line
+from tuning.basics.wording import amount, duration, one_line
 from tuning.cli import exit_codes
 from tuning.cli.program import Command
 from tuning.errors import TuningError
@@ -79,7 +79,7 @@ def examine(storage: str) -> Iterator[Finding]:
         ("shadows", _shadows),
         ("machine", _machine),
         ("storage", lambda: _storage(storage)),
-        ("ray", _ray),
+        ("ray", lambda: _ray(storage)),
         ("mlflow", lambda: _mlflow(storage)),
     ]
     for name, look in looks:
@@ -199,7 +199,7 @@ def _probe(storage: str) -> Iterator[RunDirectory]:
                 Path(directory.root).parent.rmdir()
 
 
-def _ray() -> Iterator[Finding]:
+def _ray(storage: str) -> Iterator[Finding]:
     from tuning.definition.definition import define
     from tuning.driver.cluster import end_ray, start_ray
     from tuning.planning.plan import make_plan
@@ -216,13 +216,27 @@ def _ray() -> Iterator[Finding]:
         ready = time.perf_counter() - began
         nodes = [node for node in ray.nodes() if node["Alive"]]
         cpus = sum(node["Resources"].get("CPU", 0) for node in nodes)
+        apart = [] if own else _nodes(nodes, storage)
     finally:
         end_ray()
     where = "starts here" if own else f"answers at {os.environ.get('RAY_ADDRESS', 'its address')}"
-    said = (
-        f"Ray {where} in {duration(started)}, its first worker in {duration(ready)}; {len(nodes)} node, {cpus:.0f} CPUs"
-    )
+    there = f"{amount(len(nodes), 'node')}, {amount(int(cpus), 'CPU')}"
+    said = f"Ray {where} in {duration(started)}, its first worker in {duration(ready)}; {there}"
     yield Finding("ray", OK, said)
+    for said in apart:
+        yield Finding("node", WRONG, said, "Every node needs the same software and folders: docs/cluster.md.")
+
+
+def _nodes(nodes: Sequence[Mapping[str, object]], storage: str) -> list[str]:
+    """What nodes of a cluster lack, with a file of the storage and the current folder for them to see."""
+    from tuning.cli.nodes import different_nodes
+
+    with _probe(storage) as directory:
+        directory.write("probe", b"tuning")
+        files = [str(Path.cwd())]
+        if directory.local:
+            files.append(str(Path(directory.root, "probe").absolute()))
+        return list(different_nodes(nodes, files))
 
 
 def _nothing(config: dict[str, float]) -> float:

@@ -5,7 +5,6 @@ A customer is one file, one frame, or one value (combination) of key columns of 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.columnar import ArrowColumn, Columnar, DictionaryColumn, constant
+from tuning.basics.cpus import default_slots
 from tuning.basics.wording import did_you_mean
 from tuning.data.balancing import shard_count
 from tuning.data.files import File, file_ids, find_files, find_sizes
@@ -171,7 +171,7 @@ def _keyed(definition: Definition) -> Customers:
 
 def _of_table(table: KeyedTable, definition: Definition, tables: int) -> Customers:
     found = index(table, definition)
-    slots, count = definition.slots or len(os.sched_getaffinity(0)), len(found.ids)
+    slots, count = definition.slots or default_slots(), len(found.ids)
     in_place = found.in_place(max(1, shard_count(count, slots, table.size) // tables))
     per_row = table.size / max(1, int(found.rows.sum()))
     return Columnar(

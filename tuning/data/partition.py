@@ -7,7 +7,6 @@ stand in the table; a bucket is about one worker's share and consists of one or 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from uuid import uuid4
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tuning.basics.columnar import ArrowColumn, Columnar, DictionaryColumn, FieldColumn
+from tuning.basics.cpus import default_slots
 from tuning.data.arrow_frames import to_arrow
 from tuning.data.balancing import balance, shard_count
 from tuning.data.column_types import refusal, runs_of_one_schema
@@ -91,7 +91,7 @@ def _divide(
 ) -> tuple[np.ndarray, list[tuple[str, ...]]]:
     """Stream one table into buckets: (the bucket of each customer, the files of each bucket)."""
     sizes = here.numbers("size")
-    slots = definition.slots or len(os.sched_getaffinity(0))
+    slots = definition.slots or default_slots()
     count = max(shard_count(len(here), slots), int(sizes.sum()) // BUCKET_BYTES)
     groups = balance(sizes, min(count, len(here)))
     buckets = np.empty(len(here), dtype=np.int64)

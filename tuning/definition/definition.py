@@ -231,7 +231,8 @@ class Definition(Options):
         None,
         ge=1,
         le=100_000,
-        description="Number of trials that run at the same time. The default is the number of CPUs.",
+        description="Number of trials that run at the same time. The default is the number of CPUs, of the cluster if "
+        "there is one.",
     )
     resources: Resources = Field(
         Resources(), description="What one slot reserves of the cluster, such as `{cpus: 2, memory_gb: 4}`."

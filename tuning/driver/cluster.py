@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 
+from tuning.basics.cpus import cluster_nodes
 from tuning.basics.environment import thread_environment
 from tuning.basics.wording import one_line
 from tuning.driver.signals import kept
@@ -79,7 +80,8 @@ def _start_ray(plan: Plan) -> bool:
     before = _children()
     with kept(), _quieted("ray"):
         try:
-            if os.environ.get("RAY_ADDRESS"):
+            if address := os.environ.get("RAY_ADDRESS"):
+                cluster_nodes(address)  # refuses at once where the cluster refuses the token
                 ray.init(log_to_driver=False, runtime_env={"env_vars": ONE_THREAD})
                 return False
             settings = OWN_RAY | OF_TUNE
@@ -103,7 +105,7 @@ def _start_ray(plan: Plan) -> bool:
         except BaseException as error:
             _own.update(_children() - before)
             end_ray()  # what there is of it
-            if not isinstance(error, Exception):
+            if not isinstance(error, Exception) or isinstance(error, RunError):
                 raise
             where = "cannot be reached at RAY_ADDRESS" if os.environ.get("RAY_ADDRESS") else "did not start here"
             raise RunError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 
 import schedulers
 from tuning.basics.columnar import Columnar
+from tuning.basics.cpus import default_slots
 from tuning.basics.timing import HANG_TIMES, USUAL, Timing, hang_seconds
 from tuning.basics.wording import amount, duration, name_list
 from tuning.data.customers import Customer, Customers, about_rows, find_customers, places_of
@@ -350,4 +350,4 @@ def _waiting(plan: Plan) -> Iterator[str]:
 
 
 def _slots(definition: Definition) -> int:
-    return definition.slots or len(os.sched_getaffinity(0))
+    return definition.slots or default_slots()
