@@ -24,6 +24,7 @@ PLACES = "no public way to put workers into a trial's placement group"
 BRACKETS = "no public way to see how a bracket stands, which reasons, families in turns and training ahead need"
 POINTS = "no public way to tell a searcher of a point with its value, which resuming needs"
 STAGED = "no public way to stop a trial that waits for a machine; Tune would keep the machine for it"
+CLUSTER = "`ray.init` waits for half a minute where a token is refused, and does not say that it is"
 
 # (module, name in it, who uses it, why there is no other way or what a trial takes without it)
 EDGES = [
@@ -42,6 +43,8 @@ EDGES = [
         "models/xgboost_ray_adapter.py, which replaces these four:",
         XGB_RAY,
     ),
+    ("ray._raylet", "GcsClient", "basics/cpus.py", CLUSTER),
+    ("ray._private.services", "canonicalize_bootstrap_address", "basics/cpus.py", CLUSTER),
     ("xgboost_ray.main", "_start_rabit_tracker", "models/xgboost_ray_adapter.py", XGB_RAY),
     ("xgboost_ray.main", "_stop_rabit_tracker", "models/xgboost_ray_adapter.py", XGB_RAY),
     ("xgboost_ray.main", "_create_communication_processes", "models/xgboost_ray_adapter.py", XGB_RAY),
