@@ -36,14 +36,13 @@ def cluster_nodes(address: str) -> Sequence[dict[str, float]]:
 
 @lru_cache(maxsize=1)
 def _asked(address: str, _period: int) -> Sequence[dict[str, float]]:
-    if "://" in address or address == "local" or not _answers(address):
+    if "://" in address or address in ("local", "auto") or not _answers(address):
         return ()
     from ray._raylet import GcsClient  # type: ignore[attr-defined]  # compiled, without types
     from ray.exceptions import AuthenticationError
 
-    head = _head(address)
     try:
-        nodes = GcsClient(address=head).get_all_node_info(timeout=ANSWERS_S).values()
+        nodes = GcsClient(address=address).get_all_node_info(timeout=ANSWERS_S).values()
     except AuthenticationError as error:
         raise RunError(
             f"Ray at RAY_ADDRESS ({address}) refuses the token of this process, or it has sent none. Set "
@@ -58,15 +57,7 @@ def _asked(address: str, _period: int) -> Sequence[dict[str, float]]:
 def _answers(address: str) -> bool:
     """Whether somebody listens there: Ray itself would wait for it."""
     with suppress(Exception):
-        host, _, port = _head(address).rpartition(":")
+        host, _, port = address.rpartition(":")
         socket.create_connection((host.strip("[]"), int(port)), ANSWERS_S).close()
         return True
     return False
-
-
-def _head(address: str) -> str:
-    if address != "auto":
-        return address
-    from ray._private.services import canonicalize_bootstrap_address
-
-    return str(canonicalize_bootstrap_address(address))
