@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING
@@ -126,10 +126,15 @@ def _extras() -> Iterator[Finding]:
         yield Finding("extras", OK, "every model and every search algorithm has its library")
         return
     parts = [f"models {', '.join(models)}"] * bool(models) + [f"algorithms {', '.join(missing)}"] * bool(missing)
-    advice = (
-        f"Only if you want them: pip install 'tuning-service[{','.join([*models, *missing])}]' (docs/algorithms.md)."
+    extras = set(metadata("tuning-service").get_all("Provides-Extra") or ())
+    wanted = [*models, *("flaml" if "flaml" in registry()[name].requires else name for name in missing)]
+    known = sorted(extras.intersection(wanted))
+    pip = f"pip install 'tuning-service[{','.join(known)}]'" if known else "their commands are in docs/algorithms.md"
+    by_hand = f"; by hand, as docs/algorithms.md says: {', '.join(sorted({*wanted} - extras))}" * bool({*wanted} - extras)
+    worth = " The models are among the best of the default search." if {"catboost", "lightgbm"} & {*models} else ""
+    yield Finding(
+        "extras", NOTE, f"without their libraries: {'; '.join(parts)}", f"Only if you want them: {pip}{by_hand}.{worth}"
     )
-    yield Finding("extras", NOTE, f"without their libraries: {'; '.join(parts)}", advice)
 
 
 def _shadows() -> Iterator[Finding]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
 from commands import tuning
 
+from search_spaces.algorithms import registry
 from tuning.cli import doctor
 from tuning.cli.doctor import Finding
 
@@ -66,3 +69,13 @@ def test_little_memory_and_threads_that_compete_are_notes(monkeypatch: pytest.Mo
     findings = found()
     assert "set `slots: 1`" in findings["machine"]["advice"]
     assert "Unset it" in findings["threads"]["advice"]
+
+
+def test_only_extras_that_pip_knows_are_advised(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("hebo", "cfo", "nevergrad"):
+        monkeypatch.setattr(registry()[name], "installed", classmethod(lambda cls: False))
+    advice = found()["extras"]["advice"]
+    named = re.findall(r"tuning-service\[(.*?)\]", advice)[0].split(",")
+    assert set(named) <= set(metadata("tuning-service").get_all("Provides-Extra") or ())
+    assert {"flaml", "nevergrad"} <= set(named)
+    assert "by hand, as docs/algorithms.md says: hebo" in advice
