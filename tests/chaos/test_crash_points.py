@@ -67,6 +67,8 @@ WRITERS = {
         "_filtered",
     ): "runs/test_changed_data.py: test_a_crash_while_changed_customers_are_left_out_changes_nothing",
     ("tuning/runs/ending.py", "ended"): HERE,
+    ("tuning/runs/report/customer.py", "write_customer_report"): "a page that is made again when it is asked for",
+    ("tuning/cli/doctor.py", "_nodes"): "a file that is there for a look, in no run",
     (
         "tuning/execution/spread/journal.py",
         "write_journal",

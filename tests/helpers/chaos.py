@@ -44,7 +44,7 @@ def truth(result: RunResult) -> dict[str, Any]:
     trials = [_without_times(asdict(record)) for record in result.trial_records]
     studies = [_without_times(asdict(record)) for record in result.study_records]
     board = result.leaderboard().drop(columns=TIMES, errors="ignore")
-    return {"trials": trials, "studies": studies, "board": board.to_dict("records")}
+    return {"trials": trials, "studies": studies, "board": [_without_times(row) for row in board.to_dict("records")]}
 
 
 def _without_times(row: dict[str, Any]) -> dict[str, Any]:

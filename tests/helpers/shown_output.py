@@ -9,6 +9,7 @@ from pathlib import Path
 # What may differ between a page and what is printed.
 _FREE = {
     "run": r"-\d{8}-\d{6}-[0-9a-f]{4}",  # the end of its name
+    "size": r"\d[\d.,]* [kMG]?B",
     "figure": r"[-+]?\d(?:[\d.,:]*\d)?",
     "name": r"'[^']*'",  # of a customer, a column
     "cut": "…",

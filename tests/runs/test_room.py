@@ -250,7 +250,7 @@ def test_a_machine_that_is_lost_for_good_costs_those_who_need_it_until_there_is_
     assert "it takes 2 CPU, for which the machines that are there have no room, and none has joined them" in said
     assert "add one, then resume the run. Everything recorded is kept. Resume with: " in said
     board = RunResult(tmp_path / "run").leaderboard().set_index("customer")
-    assert dict(board["status"]) == {"large": "no_model", "usual": "ok"}
+    assert dict(board["status"]) == {"large": "unfinished", "usual": "ok"}
     assert board["reason"]["large"] == PENDING
     monkeypatch.setattr("ray.nodes", lambda: [{"Resources": MACHINES[0], "Alive": True}])
     assert set(made.run(tmp_path / "run", progress=False, resume=True).leaderboard()["status"]) == {"ok"}

@@ -130,7 +130,8 @@ def _extras() -> Iterator[Finding]:
     wanted = [*models, *("flaml" if "flaml" in registry()[name].requires else name for name in missing)]
     known = sorted(extras.intersection(wanted))
     pip = f"pip install 'tuning-service[{','.join(known)}]'" if known else "their commands are in docs/algorithms.md"
-    by_hand = f"; by hand, as docs/algorithms.md says: {', '.join(sorted({*wanted} - extras))}" * bool({*wanted} - extras)
+    others = ", ".join(sorted({*wanted} - extras))
+    by_hand = f"; by hand, as docs/algorithms.md says: {others}" if others else ""
     worth = " The models are among the best of the default search." if {"catboost", "lightgbm"} & {*models} else ""
     yield Finding(
         "extras", NOTE, f"without their libraries: {'; '.join(parts)}", f"Only if you want them: {pip}{by_hand}.{worth}"

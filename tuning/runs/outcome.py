@@ -7,11 +7,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from tuning.basics.wording import amount, size_text
-from tuning.evaluation.leaks import drop_text
-from tuning.runs.run_counts import RunCounts
 
 if TYPE_CHECKING:
     from tuning.runs.results import RunResult
+    from tuning.runs.run_counts import RunCounts  # with pandas, which the copy into MLflow does without
 
 REPORT, LEADERBOARD_FILE = "report.html", "leaderboard.csv"  # in the run's folder
 
@@ -91,6 +90,8 @@ def _too_good(counts: RunCounts) -> list[str]:
     models = "1 model is" if found == 1 else f"{found:,} models are"
     perfect = [f"{models} perfect on every fold."] * bool(found)
     if leaking:
+        from tuning.evaluation.leaks import drop_text  # with pandas, which the copy into MLflow does without
+
         names = ", ".join(f"{name!r} ({amount(count, 'customer')})" for name, count in leaking.items())
         told = f"A column may tell the target, as it alone does as well as the model: {names}."
         return [

@@ -18,7 +18,7 @@ from tuning.cli.doctor import Finding
 
 @pytest.fixture(autouse=True)
 def without_ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def no_ray() -> Iterator[Finding]:
+    def no_ray(_: str) -> Iterator[Finding]:
         yield Finding("ray", "ok", "not started here")
 
     monkeypatch.setattr(doctor, "_ray", no_ray)

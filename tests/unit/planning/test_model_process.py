@@ -54,4 +54,4 @@ def test_one_that_cannot_be_built_or_saved_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match=r"'IsNotBuilt' cannot be built: SystemExit: os._exit\(0\) was called"):
         plan_of(tmp_path, "IsNotBuilt")
     with pytest.raises(PlanError, match=r"'IsNotSaved' cannot be saved: AttributeError: no way.*`save_models: false`"):
-        plan_of(tmp_path, "IsNotSaved", save_models=True, allow_pickle=True)
+        plan_of(tmp_path, "IsNotSaved", save_models=True, allow_code=True)

@@ -62,7 +62,7 @@ def test_what_is_drawn_is_what_the_model_was_scored_by(many: RunResult) -> None:
     error = np.sqrt(np.mean((table["actual"] - table["prediction"]) ** 2))
     assert -error == pytest.approx(found.study.test_score)
     assert found.winner is not None
-    assert found.explained.alone(found.winner)["test_score"] == found.study.test_score
+    assert found.explained().alone(found.winner)["test_score"] == found.study.test_score
     dots = hold_out_plots.predicted_and_actual(table).collections[0].get_offsets()
     np.testing.assert_allclose(dots, table[["actual", "prediction"]])
     left = hold_out_plots.residuals(table).collections[0].get_offsets()

@@ -122,7 +122,7 @@ def test_a_damaged_plan_says_how_to_go_on(tmp_path: Path) -> None:
     for plan in (second.term.plan, third.term.plan):
         (tmp_path / "run" / plan).unlink(missing_ok=True)
     (tmp_path / "run" / owned.term.plan).write_bytes(b"PAR1 torn")
-    with pytest.raises(StorageError, match=r"cannot be read: .* Put the run's own file back; without it the run can"):
+    with pytest.raises(StorageError, match=r"cannot be read: .* Put the run's own file back; without it only a new"):
         resume_run(RunDirectory(owned.directory.uri))
 
 
