@@ -66,12 +66,10 @@ def order_text(orders: Sequence[RowOrder]) -> str:
 
 
 def row_order(frame: pd.DataFrame, target: str, task: str, dates: str | None = None) -> RowOrder | None:
-    """The order of a customer's first rows; None where they are too few, have no target, or none is to be seen.
+    """The order of a customer's first rows; None where they are too few, or none is to be seen.
 
     dates: how dates in text are written, as the definition says it; None to guess.
     """
-    if target not in frame.columns:
-        return None
     try:
         values = read_target(frame[target], task)[0]
         known = values.notna().to_numpy()

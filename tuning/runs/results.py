@@ -16,26 +16,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.documents import Json
-from tuning.basics.wording import (
-    amount,
-    did_you_mean,
-    name_list,
-    resume_advice,
-    score_text,
-    time_text,
-    without_text,
-)
+from tuning.basics.wording import amount, did_you_mean, name_list, resume_advice, score_text, time_text, without_text
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import NoModelError, UnknownCustomerError
-from tuning.records.figures import FigureRow, shown_in
+from tuning.records.figures import FigureRow
 from tuning.records.gains import compared_gains
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import begun_term
 from tuning.records.parts import STUDIES, TRIALS, accepted, of_kind, read_studies, read_table, read_trials, tables_in
 from tuning.records.schema import OK, RUNNING, UNFINISHED, Config, StudyRecord, TrialRecord
 from tuning.records.tables import KEYS, distinct, no_rows, records_of
-from tuning.records.user_scores import metric_text, user_table
-from tuning.reporting.cells import listed, paragraph, table
+from tuning.records.user_scores import user_table
+from tuning.reporting.cells import listed, paragraph
 from tuning.runs.customer_result import CustomerResult, trials_frame
 from tuning.runs.leaderboard import (
     LEADERBOARD,
@@ -65,7 +57,6 @@ _NO_MODELS = {
     True: "an objective was tuned; result.best_config() is what won",
 }
 _NEEDED = list(dict.fromkeys((*NEEDED, *COUNTED, "fit_seconds", "model_sha256")))
-SHOWN = 20  # customers, in a notebook
 MOST_GUESSES = 10_000  # customers among which a misspelt one is looked for
 GOES_ON = "not finished yet"
 PENDING = "not finished yet: resume the run"
@@ -112,16 +103,7 @@ class RunResult(OfResult):
 
     def html_table(self, title: str = "") -> str:
         """What matters of the first customers, as a notebook shows it."""
-        board, of_objective = self.board(), self._plan.of_objective
-        # Only of an objective the parameters are what was looked for.
-        shown = [each for each in shown_in("notebook") if of_objective or each.name != "params"]
-        rows = []
-        for row in board.first(SHOWN):
-            texts = {each.name: each.text(row) for each in shown}
-            rows.append([*{**texts, "cv_score": score_text(row["cv_score"], row["cv_error"])}.values()])
-        less = f"The first {SHOWN} of {len(board)} customers; leaderboard() has all." if len(board) > SHOWN else ""
-        head = f"{paragraph(title)}{paragraph(metric_text(board.metric, board.mode))}"
-        return f"{head}{table([each.name for each in shown], rows)}{paragraph(less)}"
+        return f"{paragraph(title)}{self.board().html(of_objective=self._plan.of_objective)}"
 
     def _next(self, customer: str) -> list[str]:
         """What somebody may want to type now."""
