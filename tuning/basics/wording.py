@@ -53,6 +53,19 @@ def natural_order(name: str) -> str:
 _DIGITS = re.compile("[0-9]+")
 
 
+def guarded(cell: object) -> object:
+    """A cell of a table that no spreadsheet runs: a text that begins as a formula does gets an apostrophe before it.
+
+    Numbers stay as they are, also those that are texts.
+    """
+    risky = isinstance(cell, str) and cell[:1] in _FORMULA and not _NUMBER.fullmatch(cell)
+    return f"'{cell}" if risky else cell
+
+
+_FORMULA = {"=", "+", "-", "@", "\t", "\r"}
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+
+
 def _counted(digits: re.Match[str]) -> str:
     number = digits[0].lstrip("0")
     return f"\0{chr(min(len(number) + 1, _MOST_DIGITS))}{number}"

@@ -11,6 +11,7 @@ from tuning.cli.output import aligned
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
 from tuning.cli.shared_options import allow_code_option, output_option
+from tuning.data.formats.csv_file import csv_text, guarded_frame
 from tuning.runs.results import RunResult
 
 
@@ -53,6 +54,6 @@ def _show(table: pd.DataFrame, output: str) -> None:
     if output == "json":
         click.echo(json.dumps(table.to_dict("records"), ensure_ascii=False, default=str))
     elif output == "csv":
-        click.echo(table.to_csv(index=False), nl=False)
+        click.echo(csv_text(guarded_frame(table)), nl=False)
     else:
         click.echo("\n".join(aligned(list(table.columns), table.to_numpy(dtype=object).tolist())))

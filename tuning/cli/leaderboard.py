@@ -8,7 +8,7 @@ from tuning.basics.wording import did_you_mean
 from tuning.cli.output import show_leaderboard
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_argument
-from tuning.cli.shared_options import output_option
+from tuning.cli.shared_options import formulas_option, output_option
 from tuning.errors import PlanError
 from tuning.runs.leaderboard import LEADERBOARD
 from tuning.runs.plan_file import frozen_definition
@@ -33,8 +33,9 @@ def _column(_: click.Context, __: click.Parameter, given: str) -> str:
     shell_complete=lambda _, __, begun: [name for name in LEADERBOARD if name.startswith(begun)],
     help="Any column, such as gain, test_score, seconds or model: better values first.",
 )
+@formulas_option("guard")
 @output_option
-def leaderboard(run_dir: str, sort: str, output: str) -> None:
+def leaderboard(run_dir: str, sort: str, formulas: str, output: str) -> None:
     """Print the leaderboard of the run in folder RUN: one row per customer.
 
     By default the customers with a model come first, in the order of their ids.
@@ -45,4 +46,4 @@ def leaderboard(run_dir: str, sort: str, output: str) -> None:
             f"{result.directory.shown} compares algorithms, so it has no leaderboard of models. "
             f"Its report: tuning compare --from-run {result.directory.shown}"
         )
-    show_leaderboard(result, output, sort)
+    show_leaderboard(result, output, sort, formulas=formulas)

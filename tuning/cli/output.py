@@ -17,6 +17,7 @@ import click
 
 from tuning.basics.wording import better_text, shorten, value_text
 from tuning.cli import exit_codes
+from tuning.data.formats.csv_file import csv_text, guarded_frame
 from tuning.records.figures import STUDY_FIGURES, FigureRow, named, shown_in
 from tuning.runs.leaderboard import LEADERBOARD
 from tuning.runs.outcome import report_line, sentences
@@ -51,7 +52,7 @@ def show_comparison(found: Comparison, output: str, result: RunResult | None = N
     if output == "json":
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
     elif output == "csv":
-        click.echo(found.table().to_csv(), nl=False)
+        click.echo(csv_text(guarded_frame(found.table().reset_index())), nl=False)
     else:
         click.echo(found.text())
         if result is not None:
@@ -73,14 +74,17 @@ def explain(result: RunResult) -> None:
         click.echo(f"customer {customer!r}: {reason}\n{error}", err=True)
 
 
-def show_leaderboard(result: RunResult, output: str, sort: str = "customer", most: int | None = None) -> None:
+def show_leaderboard(
+    result: RunResult, output: str, sort: str = "customer", most: int | None = None, formulas: str = "guard"
+) -> None:
     """Print a leaderboard. A table that a terminal's window does not hold is shown by its first and last rows.
 
-    sort: as of `RunResult.leaderboard`. most: rows of a table elsewhere; None is no limit.
+    sort: as of `RunResult.leaderboard`. most: rows of a table elsewhere; None is no limit. formulas: as of
+    `formulas_option`, in CSV.
     """
     board = result.board(sort)
     if output == "csv":
-        _write(piece.decode() for piece in board.csv)
+        _write(piece.decode() for piece in (board.csv if formulas == "guard" else board.exact_csv))
     elif output == "json":
         rows = ({name: _plain(value) for name, value in row.items()} for row in board)
         _write(f"{', ' if number else '['}{json.dumps(row, ensure_ascii=False)}" for number, row in enumerate(rows))

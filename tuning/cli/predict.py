@@ -10,9 +10,9 @@ import pandas as pd
 from tuning.cli import exit_codes
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
-from tuning.cli.shared_options import allow_code_option
+from tuning.cli.shared_options import allow_code_option, formulas_option
 from tuning.data.file_access import is_same_file
-from tuning.data.formats.csv_file import csv_text
+from tuning.data.formats.csv_file import csv_text, guarded_frame
 from tuning.data.registry import check_writable, format_of
 from tuning.errors import DataError
 from tuning.runs.prediction import PREDICTION, predict_file
@@ -41,8 +41,11 @@ def _writable(_: click.Context, __: click.Parameter, output: str | None) -> str 
     "--output", metavar="FILE", callback=_writable, is_eager=True,
     help="File to write, in the format that its name ends in (default: CSV on stdout).",
 )  # fmt: skip
+@formulas_option("keep")
 @allow_code_option
-def predict(names: tuple[str, ...], customer: str | None, data: str, output: str | None, allow_code: bool) -> None:
+def predict(
+    names: tuple[str, ...], customer: str | None, data: str, output: str | None, formulas: str, allow_code: bool
+) -> None:
     """Predict the rows of FILE with CUSTOMER's model of the run in folder RUN, by default with each row's own one's.
 
     The answer is the rows with a column `prediction`, and one of probabilities per class where the model has them. A
@@ -54,7 +57,7 @@ def predict(names: tuple[str, ...], customer: str | None, data: str, output: str
         raise DataError(f"--output: {mask(output)!r} is the file of --data; name another one.")
     run_dir, customer = run_and_customer(names, customer)
     answer = predict_file(RunResult(run_dir), data, customer, allow_code=allow_code)
-    _write(answer.rows, output)
+    _write(answer.rows if formulas == "keep" else guarded_frame(answer.rows), output)
     if answer.column != PREDICTION:
         click.echo(f"the predictions are in {answer.column!r}: the rows have a column {PREDICTION!r}", err=True)
     for name, reason in answer.without.items():

@@ -54,6 +54,17 @@ allow_code_option = click.option(
 )
 
 
+def formulas_option(default: str) -> Callable[[C], C]:
+    """The option `--formulas`, `"guard"` or `"keep"`: what becomes of texts that a spreadsheet would run."""
+    return click.option(
+        "--formulas",
+        type=click.Choice(["guard", "keep"]),
+        default=default,
+        show_default=True,
+        help="Of texts that a spreadsheet would run, such as =SUM(A1): put an apostrophe before them in CSV.",
+    )
+
+
 progress_option = click.option(
     "--progress",
     type=click.Choice(["line", "jsonl", "none"]),

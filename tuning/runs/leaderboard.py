@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.wording import natural_order, score_text, value_text
+from tuning.basics.wording import guarded, natural_order, score_text, value_text
 from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import described_as
 from tuning.models.gang import gang_last
@@ -229,8 +229,13 @@ class Leaderboard:
 
     @property
     def csv(self) -> Csv:
-        """The rows as CSV, with a line of names first; what is not there is empty."""
-        return Csv(self)
+        """The rows as CSV, with a line of names first; what is not there is empty. No cell is a formula (`guarded`)."""
+        return Csv(self, guarded)
+
+    @property
+    def exact_csv(self) -> Csv:
+        """The same with texts as they are, for programs."""
+        return Csv(self, lambda text: text)
 
 
 @dataclass(frozen=True)
@@ -299,9 +304,13 @@ class _Columns:
 
 @dataclass(frozen=True)
 class Csv:
-    """The pieces of a leaderboard's CSV, made as they are asked for, and again each time."""
+    """The pieces of a leaderboard's CSV, made as they are asked for, and again each time.
+
+    written: of a text, what its cell holds.
+    """
 
     board: Leaderboard
+    written: Callable[[object], object]
 
     def __iter__(self) -> Iterator[bytes]:
         text = _NewlineOnly()
@@ -311,7 +320,8 @@ class Csv:
             columns = [column.combine_chunks() for column in batch.columns]
             # As pandas writes it: a score that is not a number is one that is not there.
             plain = [pc.if_else(pc.is_nan(each), None, each) if each.type == pa.float64() else each for each in columns]
-            writer.writerows(zip(*(column.to_pylist() for column in plain), strict=True))
+            cells = (map(self.written, c.to_pylist()) if c.type == pa.string() else c.to_pylist() for c in plain)
+            writer.writerows(zip(*cells, strict=True))
             yield text.getvalue().encode()
             text.seek(0)
             text.truncate()

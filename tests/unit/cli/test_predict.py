@@ -47,6 +47,20 @@ def test_rows_stay_rows_in_csv_whatever_their_text_is(text: str) -> None:
     pd.testing.assert_frame_equal(again, frame)
 
 
+def test_predictions_keep_formulas_for_programs_and_guard_them_for_people(
+    customers: Path, finished: Path, tmp_path: Path
+) -> None:
+    rows = pd.read_csv(customers / "beta.csv").drop(columns="churned").head(3)
+    rows.assign(**{"=id": ["=1+1", "@SUM(1)", "-7"]}).to_csv(tmp_path / "new.csv", index=False)
+    words = ("predict", finished, "--customer", "beta", "--data", tmp_path / "new.csv")
+    kept, shown = (
+        pd.read_csv(io.StringIO(tuning(*words, *option).stdout), dtype=str) for option in ((), ("--formulas", "guard"))
+    )
+    assert kept["=id"].tolist() == ["=1+1", "@SUM(1)", "-7"]
+    assert shown["'=id"].tolist() == ["'=1+1", "'@SUM(1)", "-7"]
+    pd.testing.assert_frame_equal(kept.drop(columns="=id"), shown.drop(columns="'=id"))
+
+
 def test_predict_of_no_rows_says_so(customers: Path, finished: Path, tmp_path: Path) -> None:
     pd.read_csv(customers / "beta.csv").head(0).to_csv(tmp_path / "n.csv", index=False)
     answer = tuning("predict", finished, "--customer", "beta", "--data", tmp_path / "n.csv")

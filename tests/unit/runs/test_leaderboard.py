@@ -208,11 +208,22 @@ def test_each_customer_is_one_row_of_the_csv_whatever_its_id_is() -> None:
     ids = ["a\rb", "a\r\nb", "a\nb", "\r", "a,b", '"', "\x00", "\u2028", "=1+1", " a "]
     scores = {"test_score": 1.0, "baseline_test_score": 0.5, "gain": 0.5}
     found = board(*(study(name, name, **scores) for name in ids))
-    content = b"".join(found.csv)
+    content = b"".join(found.exact_csv)
     rows = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
     assert sorted(row["customer"] for row in rows) == sorted(ids)
     assert {row["gain"] for row in rows} == {"0.5"}
     assert len(leaderboard_plots(content)) == 2
+
+
+def test_the_csv_holds_no_formula_and_its_exact_form_every_text_as_it_is() -> None:
+    formulas = ['=HYPERLINK("http://a.example")', "@SUM(1)", "+1+1", "-a", "\t=1", "\r=1", "-1e", "+"]
+    harmless = ["a=b", "'=1", "-5", "+1.5e-3", "-.5", "", " =1", "é"]
+    found = board(*(study(name or "empty", name, status="no_model", reason=name) for name in formulas + harmless))
+    rows = list(csv.DictReader(io.StringIO(b"".join(found.csv).decode(), newline="")))
+    assert {row["customer"] for row in rows} == {*(f"'{name}" for name in formulas), *harmless}
+    assert all(row["reason"] == row["customer"] for row in rows)
+    exact = list(csv.DictReader(io.StringIO(b"".join(found.exact_csv).decode(), newline="")))
+    assert {row["customer"] for row in exact} == {*formulas, *harmless}
 
 
 def test_a_terminal_shows_what_varies_before_the_actors_that_have_trained_it() -> None:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import pandas as pd
 import pyarrow as pa
 
-from tuning.basics.wording import separator_hint
+from tuning.basics.wording import guarded, separator_hint
 from tuning.data.cells import ReadCsvOptions, in_usual_notation, written_table
 from tuning.data.file_access import located, readable, reading_errors, without_query
 from tuning.data.keys import key_table
@@ -172,6 +172,16 @@ def csv_text(frame: pd.DataFrame) -> str:
     texts = (values for _, values in frame.items() if values.dtype.kind == "O")  # text of pandas too
     odd = any(values.astype(str).str.contains("\r", regex=False).any() for values in texts)
     return str(frame.to_csv(index=False, quoting=csv_module.QUOTE_NONNUMERIC if odd else csv_module.QUOTE_MINIMAL))
+
+
+def guarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame of which no cell is a formula in a spreadsheet, nor a column's name."""
+    columns = {guarded(name): _guarded(values) for name, values in frame.items()}
+    return pd.DataFrame(columns, index=frame.index)
+
+
+def _guarded(values: pd.Series) -> pd.Series:
+    return values.map(guarded) if values.dtype.kind == "O" else values
 
 
 def _compression(path: str) -> str | None:
