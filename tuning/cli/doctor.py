@@ -12,15 +12,17 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from importlib.metadata import metadata, requires
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
 import click
 
+from tuning.basics.environment import installed_version
 from tuning.basics.wording import amount, duration, one_line
 from tuning.cli import exit_codes
+from tuning.cli.nodes import MISSING, different_nodes
 from tuning.cli.program import Command
 from tuning.errors import TuningError
 
@@ -97,23 +99,16 @@ def _versions() -> Iterator[Finding]:
     for requirement in map(Requirement, requires("tuning-service") or ()):
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
-        try:
-            if version(requirement.name) not in requirement.specifier:
-                old.append(f"{requirement.name} {version(requirement.name)} (needs {requirement.specifier})")
-        except PackageNotFoundError:
+        found = installed_version(requirement.name)
+        if not found:
             old.append(f"{requirement.name} is not installed")
-    shown = ", ".join(f"{name} {_version(name)}" for name in SHOWN)
-    said = f"python {platform.python_version()}, tuning-service {_version('tuning-service')}, {shown}"
+        elif found not in requirement.specifier:
+            old.append(f"{requirement.name} {found} (needs {requirement.specifier})")
+    shown = ", ".join(f"{name} {installed_version(name) or MISSING}" for name in ("tuning-service", *SHOWN))
+    said = f"python {platform.python_version()}, {shown}"
     yield Finding(
         "versions", WRONG if old else OK, "; ".join([said, *old]), "pip install -U tuning-service" * bool(old)
     )
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "(missing)"
 
 
 def _extras() -> Iterator[Finding]:
@@ -235,8 +230,6 @@ def _ray(storage: str) -> Iterator[Finding]:
 
 def _nodes(nodes: Sequence[Mapping[str, object]], storage: str) -> list[str]:
     """What nodes of a cluster lack, with a file of the storage and the current folder for them to see."""
-    from tuning.cli.nodes import different_nodes
-
     with _probe(storage) as directory:
         directory.write("probe", b"tuning")
         files = [str(Path.cwd())]

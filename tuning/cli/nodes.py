@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from tuning.basics.environment import installed_version
 from tuning.basics.wording import one_line
 
+MISSING = "(missing)"  # in place of a version
 ANSWERS_S = 60  # a node that has not begun then is told
 COMPARED = ("tuning-service", "ray", "optuna", "scikit-learn", "xgboost", "catboost", "lightgbm", "pandas", "numpy")
 
@@ -41,12 +42,5 @@ def different_nodes(nodes: Sequence[Mapping[str, Any]], files: Sequence[str]) ->
 
 def look_here(files: Sequence[str]) -> dict[str, str]:
     """The versions of this machine, and those of the files that it does not see."""
-    found = {"python": platform.python_version(), **{name: _version(name) for name in COMPARED}}
+    found = {"python": platform.python_version(), **{name: installed_version(name) or MISSING for name in COMPARED}}
     return found | {file: "" for file in files if not os.access(Path(file), os.R_OK)}
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "(missing)"

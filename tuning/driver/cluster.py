@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from tuning.basics.cpus import cluster_nodes
-from tuning.basics.environment import thread_environment
+from tuning.basics.environment import environment_set, thread_environment
 from tuning.basics.wording import one_line
 from tuning.driver.signals import kept
 from tuning.errors import RunError
@@ -87,7 +87,7 @@ def _start_ray(plan: Plan) -> bool:
             settings = OWN_RAY | OF_TUNE
             if plan.spec.definition.objective is None:
                 settings[PRELOADED] += ",sklearn.model_selection"  # what all models need, and takes longest
-            with _environment({**unset(ONE_THREAD), **unset(settings), **_import_path()}), _tune_loaded_beside():
+            with environment_set({**unset(ONE_THREAD), **unset(settings), **_import_path()}), _tune_loaded_beside():
                 started_with = dict(os.environ)
                 ray.init(
                     address="local",  # else a cluster that somebody else runs on this machine would be joined
@@ -270,18 +270,3 @@ def _import_path() -> dict[str, str]:
 def unset(values: Mapping[str, str]) -> dict[str, str]:
     """The environment variables of `values` that the user has not set."""
     return {name: value for name, value in values.items() if name not in os.environ}
-
-
-@contextlib.contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables for the time of a `with` block."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -15,6 +15,8 @@ from ray import tune
 from ray.tune.callback import CallbackList
 from ray.tune.constants import RAY_TUNE_CALLBACKS_ENV_VAR
 
+from tuning.basics.environment import environment_set
+
 _current: list[tune.Callback] = []
 
 
@@ -30,13 +32,9 @@ def handed_over(callbacks: Sequence[tune.Callback]) -> Iterator[None]:
     """Within it, the Tuner that is fitted in this process has these callbacks, beside those that the user has set."""
     before = os.environ.get(RAY_TUNE_CALLBACKS_ENV_VAR)
     own = f"{HandedOver.__module__}.{HandedOver.__qualname__}"
-    os.environ[RAY_TUNE_CALLBACKS_ENV_VAR] = f"{before},{own}" if before else own
     _current[:] = callbacks
     try:
-        yield
+        with environment_set({RAY_TUNE_CALLBACKS_ENV_VAR: f"{before},{own}" if before else own}):
+            yield
     finally:
         _current.clear()
-        if before is None:
-            del os.environ[RAY_TUNE_CALLBACKS_ENV_VAR]
-        else:
-            os.environ[RAY_TUNE_CALLBACKS_ENV_VAR] = before

@@ -6,14 +6,13 @@ threadpoolctl, those that are not by environment variables, which they read when
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tuning.basics.environment import thread_environment
+from tuning.basics.environment import environment_set, thread_environment
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -64,18 +63,10 @@ def limited_threads() -> AbstractContextManager[object]:
 def _threads_set(count: int) -> Iterator[None]:
     from threadpoolctl import threadpool_limits
 
-    wanted = thread_environment(count)
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
     try:
-        with threadpool_limits(count):
+        with environment_set(thread_environment(count)), threadpool_limits(count):
             yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
         _others.cache_clear()  # what was loaded meanwhile has kept the number
 
 

@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from tuning.basics.environment import installed_version
 from tuning.errors import RunError
 from tuning.models.gang import RESTARTS, Gang
 from tuning.models.gang_training import TrainingJob, no_start
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     Started = tuple[RabitTracker, threading.Thread]
 
 VERSIONS = {"xgboost": "3.2.", "xgboost_ray": "0.1.19"}
+NAMES = {"xgboost": ("xgboost", "xgboost-cpu")}  # of packages that have several
 CHECKPOINT_ROUNDS = 5  # XGBoost-Ray goes on from there when it has lost an actor
 TRACKER_S = 0.5
 LOOK_S = 1.0  # between two looks whether the actors have started
@@ -53,21 +54,11 @@ _HERE = threading.local()  # .training: the one that a thread is for
 def unsuitable() -> str:
     """Why this cannot work here, as a sentence: a library that is missing or of another version; else empty."""
     for package, wanted in VERSIONS.items():
-        found = _version(package)
+        found = installed_version(*NAMES.get(package, (package,)))
         if not found.startswith(wanted):
             have = f"{found} is installed" if found else "it is not installed"
             pinned = f"{wanted}*" if wanted.endswith(".") else wanted
             return f"'xgboost_ray' works with {package} {pinned}, and {have}: pip install '{package}=={pinned}'."
-    return ""
-
-
-def _version(package: str) -> str:
-    names = ("xgboost", "xgboost-cpu") if package == "xgboost" else (package,)
-    for name in names:
-        try:
-            return version(name)
-        except PackageNotFoundError:
-            continue
     return ""
 
 

@@ -9,8 +9,8 @@ import socket
 import time
 from dataclasses import asdict
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 
+from tuning.basics.environment import installed_version
 from tuning.basics.seeds import trial_seed
 from tuning.records.schema import StepRecord, TrialRecord
 from tuning.study.study import Study
@@ -71,10 +71,6 @@ def worker_name() -> str:
 @cache
 def versions() -> str:
     """The versions that a result depends on."""
-    found = [f"python {platform.python_version()}"]
-    for name in ("tuning-service", *LIBRARIES):
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            continue
-    return "; ".join(found)
+    found = {name: installed_version(name) for name in ("tuning-service", *LIBRARIES)}
+    there = (f"{name} {number}" for name, number in found.items() if number)
+    return "; ".join([f"python {platform.python_version()}", *there])

@@ -12,10 +12,10 @@ import io
 import zipfile
 from collections.abc import Sequence
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuning.basics.environment import installed_version
 from tuning.tracking import loader
 
 if TYPE_CHECKING:
@@ -96,12 +96,7 @@ def requirements(parts: Sequence[tuple[str, str]]) -> list[str]:
 
 @cache
 def _pinned(names: tuple[str, ...]) -> str:
-    for name in names:
-        try:
-            return f"{name}=={version(name)}"
-        except PackageNotFoundError:
-            continue
-    return ""
+    return next((f"{name}=={found}" for name in names if (found := installed_version(name))), "")
 
 
 def _write_code(folder: Path) -> list[Path]:

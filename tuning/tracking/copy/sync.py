@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from tuning.basics.environment import environment_set
 from tuning.basics.timing import USUAL, Timing
 from tuning.records.ownership import Term, begun_term
 from tuning.storage.names import mask
@@ -175,11 +176,5 @@ def quiet_mlflow() -> Iterator[None]:
         "MLFLOW_LOGGING_LEVEL": "CRITICAL",
         "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     }
-    before = {name: os.environ[name] for name in wanted if name in os.environ}
-    os.environ.update(wanted)
-    try:
+    with environment_set(wanted):
         yield
-    finally:
-        for name in wanted:
-            del os.environ[name]
-        os.environ.update(before)
