@@ -20,6 +20,7 @@ from tuning.data.formats.memory_frame import FrameSource
 from tuning.data.keys import row_keys
 from tuning.data.registry import file_formats, file_source, format_of
 from tuning.data.table_source import FileSource, Piece, TableSource
+from tuning.definition.customer_limits import Limits
 from tuning.errors import CustomerError
 
 FORMATS = {found.title: found for found in file_formats()}
@@ -84,12 +85,13 @@ def test_a_table_is_read_whole_in_its_types(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_table_over_a_limit_is_refused_however_little_is_read(name: str, tmp_path: Path) -> None:
     source = source_of(name, trips(50), tmp_path)
-    assert len(source.read(max_rows=50, max_columns=4)) == len(source.read(rows=50, max_rows=50)) == 50
+    assert len(source.read(limits=Limits(max_rows=50, max_columns=4))) == 50
+    assert len(source.read(rows=50, limits=Limits(max_rows=50))) == 50
     for rows in (None, 5):
         with pytest.raises(CustomerError, match=r"more than limits\.max_rows: 49"):
-            source.read(rows=rows, max_rows=49)
-        with pytest.raises(CustomerError, match=r"has 4 columns, more than limits\.max_columns: 3\."):
-            source.read(rows=rows, max_columns=3)
+            source.read(rows=rows, limits=Limits(max_rows=49))
+        with pytest.raises(CustomerError, match=r"has 4 columns, more than limits\.max_columns: 3;"):
+            source.read(rows=rows, limits=Limits(max_columns=3))
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -143,8 +145,8 @@ def test_keys_are_pushed_down_into_a_table_that_is_read_in_place(name: str, tmp_
     missing = source.rows_of(["color"], [(None,)], lambda names: names[1:3])
     assert missing.column_names == ["x", "color"]
     assert missing.num_rows == (table["zone"] == 0).sum()
-    with pytest.raises(CustomerError, match=r"more than limits\.max_columns: 3\."):
-        source.rows_of(["zone"], [("3",)], max_columns=3)
+    with pytest.raises(CustomerError, match=r"more than limits\.max_columns: 3;"):
+        source.rows_of(["zone"], [("3",)], limits=Limits(max_columns=3))
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -72,7 +72,7 @@ FILES: list[tuple[str, Callable[[], bytes], str | None]] = [
     ("ragged.csv", lambda: csv(rows()) + b"1,2,3,4,5,6\n", "cannot be read: Expected 4 fields in line 62, saw 6"),
     ("wide.csv", lambda: (",".join(f"x{n}" for n in range(100_000)) + ",y\n").encode() + b"1," * 100_000 + b"1\n",
      "has 100001 columns, more than limits.max_columns: 10000"),
-    ("long.csv", lambda: csv(rows(1001)), "has more than limits.max_rows: 1000 rows"),
+    ("long.csv", lambda: csv(rows(1001)), "has at least 1001 rows, more than limits.max_rows: 1000; raise it"),
     ("long.parquet", lambda: parquet(pa.Table.from_pandas(rows(1001))), "has 1001 rows, more than limits.max_rows"),
     ("only the target.csv", lambda: csv(rows()[["y"]]), "no usable feature: there is no other column"),
     ("flat.csv", lambda: csv(rows().assign(a=1, b=np.nan, c="u")), "no usable feature: a .empty or constant.; b"),

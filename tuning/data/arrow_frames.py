@@ -16,7 +16,7 @@ SAFE = "biumM"  # kinds of numpy's types that Arrow always has
 def to_arrow(frame: pd.DataFrame) -> pa.Table:
     """A frame in types that Parquet holds; others become numbers or text. `CustomerError` says what is wrong."""
     frame = text_names(frame)
-    check_names(list(frame.columns), "the frame", None)
+    check_names(list(frame.columns), "the frame")
     frame = frame.copy(deep=False)
     frame.attrs = {}  # would have to be JSON
     try:

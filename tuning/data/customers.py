@@ -22,6 +22,7 @@ from tuning.data.files import File, file_ids, find_files, find_sizes
 from tuning.data.keyed_tables import KeyedTable, find_tables, index
 from tuning.data.keys import Key
 from tuning.data.manifest import read_manifest
+from tuning.definition.customer_limits import Extent, Limits
 from tuning.definition.definition import Definition
 from tuning.definition.options import CustomerOptions
 from tuning.errors import DataError
@@ -64,6 +65,11 @@ class Customer:
         """Whether its rows must be written into a file of the run first, see `tuning.data.partition`."""
         return self.key is not None and not self.files
 
+    @property
+    def extent(self) -> Extent:
+        """What is known of its size without reading."""
+        return Extent(self.rows)
+
 
 #: Many customers; none of them is an object until it is asked for.
 Customers: TypeAlias = Columnar[Customer]
@@ -73,6 +79,11 @@ def about_rows(customers: Customers) -> np.ndarray:
     """(n,) `Customer.about_rows` of each."""
     rows = customers.numbers("rows", missing=-1)
     return np.where(rows < 0, customers.numbers("size") / BYTES_PER_ROW, rows)
+
+
+def too_large(customers: Customers, limits: Limits) -> np.ndarray:
+    """(n,) whether each is known to exceed a limit, by `Customer.extent`."""
+    return np.broadcast_to(limits.exceeded(Extent(customers.numbers("rows"))), len(customers))
 
 
 def rows_or_bytes(customers: Customers) -> np.ndarray:

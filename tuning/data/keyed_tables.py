@@ -249,7 +249,7 @@ def _positions(by: Sequence[str]) -> list[str]:
 def rows_of_file(path: str, definition: Definition, keys: Sequence[Key]) -> pa.Table:
     """The needed columns of all rows of some keys in a file that is read in place, and of few others."""
     source = file_source(path, definition.csv_options)
-    rows = source.rows_of(definition.by, keys, definition.needed_of, definition.limits.max_columns)
+    rows = source.rows_of(definition.by, keys, definition.needed_of, definition.limits)
     return with_columns(rows, hive_values(path))
 
 

@@ -16,6 +16,7 @@ from tuning.data.fingerprints import GONE, read_unchanged
 from tuning.data.keyed_tables import rows_of_file
 from tuning.data.keys import Key, row_keys
 from tuning.data.registry import file_source
+from tuning.definition.customer_limits import Extent
 from tuning.definition.definition import Definition
 from tuning.errors import ChangedDataError, CustomerError
 
@@ -27,7 +28,7 @@ class Loader:
 
     customers: those that will be asked for; another one is read alone, and not kept. The rows of a keyed table are
     read once for all of them, with their keys pushed down into Parquet, when the first one is asked for; a customer
-    that is over `limits.max_rows` is left out there and never costs the others memory.
+    that is over a limit is left out there and never costs the others memory.
     """
 
     def __init__(self, definition: Definition, customers: Iterable[Customer]) -> None:
@@ -41,19 +42,20 @@ class Loader:
         `ChangedDataError` where they are not those that the customer's stamp and digest are of.
         """
         limits = self.definition.limits
-        check_size(customer, limits.max_rows)
+        limits.check("its table", customer.extent)
         if customer.key is None:
             rows, changed = read_unchanged(
                 self.definition,
                 [customer],
-                lambda: file_source(customer.files[0], self.definition.csv_options).read(
-                    max_rows=limits.max_rows, max_columns=limits.max_columns
-                ),
+                lambda: file_source(customer.files[0], self.definition.csv_options).read(limits=limits),
             )
-            return _counted(_unchanged(rows, customer, changed), customer)
-        together = self._share(self._shares[customer.id]) if customer.id in self._shares else None
-        share, others = together or self._read_share([customer])
-        return _counted(_unchanged(share, customer, others).rows(customer.key), customer)
+            found = _unchanged(rows, customer, changed)
+        else:
+            together = self._share(self._shares[customer.id]) if customer.id in self._shares else None
+            share, others = together or self._read_share([customer])
+            found = _unchanged(share, customer, others).rows(customer.key)
+        limits.check("its table", Extent(*found.shape))
+        return _counted(found, customer)
 
     def _read_share(self, customers: list[Customer]) -> _Read:
         return read_unchanged(self.definition, customers, lambda: _Share(self.definition, customers))
@@ -70,11 +72,6 @@ class Loader:
             except Exception:  # said again by whoever is read alone
                 self._read[number] = None
         return self._read[number]
-
-
-def is_too_large(customer: Customer, max_rows: int) -> bool:
-    """Whether a customer is known to have more rows than are allowed."""
-    return customer.rows is not None and customer.rows > max_rows
 
 
 def _unchanged(made: T | None, customer: Customer, changed: Mapping[str, Customer]) -> T:
@@ -95,12 +92,6 @@ def _counted(rows: pd.DataFrame, customer: Customer) -> pd.DataFrame:
         f"{len(rows)} rows were read, but {customer.rows} were counted when customers were found. Start a new run "
         "where the data has changed; else write the key columns as text, so that a key is spelt in one way."
     )
-
-
-def check_size(customer: Customer, max_rows: int) -> None:
-    """`CustomerError` when a customer is known to have more rows than are allowed."""
-    if is_too_large(customer, max_rows):
-        raise CustomerError(f"{customer.rows} rows, more than limits.max_rows: {max_rows}.")
 
 
 def _shares(customers: Iterable[Customer]) -> dict[str, list[Customer]]:
@@ -127,7 +118,7 @@ class _Share:
     """Rows of several customers, ordered by customer. No customer's types depend on what another one's rows hold."""
 
     def __init__(self, definition: Definition, customers: Sequence[Customer]) -> None:
-        wanted = [customer for customer in customers if (customer.rows or 0) <= definition.limits.max_rows]
+        wanted = [customer for customer in customers if not definition.limits.exceeded(customer.extent)]
         files = list(dict.fromkeys(file for customer in wanted for file in customer.files))
         tables = [_of_file(file, definition, wanted) for file in files]
         self._csv = definition.csv_options

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,11 @@ import pyarrow as pa
 from tuning.basics.wording import did_you_mean, name_list
 from tuning.data.arrow_frames import to_arrow
 from tuning.data.column_types import concatenated, to_frame
-from tuning.data.customers import Customer, Customers
+from tuning.data.customers import Customer, Customers, too_large
 from tuning.data.formats.memory_frame import FrameSource
 from tuning.data.keyed_tables import find_tables
 from tuning.data.keys import Key, key_table, row_keys
-from tuning.data.loading import Loader, check_size
+from tuning.data.loading import Loader
 from tuning.data.prepared import OwnCode
 from tuning.data.registry import file_source
 from tuning.data.table_source import Piece, check_names
@@ -94,18 +94,18 @@ def sample_frames(
     ends where several of them cannot be looked at at all.
     """
     unpartitioned, limits = _unpartitioned_rows(definition, customers), definition.limits
-    too_large = customers.numbers("rows") > limits.max_rows
-    largest = customers.take(np.lexsort((-customers.numbers("size"), too_large))[:LOOKED_AT])
+    order = np.lexsort((-customers.numbers("size"), too_large(customers, limits)))
+    largest = customers.take(order[:LOOKED_AT])
     lost = 0
     for customer in largest:
         try:
-            check_size(customer, limits.max_rows)
+            limits.check("its table", customer.extent)
             if customer.unpartitioned:
                 rows = unpartitioned(customer)
-                check_names([str(name) for name in rows.columns], "its table", limits.max_columns)
+                limits.check("its table", replace(customer.extent, columns=rows.shape[1]))
+                check_names([str(name) for name in rows.columns], "its table")
             elif customer.key is None:
-                file = file_source(customer.files[0], definition.csv_options)
-                rows = file.read(rows=ROWS, max_rows=limits.max_rows, max_columns=limits.max_columns)
+                rows = file_source(customer.files[0], definition.csv_options).read(rows=ROWS, limits=limits)
             else:
                 rows = Loader(definition, [customer]).read(customer)
             yield customer, code.frame(rows, customer.id)
@@ -122,7 +122,7 @@ def _unpartitioned_rows(definition: Definition, customers: Customers) -> Callabl
     Rows of those of the customers that are too large do not count there.
     """
     refused: dict[int, set[Key]] = {}
-    for each in customers.take(customers.numbers("rows") > definition.limits.max_rows):
+    for each in customers.take(too_large(customers, definition.limits)):
         if each.key:
             refused.setdefault(each.table, set()).add(each.key)
     heads: dict[int, list[_Head]] = {}

@@ -16,8 +16,9 @@ from tuning.basics.wording import name_list
 from tuning.data.cells import ReadCsvOptions
 from tuning.data.column_types import concatenated, to_frame, with_sound_text
 from tuning.data.file_access import file_digest, file_name, file_stamp, located, reading_errors
-from tuning.data.keys import Key
+from tuning.data.keys import Key, hive_values
 from tuning.data.pushdown import push_down
+from tuning.definition.customer_limits import UNLIMITED, Extent, Limits
 from tuning.errors import CustomerError
 
 ColumnChoice: TypeAlias = Callable[[Sequence[str]], Sequence[str] | None]  # of a table's names, None for all
@@ -74,27 +75,27 @@ class TableSource(ABC):
         *,
         text: Sequence[str] = (),
         rows: int | None = None,
-        max_rows: int | None = None,
-        max_columns: int | None = None,
+        limits: Limits = UNLIMITED,
     ) -> pd.DataFrame:
         """The rows as one customer's frame.
 
         Args:
             text: columns that stay as they are written, where cells have no type of their own.
             rows: stop after as many.
-            max_rows: a table with more rows is an error, whatever `rows` is.
-            max_columns: a table with more columns is an error.
+            limits: a larger table is an error, whatever `rows` is; checked as soon as something is known of its size.
         """
-        check_names(self.columns(), self.named, max_columns)
+        names = self.columns()
+        check_names(names, self.named)
+        limits.check(self.named, Extent(columns=len(names)))
         found: list[pa.Table] = []
         count = 0
         for piece in self.pieces(text):
             if rows is None or count < rows:
                 found.append(piece.rows)
             count += piece.rows.num_rows
-            if rows is not None and count >= rows and max_rows is None:
+            limits.check(self.named, Extent(count, len(names), whole=False))
+            if rows is not None and count >= rows and limits is UNLIMITED:
                 break
-        check_row_count(count, self.named, max_rows)
         return to_frame(concatenated(found)[:rows])
 
     @abstractmethod
@@ -148,7 +149,7 @@ class FileSource(TableSource):
         by: Sequence[str],
         keys: Sequence[Key],
         choose: ColumnChoice = all_columns,
-        max_columns: int | None = None,
+        limits: Limits = UNLIMITED,
     ) -> pa.Table:
         """All rows of some keys, in their order, and few others. Only where there is a `dataset_format`.
 
@@ -156,13 +157,14 @@ class FileSource(TableSource):
             by: key columns; one that the table does not have lets all rows pass.
             keys: the values wanted, as long as `by` each.
             choose: says which columns are wanted.
-            max_columns: a table with more columns is an error.
+            limits: a table with more columns is an error.
         """
         with reading_errors(self.path):
             filesystem, inner = located(self.path)
             dataset = ds.dataset(inner, filesystem=filesystem, format=self.dataset_format)
             names = dataset.schema.names
-            check_names(names, self.named, max_columns)
+            check_names(names, self.named)
+            limits.check(self.named, Extent(columns=len({*names, *hive_values(self.path)})))
             chosen = choose(names)
             wanted = push_down(dataset.schema, by, keys)
             columns = None if chosen is None else list(chosen)
@@ -192,10 +194,8 @@ class FileSource(TableSource):
         return file_digest(path)
 
 
-def check_names(names: Sequence[str], what: str, max_columns: int | None) -> None:
-    """Refuse too many, doubled and empty column names. what: the file or frame, for the message."""
-    if max_columns is not None and len(names) > max_columns:
-        raise CustomerError(f"{what} has {len(names)} columns, more than limits.max_columns: {max_columns}.")
+def check_names(names: Sequence[str], what: str) -> None:
+    """Refuse doubled and empty column names. what: the file or frame, for the message."""
     if len(set(names)) < len(names):
         doubled = Counter(names).most_common(1)[0][0]
         raise CustomerError(f"{what} has the column {doubled!r} twice; rename one.")
@@ -209,9 +209,3 @@ def check_present(wanted: Sequence[str], names: Sequence[str]) -> None:
     absent = [name for name in wanted if name not in names]
     if absent:
         raise CustomerError(f"there is no column {absent[0]!r}; there are {name_list(names)}.")
-
-
-def check_row_count(count: int, what: str, max_rows: int | None) -> None:
-    """Refuse a table with more rows than are allowed."""
-    if max_rows is not None and count > max_rows:
-        raise CustomerError(f"{what} has {count} rows, more than limits.max_rows: {max_rows}.")

@@ -20,6 +20,7 @@ from search_spaces import algorithms
 from search_spaces.algorithms import Algorithm
 from tuning.definition.compared_methods import CompareOptions
 from tuning.definition.complaints import complaints
+from tuning.definition.customer_limits import Limits
 from tuning.definition.data_source import DataSource
 from tuning.definition.fields import (
     SHIPPED,
@@ -37,7 +38,6 @@ from tuning.definition.fields import (
 )
 from tuning.definition.options import (
     CsvOptions,
-    Limits,
     MLflowOptions,
     Options,
     Resources,

@@ -25,7 +25,6 @@ from search_spaces import SearchSpace, presets
 from search_spaces.errors import switch_for_number
 from tuning.basics.wording import did_you_mean
 from tuning.definition.complaints import complaints
-from tuning.definition.fields import MOST_SECONDS
 from tuning.definition.plain_values import plain_value
 from tuning.errors import DefinitionError
 from tuning.models.compute import Compute
@@ -343,39 +342,3 @@ def trials_recorded(chosen: str, studies: int) -> str:
     if chosen != "auto":
         return chosen
     return "top:1" if studies > MANY_STUDIES else "all"
-
-
-class Limits(Options):
-    """What one customer may cost the others."""
-
-    trial_seconds: float | None = Field(
-        None,
-        gt=0,
-        le=MOST_SECONDS,
-        description="Time that a trial may train, in seconds. A trial that takes longer fails. By default only a "
-        "trial that completes no step for ten minutes is ended, as a hang (docs/reliability.md).",
-    )
-    study_seconds: float | None = Field(
-        None,
-        gt=0,
-        le=MOST_SECONDS,
-        description="Wall time of a customer's study in seconds. A study that takes longer ends with the trials that "
-        "it has. By default there is no limit.",
-    )
-    memory_gb: float | None = Field(
-        None,
-        ge=0.001,
-        le=MOST_GB,
-        description="Memory of one worker in GB (2^30 bytes), beyond what it holds at its start. A trial that needs "
-        "more fails. By default it is a worker's share of 80 % of the free memory in packed placement, and no limit "
-        "where trials are spread.",
-    )
-    crashes_before_quarantine: int = Field(
-        2, ge=1, le=1000, description="After how many crashes of a worker in the same trial its study is given up."
-    )
-    max_rows: int = Field(
-        5_000_000, ge=1, description="Most rows of one customer. A customer with more gets a reason instead of a model."
-    )
-    max_columns: int = Field(
-        10_000, ge=1, description="Most columns of a table. A customer with more gets a reason instead of a model."
-    )

@@ -27,7 +27,7 @@ from typing import IO
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.stopping.study_time import StudyTimeStopper
 from tuning.basics.timing import HANG_TIMES, USUAL
-from tuning.definition.options import Limits
+from tuning.definition.customer_limits import Limits
 from tuning.planning.room import free_memory
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from tuning.basics.wording import did_you_mean, name_list, separator_hint
-from tuning.data.customers import Customers
+from tuning.data.customers import Customers, too_large
 from tuning.data.formats.memory_frame import FrameSource
 from tuning.data.keyed_tables import TablePart, find_tables
 from tuning.data.prepared import OwnCode
 from tuning.data.sampling import LOOKED_AT, sample_frames
 from tuning.data.table_source import TableSource
+from tuning.definition.customer_limits import Extent
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError, NotLookedAtError, PlanError
 
@@ -105,7 +106,9 @@ def _headers(definition: Definition, customers: Customers, code: OwnCode) -> Ite
         return
     for source in _sources(definition, customers):
         try:
-            yield source.columns()
+            names = source.columns()
+            definition.limits.check("its table", Extent(columns=len(names)))
+            yield names
         except CustomerError as error:
             yield error
 
@@ -118,7 +121,7 @@ def _sources(definition: Definition, customers: Customers) -> Iterator[TableSour
             yield from table.parts(definition)
         return
     frames = data if isinstance(data, Mapping) else {}
-    for position in np.argsort(-customers.numbers("size"), kind="stable"):
+    for position in np.lexsort((-customers.numbers("size"), too_large(customers, definition.limits))):
         customer = customers[position]
         if hasattr(frames.get(customer.id), "columns"):
             yield FrameSource(frames[customer.id])

@@ -15,7 +15,9 @@ from search_spaces import SearchSpace
 from search_spaces.parameters import Choice, Constant, Parameter
 from tuning.basics.wording import name_list
 from tuning.data.prepared import OwnCode
+from tuning.definition.customer_limits import SIZE_LIMITS
 from tuning.definition.definition import Definition
+from tuning.definition.options import Options
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
 from tuning.evaluation.metrics import score_range
@@ -135,8 +137,10 @@ def _late_rules(spec: RunSpec, code: OwnCode) -> Iterator[str]:
 
 def _keys_of_the_other_kind(definition: Definition) -> Iterator[str]:
     """Keys of models beside an objective, of objectives beside models, and of rows where there are none."""
-    if definition.data is None and definition.manifest is None and (unread := _set_keys(definition, OF_DATA)):
-        yield f"{', '.join(unread)}: no effect, since there is no `data`."
+    if definition.data is None and definition.manifest is None:
+        limits = [f"limits.{key}" for key in _set_keys(definition.limits, [*SIZE_LIMITS])]
+        if unread := [*_set_keys(definition, OF_DATA), *limits]:
+            yield f"{', '.join(unread)}: no effect, since there is no `data`."
     idle = _set_keys(definition, OF_MODELS if definition.objective is not None else ("steps",))
     if idle and definition.objective is not None:
         yield f"{', '.join(idle)}: no effect, since an objective is tuned instead of models."
@@ -144,10 +148,10 @@ def _keys_of_the_other_kind(definition: Definition) -> Iterator[str]:
         yield "steps: no effect, since it is the length of an objective's trials, and models are tuned."
 
 
-def _set_keys(definition: Definition, keys: Sequence[str]) -> list[str]:
+def _set_keys(given: Options, keys: Sequence[str]) -> list[str]:
     """Those of the keys whose value is not the default."""
-    fields = type(definition).model_fields
-    return [key for key in keys if getattr(definition, key) != fields[key].get_default(call_default_factory=True)]
+    fields = type(given).model_fields
+    return [key for key in keys if getattr(given, key) != fields[key].get_default(call_default_factory=True)]
 
 
 def _unsaved_models(definition: Definition) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from tuning.basics.timing import HANG_S
 from tuning.basics.wording import raised
 from tuning.data.customers import Customer
-from tuning.data.loading import Loader, is_too_large
+from tuning.data.loading import Loader
 from tuning.data.partition import partition
 from tuning.data.prepare_process import PrepareProcess
 from tuning.data.prepared import CustomerData, OwnCode
@@ -50,7 +50,7 @@ def _loaders(
     """Loaders and their customers. Customers with the same files come together; memory holds one such part."""
     directory = RunDirectory(folder)
     directory.create()
-    read = [customer for customer in customers if not is_too_large(customer, definition.limits.max_rows)]
+    read = [customer for customer in customers if not definition.limits.exceeded(customer.extent)]
     placed = {customer.id: customer for customer in partition(definition, read, directory)}
     parts: dict[tuple[str, ...], list[Customer]] = {}
     for customer in customers:

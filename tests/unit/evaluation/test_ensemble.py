@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 
 from tuning import RunResult, TuneRunner
 from tuning.data.customers import Customer
-from tuning.definition.options import Limits
+from tuning.definition.customer_limits import Limits
 from tuning.errors import RunError
 from tuning.evaluation import ensemble as module
 from tuning.evaluation.ensemble import MOST_MEMBERS, PICKS, greedy

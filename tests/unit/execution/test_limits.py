@@ -16,7 +16,7 @@ from mlflow_records import trial as trial_of
 
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
-from tuning.definition.options import Limits
+from tuning.definition.customer_limits import Limits
 from tuning.execution.crash_log import ProgressMarker
 from tuning.execution.jobs import TrialJob
 from tuning.execution.limits import TimeLimits, TrialTimeoutError, study_limit, within

@@ -9,7 +9,7 @@ import pytest
 from builders import SPACE, definition, valley, write_customers
 
 from tuning import TuneRunner
-from tuning.definition.options import Limits
+from tuning.definition.customer_limits import Limits
 
 
 def lines(runner: TuneRunner) -> dict[str, str]:

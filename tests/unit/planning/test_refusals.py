@@ -90,6 +90,15 @@ def test_data_that_nobody_can_read_is_one_refusal(tmp_path: Path) -> None:
         notes(data=str(tmp_path), prepare=f"{tmp_path / 'mine.py'}:broken")
 
 
+def test_a_table_over_a_limit_has_no_say_in_the_columns_that_there_are(tmp_path: Path) -> None:
+    plain, wide = frame(), frame(c=1, d=2, e=3)
+    with pytest.raises(PlanError, match=r"drop: no customer has a column 'e'"):
+        notes(data={"plain": plain, "wide": wide}, drop="e", limits={"max_columns": 5})
+    said = r"no customer can be read, .* its table has 6 columns, more than limits.max_columns: 5; raise it"
+    with pytest.raises(DataError, match=said):
+        notes(data=wide, limits={"max_columns": 5})
+
+
 def test_columns_are_looked_for_after_prepare(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def derive(frame):\n    return frame.assign(c=1)\n")
     prepare = f"{tmp_path / 'mine.py'}:derive"
@@ -233,6 +242,8 @@ def test_what_has_no_effect_beside_an_objective_is_said() -> None:
     assert "final_fit: no effect, since an objective is tuned" in notes_of_objective(final_fit="search")
     unread = notes_of_objective(by="a", prepare="copy:copy", encoding="cp1252", csv={"sep": ";"})
     assert "by, prepare, encoding, csv: no effect, since there is no `data`." in unread
+    sizes = notes_of_objective(limits={"max_rows": 7, "trial_seconds": 9})
+    assert "limits.max_rows: no effect, since there is no `data`." in sizes
     constant = {"x": {"type": "constant", "value": 1}}
     assert "holds one configuration, which each of the 3 trials" in notes_of_objective(search_space=constant)
     long = notes_of_objective(steps=20, scheduler={"name": "asha", "grace_period": 20})

@@ -19,7 +19,7 @@ def test_a_customer_with_too_many_rows_is_refused_before_its_table_is_divided() 
     made = define({"data": table, "by": "shop", "target": "y", "task": "regression", "limits": {"max_rows": 30}})
     plan = make_plan(made)
     assert check_customers(plan, [study.customer for study in plan.studies]) == {
-        "large": "40 rows, more than limits.max_rows: 30."
+        "large": "its table has 40 rows, more than limits.max_rows: 30; raise it, if the machines have the memory."
     }
 
 

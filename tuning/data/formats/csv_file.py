@@ -26,6 +26,7 @@ from tuning.data.table_source import (
     check_names,
     check_present,
 )
+from tuning.definition.customer_limits import UNLIMITED, Extent, Limits
 from tuning.errors import CustomerError
 
 Stream: TypeAlias = io.BytesIO | pa.NativeFile
@@ -58,33 +59,33 @@ class CsvSource(FileSource):
 
     def columns(self) -> list[str]:
         with self._errors():
-            return self._header(self._content(HEADER_BYTES)[0], None)
+            return self._header(self._content(HEADER_BYTES)[0])
 
     def read(
         self,
         *,
         text: Sequence[str] = (),
         rows: int | None = None,
-        max_rows: int | None = None,
-        max_columns: int | None = None,
+        limits: Limits = UNLIMITED,
     ) -> pd.DataFrame:
         with self._errors():
             data, whole = self._content()
-            names = self._header(data, max_columns)
-            limit = rows if rows is not None else None if max_rows is None else max_rows + 1
+            names = self._header(data)
+            limits.check(self.named, Extent(columns=len(names)))
+            most = None if limits is UNLIMITED else limits.max_rows + 1
+            nrows = most if rows is None else rows
             with self._stream(data, whole) as stream:
-                frame = _named(self._parse(stream, None, nrows=limit, **_as_text(names, text, self.csv)), names)
+                frame = _named(self._parse(stream, None, nrows=nrows, **_as_text(names, text, self.csv)), names)
             count = len(frame)
-            if rows is not None and max_rows is not None and count == rows and self._most_rows() > max_rows:
+            if most is not None and count == rows and self._most_rows() >= most:
                 count = sum(block.rows for block in self.key_blocks([name for name in names if name.strip()][:1]))
-        if max_rows is not None and count > max_rows:
-            raise CustomerError(f"{self.named} has more than limits.max_rows: {max_rows} rows.")
+        limits.check(self.named, Extent(count, len(names), whole=False))
         return in_usual_notation(frame, self.csv)
 
     def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[Piece]:
         with self._errors():
             data, whole = self._content()
-            names = self._header(data, None)
+            names = self._header(data)
             check_present(keys, names)
             chosen = choose(names)
             rows = PIECE_BYTES * max(1, data.count(b"\n")) // len(data)
@@ -134,7 +135,7 @@ class CsvSource(FileSource):
             pieces = iter(partial(stream.read, PIECE_BYTES), b"")
             return 1 + sum(piece.count(b"\n") + piece.count(b"\r") for piece in pieces)
 
-    def _header(self, data: bytes, max_columns: int | None) -> list[str]:
+    def _header(self, data: bytes) -> list[str]:
         """The column names as they stand in the file; pandas renames doubled and empty ones."""
         csv = self.csv
         if not data:
@@ -145,12 +146,12 @@ class CsvSource(FileSource):
         sep = csv.get("sep", ",")
         if "skiprows" in csv or "comment" in csv or len(sep) != 1:
             names = list(map(str, pd.read_csv(io.BytesIO(data[:HEADER_BYTES]), nrows=0, **csv).columns))
-            check_names(names, self.named, max_columns)
+            check_names(names, self.named)
             return names
         first = io.TextIOWrapper(io.BytesIO(data), encoding=_without_mark(csv.get("encoding", "utf-8")), newline="")
         lines = csv_module.reader(first, delimiter=sep, quotechar=csv.get("quotechar", '"'))
         names = next((line for line in lines if line), [])
-        check_names([name for name in names if name.strip()], self.named, max_columns)
+        check_names([name for name in names if name.strip()], self.named)
         row = next((line for line in lines if line), []) if len(names) == 1 else []
         if len(row) > 1 and (hint := separator_hint(names, decimal_comma=bool(DECIMAL_COMMA.search(sep.join(row))))):
             raise CustomerError(f"{self.named} has one column, and more fields in its rows.{hint}")

@@ -22,8 +22,8 @@ from tuning.data.table_source import (
     all_columns,
     check_names,
     check_present,
-    check_row_count,
 )
+from tuning.definition.customer_limits import UNLIMITED, Extent, Limits
 
 STREAM_BYTES = 1 << 26  # read ahead, over all columns, where a file is read piece by piece
 
@@ -46,14 +46,13 @@ class ParquetSource(FileSource):
         *,
         text: Sequence[str] = (),
         rows: int | None = None,
-        max_rows: int | None = None,
-        max_columns: int | None = None,
+        limits: Limits = UNLIMITED,
     ) -> pd.DataFrame:
         with reading_errors(self.path), self._open(streamed=rows is not None) as file:
             check_refusal(file.schema_arrow)
-            count = file.metadata.num_rows
-            check_row_count(count, self.named, max_rows)
-            check_names(_names(file), self.named, max_columns)
+            count, names = file.metadata.num_rows, _names(file)
+            limits.check(self.named, Extent(count, len(names)))
+            check_names(names, self.named)
             if rows is None or rows >= count:
                 return to_frame(file.read(use_threads=False))
             return to_frame(_first_rows(file, rows))
@@ -61,7 +60,7 @@ class ParquetSource(FileSource):
     def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[Piece]:
         with reading_errors(self.path), self._open(streamed=True) as file:
             names = _names(file)
-            check_names(names, self.named, None)
+            check_names(names, self.named)
             check_present(keys, names)
             chosen = choose(names)
             if not file.metadata.num_rows:
