@@ -13,8 +13,14 @@
     │   ├── UntrustedCodeError  the run brings code that somebody else wrote: allow it, or do not
     │   ├── NoModelError     the customer is there and has no model: the message says why
     │   └── StorageError     the storage refused or lost something: nothing recorded is lost, repair and resume
-    └── StudyError           one study cannot go on: it ends with a reason, the others go on
-        └── UnsavedModelError    its model could not be saved: remove the cause and resume the run
+    ├── StudyError           one study cannot go on: it ends with a reason, the others go on
+    │   └── UnsavedModelError    its model could not be saved: remove the cause and resume the run
+    └── ServiceError         the service does not do what was asked for: the message says why
+        ├── MissingError         it has no such thing, or it is another team's
+        ├── RefusedChangeError   what is asked for does not follow from how things are
+        ├── NotAllowedError      the token's role, or the server's configuration, does not allow it
+        ├── QuotaError           it would exceed a quota of the team: the message has the figures
+        └── UnavailableError     it cannot at the moment: nothing was changed, try again
 
 Commands end with 2 where the command line, the definition or the data has to change (DefinitionError, PlanError,
 DataError, UnknownCustomerError), with 4 for a NoModelError, and with 1 for the others.
@@ -97,6 +103,37 @@ class UnsavedModelError(StudyError):
     """
 
     SAYS = "the model could not be saved"
+
+
+class ServiceError(TuningError):
+    """The service does not do what was asked for."""
+
+
+class MissingError(ServiceError):
+    """The service has no such run, plan, schedule or token, or it is another team's."""
+
+
+class RefusedChangeError(ServiceError):
+    """What was asked for does not follow from how things are: a change of state, or a key that was used before."""
+
+
+class NotAllowedError(ServiceError):
+    """The token's role, or the server's configuration, does not allow it."""
+
+
+class QuotaError(ServiceError):
+    """It would exceed a quota of the team.
+
+    later: seconds until there may be room again; None where waiting does not help.
+    """
+
+    def __init__(self, message: str, later: float | None = None) -> None:
+        super().__init__(message)
+        self.later = later
+
+
+class UnavailableError(ServiceError):
+    """The service cannot at the moment; nothing was changed."""
 
 
 class RunInterrupted(KeyboardInterrupt):  # not an error: somebody pressed Ctrl-C

@@ -1,0 +1,1 @@
+"""What the service remembers: runs, events, tokens, plans and schedules, in SQLite or PostgreSQL."""

@@ -1,0 +1,105 @@
+"""Transactions on SQLite and PostgreSQL: short ones, one writer at a time.
+
+SQLite's write-ahead log lets readers go on beside the writer. A write begins with `BEGIN IMMEDIATE`, so that it waits
+for its turn at the beginning and cannot fail in its middle because another was quicker; on PostgreSQL an advisory lock
+does the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from tuning.errors import DefinitionError, UnavailableError
+
+BUSY_S = 35.0  # for which a writer waits for another; a database that is locked for longer is told to be so
+WRITER = 0x74756E65  # the advisory lock of PostgreSQL; a number that nobody else is likely to take
+
+
+class Database:
+    """A database of the service.
+
+    Raises `DefinitionError` for a URL that is none, `UnavailableError` where it cannot be reached or is locked.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            self.url = make_url(url)
+        except ArgumentError as error:
+            raise DefinitionError(
+                f"--database {url!r} is not a database's URL. Give one such as sqlite:///tuning.db or "
+                "postgresql+psycopg://user@host/tuning."
+            ) from error
+        if self.url.get_backend_name() not in ("sqlite", "postgresql"):
+            raise DefinitionError(
+                f"--database: {self.url.get_backend_name()!r} is not supported. Use sqlite:///FILE or postgresql://…"
+            )
+        if self.url.drivername == "postgresql":
+            self.url = self.url.set(drivername="postgresql+psycopg")
+        self.engine = self._connected()
+
+    @property
+    def shown(self) -> str:
+        """The URL without its password."""
+        return self.url.render_as_string(hide_password=True)
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that sees one state of the database."""
+        with self._translated(), self.engine.begin() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction that may change it; all of its changes are kept, or none."""
+        with self._translated(), self.engine.connect().execution_options(writes=True) as connection, connection.begin():
+            if self.engine.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": WRITER})
+            yield connection
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            raise UnavailableError(
+                f"the service's database {self.shown} cannot be used: {str(error.orig).strip().splitlines()[0]}. "
+                "Nothing was changed. Try again when it can be reached."
+            ) from error
+
+    def _connected(self) -> Engine:
+        try:
+            if self.is_sqlite:
+                if self.url.database:
+                    Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
+                engine = create_engine(self.url, connect_args={"timeout": BUSY_S})
+                event.listen(engine, "connect", _configure_sqlite)
+                event.listen(engine, "begin", _begin_sqlite)
+                return engine
+            return create_engine(self.url, pool_pre_ping=True)
+        except (NoSuchModuleError, ModuleNotFoundError) as error:
+            raise DefinitionError(
+                f"--database {self.shown}: its driver is not installed ({error}). Install the extra `postgres`."
+            ) from error
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.url.get_backend_name() == "sqlite"
+
+
+def _configure_sqlite(connection, _record) -> None:  # type: ignore[no-untyped-def]  # the driver's own, which has no types
+    connection.isolation_level = None  # no BEGIN of the driver's own: `_begin_sqlite` says it
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,75 @@
+"""How a server is set up: the options of `tuning serve`, and the teams of its configuration file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+GB = 2**30
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Quotas(_Settings):
+    """What a team may have at once, or in a day. None: no limit."""
+
+    queued_runs: int | None = Field(1000, ge=0, description="Runs that wait.")
+    slots: int | None = Field(None, ge=1, description="Slots at once.")
+    trials_per_run: int | None = Field(None, ge=1, description="Studies times trials of one run.")
+    core_seconds_per_day: float | None = Field(None, gt=0, description="Slots times seconds in the last 24 hours.")
+    storage_gb: float | None = Field(None, gt=0, description="Size of the team's run directories.")
+    requests_per_minute: int = Field(600, ge=1, description="Requests with one token.")
+
+
+class Team(_Settings):
+    """What one team may do.
+
+    Attributes:
+        share: of the slots, beside the other teams' shares.
+        data: roots that the team may read, in place of the server's; a URI prefix such as `s3://bucket/churn` too.
+        code: import paths that its definitions may name, such as `ours.metrics:profit`. They run as the server's user.
+        allow_pickle: whether its definitions may say `allow_code`.
+    """
+
+    share: float = Field(1.0, gt=0)
+    data: tuple[str, ...] | None = None
+    code: tuple[str, ...] = ()
+    allow_pickle: bool = False
+    quotas: Quotas = Quotas()
+
+
+class ServiceSettings(_Settings):
+    """One server.
+
+    Attributes:
+        database: URL of SQLAlchemy.
+        storage: folder or URI in which run directories are made, `<storage>/<team>/<run>`.
+        work: local folder of what the service itself keeps of a run: its definition, log, and tables for pages.
+        data: roots that definitions may read below.
+        slots: that all running runs share; None with `ray_address`, whose slots are the cluster's.
+        teams: by name; a team that is not named here has the defaults.
+        mlflow: tracking URI that all runs copy to; None for a database in each run directory.
+        public_url: how people reach it, behind a reverse proxy.
+    """
+
+    database: str
+    storage: str
+    work: Path
+    data: tuple[str, ...] = ()
+    slots: int | None = Field(None, ge=1)
+    host: str = "127.0.0.1"
+    port: int = Field(8420, ge=0, le=65535)
+    ray_address: str | None = None
+    teams: Mapping[str, Team] = {}
+    mlflow: str | None = None
+    public_url: str | None = None
+    body_bytes: int = Field(2**20, ge=1024, description="Largest body of a request.")
+    prediction_rows: int = Field(10_000, ge=1)
+    requests_per_minute: int = Field(300, ge=1, description="Requests from one address without a valid token.")
+
+    def team(self, name: str) -> Team:
+        return self.teams.get(name, Team())
