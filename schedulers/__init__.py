@@ -1,7 +1,7 @@
 """How long a trial may live: one file per scheduler, each a frozen spec that builds a Ray `TrialScheduler`::
 
     spec = schedulers.parse({"name": "asha", "reduction_factor": 3})
-    schedulers.check(spec, "optuna")                       # None, or the sentence of refusal
+    schedulers.check(spec, "optuna", ["random"])           # None, or the sentence of refusal
     scheduler = spec.build(metric="auc", mode="max", max_steps=27, seed=0)
 
 Specs are plain values; Ray is imported when the first scheduler is built. Every built scheduler belongs to

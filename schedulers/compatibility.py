@@ -5,19 +5,25 @@ python -m schedulers.compatibility     # prints the tables
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from schedulers.registry import specs
 from schedulers.spec import SchedulerSpec
 from schedulers.stopping.registry import rules
 
 
-def check(spec: SchedulerSpec, algorithm: str) -> str | None:
-    """Why this pair cannot be used, as a sentence that names the way out; None if it can."""
-    if spec.algorithms is None or algorithm in spec.algorithms:
+def check(spec: SchedulerSpec, algorithm: str, unlearning: Collection[str]) -> str | None:
+    """Why this pair cannot be used, as a sentence that names the way out; None if it can.
+
+    unlearning: the algorithms that learn nothing from trials. They alone go with a scheduler that mutates: a score says
+    nothing about a trial's first configuration once the trial has taken over another one's model.
+    """
+    able = unlearning if spec.mutates else spec.algorithms
+    if able is None or algorithm in able:
         return None
-    allowed = " or ".join(sorted(spec.algorithms))
     return (
         f"scheduler {spec.name} cannot be used with algorithm {algorithm}: {spec.why}; "
-        f"use algorithm {allowed}, or another scheduler"
+        f"use algorithm {' or '.join(sorted(able))}, or another scheduler"
     )
 
 
@@ -28,7 +34,8 @@ def scheduler_table() -> str:
         "|---|---|---|---|---|",
     ]
     for name, spec in specs().items():
-        algorithms = "all" if spec.algorithms is None else ", ".join(sorted(spec.algorithms))
+        named = "all" if spec.algorithms is None else ", ".join(sorted(spec.algorithms))
+        algorithms = "those that learn from nothing" if spec.mutates else named
         needs = f"{_yes(spec.pauses)} | {_yes(spec.needs_state)}"
         lines.append(f"| `{name}` | {spec.summary} | {needs} | {algorithms} |")
     return "\n".join(lines)

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from schedulers.errors import SchedulerError
 from schedulers.mutation import NO_MUTATIONS, Mutations, Range, parameter_place
-from schedulers.pbt import POPULATION_ALGORITHMS, POPULATION_WHY, Population
+from schedulers.pbt import WHY_NOT_LEARNING, Population
 from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialConfig
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, SchedulerSpec, Steps
@@ -39,8 +39,7 @@ class Pb2Spec(SchedulerSpec):
     pauses = True
     population = True
     mutates = True
-    algorithms = POPULATION_ALGORITHMS
-    why = POPULATION_WHY
+    why = WHY_NOT_LEARNING
 
     perturbation_interval: Steps | None = None
     quantile_fraction: float = Field(default=0.25, gt=0.0, le=0.5)

@@ -17,10 +17,7 @@ from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import MOST_STEPS, Mode, SchedulerSpec, Steps
 from schedulers.study_scheduler import STEP, StudyScheduler
 
-# Algorithms that do not learn from scores: a trial's score says nothing about its first configuration once
-# it has taken over another trial's model.
-POPULATION_ALGORITHMS = frozenset({"random", "grid", "sobol"})
-POPULATION_WHY = "it changes configurations during training, so that scores teach an algorithm nothing"
+WHY_NOT_LEARNING = "it changes configurations during training, so that scores teach an algorithm nothing"
 
 
 class PbtSpec(SchedulerSpec):
@@ -43,8 +40,7 @@ class PbtSpec(SchedulerSpec):
     pauses = True
     population = True
     mutates = True
-    algorithms = POPULATION_ALGORITHMS
-    why = POPULATION_WHY
+    why = WHY_NOT_LEARNING
 
     perturbation_interval: Steps | None = None
     burn_in_period: int = Field(default=0, ge=0, le=MOST_STEPS)

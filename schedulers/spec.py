@@ -32,9 +32,9 @@ class SchedulerSpec(BaseModel, ABC):
         pauses: trials are paused and continued later. In process that is a suspended generator; as trials of
             Ray Tune it needs checkpoints.
         population: all trials are proposed before the first one starts.
-        mutates: changes hyperparameters during training, so `build` needs `mutations`.
-        algorithms: the algorithms it may be paired with; None for all.
-        why: why `algorithms` is restricted, as the second half of the sentence of refusal.
+        mutates: changes hyperparameters during training, so `build` needs `mutations`, and no algorithm can learn.
+        algorithms: the algorithms that it goes with, where these are not all, or all that learn nothing.
+        why: why it does not go with others, as the second half of the sentence of refusal.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

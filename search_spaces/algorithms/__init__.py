@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from search_spaces.algorithms.base import Algorithm
 from search_spaces.errors import SpaceError, did_you_mean, rule
 
-__all__ = ["Algorithm", "names", "parse", "registry"]
+__all__ = ["Algorithm", "names", "parse", "registry", "unlearning"]
 
 
 @cache
@@ -38,6 +38,11 @@ def registry() -> dict[str, type[Algorithm]]:
 def names() -> list[str]:
     """All algorithms, those whose library is missing here included."""
     return list(registry())
+
+
+def unlearning() -> list[str]:
+    """The algorithms that learn nothing from trials."""
+    return [name for name, kind in registry().items() if kind.learns.startswith("nothing")]
 
 
 def parse(definition: object) -> Algorithm:

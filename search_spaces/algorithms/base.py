@@ -41,8 +41,7 @@ class Algorithm(BaseModel, ABC):
     title: ClassVar[str] = ""
     paper: ClassVar[str] = ""
     requires: ClassVar[Mapping[str, str]] = {}  # module -> what pip installs
-    # Begins with "nothing" without learning (then also in `POPULATION_ALGORITHMS` of schedulers/pbt.py).
-    learns: ClassVar[str] = "evaluated points, trials"
+    learns: ClassVar[str] = "evaluated points, trials"  # begins with "nothing" where it learns nothing
     breaks_from: ClassVar[Mapping[str, str]] = {}  # distribution -> first version that does not work
     limits: ClassVar[str] = ""  # which versions work, what broke and how it was seen
     startup_option: ClassVar[str] = ""  # the option that says how many trials are drawn before the model is used

@@ -15,8 +15,6 @@ import pytest
 from schedulers_contract import STEPS, Chance, build, climb, count, study, summary
 
 import schedulers
-from schedulers.pbt import POPULATION_ALGORITHMS
-from search_spaces import algorithms
 from tuning.steps import Step
 from tuning.study.local_trial import LocalTrial
 from tuning.study.loop import TrialLoop
@@ -346,8 +344,3 @@ def test_a_built_scheduler_is_rays_and_knows_its_spec(name: str) -> None:
     assert (scheduler.name, scheduler.pauses, scheduler.population) == (name, spec.pauses, spec.population)
     assert scheduler.max_steps == STEPS
     assert isinstance(scheduler.debug_string(), str)
-
-
-def test_populations_take_the_algorithms_that_learn_nothing() -> None:
-    found = {name for name, kind in algorithms.registry().items() if kind.learns.startswith("nothing")}
-    assert found == POPULATION_ALGORITHMS

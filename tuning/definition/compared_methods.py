@@ -125,7 +125,7 @@ def parse_method(given: str | Mapping[str, object]) -> Method:
         method.algorithm._check_installed()
     except (SpaceError, schedulers.SchedulerError) as error:
         raise PlanError(f"Algorithm {label!r}: {error}") from error
-    refusal = schedulers.check(method.scheduler, method.algorithm.name)
+    refusal = schedulers.check(method.scheduler, method.algorithm.name, algorithms.unlearning())
     if refusal:
         raise PlanError(f"Algorithm {label!r}: {refusal}.")
     return method

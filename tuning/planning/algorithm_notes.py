@@ -7,7 +7,7 @@ from math import ceil
 
 from schedulers import SchedulerSpec
 from search_spaces import SearchSpace
-from search_spaces.algorithms import Algorithm
+from search_spaces.algorithms import Algorithm, unlearning
 
 SHOWN_LABELS = 4  # parameters in a note
 
@@ -75,7 +75,7 @@ def order_matters(pairs: Iterable[tuple[Algorithm, SchedulerSpec]], slots: int, 
     """
     one_by_one = f"slots: {ceil(gang)}" if gang else "slots: 1 or placement: packed"
     for algorithm, scheduler in pairs:
-        learns = not algorithm.learns.startswith("nothing")
+        learns = algorithm.name not in unlearning()
         if slots > 1 and (learns or scheduler.stops):
             decides = " and ".join(
                 [f"what {algorithm.name} proposes"] * learns + [f"what {scheduler.name} stops"] * scheduler.stops

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 import schedulers
+from search_spaces import algorithms
 from tuning.basics.columnar import Columnar
 from tuning.basics.cpus import default_slots
 from tuning.basics.timing import HANG_TIMES, USUAL, Timing, hang_seconds
@@ -249,7 +250,8 @@ def make_plan(
     customers: default those that the definition's data has. timing: limits of the look at one customer. in_process: one
     trial after another, whatever `placement` the definition has. run_dir: default a folder in `storage`.
     """
-    if definition.compare is None and (refusal := schedulers.check(definition.scheduler, definition.algorithm.name)):
+    refusal = schedulers.check(definition.scheduler, definition.algorithm.name, algorithms.unlearning())
+    if refusal and definition.compare is None:
         raise PlanError(refusal)
     if refusal := definition.mlflow.refusal():
         raise PlanError(refusal)
