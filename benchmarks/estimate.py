@@ -21,8 +21,9 @@ from tuning import TuneRunner
 from tuning.basics.timing import Timing
 from tuning.cli.demo_customers import write_customers
 from tuning.driver import session
-from tuning.driver.progress import Counter, Progress
+from tuning.driver.progress import Counter
 from tuning.planning.plan import Plan
+from tuning.runs.progress import Progress
 
 SHARES = (0.25, 0.5, 0.75)
 SIZES = (30, 100, 300, 1000, 3000)  # rows

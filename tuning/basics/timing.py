@@ -16,6 +16,7 @@ class Timing:
         dead_after_s: an owner whose lease stood still for this long is dead.
         prepare_s: for which the look at one customer before a run waits for `prepare`, which has longer in the run.
         look_s: between two looks at the lease of another owner.
+        progress_s, remote_progress_s: between two writes of the progress, into a run on a disk and on object storage.
         parts_s: between two parts of records, or of a spread study's journal. Many slots make it longer.
         checkpoint_s: between two checkpoints of a spread trial.
         storage_pause_s: before the second attempt at what the storage refuses; each further one is four times as long.
@@ -36,6 +37,8 @@ class Timing:
     dead_after_s: float = 20.0
     prepare_s: float = 60.0
     look_s: float = 0.5
+    progress_s: float = 1.0
+    remote_progress_s: float = 10.0
     parts_s: float = 1.0
     checkpoint_s: float = 5.0
     storage_pause_s: float = 0.1

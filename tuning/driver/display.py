@@ -15,9 +15,10 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
-from tuning.driver.progress import Counter, Progress
+from tuning.driver.progress import Counter
 from tuning.errors import DefinitionError
 from tuning.runs.outcome import typing
+from tuning.runs.progress import Progress
 
 if TYPE_CHECKING:
     from tqdm import tqdm

@@ -11,15 +11,16 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from tuning.basics.timing import Timing
-from tuning.basics.wording import amount, duration, gain_text, value_text
 from tuning.planning.plan import Plan
 from tuning.records.gains import is_error
+from tuning.records.ownership import Term
 from tuning.records.reports import Listener, PartWritten, WorkerError, WorkerReport
+from tuning.runs.progress import RUNNING, STOPPING, Progress, now_text
 from tuning.study.study import total_work
 
 logger = logging.getLogger(__name__)
@@ -39,84 +40,6 @@ def hand_on(listener: Listener, report: WorkerReport) -> None:
         logger.exception("a listener of the run failed; the search continues")
 
 
-@dataclass(frozen=True, repr=False)
-class Progress:
-    """How far a run is.
-
-    Attributes:
-        studies, trials: expected numbers; a study that ends early lowers that of the trials.
-        done_studies, done_trials: recorded numbers.
-        noun: what a study stands for: "customer", or "study" where a customer has several or there is none.
-        share: the work that is done, from 0 to 1.
-        median_gain: the median of the models' gains over the baseline on hold-out rows; None without a model.
-        relative: whether the gain is a share of the baseline's error, as with metrics that are errors.
-        best: the best score so far, of a run of one study.
-        no_model: studies that ended without one.
-        failed_trials: trials that raised or crashed.
-        seconds: since the run's work began.
-        rate: trials per second since these workers' first report.
-        seconds_left: at the latest pace. None until the pace is known: after ten reports in ten seconds or more, or a
-            quarter of the work. None again while new workers start, or once that time has gone by without a report.
-        doing: what takes its time before the next result; "stopping" once somebody has stopped the run.
-    """
-
-    studies: int
-    trials: int
-    done_studies: int
-    done_trials: int
-    noun: str
-    share: float
-    median_gain: float | None
-    relative: bool
-    best: float | None
-    no_model: int
-    failed_trials: int
-    seconds: float
-    rate: float | None
-    seconds_left: float | None
-    doing: str
-
-    def to_dict(self) -> dict[str, object]:
-        """The figures as plain values, as `--progress jsonl` prints them."""
-        values = asdict(self)
-        return {name: round(value, 6) + 0.0 if isinstance(value, float) else value for name, value in values.items()}
-
-    def __repr__(self) -> str:
-        return f"Progress({self})"
-
-    def __str__(self) -> str:
-        """The figures in a line, what matters most first."""
-        return ", ".join(self._parts())
-
-    def line(self, width: int) -> str:
-        """The first of these figures that fit whole into so many characters, at least one."""
-        parts = self._parts()
-        while len(parts) > 1 and len(", ".join(parts)) > width:
-            del parts[-1]
-        return ", ".join(parts)
-
-    def _parts(self) -> list[str]:
-        several = self.studies > 1
-        parts = [
-            f"{self.done_studies}/{self.studies} {'studies' if self.noun == 'study' else f'{self.noun}s'}" * several,
-            # of several studies it is not known before
-            amount(self.done_trials, "trial") if several else f"{self.done_trials}/{self.trials} trials",
-            "" if self.seconds_left is None else f"{duration(self.seconds_left)} left",
-            "" if self.median_gain is None else f"median gain {self._median_gain}",
-            "" if self.best is None or several else f"best {value_text(self.best)}",
-            f"{self.no_model} without a model" * bool(self.no_model and several),
-            f"{amount(self.failed_trials, 'trial')} failed" * bool(self.failed_trials),
-            "" if self.rate is None else f"{self.rate:.3g} trials/s",
-            self.doing,
-        ]
-        return [*filter(None, parts)]
-
-    @property
-    def _median_gain(self) -> str:
-        share = 100 * self.median_gain if self.relative and self.median_gain is not None else self.median_gain
-        return gain_text(share, self.relative, "+")
-
-
 @dataclass
 class Counter:
     """Counts what workers report.
@@ -129,6 +52,8 @@ class Counter:
         relative: as of `Progress`.
         seen: names of the parts that were reported.
         doing: as of `Progress`; the next report clears it.
+        customers, slots: as of `Progress`.
+        term: of the run's owner.
         on_part: called with the name of each new part.
         stopping: tells whether somebody has stopped the run.
     """
@@ -146,6 +71,9 @@ class Counter:
     errors: list[str] = field(default_factory=list)
     clock: Callable[[], float] = time.monotonic
     doing: str = ""
+    customers: int = 0
+    slots: int = 1
+    term: Term = field(default_factory=lambda: Term(0, ""))
     on_part: Callable[[str], None] = lambda _: None
     stopping: Callable[[], bool] = lambda: False
     _no_model: int = 0
@@ -174,6 +102,8 @@ class Counter:
             "customer" if customer else "study",
             plan.spec.mode == "min",
             is_error(plan.spec.metric),
+            customers=plan.customers,
+            slots=plan.slots,
             done_trials=recorded,
             done_work=total_work(plan.studies, ending=False) * recorded / max(1, trials),  # last fits are to come
             _best=best,
@@ -216,6 +146,8 @@ class Counter:
         """How far the run is."""
         stopping = self.stopping()
         return Progress(
+            state=STOPPING if stopping else RUNNING,
+            customers=self.customers,
             studies=self.n_studies,
             trials=self.n_trials,
             done_studies=self.done_studies,
@@ -231,6 +163,10 @@ class Counter:
             rate=self._rate(),
             seconds_left=None if stopping else self._seconds_left(),
             doing="stopping" if stopping else self.doing,
+            slots=self.slots,
+            term=self.term.number,
+            owner=self.term.owner,
+            updated=now_text(),
         )
 
     def _seconds_reported(self) -> float | None:

@@ -13,6 +13,7 @@ from tuning.driver.display import Display
 from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.choice import hosts_of
 from tuning.driver.progress import Counter
+from tuning.driver.progress_file import ProgressFile
 from tuning.driver.signals import Signals
 from tuning.errors import PlanError, RunError, RunInterrupted, RunOwnedError, StorageError, TuningError, signal_name
 from tuning.records.ownership import check_there
@@ -30,13 +31,18 @@ class RunSession:
 
     def __init__(self, owned: OwnedRun, signals: Signals) -> None:
         self.owned, self.signals = owned, signals
+        before = None if owned.term.number == 1 else self.result
+        self.counter = Counter.of(
+            owned.plan, owned.recorded, owned.best, None if before is None else before.ended_gains()
+        )
+        self.counter.term = owned.term
+        if before is not None:
+            self.counter.customers = len(before)
         self.observers: list[RunObserver] = [
             *(observer(owned) for observer in (LeaderboardFile, ReportWriter, MissingLogs, BudgetAdvice)),
             MLflowCopy(owned),  # copies what the others have written
+            ProgressFile(owned, self.counter),
         ]
-        self.counter = Counter.of(
-            owned.plan, owned.recorded, owned.best, None if owned.term.number == 1 else self.result.ended_gains()
-        )
         self.counter.stopping = lambda: bool(signals.received)
         self.counter.on_part = self._recorded
 

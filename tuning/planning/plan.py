@@ -123,6 +123,11 @@ class Plan:
         return self.spread_at_once(self.slots)
 
     @property
+    def customers(self) -> int:
+        """The number of customers of the studies."""
+        return int(pc.count_distinct(customers_of(self.studies).texts("id")).as_py())
+
+    @property
     def n_trials(self) -> int:
         """The number of trials of all studies."""
         return int(self.studies.numbers("n_trials").sum())
@@ -150,7 +155,7 @@ class Plan:
         """The plan's figures as plain values."""
         return {
             "name": self.spec.definition.name,
-            "customers": pc.count_distinct(customers_of(self.studies).texts("id")).as_py(),
+            "customers": self.customers,
             "studies": len(self.studies),
             "trials": self.n_trials,
             "task": self.spec.task,
