@@ -140,10 +140,15 @@ class Standings:
 
         values: in the order of customers; NaN comes last.
         """
-        texts = [pa.array(map(natural_order, names), pa.string()) for names in _batches(self.customers)]
-        natural = pc.sort_indices(pa.chunked_array(texts, pa.string())).to_numpy()
-        order: np.ndarray = natural[np.argsort(values[natural], kind="stable")]
+        order: np.ndarray = self._by_id[np.argsort(values[self._by_id], kind="stable")]
         return order
+
+    @cached_property
+    def _by_id(self) -> np.ndarray:
+        """(customers,) their positions by id, 2 before 10."""
+        texts = [pa.array(map(natural_order, names), pa.string()) for names in _batches(self.customers)]
+        by_id: np.ndarray = pc.sort_indices(pa.chunked_array(texts, pa.string())).to_numpy()
+        return by_id
 
 
 @dataclass(frozen=True)
@@ -164,7 +169,8 @@ class Leaderboard:
     sort: str = "customer"
 
     @cached_property
-    def _order(self) -> np.ndarray:
+    def order(self) -> np.ndarray:
+        """(customers,) their positions in `standings.customers`, in the order of the rows."""
         column = _Columns(self, np.arange(len(self)))["status" if self.sort == "customer" else self.sort]
         if self.sort == "customer":
             return self.standings.order(pc.index_in(column, value_set=pa.array(ORDER)).to_numpy())
@@ -183,7 +189,7 @@ class Leaderboard:
         return map(self._rows, self._places())
 
     def _places(self) -> Iterator[np.ndarray]:
-        return (self._order[start : start + BATCH] for start in range(0, len(self), BATCH))
+        return (self.order[start : start + BATCH] for start in range(0, len(self), BATCH))
 
     def _best(self, places: np.ndarray) -> pa.Table:
         best = self.standings.best[places]
@@ -208,7 +214,7 @@ class Leaderboard:
     def ends(self, first: int, last: int) -> list[FigureRow]:
         """That many first and last rows; all rows where there are no more."""
         rest = max(first, len(self) - last)
-        return list(self._plain(np.concatenate([self._order[:first], self._order[rest:]])))
+        return list(self._plain(np.concatenate([self.order[:first], self.order[rest:]])))
 
     def html(self, *, of_objective: bool) -> str:
         """What matters of the first customers, as a notebook shows it. of_objective: with the parameters."""
@@ -223,7 +229,7 @@ class Leaderboard:
 
     def frame(self, rows: int | None = None) -> pd.DataFrame:
         """The first rows, by default all of them, as a table of pandas."""
-        batches = self.batches() if rows is None else [self._rows(self._order[:rows])]
+        batches = self.batches() if rows is None else [self._rows(self.order[:rows])]
         table = pa.concat_tables([SCHEMA.empty_table(), *batches])
         return pd.DataFrame({name: _series(table[name]) for name in LEADERBOARD})
 

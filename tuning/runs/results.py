@@ -131,6 +131,12 @@ class RunResult(OfResult):
         """The records of all trials."""
         return read_trials(self.directory, self._parts, self._damaged)
 
+    def records_table(self, kind: str) -> pa.Table:
+        """All records in columns, as they are in files. kind: `STUDIES` or `TRIALS` of `tuning.records.parts`."""
+        return read_table(
+            self.directory, self._parts[::-1] if kind == STUDIES else self._parts, kind, None, self._damaged
+        )
+
     @cached_property
     def _studies(self) -> pa.Table:
         """What is needed of the studies' records, in columns."""

@@ -65,7 +65,7 @@ def page(result: RunResult, effort: Effort = ANY) -> str:
     trials = result.some_trials([*NEEDED, "customer", "reason"], MOST_TRIALS)
     blocks: list[Block] = [Points(sentences(result, counts))]
     sections = [
-        Section("Result", [*blocks, *_pictures(result, trials)]),
+        Section("Result", [*blocks, *pictures(result, trials)]),
         *([each for each in customer_sections(result.customer(), effort) if each.blocks] if alone else []),
         Section("Customers", [_customers(result)]),
         *_failures(result, trials),
@@ -81,8 +81,8 @@ def page(result: RunResult, effort: Effort = ANY) -> str:
     return Page(f"{counts['run']}: {what}", lead(result, counts), sections, footer).html()
 
 
-def _pictures(result: RunResult, trials: pa.Table) -> list[Block]:
-    """The pictures of all customers."""
+def pictures(result: RunResult, trials: pa.Table) -> list[Block]:
+    """The pictures of all customers. trials: some of them, with the columns `NEEDED` of `parameter_effects`."""
     board = result.board()
     if len(board) < LEAST_DRAWN:
         return []
@@ -175,15 +175,19 @@ def _values(rows: pa.Table, figure: Figure) -> list[str | float | None]:
     return [shorten(value, MOST_TEXT) if isinstance(value, str) else value for value in values]
 
 
-def _failures(result: RunResult, trials: pa.Table) -> list[Section]:
-    board, blocks = result.board(), []
+def customers_without(result: RunResult) -> list[Group]:
+    """The customers without a model by reason, the most frequent first; those that are not finished before all."""
+    board = result.board()
     studies = board.standings.best_studies(["customer", "status", "reason"])
     without = studies.filter(pc.not_equal(studies["status"], OK))
     pending = len(board) - len(studies)
     groups = grouped(zip(without["customer"].to_pylist(), without["reason"].to_pylist(), strict=True))
-    if pending:
-        groups = [Group(board.unfinished.reason, pending), *groups]
-    if groups:
+    return [Group(board.unfinished.reason, pending), *groups] if pending else groups
+
+
+def _failures(result: RunResult, trials: pa.Table) -> list[Section]:
+    blocks = []
+    if groups := customers_without(result):
         blocks.append(_table(groups, "customers", "customers without a model"))
     failed = trials.filter(pc.equal(trials["state"], FAILED))
     if len(failed):

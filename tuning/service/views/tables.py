@@ -1,0 +1,142 @@
+"""A run's tables as the server maps them: a page of the leaderboard, and one customer.
+
+Nothing is kept in memory but what is asked for; files that were mapped stay readable after they are deleted.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tuning.basics.documents import Json
+from tuning.basics.wording import did_you_mean
+from tuning.errors import MissingError
+from tuning.records.figures import FigureRow
+from tuning.records.user_scores import user_row
+from tuning.runs.leaderboard import LEADERBOARD
+
+LEADERBOARD_FILE, ORDERS_FILE = "leaderboard.arrow", "orders.arrow"
+STUDIES_FILE, TRIALS_FILE = "studies.arrow", "trials.arrow"
+SUMMARY_FILE = "summary.json"
+MOST_ROWS = 500  # of a page
+
+
+def starts(kind: str) -> str:
+    """The leaderboard's column with the number of each customer's first row in the table of a kind of records."""
+    return f"_{kind}_start"
+
+
+@dataclass(frozen=True)
+class LeaderboardPage:
+    """Some rows of a leaderboard.
+
+    Attributes:
+        rows: by column name, `params` as a mapping.
+        found: how many customers the search has found, on all pages.
+        customers: how many there are.
+    """
+
+    rows: list[FigureRow]
+    found: int
+    customers: int
+
+
+class RunTables:
+    """The tables of one run in a folder that `write` has made."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.summary: Json = json.loads((folder / SUMMARY_FILE).read_text(encoding="utf-8"))
+        self._board = _mapped(folder / LEADERBOARD_FILE)
+
+    @cached_property
+    def _orders(self) -> pa.Table:
+        return _mapped(self.folder / ORDERS_FILE)
+
+    def __len__(self) -> int:
+        return len(self._board)
+
+    def page(
+        self, *, sort: str = "customer", search: str = "", status: str = "", start: int = 0, rows: int = 50
+    ) -> LeaderboardPage:
+        """Rows from `start` on, in the order of a column; `ValueError` for a column that there is not.
+
+        search: part of a customer's id, in any case. status: such as "ok"; empty for all.
+        """
+        if sort != "customer" and sort not in self._orders.column_names:
+            sortable = ["customer", *self._orders.column_names]
+            raise ValueError(f"sort: {sort!r} is no column to sort by.{did_you_mean(sort, sortable)}")
+        rows = max(0, min(rows, MOST_ROWS))
+        if search or status:
+            chosen = self._chosen(search, status)
+            order = np.arange(len(self)) if sort == "customer" else self._orders[sort].to_numpy()
+            order = order[chosen[order]]
+            places, found = order[start : start + rows], len(order)
+        else:
+            here = slice(start, start + rows)
+            places = np.arange(len(self))[here] if sort == "customer" else self._orders[sort].to_numpy()[here]
+            found = len(self)
+        taken = self._board.select(LEADERBOARD).take(pa.array(places)).to_pylist()
+        return LeaderboardPage([{**row, "params": _mapping(row["params"])} for row in taken], found, len(self))
+
+    def _chosen(self, search: str, status: str) -> np.ndarray:
+        """(customers,) which rows are meant."""
+        chosen = np.ones(len(self), dtype=bool)
+        if search:
+            hits = pc.match_substring(self._board["customer"], search, ignore_case=True)
+            chosen &= hits.to_numpy()
+        if status:
+            chosen &= pc.equal(self._board["status"], status).to_numpy()
+        return chosen
+
+    def customer(self, customer: str) -> dict[str, object]:
+        """Its row of the leaderboard, its studies and its trials; `MissingError` for somebody else.
+
+        `trials` is None where the run has too many trials to be kept here.
+        """
+        place = pc.index(self._board["customer"], customer).as_py()
+        if place < 0:
+            raise MissingError(f"no customer {customer!r} in this run. GET …/leaderboard?search= finds its customers.")
+        row = self._board.select(LEADERBOARD).slice(place, 1).to_pylist()[0]
+        trials = self._records("trials", TRIALS_FILE, place) if self.summary["trials_kept"] else None
+        return {
+            **row,
+            "params": _mapping(row["params"]),
+            "studies": self._records("studies", STUDIES_FILE, place),
+            "trials": trials,
+        }
+
+    def _records(self, kind: str, file: str, place: int) -> list[dict[str, object]]:
+        firsts, records = self._board[starts(kind)], _mapped(self.folder / file)
+        start = firsts[place].as_py()
+        end = firsts[place + 1].as_py() if place + 1 < len(self) else len(records)
+        return [_record(row) for row in records.slice(start, end - start).to_pylist()]
+
+
+def _record(row: Json) -> dict[str, object]:
+    """A record as users read it."""
+    plain = {**row, "config": _mapping(row["config"])}
+    for name in ("metrics", "fold_scores"):
+        if name in plain:
+            plain[name] = plain[name] or []
+    if "steps" in plain:
+        plain["steps"] = [{**step, "metrics": dict(step["metrics"] or [])} for step in plain["steps"] or []]
+        plain["metrics"] = dict(plain["metrics"])
+    if isinstance(plain.get("ensemble"), str):
+        plain["ensemble"] = json.loads(plain["ensemble"])
+    return user_row(plain)
+
+
+def _mapping(text: str | None) -> Json | None:
+    return None if text is None else json.loads(text)
+
+
+def _mapped(file: Path) -> pa.Table:
+    with pa.memory_map(str(file)) as source:
+        return pa.ipc.open_file(source).read_all()
