@@ -1,0 +1,161 @@
+"""The tables of a run for pages: what `RunResult` says, in pages, mapped and kept fresh."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from pathlib import Path
+
+import pytest
+from builders import write_customers
+
+from tuning import RunResult, TuneRunner
+from tuning.errors import MissingError, RunError
+from tuning.runs.leaderboard import LEADERBOARD
+from tuning.service.database.runs import SubmittedRun
+from tuning.service.states import RunState
+from tuning.service.views.tables import RunTables
+from tuning.service.views.views import FRESH_S, Views
+from tuning.service.views.write import UNSORTED, write
+
+RUN = SubmittedRun(
+    id="r1",
+    team="churn",
+    name="week",
+    state=RunState.RUNNING,
+    reason="",
+    definition={},
+    run_directory="dir",
+    priority=0,
+    slots_asked=None,
+    slots=1,
+    submitted=1.0,
+    queued=1.0,
+    started=1.0,
+    ended=None,
+    not_before=0.0,
+    attempts=0,
+    stop_asked=None,
+    ending=None,
+    launcher=None,
+    outcome=None,
+    schedule=None,
+)
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    folder = tmp_path_factory.mktemp("views")
+    write_customers(folder / "data", 12)
+    (folder / "data" / "odd é.csv").write_text("a,b,c,y\n1,2,3,4\n")
+    runner = TuneRunner(
+        data=str(folder / "data" / "*.csv"), target="y", metric="rmse", models=["ridge"], trials=2, mlflow=False,
+        report=False, split={"folds": 2},
+    )  # fmt: skip
+    return runner.run(folder / "run", in_process=True, progress=False)
+
+
+@pytest.fixture(scope="module")
+def tables(result: RunResult, tmp_path_factory: pytest.TempPathFactory) -> RunTables:
+    folder = tmp_path_factory.mktemp("tables")
+    write(result, folder)
+    return RunTables(folder)
+
+
+@pytest.mark.parametrize("sort", [name for name in LEADERBOARD if name not in UNSORTED or name == "customer"])
+def test_pages_are_the_leaderboard_in_any_order(result: RunResult, tables: RunTables, sort: str) -> None:
+    expected = result.rows(sort)
+    found = [row for start in range(0, len(tables), 5) for row in tables.page(sort=sort, start=start, rows=5).rows]
+    assert [row["customer"] for row in found] == [row["customer"] for row in expected]
+    without_params = [{**row, "params": None} for row in expected]
+    assert [{**row, "params": None} for row in found] == without_params
+
+
+def test_a_search_finds_parts_of_ids_in_any_case_and_keeps_the_order(tables: RunTables) -> None:
+    page = tables.page(search="C000", sort="test_score", rows=3)
+    assert page.found == 10
+    scores = [row["test_score"] for row in page.rows]
+    assert scores == sorted(scores)
+    assert [row["customer"] for row in tables.page(status="no_model").rows] == ["odd é"]
+    assert tables.page(search="[").found == 0
+
+
+def test_a_column_that_there_is_not_is_refused_with_the_nearest(tables: RunTables) -> None:
+    with pytest.raises(ValueError, match="test_score"):
+        tables.page(sort="test_scor")
+
+
+def test_a_customer_is_what_its_records_say(result: RunResult, tables: RunTables) -> None:
+    for customer in result:
+        found, expected = tables.customer(customer), result.customer(customer)
+        trials = found["trials"]
+        assert isinstance(trials, list)
+        assert [trial["trial"] for trial in trials] == [record.trial for record in expected.trial_records]
+        for trial, record in zip(trials, expected.trial_records, strict=True):
+            assert trial["config"] == record.config
+            assert trial["score"] == (None if record.score is None else -record.score)
+            assert [step["score"] for step in trial["steps"]] == [-step.score for step in record.steps]
+    with pytest.raises(MissingError, match="no customer 'nobody'"):
+        tables.customer("nobody")
+
+
+def test_failures_stand_in_the_summary_with_what_to_do(tables: RunTables) -> None:
+    (group,) = tables.summary["failures"]
+    assert group["examples"] == ["odd é"]
+    assert "min_rows" in group["advice"]
+
+
+class Writer:
+    """Writes the same tables each time, and counts."""
+
+    def __init__(self, tables: RunTables) -> None:
+        self.tables, self.written, self.fails = tables, 0, False
+        self.may_go_on = threading.Event()
+        self.may_go_on.set()
+
+    def __call__(self, run_directory: str, folder: Path) -> None:
+        self.written += 1
+        assert self.may_go_on.wait(60)
+        if self.fails:
+            raise RunError("is not a run directory")
+        for file in self.tables.folder.iterdir():
+            (folder / file.name).write_bytes(file.read_bytes())
+
+
+def test_tables_of_a_run_that_works_are_made_anew_only_when_somebody_looks_and_they_are_old(
+    tables: RunTables, tmp_path: Path
+) -> None:
+    now, writer = [100.0], Writer(tables)
+    views = Views(tmp_path, writer, lambda: now[0])
+    first = views.of(RUN)
+    now[0] += FRESH_S
+    assert views.of(RUN) is first
+    assert writer.written == 1
+    now[0] += 1
+    writer.may_go_on.clear()
+    assert [views.of(RUN), views.of(RUN)] == [first, first]  # the old ones meanwhile, and one child for both
+    writer.may_go_on.set()
+    newer = views.of(dataclasses.replace(RUN, state=RunState.FINISHED, ended=now[0]))
+    assert newer.written == now[0]
+    assert writer.written == 2
+    assert first.tables.page(rows=1).rows == newer.tables.page(rows=1).rows  # who looks at the old ones goes on
+
+
+def test_a_new_server_finds_the_tables_of_the_one_before(tables: RunTables, tmp_path: Path) -> None:
+    writer = Writer(tables)
+    ended = dataclasses.replace(RUN, state=RunState.FINISHED, ended=90.0)
+    Views(tmp_path, writer, lambda: 100.0).of(ended)
+    assert Views(tmp_path, writer, lambda: 200.0).of(ended).written == 100.0
+    assert writer.written == 1
+
+
+def test_a_run_without_records_has_no_tables_and_gets_them_later(tables: RunTables, tmp_path: Path) -> None:
+    writer = Writer(tables)
+    writer.fails = True
+    views = Views(tmp_path, writer, lambda: 100.0)
+    with pytest.raises(MissingError, match="not a run directory"):
+        views.of(RUN)
+    writer.fails = False
+    assert len(views.of(RUN).tables) == len(tables)
+    views.forget(RUN.id)
+    assert not (tmp_path / RUN.id / "views").exists()

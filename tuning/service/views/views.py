@@ -1,0 +1,121 @@
+"""Which tables of a run are shown: those that there are, until a child process has written newer ones."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuning.errors import MissingError, TuningError
+from tuning.service.database.runs import SubmittedRun
+from tuning.service.states import WORKING
+from tuning.service.views.tables import SUMMARY_FILE, RunTables
+
+FRESH_S = 10.0  # tables of a run that goes on are at most so old, where somebody looks
+OPEN_RUNS = 100  # whose files stay mapped
+
+#: Writes the tables of the run in a directory (the first) into a folder that is there (the second); a `TuningError`
+#: says why not.
+Writer = Callable[[str, Path], None]
+
+
+@dataclass(frozen=True)
+class ShownTables:
+    """Tables, and when they were written, in seconds since 1970."""
+
+    tables: RunTables
+    written: float
+
+
+class Views:
+    """The tables of all runs, below a folder of the service.
+
+    work: its folder, with one per run. write: starts a child process, and waits for it. Safe for threads.
+    """
+
+    def __init__(self, work: Path, write: Writer, clock: Callable[[], float] = time.time) -> None:
+        self._work, self._write, self._clock = work, write, clock
+        self._shown = OrderedDict[str, ShownTables]()  # the one that was looked at last is the last
+        self._being_written = dict[str, Future[ShownTables]]()
+        self._lock = threading.Lock()
+
+    def of(self, run: SubmittedRun) -> ShownTables:
+        """A run's tables. While it works, those that there are, and newer ones are begun where they are too old.
+
+        Waits for the first ones, and for those of a run that has ended. `MissingError` before it has recorded anything.
+        """
+        shown = self._newest(run.id)
+        if shown is not None and (not self._too_old(shown, run)):
+            return shown
+        writing = self._begin(run)
+        if shown is not None and run.state in WORKING:
+            return shown
+        return writing.result()
+
+    def forget(self, run: str) -> None:
+        """Delete a run's tables."""
+        with self._lock:
+            self._shown.pop(run, None)
+        shutil.rmtree(self._folder(run), ignore_errors=True)
+
+    def _too_old(self, shown: ShownTables, run: SubmittedRun) -> bool:
+        if run.state in WORKING:
+            return self._clock() - shown.written > FRESH_S
+        return run.ended is not None and shown.written < run.ended
+
+    def _newest(self, run: str) -> ShownTables | None:
+        with self._lock:
+            shown = self._shown.get(run)
+            if shown is not None:
+                self._shown.move_to_end(run)
+                return shown
+        folders = sorted(self._folder(run).glob(f"*/{SUMMARY_FILE}"), key=lambda file: int(file.parent.name))
+        return self._keep(run, folders[-1].parent) if folders else None
+
+    def _keep(self, run: str, folder: Path) -> ShownTables:
+        shown = ShownTables(RunTables(folder), int(folder.name) / 1e6)
+        with self._lock:
+            self._shown[run] = shown
+            self._shown.move_to_end(run)
+            while len(self._shown) > OPEN_RUNS:
+                self._shown.popitem(last=False)
+        return shown
+
+    def _begin(self, run: SubmittedRun) -> Future[ShownTables]:
+        """One child process at a time writes the tables of a run, whoever looks."""
+        with self._lock:
+            writing = self._being_written.get(run.id)
+            if writing is None:
+                writing = self._being_written[run.id] = Future()
+                threading.Thread(target=self._write_new, args=(run, writing), name="tables", daemon=True).start()
+        return writing
+
+    def _write_new(self, run: SubmittedRun, writing: Future[ShownTables]) -> None:
+        # Named after the moment before they are read: what is recorded meanwhile may be missing.
+        folder = self._folder(run.id) / str(int(self._clock() * 1e6))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._write(run.run_directory, folder)
+            shown = self._keep(run.id, folder)
+        except (TuningError, OSError) as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            writing.set_exception(MissingError(f"run {run.id} has no tables: {error}"))
+        except BaseException as error:
+            writing.set_exception(error)
+            raise
+        else:
+            for older in self._folder(run.id).iterdir():
+                if older != folder:
+                    shutil.rmtree(older, ignore_errors=True)  # who has them mapped can still read them
+            writing.set_result(shown)
+        finally:
+            with self._lock:
+                del self._being_written[run.id]
+
+    def _folder(self, run: str) -> Path:
+        return self._work / run / "views"

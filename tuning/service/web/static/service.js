@@ -1,0 +1,88 @@
+// Live progress, and paging without loading the whole page. Every page works without this script.
+"use strict";
+
+// A part of the page (`data-part`) is replaced by the one of the same id of another page.
+async function replaceFrom(address, ids) {
+  const answer = await fetch(address, { headers: { Accept: "text/html" }, credentials: "same-origin" });
+  if (!answer.ok || answer.redirected) { location.href = address; return false; }
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const id of ids) {
+    const now = document.getElementById(id), then = page.getElementById(id);
+    if (now && then && now.innerHTML !== then.innerHTML) now.replaceWith(document.adoptNode(then));
+  }
+  return true;
+}
+
+function within(part, id) {
+  return (part.closest("[data-part]") || {}).id === id;
+}
+
+document.addEventListener("click", async (event) => {
+  const link = event.target.closest("[data-part] a[data-page]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  event.preventDefault();
+  const id = link.closest("[data-part]").id, label = link.textContent;
+  if (!(await replaceFrom(link.href, [id]))) return;
+  history.pushState(null, "", link.href);
+  const again = [...document.querySelectorAll(`#${id} a[data-page]`)].find((each) => each.textContent === label);
+  (again || document.getElementById(id)).focus();
+});
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target.closest("form[data-page]");
+  if (!form) return;
+  event.preventDefault();
+  const id = form.closest("[data-part]").id;
+  const address = `${form.action.split("?")[0]}?${new URLSearchParams(new FormData(form))}`;
+  if (!(await replaceFrom(address, [id]))) return;
+  history.pushState(null, "", address);
+  const field = document.querySelector(`#${id} input[type=search]`);
+  if (field) { field.focus(); field.setSelectionRange(field.value.length, field.value.length); }
+});
+
+window.addEventListener("popstate", () => location.reload());
+
+// A form that cannot be taken back asks first.
+document.addEventListener("submit", (event) => {
+  const question = event.target.dataset.ask;
+  if (question && !window.confirm(question)) event.preventDefault();
+});
+
+// Parts marked `data-live="SECONDS"` follow what happens; not while somebody types in them, nor in a hidden tab.
+function follow(part) {
+  const every = Number(part.dataset.live) * 1000, id = part.id;
+  let waiting = false;
+  async function look() {
+    const now = document.getElementById(id);
+    if (!now || !now.dataset.live) return;
+    if (!document.hidden && !waiting && !(document.activeElement && within(document.activeElement, id))) {
+      waiting = true;
+      try { await replaceFrom(location.href, [id]); } catch { /* the server is away: look again later */ }
+      waiting = false;
+    }
+    setTimeout(look, every);
+  }
+  setTimeout(look, every);
+}
+
+// The progress of one run comes as events; its state changes bring the whole page's parts.
+function watch(part) {
+  const events = new EventSource(part.dataset.events);
+  let first = true;
+  events.addEventListener("progress", (event) => {
+    const progress = JSON.parse(event.data), bar = document.getElementById("bar"), line = document.getElementById("line");
+    if (bar) { bar.max = 1; bar.value = progress.share || 0; }
+    if (line && progress.text) line.textContent = progress.text;
+  });
+  events.addEventListener("state", (event) => {
+    const told = JSON.parse(event.data);
+    if (told.state !== part.dataset.state || !first) {
+      events.close();
+      location.reload();
+    }
+    first = false;
+  });
+}
+
+for (const part of document.querySelectorAll("[data-live]")) follow(part);
+for (const part of document.querySelectorAll("[data-events]")) watch(part);
