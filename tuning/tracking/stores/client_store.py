@@ -24,7 +24,7 @@ from tuning.tracking.identity import TrackedSearch, experiment_name
 from tuning.tracking.mlflow_limits import batches
 from tuning.tracking.models import ModelLogger
 from tuning.tracking.stores.database import client
-from tuning.tracking.stores.store import ACTIVE, EXPERIMENT_TAGS, DeletedExperimentError, RejectedError
+from tuning.tracking.stores.store import ACTIVE, EXPERIMENT_TAGS, DeletedExperimentError, RejectedError, Store
 from tuning.tracking.tracked_runs import (
     BEST_TAG,
     KEY_TAG,
@@ -71,7 +71,7 @@ def reach(tracking_uri: str) -> None:
         raise OSError(f"The tracking server {mask(tracking_uri)} cannot be reached: {error}") from error
 
 
-class ClientStore:
+class ClientStore(Store):
     """The runs of studies first, then those of trials, each kind side by side in a few threads."""
 
     batch = 100

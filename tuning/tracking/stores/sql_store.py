@@ -22,7 +22,7 @@ from tuning.tracking.identity import TrackedSearch, experiment_name
 from tuning.tracking.models import ModelLogger
 from tuning.tracking.settings import ARTIFACTS, absolute
 from tuning.tracking.stores.database import client, engine_for
-from tuning.tracking.stores.store import ACTIVE, EXPERIMENT_TAGS, DeletedExperimentError, RejectedError
+from tuning.tracking.stores.store import ACTIVE, EXPERIMENT_TAGS, DeletedExperimentError, RejectedError, Store
 from tuning.tracking.stores.tables import Row, insert, read_tables
 from tuning.tracking.tracked_runs import (
     BEST_TAG,
@@ -57,15 +57,13 @@ OVERWRITTEN = {
 }
 
 
-class BulkStore:
+class BulkStore(Store):
     """Writes runs into the tables of an MLflow database. One transaction per call of `write`.
 
     A run is there completely or not at all. Raises `OtherTablesError` when the tables are not those that it can fill.
     """
 
     batch = 5000
-    niceness = 0
-    note: str | None = None
 
     def __init__(self, tracking_uri: str, search: TrackedSearch, artifacts: str | None) -> None:
         self.engine = engine_for(tracking_uri)
@@ -107,9 +105,6 @@ class BulkStore:
 
     def winners(self, directory: RunDirectory) -> ModelLogger:
         return ModelLogger(client(self.tracking_uri), self.experiment, self.run_id, directory, self.search)
-
-    def settle(self) -> None:
-        """Nothing to do: a transaction has happened once or not at all."""
 
     def run_id(self, key: str) -> str:
         return self.ids.get(key, key)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from tuning.records.schema import StudyRecord
 from tuning.storage.run_directory import RunDirectory
+from tuning.tracking.models import NoModelsError
 from tuning.tracking.tracked_runs import TrackedRun
 
 ACTIVE = "active"
@@ -36,16 +38,20 @@ class WinnerLog(Protocol):
         """Log the winner of a study, unless it is there."""
 
 
-class Store(Protocol):
-    """Every method may raise: `RejectedError` for content, anything else for an outage (try again later)."""
+class Store(ABC):
+    """Every method may raise: `RejectedError` for content, anything else for an outage (try again later).
 
-    batch: int
-    """How many runs one `write` should get: as many as take about a second."""
-    niceness: int
-    """How much further the copying process steps back while fits want the cores, by what a run costs here."""
-    note: str | None
-    """What is to be said of how runs are written here; None when there is nothing."""
+    Attributes:
+        batch: how many runs one `write` should get, as many as take about a second.
+        niceness: how much further the copying process steps back while fits want the cores, by what a run costs here.
+        note: what is to be said of how runs are written here; None when there is nothing.
+    """
 
+    batch: int = 1000
+    niceness: int = 0
+    note: str | None = None
+
+    @abstractmethod
     def write(self, runs: Sequence[TrackedRun], done: Callable[[TrackedRun], None]) -> None:
         """Write runs, parents before their children. One that is already there is written again only when `replaces`
         of `tuning.tracking.tracked_runs` says so; then a study also loses the runs that `is_surplus` there names, and
@@ -54,17 +60,24 @@ class Store(Protocol):
         done: called for each run that is there, also when others fail.
         """
 
+    @abstractmethod
     def mark_best(self, keys: Iterable[str]) -> None:
         """Tag runs as their study's best, after each `write`; those that are not there are ignored."""
 
     def log_artifacts(self, key: str, folder: Path) -> None:
         """Add a folder's files to the artifacts of a run that was written here; nothing where it keeps none."""
+        return
 
     def winners(self, directory: RunDirectory) -> WinnerLog:
         """Where the winners of studies that were written by this store are logged as models.
 
         Raises `NoModelsError` (`tuning.tracking.models`) when this store keeps no models.
         """
+        raise NoModelsError("models are not kept in this store")
 
     def settle(self) -> None:
-        """Look again at what an outage may have written twice, and leave one run for each key; also at the end."""
+        """Look again at what an outage may have written twice, and leave one run for each key; also at the end.
+
+        Nothing where a `write` has happened once or not at all.
+        """
+        return
