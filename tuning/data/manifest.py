@@ -11,11 +11,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from tuning.data.file_access import located, without_query
 from tuning.data.registry import file_source
+from tuning.definition.data_source import of_customers
 from tuning.definition.options import CustomerOptions, customer_options
+from tuning.definition.reach import Reference
 from tuning.definition.yaml_file import load_yaml
 from tuning.errors import CustomerError, DataError, DefinitionError
 from tuning.storage.names import is_uri, mask
@@ -26,11 +29,35 @@ RESOURCES = ("cpus", "gpus", "memory_gb")
 
 def read_manifest(path: str) -> dict[str, CustomerOptions]:
     """The entries of a manifest by customer id; `DataError` names the entry that is wrong."""
-    shown = mask(path)
+    return {name: _options(name, value, path) for name, value in _entries(path).items()}
+
+
+def manifest_references(path: str) -> list[Reference]:
+    """Everything outside that a manifest names: its customers' files, and the constraints of their search spaces.
+
+    Relative paths are given from the manifest's folder. Nothing that it names is opened or imported, as `read_manifest`
+    does. `DataError` where it cannot be read.
+    """
+    return [
+        replace(found, text=place, kind="uri" if is_uri(place) else "path")
+        if found.kind == "path" and (place := _placed(path, found.text))
+        else found
+        for found in of_customers(_entries(path))
+    ]
+
+
+def _entries(path: str) -> Mapping[str, object]:
     entries = _documents(path) if without_query(path).lower().endswith((".yaml", ".yml", ".json")) else _rows(path)
     if not entries:
-        raise DataError(f"manifest: {shown} names no customer.")
-    return {name: _options(name, value, path) for name, value in entries.items()}
+        raise DataError(f"manifest: {mask(path)} names no customer.")
+    return entries
+
+
+def _placed(manifest: str, path: str) -> str:
+    """A path that a manifest names; a relative one is meant from its folder."""
+    if is_uri(path) or os.path.isabs(os.path.expanduser(path)):
+        return path
+    return _beside(manifest, path)
 
 
 def _beside(manifest: str, path: str) -> str:
@@ -105,6 +132,4 @@ def _options(name: str, value: object, manifest: str) -> CustomerOptions:
         options = customer_options(given)
     except DefinitionError as error:
         raise DataError(f"manifest: customer {name!r}: {error}") from error
-    if options.path is None or is_uri(options.path) or os.path.isabs(os.path.expanduser(options.path)):
-        return options
-    return options.model_copy(update={"path": _beside(manifest, options.path)})
+    return options if options.path is None else options.model_copy(update={"path": _placed(manifest, options.path)})

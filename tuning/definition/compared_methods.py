@@ -14,6 +14,7 @@ from search_spaces import SpaceError, algorithms
 from search_spaces.algorithms import Algorithm
 from search_spaces.yaml_text import parse_yaml
 from tuning.definition.options import Options
+from tuning.definition.reach import PLAIN, PlainText
 from tuning.errors import PlanError
 
 WITHOUT_SCHEDULER = "fifo"
@@ -58,7 +59,7 @@ def _methods(value: object) -> tuple[Method, ...]:
 class CompareOptions(Options):
     """What a definition compares: its studies are then customers × algorithms × seeds."""
 
-    algorithms: Annotated[tuple[Method, ...], PlainValidator(_methods)] = Field(
+    algorithms: Annotated[tuple[Method, ...], PLAIN, PlainValidator(_methods)] = Field(
         description="Two or more algorithms: `optuna`, `optuna+asha` (with a scheduler), or `{algorithm: …, "
         "scheduler: …, label: …}`. Without a scheduler every trial runs to its end.",
     )
@@ -68,7 +69,7 @@ class CompareOptions(Options):
         le=10_000,
         description="How many studies every algorithm gets per customer, each with another seed.",
     )
-    baseline: str | None = Field(
+    baseline: PlainText | None = Field(
         None, description="Label of the algorithm that the others are tested against. By default it is the best one."
     )
     seconds: float | None = Field(

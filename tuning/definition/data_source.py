@@ -10,6 +10,7 @@ from pydantic import PlainValidator
 
 from tuning.basics.wording import encodable, shorten
 from tuning.definition.options import CustomerOptions, customer_options
+from tuning.definition.reach import Reach, References, file_or_uri
 from tuning.errors import DefinitionError
 
 if TYPE_CHECKING:
@@ -62,8 +63,19 @@ def _as_frame(value: object) -> object:
     return value.to_pandas() if hasattr(value, "to_pandas") and not hasattr(value, "iloc") else value
 
 
+def of_customers(value: object) -> References:
+    """What `data`, or the entries of a manifest by customer, name outside."""
+    if not isinstance(value, Mapping):
+        yield from file_or_uri(value)
+        return
+    for customer, item in value.items():
+        found = CustomerOptions.references(item) if isinstance(item, Mapping) else file_or_uri(item)
+        yield from (each.below(str(customer)) for each in found)
+
+
 DataSource: TypeAlias = Annotated[
     str | list[str] | tuple[str, ...] | dict[str, str | CustomerOptions | DataFrame] | DataFrame | None,
+    Reach("path", of_customers),
     PlainValidator(parse_data),
 ]
 """A glob, file or folder; several of them; a mapping of customer to file, options or frame; or one frame."""

@@ -46,6 +46,7 @@ from tuning.definition.options import (
     WarmStart,
 )
 from tuning.definition.plain_values import IN_MEMORY
+from tuning.definition.reach import CODE, CODE_SWITCH, MODELS, PATH, PLAIN, PlainText
 from tuning.definition.stop_rules import StopRules
 from tuning.errors import DefinitionError
 from tuning.models.entries import ModelEntry, parse_models
@@ -73,13 +74,15 @@ class Definition(Options):
     by: Columns = Field(
         (), description="Key column or columns of a table. Every value, or combination of values, is one customer."
     )
-    manifest: str | None = Field(
+    manifest: Annotated[str | None, PATH] = Field(
         None,
         description="File that lists customers with their files and per-customer overrides (docs/data.md). Give it "
         "instead of `data`, or beside `data` for the overrides only.",
     )
     customers: Ids = Field((), description="Ids of the customers to search. By default all of them are searched.")
-    target: str | None = Field(None, description="Column to predict. It is required unless there is an `objective`.")
+    target: PlainText | None = Field(
+        None, description="Column to predict. It is required unless there is an `objective`."
+    )
     features: SomeColumns | None = Field(
         None, description="Columns to predict from. By default these are all other columns."
     )
@@ -89,7 +92,7 @@ class Definition(Options):
         description="Function `file.py:function` or `package.module:function`. It gets a customer's DataFrame and "
         "returns the one to use, with derived columns or fewer rows ([example](examples/nyc_taxi.py)).",
     )
-    weight: str | None = Field(None, description="Column of sample weights, for fitting and for scoring.")
+    weight: PlainText | None = Field(None, description="Column of sample weights, for fitting and for scoring.")
     class_weight: ClassWeight = Field(
         None, description="Weights of the classes, for fitting: `balanced`, or a mapping of class to a number above 0."
     )
@@ -108,12 +111,12 @@ class Definition(Options):
     task: Literal["auto", "regression", "binary", "multiclass"] = Field(
         "auto", description="What is predicted. `auto` guesses it from the target."
     )
-    positive: str | int | float | bool | None = Field(
+    positive: PlainText | int | float | bool | None = Field(
         None,
         description="Positive class of a `binary` task, whose probability, precision and recall are meant. By default "
         "the one called true, yes or 1, else the rarer one.",
     )
-    metric: str | None = Field(
+    metric: Annotated[str | None, CODE] = Field(
         None,
         description="What a model is scored by: a scikit-learn scorer or `package.module:function`. The default "
         "depends on the task. With an `objective` it names the figure that the objective reports.",
@@ -143,12 +146,12 @@ class Definition(Options):
         description="Which rows the saved model is fitted on, after its test score is known: `all`, the hold-out "
         "included, or those of the `search`. The test score is always that of the model of the search rows.",
     )
-    models: tuple[ModelEntry, ...] = Field(
+    models: Annotated[tuple[ModelEntry, ...], MODELS] = Field(
         (),
         description="Model families and estimators of your own to search (docs/models.md). By default they come "
         "from `search_space`.",
     )
-    allow_code: bool = Field(
+    allow_code: Annotated[bool, CODE_SWITCH] = Field(
         False,
         description="Whether winners that the safe format does not cover are saved with cloudpickle; whoever loads one "
         "has to allow its code, too.",
@@ -158,17 +161,17 @@ class Definition(Options):
         description="What is varied: the name of a preset (docs/models.md), or parameters of your own "
         "(docs/search-spaces.md). The default depends on the task.",
     )
-    algorithm: Annotated[Algorithm, PlainValidator(algorithms.parse)] = Field(
+    algorithm: Annotated[Algorithm, PLAIN, PlainValidator(algorithms.parse)] = Field(
         "optuna",
         validate_default=True,
         description="Search algorithm: a name, or `{name: …, option: …}` (docs/algorithms.md).",
     )
-    scheduler: Annotated[SchedulerSpec, PlainValidator(schedulers.parse)] = Field(
+    scheduler: Annotated[SchedulerSpec, PLAIN, PlainValidator(schedulers.parse)] = Field(
         "asha",
         validate_default=True,
         description="What may stop a trial early: a name, or `{name: …, option: …}` (docs/schedulers.md).",
     )
-    stop: Annotated[StopRules | None, PlainValidator(StopRules.parse)] = Field(
+    stop: Annotated[StopRules | None, PLAIN, PlainValidator(StopRules.parse)] = Field(
         None,
         description="Rules that end a trial or a study before its budget is spent, such as `{target: 0.95}` or "
         "`{study_plateau: 20}` (docs/schedulers.md).",
@@ -198,7 +201,7 @@ class Definition(Options):
         description="Seed of everything random. Each customer's own follows from it and from the customer's id, which "
         "may be the definition's `name`.",
     )
-    objective: Callable[..., object] | str | None = Field(
+    objective: Annotated[Callable[..., object] | str | None, CODE] = Field(
         None,
         description="Function or generator to tune instead of models, or where it is: `file.py:function` or "
         "`package.module:function` (docs/objectives.md). It may make a trainer of Ray Train, or be one "
@@ -214,7 +217,9 @@ class Definition(Options):
         "pauses, and packs the others. Ray starts only when the run takes longer than that "
         "(docs/reliability.md#small-runs).",
     )
-    storage: str = Field("runs", min_length=1, description="Where run folders are made: a path or `s3://…`.")
+    storage: Annotated[str, PATH] = Field(
+        "runs", min_length=1, description="Where run folders are made: a path or `s3://…`."
+    )
     mlflow: MLflowOptions = Field(
         MLflowOptions(), description="The copy of the run in MLflow; `false` switches it off (docs/mlflow.md)."
     )

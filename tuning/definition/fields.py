@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
 
 from tuning.basics.wording import shorten
+from tuning.definition.reach import CODE, PLAIN, PlainText, Reach, References, file_or_uri
 from tuning.preprocessing.dates import DAY_FIRST, MONTH_FIRST
 from tuning.user_code import check_form
 
@@ -115,6 +116,10 @@ def _portfolio(value: object) -> object:
     )
 
 
+def _of_portfolio(value: object) -> References:
+    return iter(()) if not isinstance(value, str) or value in (SHIPPED, NO_PORTFOLIO) else file_or_uri(value)
+
+
 def _class_weight(value: object) -> object:
     if value is None or value == "balanced":
         return value
@@ -126,28 +131,30 @@ def _class_weight(value: object) -> object:
     return dict(value)
 
 
-Name: TypeAlias = Annotated[str, AfterValidator(_name)]
+Name: TypeAlias = Annotated[str, PLAIN, AfterValidator(_name)]
 """A name that folders and experiments may have."""
-Columns: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_one_or_many), AfterValidator(_each_once)]
+Columns: TypeAlias = Annotated[tuple[PlainText, ...], BeforeValidator(_one_or_many), AfterValidator(_each_once)]
 """One column or several, each once."""
 SomeColumns: TypeAlias = Annotated[Columns, AfterValidator(_some)]
 """The same, and not none."""
 Logger: TypeAlias = Literal["tensorboard", "csv", "json"]
 Loggers: TypeAlias = Annotated[tuple[Logger, ...], BeforeValidator(_one_or_many), AfterValidator(_once)]
 """Loggers of Ray Tune, each once."""
-Ids: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_ids_as_text)]
+Ids: TypeAlias = Annotated[tuple[PlainText, ...], BeforeValidator(_ids_as_text)]
 """Ids of customers."""
-Encoding: TypeAlias = Annotated[str, AfterValidator(_encoding)]
+Encoding: TypeAlias = Annotated[str, PLAIN, AfterValidator(_encoding)]
 """An encoding that files are written in."""
-Dates: TypeAlias = Annotated[str, AfterValidator(_dates)]
+Dates: TypeAlias = Annotated[str, PLAIN, AfterValidator(_dates)]
 """How dates are written."""
 TimeBudget: TypeAlias = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=MOST_SECONDS)]
 """A time in seconds, or in words such as 30s, 15m and 2h."""
-Code: TypeAlias = Annotated[str, AfterValidator(_code)]
+Code: TypeAlias = Annotated[str, CODE, AfterValidator(_code)]
 """Where a function of the user's is, see `tuning.user_code`."""
-Portfolio: TypeAlias = Annotated[str | tuple[dict[str, object], ...], PlainValidator(_portfolio)]
+Portfolio: TypeAlias = Annotated[
+    str | tuple[dict[str, object], ...], Reach("path", _of_portfolio), PlainValidator(_portfolio)
+]
 """Where the configurations that are tried first come from, or they themselves."""
 ClassWeight: TypeAlias = Annotated[
-    Literal["balanced"] | dict[str | int | float | bool, float] | None, PlainValidator(_class_weight)
+    Literal["balanced"] | dict[str | int | float | bool, float] | None, PLAIN, PlainValidator(_class_weight)
 ]
 """Weights of the classes; None is the default of the field."""

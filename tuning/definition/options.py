@@ -26,6 +26,7 @@ from search_spaces.errors import switch_for_number
 from tuning.basics.wording import did_you_mean
 from tuning.definition.complaints import complaints
 from tuning.definition.plain_values import plain_value
+from tuning.definition.reach import PATH, PLAIN, SPACE, URI, PlainText, Reference, reach_of, references
 from tuning.errors import DefinitionError
 from tuning.models.compute import Compute
 from tuning.storage.names import mask
@@ -55,6 +56,8 @@ class Options(BaseModel):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: object) -> None:
+        for name, field in cls.model_fields.items():
+            reach_of(name, field)  # who adds a key says what it reaches
         fields = (f"{name}: {field.description}" for name, field in cls.model_fields.items())
         wrapped = (fill(text, 100, initial_indent=" " * 4, subsequent_indent=" " * 8) for text in fields)
         cls.__doc__ = "\n".join([cls.summary(), "", "Attributes:", *wrapped])
@@ -70,6 +73,16 @@ class Options(BaseModel):
         if switch_for_number(value, cls.model_fields[info.field_name or ""].annotation):
             raise ValueError(f"must be a number (got {value!r})")
         return value
+
+    @classmethod
+    def references(cls, values: Mapping[str, object]) -> list[Reference]:
+        """Everything outside that these values name: files, URIs and databases, and code.
+
+        values: as they stand in YAML or JSON, or as `to_dict` gives them. Nothing is checked, opened or imported here,
+        while reading them as a `Definition` imports the constraints of a search space. What a manifest names is asked
+        of `tuning.data.manifest.manifest_references`, which reads it.
+        """
+        return list(references(cls, values))
 
     def to_dict(self) -> dict[str, object]:
         """The values that differ from their defaults, as the user would write them in YAML."""
@@ -97,10 +110,10 @@ class SplitOptions(Options):
     )
     test: float = Field(0.2, gt=0, lt=1, description="Share of the rows held out for the final score, between 0 and 1.")
     folds: int = Field(3, ge=2, le=50, description="Number of cross-validation folds that score a trial.")
-    group: str | None = Field(
+    group: PlainText | None = Field(
         None, description="Column whose equal values stay together, such as a patient or a household."
     )
-    column: str | None = Field(None, description="Column of the time to split by.")
+    column: PlainText | None = Field(None, description="Column of the time to split by.")
 
     @field_validator("type", mode="before")
     @classmethod
@@ -130,20 +143,22 @@ class SplitOptions(Options):
 class CsvOptions(Options):
     """How CSV files are read, where they differ from plain comma-separated ones (options of `pandas.read_csv`)."""
 
-    sep: str = Field(",", min_length=1, description="Text between two fields.")
-    decimal: str = Field(".", min_length=1, max_length=1, description="Decimal point of numbers.")
-    thousands: str | None = Field(
+    sep: PlainText = Field(",", min_length=1, description="Text between two fields.")
+    decimal: PlainText = Field(".", min_length=1, max_length=1, description="Decimal point of numbers.")
+    thousands: PlainText | None = Field(
         None, min_length=1, max_length=1, description="Sign between groups of digits. By default there is none."
     )
-    quotechar: str = Field('"', min_length=1, max_length=1, description="Sign around a field that holds a separator.")
-    comment: str | None = Field(
+    quotechar: PlainText = Field(
+        '"', min_length=1, max_length=1, description="Sign around a field that holds a separator."
+    )
+    comment: PlainText | None = Field(
         None,
         min_length=1,
         max_length=1,
         description="Sign after which the rest of a line is ignored. By default nothing is.",
     )
     skiprows: int = Field(0, ge=0, le=1_000_000, description="Number of lines to skip before the header.")
-    na_values: tuple[str, ...] = Field(
+    na_values: tuple[PlainText, ...] = Field(
         (),
         description="Texts that mean a missing value, in addition to those of pandas (`NA`, `null`, an empty "
         "field, …).",
@@ -173,7 +188,7 @@ class Resources(Options):
     memory_gb: float | None = Field(
         None, ge=0.001, le=MOST_GB, description="Memory in GB (10^9 bytes). By default none is reserved."
     )
-    custom: Mapping[str, Annotated[float, Field(ge=LEAST_CUSTOM, le=MOST_CUSTOM, strict=True)]] = Field(
+    custom: Mapping[PlainText, Annotated[float, Field(ge=LEAST_CUSTOM, le=MOST_CUSTOM, strict=True)]] = Field(
         {}, description="Other resources that nodes of the cluster were started with, such as `{fast_disk: 1}`."
     )
 
@@ -231,14 +246,14 @@ def parse_space(value: object) -> str | SearchSpace | None:
     return SearchSpace.parse(value)
 
 
-Space: TypeAlias = Annotated[str | SearchSpace | None, PlainValidator(parse_space)]
+Space: TypeAlias = Annotated[str | SearchSpace | None, SPACE, PlainValidator(parse_space)]
 """The name of a preset, or a search space; None is the default of the field."""
 
 
 class CustomerOptions(Options):
     """Overrides for one customer, in a manifest or in a mapping under `data`."""
 
-    path: str | None = Field(
+    path: Annotated[str | None, PATH] = Field(
         None, description="File of the customer's rows. Leave it out where `data` finds the customer."
     )
     search_space: Space = Field(None, description="Search space of this customer. By default it is the definition's.")
@@ -269,7 +284,7 @@ def customer_options(values: Mapping[str, object]) -> CustomerOptions:
 class WarmStart(Options):
     """A configuration to start from."""
 
-    config: dict[str, object] = Field(
+    config: Annotated[dict[str, object], PLAIN] = Field(
         description="Values by parameter of the search space. A parameter that is left out has its default."
     )
     score: float | None = Field(
@@ -278,7 +293,7 @@ class WarmStart(Options):
         description="Score of the configuration in the definition's metric, if it is known from before. The "
         "algorithm then learns from it, and the configuration is not tried first.",
     )
-    customer: str | None = Field(None, description="Customer whose study gets it. By default every study does.")
+    customer: PlainText | None = Field(None, description="Customer whose study gets it. By default every study does.")
 
 
 class MLflowOptions(Options):
@@ -287,13 +302,15 @@ class MLflowOptions(Options):
     enabled: bool = Field(
         True, description="Whether a run is copied to MLflow. `mlflow: false` is short for `{enabled: false}`."
     )
-    tracking_uri: str | None = Field(
+    tracking_uri: Annotated[str | None, URI] = Field(
         None,
         description="Database or tracking server to write to. By default the environment's `MLFLOW_TRACKING_URI`, "
         "else `sqlite:///<run>/mlflow.db`.",
     )
-    experiment: str | None = Field(None, description="Name of the experiment. By default it is the definition's name.")
-    record_trials: str = Field(
+    experiment: PlainText | None = Field(
+        None, description="Name of the experiment. By default it is the definition's name."
+    )
+    record_trials: PlainText = Field(
         "auto",
         description="Which trials of a study get a run of their own: `all`, `top:K` for the best K, or `none`. `top:1` "
         "also keeps the customers' runs short. `auto` is `all` for up to 50,000 studies, and `top:1` beyond.",

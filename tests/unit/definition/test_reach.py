@@ -1,0 +1,166 @@
+"""Every place where a definition reaches outside is listed, before anything of it is checked, opened or imported."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+from pydantic import BaseModel, Field
+
+from schedulers.registry import specs
+from schedulers.stopping.registry import rules
+from search_spaces.algorithms import registry
+from tuning.data.manifest import manifest_references
+from tuning.definition.compared_methods import CompareOptions
+from tuning.definition.customer_limits import Limits
+from tuning.definition.definition import Definition
+from tuning.definition.options import CustomerOptions, Options
+from tuning.definition.reach import PATH, Reference, reach_of
+
+#: The keys that reach outside; all others name nothing.
+OUTSIDE = {
+    "Definition.data": "path",
+    "Definition.manifest": "path",
+    "Definition.prepare": "code",
+    "Definition.metric": "code",
+    "Definition.models": "code",
+    "Definition.allow_code": "code",
+    "Definition.search_space": "code",
+    "Definition.portfolio": "path",
+    "Definition.objective": "code",
+    "Definition.storage": "path",
+    "CustomerOptions.path": "path",
+    "CustomerOptions.search_space": "code",
+    "MLflowOptions.tracking_uri": "uri",
+}
+
+
+def found(values: dict[str, object]) -> list[tuple[str, str, str]]:
+    return [(each.key, each.kind, each.text) for each in Definition.references(values)]
+
+
+def test_all_keys_are_classed_and_these_reach_outside() -> None:
+    assert CompareOptions in Options.__subclasses__()
+    kinds = {
+        f"{kind.__name__}.{name}": reach.kind
+        for kind in Options.__subclasses__()
+        if kind.__module__.startswith("tuning.")
+        for name, field in kind.model_fields.items()
+        if (reach := reach_of(name, field)) is not None
+    }
+    assert {name: kind for name, kind in kinds.items() if kind != "plain"} == OUTSIDE
+
+
+@pytest.mark.parametrize("text", [str, "str | None", "tuple[str, ...]", "dict[str, float]", "str | int"])
+def test_a_key_that_may_be_any_text_has_to_be_classed(text: object) -> None:
+    with pytest.raises(TypeError, match=r"folder: its values may be any text. Say with a Reach"):
+        type("Unclassed", (Limits,), {"__annotations__": {"folder": text}, "__module__": "elsewhere"})
+    classed = type("Classed", (Limits,), {"__annotations__": {"folder": Annotated[str, PATH]}, "__module__": "there"})
+    assert [each.text for each in classed.references({"folder": "/x"})] == ["/x"]
+
+
+@pytest.mark.parametrize("kind", [*registry().values(), *specs().values(), *rules().values()])
+def test_options_of_algorithms_schedulers_and_rules_name_nothing(kind: type[BaseModel]) -> None:
+    """Their packages know no Reach, so their options are no free texts, but the names of parameters in a mapping."""
+    for name, field in kind.model_fields.items():
+        if name not in ("name", "levels"):
+            assert reach_of(name, field) is None
+
+
+def test_the_levels_of_a_grid_are_named_by_parameters() -> None:
+    assert [name for name, kind in registry().items() if "levels" in kind.model_fields] == ["grid"]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"data": "a/*.csv"}, [("data", "path", "a/*.csv")]),
+        ({"data": ["a.csv", "s3://b/c.csv"]}, [("data", "path", "a.csv"), ("data", "uri", "s3://b/c.csv")]),
+        ({"data": {"acme": "a.csv"}}, [("data.acme", "path", "a.csv")]),
+        (
+            {"data": {"a.b": {"path": "a.csv", "search_space": {"parameters": {}, "constraints": "os:getcwd"}}}},
+            [("data.a.b.path", "path", "a.csv"), ("data.a.b.search_space.constraints", "code", "os:getcwd")],
+        ),
+        ({"manifest": "/m.yaml", "storage": "gs://b"}, [("manifest", "path", "/m.yaml"), ("storage", "uri", "gs://b")]),
+        (
+            {"prepare": "mine.py:prepare", "objective": "a.b:train", "metric": "m:score"},
+            [("prepare", "code", "mine.py:prepare"), ("metric", "code", "m:score"), ("objective", "code", "a.b:train")],
+        ),
+        ({"metric": "roc_auc", "models": ["ridge", "knn"], "portfolio": "shipped", "search_space": "ridge"}, []),
+        ({"portfolio": "runs/old"}, [("portfolio", "path", "runs/old")]),
+        ({"portfolio": [{"model": "a:b"}], "warm_start": [{"config": {"x": "/etc/passwd"}}]}, []),
+        (
+            {"models": ["ridge", "sklearn.svm:SVC", {"estimator": "mine.py:make"}]},
+            [("models", "code", "sklearn.svm:SVC"), ("models.estimator", "code", "mine.py:make")],
+        ),
+        (
+            {"models": {"mine": "a:B", "other": {"estimator": "c:D", "search_space": {"constraints": ["e:f", "g:h"]}}}},
+            [
+                ("models.mine", "code", "a:B"),
+                ("models.other.estimator", "code", "c:D"),
+                ("models.other.search_space.constraints", "code", "e:f"),
+                ("models.other.search_space.constraints", "code", "g:h"),
+            ],
+        ),
+        (
+            {"models": [{"estimator": {"file": "estimators/x.pkl", "sha256": "0"}}]},
+            [("models.estimator", "code", "estimators/x.pkl")],
+        ),
+        ({"mlflow": {"tracking_uri": "mlflow.db"}}, [("mlflow.tracking_uri", "uri", "mlflow.db")]),
+        ({"mlflow": "off", "split": "time", "compare": {"algorithms": "random,optuna"}, "unknown": "x:y"}, []),
+        ({"allow_code": "yes"}, [("allow_code", "code", "yes")]),
+        ({"allow_code": False, "data": None}, []),
+    ],
+    ids=str,
+)
+def test_what_a_definition_names_is_listed_as_it_stands_there(
+    values: dict[str, object], expected: list[tuple[str, str, str]]
+) -> None:
+    assert found(values) == expected
+    assert found(json.loads(json.dumps(values))) == expected
+
+
+def test_nothing_is_imported_or_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "explodes.py").write_text("raise RuntimeError('imported')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    constraint = {"parameters": {"x": [1, 2]}, "constraints": "explodes:f"}
+    values = {"search_space": constraint, "data": str(tmp_path / "none"), "prepare": "explodes:f"}
+    assert {each.kind for each in Definition.references(values)} == {"code", "path"}
+    assert "explodes" not in sys.modules
+
+
+def test_a_definition_that_was_read_says_the_same(tmp_path: Path) -> None:
+    values = {"data": {"acme": "a.csv"}, "target": "y", "models": ["ridge", "sklearn.svm:SVR"], "storage": "/runs"}
+    of_text, of_values = found(values), found(Definition(**values).to_dict())
+    assert [each[1:] for each in of_values] == [each[1:] for each in of_text]
+
+
+def test_what_a_manifest_names_is_listed_without_importing_it(tmp_path: Path) -> None:
+    (tmp_path / "m.yaml").write_text(
+        "acme: acme.csv\n"
+        "other: {path: s3://bucket/other.csv, search_space: {parameters: {x: [1, 2]}, constraints: ['none.such:f']}}\n"
+        "third: {trials: 3}\n"
+    )
+    assert manifest_references(str(tmp_path / "m.yaml")) == [
+        Reference("acme", "path", f"{tmp_path}/acme.csv"),
+        Reference("other.path", "uri", "s3://bucket/other.csv"),
+        Reference("other.search_space.constraints", "code", "none.such:f"),
+    ]
+    (tmp_path / "m.csv").write_text("customer,path,trials\nacme,../acme.csv,\nb,,3\n")
+    assert manifest_references(str(tmp_path / "m.csv")) == [Reference("acme.path", "path", f"{tmp_path}/../acme.csv")]
+
+
+def test_options_inside_options_are_asked() -> None:
+    class Inner(Limits):
+        file: Annotated[str, PATH] = Field("")
+
+    class Outer(Limits):
+        one: Inner | None = None
+        many: tuple[Inner, ...] = ()
+
+    values = {"one": {"file": "a"}, "many": [{"file": "b"}, {"file": "c"}]}
+    assert [each.key for each in Outer.references(values)] == ["one.file", "many.file", "many.file"]
+    assert CustomerOptions.references({"path": "x"}) == [Reference("path", "path", "x")]
