@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, Select, and_, delete, func, insert, or_, select, update
@@ -40,6 +40,7 @@ class SubmittedRun:
     launcher: Json | None
     outcome: Json | None
     schedule: str | None
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -81,18 +82,21 @@ class Runs:
     def get(self, run: str, team: str | None = None) -> SubmittedRun:
         """team: whose run it must be. `MissingError` for another team's as for one that is not there."""
         with self._database.read() as connection:
-            return _one(connection, run, team)
+            return one(connection, run, team)
 
-    def submit(self, submission: Submission, run_directory: str, now: float) -> tuple[SubmittedRun, bool]:
-        """Queue a run, and say whether it is a new one.
+    def submit(
+        self, submission: Submission, storage: str, now: float, check: Callable[[Connection], None] = lambda _: None
+    ) -> tuple[SubmittedRun, bool]:
+        """Queue a run, and say whether it is a new one; its directory is `<storage>/<team>/<run>`.
 
-        run_directory: with `{run}` where the run's id belongs. `RefusedChangeError` when the same key came with
+        check: raises what refuses a new run, within the transaction. `RefusedChangeError` when the same key came with
         another body.
         """
         with self._database.write() as connection:
             earlier = submitted_before(connection, submission.team, submission.key, submission.digest)
             if earlier is not None:
-                return _one(connection, earlier, submission.team), False
+                return one(connection, earlier, submission.team), False
+            check(connection)
             run = new_id()
             values = {
                 "id": run,
@@ -101,7 +105,7 @@ class Runs:
                 "state": RunState.QUEUED,
                 "reason": "",
                 "definition": dict(submission.definition),
-                "run_directory": run_directory.format(run=run),
+                "run_directory": f"{storage.rstrip('/')}/{submission.team}/{run}",
                 "priority": submission.priority,
                 "slots_asked": submission.slots_asked,
                 "submitted": now,
@@ -111,14 +115,14 @@ class Runs:
             connection.execute(insert(RUNS).values(values))
             _tell(connection, run, RunState.QUEUED, "", now)
             remember(connection, submission.team, submission.key, submission.digest, run, now)
-            return _one(connection, run, None), True
+            return one(connection, run, None), True
 
     def change(
         self, run: str, to: RunState, now: float, reason: str = "", team: str | None = None, **values: object
     ) -> SubmittedRun:
         """Change a run's state, and further columns with it; `RefusedChangeError` where that may not follow."""
         with self._database.write() as connection:
-            return change(connection, _one(connection, run, team), to, now, reason, **values)
+            return change(connection, one(connection, run, team), to, now, reason, **values)
 
     def note(self, run: str, **values: object) -> None:
         """Set columns that are no change of state, such as the launcher's process."""
@@ -169,7 +173,7 @@ class Runs:
     def delete(self, run: str, team: str | None = None) -> SubmittedRun:
         """Forget a run that has ended, its events with it; its directory is the caller's matter."""
         with self._database.write() as connection:
-            found = _one(connection, run, team)
+            found = one(connection, run, team)
             if found.state not in ENDED:
                 raise RefusedChangeError(
                     f"run {run} is {found.state}. Cancel it first; only a run that has ended can be deleted."
@@ -185,6 +189,14 @@ class Runs:
                 StateEvent(row.id, row.run, row.at, RunState(row.state), row.reason)
                 for row in connection.execute(wanted)
             ]
+
+
+def one(connection: Connection, run: str, team: str | None) -> SubmittedRun:
+    """A run within a transaction; `MissingError` for another team's as for one that is not there."""
+    found = _read(connection, select(RUNS).where(RUNS.c.id == run))
+    if not found or team not in (None, found[0].team):
+        raise MissingError(f"there is no run {run!r}. GET /api/v1/runs lists your team's.")
+    return found[0]
 
 
 def change(
@@ -210,7 +222,7 @@ def change(
     changed = {"state": to, "reason": reason, **times, **values}
     connection.execute(update(RUNS).where(RUNS.c.id == run.id).values(changed))
     _tell(connection, run.id, to, reason, now)
-    return _one(connection, run.id, None)
+    return one(connection, run.id, None)
 
 
 def submitted_before(connection: Connection, team: str, key: str | None, digest: str) -> str | None:
@@ -237,13 +249,6 @@ def remember(connection: Connection, team: str, key: str | None, digest: str, ma
 
 def _tell(connection: Connection, run: str, state: RunState, reason: str, now: float) -> None:
     connection.execute(insert(EVENTS).values(run=run, at=now, state=state, reason=reason))
-
-
-def _one(connection: Connection, run: str, team: str | None) -> SubmittedRun:
-    found = _read(connection, select(RUNS).where(RUNS.c.id == run))
-    if not found or team not in (None, found[0].team):
-        raise MissingError(f"there is no run {run!r}. GET /api/v1/runs lists your team's.")
-    return found[0]
 
 
 def _read(connection: Connection, wanted: Select[tuple[object, ...]]) -> list[SubmittedRun]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
     Column,
     Float,
     ForeignKey,
@@ -33,6 +34,7 @@ METADATA = MetaData(
 #: those that it has while it works. `stop_asked`: when it was asked to end, `ending`: "stopped" or "cancelled".
 #: `attempts`: resumes after the machine's failures since the last request of a user; `not_before`: when the next may
 #: begin. `launcher`: the process that holds the driver, as an `Owner`. `outcome`: what the command said at its end.
+#: `bytes`: the size of the run directory when it was last measured, for the team's quota.
 RUNS = Table(
     "runs",
     METADATA,
@@ -57,6 +59,7 @@ RUNS = Table(
     Column("launcher", JSON),
     Column("outcome", JSON),
     Column("schedule", String(32)),
+    Column("bytes", BigInteger, nullable=False, default=0),
     Index(None, "state", "team"),
     Index(None, "team", "submitted", "id"),
 )
@@ -114,7 +117,8 @@ PLANS = Table(
     Index(None, "state"),
 )
 
-#: A definition that is submitted again and again. `last`: the planned time of the newest submission.
+#: A definition that is submitted again and again. `last`: the planned time of the newest submission; `problem`: why the
+#: newest one was refused.
 SCHEDULES = Table(
     "schedules",
     METADATA,
@@ -124,8 +128,10 @@ SCHEDULES = Table(
     Column("cron", String(255), nullable=False),
     Column("time_zone", String(64), nullable=False),
     Column("definition", JSON, nullable=False),
+    Column("priority", Integer, nullable=False, default=0),
     Column("next", Float, nullable=False),
     Column("last", Float),
+    Column("problem", Text),
     Index(None, "next"),
 )
 

@@ -50,6 +50,7 @@ def upgrade() -> None:
         sa.Column("launcher", sa.JSON(), nullable=True),
         sa.Column("outcome", sa.JSON(), nullable=True),
         sa.Column("schedule", sa.String(length=32), nullable=True),
+        sa.Column("bytes", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_runs")),
     )
     with op.batch_alter_table("runs", schema=None) as batch_op:
@@ -64,8 +65,10 @@ def upgrade() -> None:
         sa.Column("cron", sa.String(length=255), nullable=False),
         sa.Column("time_zone", sa.String(length=64), nullable=False),
         sa.Column("definition", sa.JSON(), nullable=False),
+        sa.Column("priority", sa.Integer(), nullable=False),
         sa.Column("next", sa.Float(), nullable=False),
         sa.Column("last", sa.Float(), nullable=True),
+        sa.Column("problem", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_schedules")),
     )
     with op.batch_alter_table("schedules", schema=None) as batch_op:

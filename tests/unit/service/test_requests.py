@@ -1,0 +1,189 @@
+"""Submit, stop, cancel and resume: what becomes of a run, which quotas refuse, and who is claimed."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from tuning.errors import MissingError, QuotaError, RefusedChangeError
+from tuning.service.database.connection import Database
+from tuning.service.database.runs import Runs, Submission, SubmittedRun
+from tuning.service.queue.claim import claim, places
+from tuning.service.requests import Requests
+from tuning.service.settings import GB, Quotas, ServiceSettings, Team
+from tuning.service.states import WORKING, RunState
+
+
+class Server:
+    """A database with what may be asked of it, without a process."""
+
+    def __init__(self, database: Database, **quotas: float) -> None:
+        self.database, self.runs = database, Runs(database)
+        teams = {"churn": Team(quotas=Quotas(**quotas))}
+        self.settings = ServiceSettings(database="sqlite://", storage="/runs/", work=Path("work"), teams=teams)
+        self.requests = Requests(database, self.settings, lambda: 4)
+
+    def submit(
+        self, at: float = 100.0, team: str = "churn", slots: int | None = 2, **definition: object
+    ) -> SubmittedRun:
+        return self.requests.submit(Submission(team, "week", definition, slots_asked=slots), at)[0]
+
+    def claim(self, at: float = 110.0) -> SubmittedRun | None:
+        return claim(self.database, self.settings, 4, at)
+
+
+@pytest.fixture
+def server(database: Database) -> Server:
+    return Server(database)
+
+
+def test_a_claimed_run_has_slots_until_it_ends(server: Server) -> None:
+    run = server.submit()
+    assert run.run_directory == f"/runs/churn/{run.id}"
+    claimed = server.claim()
+    assert claimed is not None
+    assert (claimed.id, claimed.state, claimed.slots, claimed.started) == (run.id, RunState.RUNNING, 2, 110.0)
+    assert server.claim() is None
+    assert server.runs.change(run.id, RunState.FINISHED, 120.0).slots == 0
+
+
+def test_ten_threads_that_claim_at_once_never_exceed_the_slots(server: Server) -> None:
+    for _ in range(30):
+        server.submit(slots=1)
+    barrier = threading.Barrier(10)
+
+    def claim_all() -> None:
+        barrier.wait()
+        while server.claim():
+            pass
+
+    threads = [threading.Thread(target=claim_all) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    working = server.runs.in_states(WORKING)
+    assert sum(run.slots for run in working) == 4
+
+
+def test_places_are_those_of_all_teams(server: Server) -> None:
+    own = [server.submit(at=100.0 + number).id for number in range(3)]
+    other = server.submit(at=200.0, team="credit").id
+    found = places(server.database, server.settings, 4, 300.0)
+    assert sorted(found.values()) == [1, 2, 3, 4]
+    assert found[own[0]] < found[own[1]] < found[own[2]]
+    assert found[other] == 2
+
+
+@pytest.mark.parametrize(("word", "ending"), [("stop", RunState.STOPPED), ("cancel", RunState.CANCELLED)])
+def test_a_waiting_run_ends_at_once_and_a_running_one_is_asked(server: Server, word: str, ending: RunState) -> None:
+    ask = getattr(server.requests, word)
+    waiting = server.submit()
+    assert ask(waiting.id, "churn", 105.0).state is ending
+    running = server.submit()
+    server.claim()
+    asked = ask(running.id, "churn", 120.0)
+    assert (asked.state, asked.ending, asked.stop_asked, asked.slots) == (RunState.STOPPING, ending, 120.0, 2)
+    events = len(server.runs.events(running.id))
+    assert ask(running.id, "churn", 130.0) == asked  # again: nothing more happens
+    assert len(server.runs.events(running.id)) == events
+
+
+def test_a_stop_can_become_a_cancel_and_not_the_other_way_round(server: Server) -> None:
+    run = server.submit()
+    server.claim()
+    server.requests.stop(run.id, "churn", 120.0)
+    assert server.requests.cancel(run.id, "churn", 121.0).ending == RunState.CANCELLED
+    assert server.requests.stop(run.id, "churn", 122.0).ending == RunState.CANCELLED
+    server.runs.change(run.id, RunState.CANCELLED, 125.0)
+    with pytest.raises(RefusedChangeError, match="is cancelled"):
+        server.requests.resume(run.id, "churn", 130.0)
+
+
+def test_a_resume_may_have_more_trials_and_other_slots(server: Server) -> None:
+    run = server.submit(trials=10, target="y")
+    with pytest.raises(RefusedChangeError, match="is queued"):
+        server.requests.resume(run.id, "churn", 101.0)
+    server.requests.stop(run.id, "churn", 102.0)
+    server.runs.note(run.id, attempts=3, not_before=400.0)
+    again = server.requests.resume(run.id, "churn", 103.0, trials=20, slots=3)
+    assert (again.state, again.definition, again.slots_asked) == (RunState.QUEUED, {"trials": 20, "target": "y"}, 3)
+    assert (again.attempts, again.not_before) == (0, 0.0)
+    claimed = server.claim()
+    assert claimed is not None
+    assert claimed.slots == 3
+
+
+def test_another_teams_run_is_neither_stopped_nor_resumed(server: Server) -> None:
+    run = server.submit()
+    for ask in (server.requests.stop, server.requests.cancel, server.requests.resume):
+        with pytest.raises(MissingError):
+            ask(run.id, "credit", 101.0)
+    assert server.runs.get(run.id).state is RunState.QUEUED
+
+
+def test_quotas_say_what_was_asked_for_used_and_allowed(database: Database) -> None:
+    server = Server(database, queued_runs=2, slots=2, trials_per_run=100)
+    with pytest.raises(QuotaError, match="`slots` is 3, but team 'churn' may have 2 at once") as refused:
+        server.submit(slots=3)
+    assert refused.value.later is None
+    with pytest.raises(QuotaError, match="`slots` is 9, but this server has 4"):
+        server.submit(team="credit", slots=9)
+    with pytest.raises(QuotaError, match=r"has 101 trials, but team 'churn' may have 100"):
+        server.submit(trials=101)
+    runs = [server.submit(trials=100) for _ in range(2)]
+    with pytest.raises(QuotaError, match="asks for 1 more queued run; 2 wait, and 2 are allowed") as refused:
+        server.submit()
+    assert refused.value.later
+    server.requests.stop(runs[0].id, "churn", 101.0)
+    server.submit()
+    with pytest.raises(QuotaError, match="2 wait"):
+        server.requests.resume(runs[0].id, "churn", 102.0)
+
+
+def test_core_seconds_come_back_when_the_day_is_over(database: Database) -> None:
+    server = Server(database, core_seconds_per_day=100)
+    run = server.submit()
+    server.claim(at=1000.0)
+    server.runs.change(run.id, RunState.FINISHED, 1060.0)
+    with pytest.raises(
+        QuotaError, match="has used 120 core-seconds in the last 24 hours, and 100 are allowed"
+    ) as refused:
+        server.submit(at=1100.0)
+    assert refused.value.later == pytest.approx(86_400 - 100 + 10, abs=2)
+    assert server.submit(at=1100.0 + refused.value.later)
+
+
+def test_storage_is_full_until_runs_are_deleted(database: Database) -> None:
+    server = Server(database, storage_gb=1.0)
+    run = server.submit()
+    server.runs.note(run.id, bytes=2 * GB)
+    with pytest.raises(QuotaError, match=r"have 2.00 GB of 1 GB. Delete some"):
+        server.submit()
+    server.requests.cancel(run.id, "churn", 101.0)
+    server.runs.delete(run.id, "churn")
+    assert server.submit()
+
+
+def test_a_repeated_submission_is_no_matter_of_quotas(database: Database) -> None:
+    server = Server(database, queued_runs=1)
+    once = Submission("churn", "week", {}, key="k", digest="a")
+    first, _ = server.requests.submit(once, 100.0)
+    assert server.requests.submit(once, 101.0) == (first, False)
+
+
+def test_five_thousand_queued_runs_are_claimed_from(server: Server) -> None:
+    from sqlalchemy import insert
+
+    from tuning.service.database.tables import RUNS
+
+    like = {key: value for key, value in vars(server.submit(team="credit")).items() if key != "id"}
+    with server.database.write() as connection:
+        rows = [{**like, "id": f"{number:024d}", "submitted": float(number)} for number in range(5000)]
+        connection.execute(insert(RUNS), rows)
+    claimed = server.claim()
+    assert claimed is not None
+    assert claimed.id == f"{0:024d}"
+    assert len(places(server.database, server.settings, 4, 200.0)) == 5000

@@ -1,0 +1,135 @@
+"""Cron expressions in time zones, and when a definition is submitted again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tuning.errors import DefinitionError, MissingError
+from tuning.service.database.connection import Database
+from tuning.service.database.runs import Runs, Submission, SubmittedRun
+from tuning.service.requests import Requests
+from tuning.service.schedules import Schedules, next_time
+from tuning.service.settings import Quotas, ServiceSettings, Team
+from tuning.service.states import RunState
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def utc(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="minutes")
+
+
+@pytest.mark.parametrize(
+    ("cron", "zone", "after", "expected"),
+    [
+        ("0 3 * * 1", "UTC", "2026-06-03T10:00+00:00", "2026-06-08T03:00+00:00"),
+        ("0 3 * * 1", "Europe/Berlin", "2026-06-03T10:00+00:00", "2026-06-08T01:00+00:00"),
+        ("0 3 * * 1", "Europe/Berlin", "2026-12-03T10:00+00:00", "2026-12-07T02:00+00:00"),
+        # on 29 March 2026 there is no half past two: it runs as soon as the clocks have changed
+        ("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00+00:00", "2026-03-29T01:00+00:00"),
+        # on 25 October 2026 there are two of them: it runs at the first
+        ("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00+00:00", "2026-10-25T00:30+00:00"),
+        ("30 2 * * *", "Europe/Berlin", "2026-10-25T00:30+00:00", "2026-10-26T01:30+00:00"),
+        ("0 0 * * *", "Asia/Kolkata", "2026-06-03T10:00+00:00", "2026-06-03T18:30+00:00"),
+    ],
+)
+def test_times_are_those_of_the_zone(cron: str, zone: str, after: str, expected: str) -> None:
+    assert utc(next_time(cron, zone, at(after))) == expected
+
+
+@pytest.mark.parametrize(
+    ("cron", "zone", "says"),
+    [
+        ("every monday", "UTC", "not a cron expression"),
+        ("0 3 * *", "UTC", "not a cron expression"),
+        ("61 3 * * 1", "UTC", "not a cron expression"),
+        ("0 3 30 2 *", "UTC", "schedule: '0 3 30 2"),
+        ("0 3 * * 1", "Mars/Base", "not a time zone"),
+        ("0 3 * * 1", "../../etc/passwd", "not a time zone"),
+        ("0 3 * * 1", "", "not a time zone"),
+    ],
+)
+def test_what_is_no_schedule_is_refused(cron: str, zone: str, says: str) -> None:
+    with pytest.raises(DefinitionError, match=says):
+        next_time(cron, zone, 0.0)
+
+
+class Server:
+    def __init__(self, database: Database, **quotas: int) -> None:
+        settings = ServiceSettings(
+            database="sqlite://", storage="runs", work=Path("work"), teams={"churn": Team(quotas=Quotas(**quotas))}
+        )
+        self.runs, self.schedules = Runs(database), Schedules(database)
+        self.requests = Requests(database, settings, lambda: 4)
+
+    def look(self, now: float) -> list[SubmittedRun]:
+        self.schedules.submit_due(self.requests.submit, now)
+        return self.runs.page("churn")
+
+
+WEEKLY = Submission("churn", "week", {"target": "y", "slots": 3}, priority=2)
+MONDAY = at("2026-06-08T03:00+00:00")
+WEEK = timedelta(days=7).total_seconds()
+
+
+def test_a_time_that_was_missed_is_made_up_once(database: Database) -> None:
+    server = Server(database)
+    made = server.schedules.add(WEEKLY, "0 3 * * 1", "UTC", MONDAY - 3600)
+    assert server.look(MONDAY - 1) == []
+    (run,) = server.look(MONDAY + 5 * WEEK + 60)  # the server was down for weeks
+    assert (run.schedule, run.priority, run.slots_asked, run.definition) == (made.id, 2, 3, WEEKLY.definition)
+    assert len(server.look(MONDAY + 5 * WEEK + 120)) == 1
+    after = server.schedules.get(made.id, "churn")
+    assert (after.last, after.next, after.problem) == (MONDAY, MONDAY + 6 * WEEK, None)
+
+
+def test_a_run_that_still_goes_on_is_not_joined(database: Database) -> None:
+    server = Server(database)
+    server.schedules.add(WEEKLY, "0 3 * * 1", "UTC", MONDAY - 3600)
+    (run,) = server.look(MONDAY)
+    server.runs.change(run.id, RunState.RUNNING, MONDAY, slots=1)
+    assert len(server.look(MONDAY + WEEK)) == 1
+    server.runs.change(run.id, RunState.FINISHED, MONDAY + WEEK + 60)
+    assert len(server.look(MONDAY + WEEK + 120)) == 1  # that time is over
+    assert len(server.look(MONDAY + 2 * WEEK)) == 2
+
+
+def test_a_server_killed_between_the_run_and_its_note_submits_it_once(database: Database) -> None:
+    server = Server(database)
+    server.schedules.add(WEEKLY, "0 3 * * 1", "UTC", MONDAY - 3600)
+
+    def killed(submission: Submission, now: float) -> tuple[SubmittedRun, bool]:
+        run, _ = server.requests.submit(submission, now)
+        server.runs.change(run.id, RunState.CANCELLED, now)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        server.schedules.submit_due(killed, MONDAY)
+    assert len(server.look(MONDAY + 1)) == 1
+
+
+def test_what_a_quota_refuses_is_the_schedules_problem(database: Database) -> None:
+    server = Server(database, queued_runs=0)
+    made = server.schedules.add(WEEKLY, "0 3 * * 1", "UTC", MONDAY - 3600)
+    assert server.look(MONDAY) == []
+    after = server.schedules.get(made.id, "churn")
+    assert after.problem is not None
+    assert "0 are allowed" in after.problem
+    assert after.next == MONDAY + WEEK
+
+
+def test_another_teams_schedule_is_like_one_that_is_not_there(database: Database) -> None:
+    server = Server(database)
+    made = server.schedules.add(WEEKLY, "0 3 * * 1", "UTC", MONDAY)
+    with pytest.raises(MissingError):
+        server.schedules.get(made.id, "credit")
+    with pytest.raises(MissingError):
+        server.schedules.delete(made.id, "credit")
+    assert server.schedules.all("credit") == []
+    server.schedules.delete(made.id, "churn")
+    assert server.schedules.all("churn") == []

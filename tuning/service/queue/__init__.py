@@ -1,0 +1,1 @@
+"""Who is next? Shares, quotas, and the claim."""

@@ -1,0 +1,80 @@
+"""What a team may ask for: each refusal says what was asked for, used and allowed, and when there is room again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tuning.basics.wording import duration
+from tuning.errors import QuotaError
+from tuning.service.queue.shares import DAY_S, TYPICAL_S, SlotUse
+from tuning.service.settings import GB, Quotas
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a run wants. slots: None for the team's share. trials: of all its studies, as far as that is known."""
+
+    slots: int | None = None
+    trials: int | None = None
+
+
+@dataclass(frozen=True)
+class Used:
+    """What a team has. uses: of slots in the last day. bytes: of its run directories."""
+
+    queued: int = 0
+    uses: Sequence[SlotUse] = ()
+    bytes: int = 0
+
+
+def check(team: str, quotas: Quotas, asked: Asked, used: Used, total: int | None, now: float) -> None:
+    """`QuotaError` for what a team may not have. total: the server's slots; None while they are not known."""
+    if asked.slots is not None and total is not None and asked.slots > total:
+        raise QuotaError(f"`slots` is {asked.slots:,}, but this server has {total:,} in all. Ask for fewer.")
+    if asked.slots is not None and quotas.slots is not None and asked.slots > quotas.slots:
+        raise QuotaError(
+            f"`slots` is {asked.slots:,}, but team {team!r} may have {quotas.slots:,} at once. Ask for fewer."
+        )
+    if asked.trials is not None and quotas.trials_per_run is not None and asked.trials > quotas.trials_per_run:
+        raise QuotaError(
+            f"the run has {asked.trials:,} trials, but team {team!r} may have {quotas.trials_per_run:,} in one run. "
+            "Lower `trials`, or take fewer customers."
+        )
+    if quotas.storage_gb is not None and used.bytes >= quotas.storage_gb * GB:
+        raise QuotaError(
+            f"the runs of team {team!r} have {used.bytes / GB:,.2f} GB of {quotas.storage_gb:,g} GB. Delete some that "
+            "have ended."
+        )
+    if quotas.core_seconds_per_day is not None:
+        _check_core_seconds(team, quotas.core_seconds_per_day, used.uses, now)
+    if quotas.queued_runs is not None and used.queued >= quotas.queued_runs:
+        raise QuotaError(
+            f"team {team!r} asks for 1 more queued run; {used.queued:,} wait, and {quotas.queued_runs:,} are allowed. "
+            "There is room again when one of them begins or is cancelled.",
+            later=TYPICAL_S,
+        )
+
+
+def _check_core_seconds(team: str, allowed: float, uses: Sequence[SlotUse], now: float) -> None:
+    used = sum(use.seconds(now) for use in uses)
+    if used < allowed:
+        return
+    later = _room_again(allowed, uses, now)
+    raise QuotaError(
+        f"team {team!r} has used {used:,.0f} core-seconds in the last 24 hours, and {allowed:,.0f} are allowed. There "
+        f"is room again in about {duration(later)}.",
+        later=later,
+    )
+
+
+def _room_again(allowed: float, uses: Sequence[SlotUse], now: float) -> float:
+    """Seconds until what was used has left the last day far enough."""
+    low, high = 0.0, DAY_S
+    while high - low > 1.0:
+        middle = (low + high) / 2
+        if sum(use.seconds(now, DAY_S - middle) for use in uses) < allowed:
+            high = middle
+        else:
+            low = middle
+    return high

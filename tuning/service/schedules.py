@@ -1,0 +1,149 @@
+"""Definitions that are submitted again and again, at the times of a cron expression in a time zone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cronsim import CronSim, CronSimError
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+
+from tuning.basics.documents import Json
+from tuning.basics.wording import shorten
+from tuning.errors import DefinitionError, MissingError, ServiceError, UnavailableError
+from tuning.service.database.connection import Database
+from tuning.service.database.runs import Submission, SubmittedRun, new_id
+from tuning.service.database.tables import RUNS, SCHEDULES
+from tuning.service.states import OPEN
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A row of `tables.SCHEDULES`."""
+
+    id: str
+    team: str
+    name: str
+    cron: str
+    time_zone: str
+    definition: Json
+    priority: int
+    next: float
+    last: float | None
+    problem: str | None
+
+
+def next_time(cron: str, time_zone: str, after: float) -> float:
+    """The first time after a moment, in seconds since 1970; a time that a change of clocks leaves out comes after it.
+
+    `DefinitionError` for an expression or a zone that is none.
+    """
+    try:
+        zone = ZoneInfo(time_zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise DefinitionError(
+            f"schedule: {shorten(time_zone, 60)!r} is not a time zone. Give one such as Europe/Berlin, or UTC."
+        ) from error
+    try:
+        return next(CronSim(cron, datetime.fromtimestamp(after, zone))).timestamp()
+    except CronSimError as error:
+        raise DefinitionError(
+            f"schedule: {shorten(cron, 60)!r} is not a cron expression ({error}). Give minute, hour, day, month and "
+            "day of the week, such as `0 3 * * 1` for Mondays at three."
+        ) from error
+    except StopIteration:
+        raise DefinitionError(f"schedule: {shorten(cron, 60)!r} never comes. Give a day that there is.") from None
+
+
+class Schedules:
+    """The schedules of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, submission: Submission, cron: str, time_zone: str, now: float) -> Schedule:
+        """Submit again from now on; `DefinitionError` for an expression or a zone that is none."""
+        values = {
+            "id": new_id(),
+            "team": submission.team,
+            "name": submission.name,
+            "cron": cron,
+            "time_zone": time_zone,
+            "definition": dict(submission.definition),
+            "priority": submission.priority,
+            "next": next_time(cron, time_zone, now),
+        }
+        with self._database.write() as connection:
+            connection.execute(insert(SCHEDULES).values(values))
+            return _one(connection, values["id"], submission.team)
+
+    def get(self, schedule: str, team: str) -> Schedule:
+        """`MissingError` for another team's as for one that is not there."""
+        with self._database.read() as connection:
+            return _one(connection, schedule, team)
+
+    def all(self, team: str) -> list[Schedule]:
+        """A team's, by name."""
+        wanted = select(SCHEDULES).where(SCHEDULES.c.team == team).order_by(SCHEDULES.c.name, SCHEDULES.c.id)
+        with self._database.read() as connection:
+            return [_schedule(row) for row in connection.execute(wanted).mappings()]
+
+    def delete(self, schedule: str, team: str) -> None:
+        """Submit no more; the runs stay."""
+        with self._database.write() as connection:
+            _one(connection, schedule, team)
+            connection.execute(delete(SCHEDULES).where(SCHEDULES.c.id == schedule))
+
+    def submit_due(self, submit: Callable[[Submission, float], tuple[SubmittedRun, bool]], now: float) -> None:
+        """Submit what is due, each once however many of its times were missed; not beside a run that goes on.
+
+        submit: as of `Requests.submit`; what it refuses is the schedule's `problem`.
+        """
+        with self._database.read() as connection:
+            found = connection.execute(select(SCHEDULES).where(SCHEDULES.c.next <= now)).mappings()
+            due = [_schedule(row) for row in found]
+        for schedule in due:
+            values: dict[str, object] = {"next": next_time(schedule.cron, schedule.time_zone, now)}
+            if not self._goes_on(schedule):
+                try:
+                    submit(_submission(schedule), now)
+                    values |= {"last": schedule.next, "problem": None}
+                except UnavailableError:
+                    raise
+                except ServiceError as error:
+                    values |= {"problem": str(error)}
+            with self._database.write() as connection:
+                connection.execute(update(SCHEDULES).where(SCHEDULES.c.id == schedule.id).values(values))
+
+    def _goes_on(self, schedule: Schedule) -> bool:
+        of_it = select(RUNS.c.id).where(RUNS.c.schedule == schedule.id, RUNS.c.state.in_(OPEN))
+        with self._database.read() as connection:
+            return connection.execute(of_it.limit(1)).first() is not None
+
+
+def _submission(schedule: Schedule) -> Submission:
+    """What is submitted at a time: again the same run when the server was killed before it had noted that."""
+    slots = schedule.definition.get("slots")
+    return Submission(
+        schedule.team,
+        schedule.name,
+        schedule.definition,
+        schedule.priority,
+        slots if isinstance(slots, int) else None,
+        schedule.id,
+        key=f"schedule {schedule.id} {schedule.next:.0f}",
+    )
+
+
+def _one(connection: Connection, schedule: object, team: str) -> Schedule:
+    wanted = select(SCHEDULES).where(SCHEDULES.c.id == schedule, SCHEDULES.c.team == team)
+    found = connection.execute(wanted).mappings().first()
+    if found is None:
+        raise MissingError(f"there is no schedule {schedule!r}. GET /api/v1/schedules lists your team's.")
+    return _schedule(found)
+
+
+def _schedule(row: RowMapping) -> Schedule:
+    return Schedule(**row)
