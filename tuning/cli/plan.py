@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Unpack
 
 import click
@@ -10,6 +11,7 @@ import click
 from tuning.cli.program import Command
 from tuning.cli.shared_options import Overrides, definition_options, read
 from tuning.planning.plan import make_plan
+from tuning.runs.earlier_runs import run_time
 
 
 @click.command(cls=Command)
@@ -17,5 +19,5 @@ from tuning.planning.plan import make_plan
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def plan(definition: str, output: str, **options: Unpack[Overrides]) -> None:
     """Show what would run, and where, without starting anything."""
-    made = make_plan(read(definition, **options))
+    made = replace(make_plan(read(definition, **options)), estimate=run_time)
     click.echo(json.dumps(made.to_dict()) if output == "json" else made.describe())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Unpack, overload
 
@@ -25,6 +27,7 @@ from tuning.errors import PlanError, RunError, RunInterrupted, signal_name
 from tuning.planning.plan import Plan, make_plan
 from tuning.records.ownership import newest_term
 from tuning.runs.begin import OwnedRun, abandon, begin, resume_run
+from tuning.runs.earlier_runs import run_time
 from tuning.runs.outcome import typing
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
@@ -72,7 +75,8 @@ class TuneRunner(Public):
     def plan(self) -> Plan:
         """What would run; imports neither Ray nor MLflow. Messages of libraries that your code loads are hidden."""
         with held_messages():
-            return make_plan(self.definition, timing=self.timing)
+            plan = make_plan(self.definition, timing=self.timing)
+        return replace(plan, estimate=partial(run_time, timing=self.timing))
 
     def tuner(self, run_dir: str | Path | None = None) -> Tuner:
         """The `tune.Tuner` of the definition, over a new run directory. Its trials are the shards of packed studies

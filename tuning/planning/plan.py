@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from tuning.planning.placement import TRIAL_BYTES, placements, slot_bytes
 from tuning.planning.populations import helper_notes, helpers_of
 from tuning.planning.resolution import resolve
 from tuning.planning.run_notes import reading_notes, run_notes
+from tuning.planning.run_time import RunTime
 from tuning.planning.shards import make_shards
 from tuning.planning.studies import check_studies, distinct, make_studies
 from tuning.storage.backend import check_writable
@@ -56,6 +57,7 @@ class Plan:
         notes: sentences on what was chosen and found out, in the order in which they are shown.
         helpers: how many processes train each study's trials ahead of its decisions, under schedulers that pause
             trials; 0 for none.
+        estimate: tells how long the run will take, a matter of seconds; None where nobody asks.
     """
 
     spec: RunSpec
@@ -64,6 +66,7 @@ class Plan:
     workers: TrainWorkers | None = None
     notes: tuple[str, ...] = ()
     helpers: int = 0
+    estimate: Callable[[Plan], RunTime] | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         return self.describe()
@@ -151,8 +154,13 @@ class Plan:
             "limits.trial_seconds sets another"
         )
 
+    @cached_property
+    def run_time(self) -> RunTime | None:
+        """How long the run will take; made when it is asked for."""
+        return None if self.estimate is None else self.estimate(self)
+
     def to_dict(self) -> dict[str, object]:
-        """The plan's figures as plain values."""
+        """The plan's figures as plain values; seconds are those of the whole run."""
         return {
             "name": self.spec.definition.name,
             "customers": self.customers,
@@ -169,6 +177,7 @@ class Plan:
             "slots": self.slots,
             "shards": len(self.shards),
             "helpers": self.helpers,
+            "seconds": None if self.run_time is None else self.run_time.to_dict(),
             "notes": list(self.notes),
         }
 
@@ -237,6 +246,7 @@ class Plan:
             f"portfolio   {self._portfolio_text}",
             f"placement   {self._placement_text()}",
         ]
+        lines += [] if self.run_time is None else [f"duration    {self.run_time}"]
         lines.append(f"time limit  {self.time_limit}")
         lines += [f"note        {note}" for note in self.notes]
         return "\n".join(lines)
