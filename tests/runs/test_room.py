@@ -273,6 +273,22 @@ def test_the_plan_says_what_this_machine_is_too_small_for(tmp_path: Path, monkey
     assert "is more than" not in "\n".join(runner(tmp_path, needs).plan().notes)
 
 
+@pytest.mark.parametrize("key", ["gpus", "cpus", "custom"])
+def test_what_this_machine_has_not_is_refused_before_ray_starts(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray was started"))
+    monkeypatch.setattr("tuning.planning.shortages.other_gpus", lambda: False)
+    made = runner(tmp_path, {"a": None, "b": None}, resources={key: {"disk": 1} if key == "custom" else 1000})
+    with pytest.raises(PlanError, match=rf"^resources\.{key}: .*; request less, or search it where there is a larger"):
+        made.run(tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(PlanError, match=rf"^resources\.{key}: "):
+        made.tuner(tmp_path / "run")
+
+
 @pytest.mark.parametrize(
     ("resources", "at_once"),
     [({"cpus": 3}, 2), ({"cpus": 8}, 1), ({"gpus": 0.5}, 4), ({"cpus": 4, "gpus": 0.25}, 2), ({"cpus": 0.5}, None)],

@@ -114,6 +114,7 @@ def _versions() -> Iterator[Finding]:
 def _extras() -> Iterator[Finding]:
     from search_spaces.algorithms import registry
     from tuning.models.registry import families
+    from tuning.planning.run_notes import missing_extras
 
     models = [name for name, family in families().items() if family.missing()]
     missing = [name for name, algorithm in registry().items() if not algorithm.installed()]
@@ -127,10 +128,11 @@ def _extras() -> Iterator[Finding]:
     pip = f"pip install 'tuning-service[{','.join(known)}]'" if known else "their commands are in docs/algorithms.md"
     others = ", ".join(sorted({*wanted} - extras))
     by_hand = f"; by hand, as docs/algorithms.md says: {others}" if others else ""
-    worth = " The models are among the best of the default search." if {"catboost", "lightgbm"} & {*models} else ""
     yield Finding(
-        "extras", NOTE, f"without their libraries: {'; '.join(parts)}", f"Only if you want them: {pip}{by_hand}.{worth}"
+        "extras", NOTE, f"without their libraries: {'; '.join(parts)}", f"Only if you want them: {pip}{by_hand}."
     )
+    for sentence in missing_extras():
+        yield Finding("models", NOTE, sentence)
 
 
 def _shadows() -> Iterator[Finding]:

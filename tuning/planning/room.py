@@ -143,6 +143,11 @@ def nvidia_gpus() -> int:
     return len(glob("/dev/nvidia[0-9]*"))
 
 
+def other_gpus() -> bool:
+    """Whether this machine may have GPUs of AMD or Intel, which Ray alone counts."""
+    return bool(glob("/dev/kfd") + glob("/dev/dri/renderD*"))
+
+
 def memory() -> int:
     """The memory of this machine, in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -11,9 +11,11 @@ from tuning.data.customers import Customers, unpartitioned
 from tuning.data.files import left_out
 from tuning.definition.definition import Definition
 from tuning.definition.options import MANY_STUDIES, trials_recorded
+from tuning.models.registry import families
 from tuning.planning.shortages import fewer_at_once, too_large
 from tuning.study.study import StudyTable
 
+MEASURED = ("catboost", "lightgbm")  # families of the default search that bring a package of their own
 MANY_LOGS = 10_000  # trials with a folder each
 #: Packages that a run imports.
 PACKAGES = ("tuning", "search_spaces", "schedulers", "numpy", "pandas", "pyarrow", "scipy", "sklearn", "optuna", "ray")
@@ -24,6 +26,7 @@ def run_notes(definition: Definition, studies: StudyTable, slots: int, *, in_pro
     if not in_process:
         yield from too_large(definition, studies, slots)
         yield from fewer_at_once(definition.resources, slots)
+    yield from missing_extras(definition)
     yield from _mlflow_notes(definition, len(studies))
     yield from _logger_notes(definition, int(studies.numbers("n_trials").sum()))
     yield from shadows()
@@ -51,6 +54,22 @@ def reading_notes(definition: Definition, customers: Customers) -> Iterator[str]
         yield f"the data ({size_text(size)}) is written once into the run directory, divided by customer."
     elif keyed and not coming.any():
         yield "the data is read where it is, each worker its own customers' rows."
+
+
+def missing_extras(definition: Definition | None = None) -> Iterator[str]:
+    """What the default search is worth without model families that are not installed here.
+
+    definition: one that searches something else gets no note.
+    """
+    missing = [name for name in MEASURED if families()[name].missing()]
+    if definition is not None and (definition.objective or definition.models or definition.search_space is not None):
+        return
+    if missing:
+        yield (
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed, and the default search "
+            "does without: on 70 customers, 20 trials without both were worse on 49 and better on 20, 0.7 % worse in "
+            f"the median. pip install 'tuning-service[{','.join(missing)}]'"
+        )
 
 
 def _mlflow_notes(definition: Definition, studies: int) -> Iterator[str]:

@@ -19,7 +19,7 @@ from tuning.models.gang import Gang
 from tuning.models.registry import families
 from tuning.models.trainers.trainer import TrainWorkers
 from tuning.planning.gangs import gang_key, gangs_in, largest_gang
-from tuning.planning.room import Bundle, has_room, memory, nvidia_gpus, own_ray
+from tuning.planning.room import Bundle, has_room, memory, nvidia_gpus, other_gpus, own_ray
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import PACKED, StudyTable, customers_of
 
@@ -45,6 +45,19 @@ def too_large(definition: Definition, studies: StudyTable, slots: int) -> Iterat
                 names = _ids(studies.take(studies.shared("resources").test(resources.__eq__)))
                 customers = "customer" if len(names) == 1 else "customers"
                 yield f"{customers} {name_list(names)}: {excess}; no model would come of that here."
+
+
+def check_own_machine(definition: Definition, studies: StudyTable, slots: int) -> None:
+    """`PlanError` where all trials ask for what a Ray of our own will not have, before it starts.
+
+    Of who is alone in that, Ray's start is waited for: the others go on.
+    """
+    if not own_ray() or not len(studies):
+        return
+    asked = dict.fromkeys(study.resources for study in studies.first_of_each("resources"))
+    excesses = {resources: next(_excess(resources, slots), "") for resources in asked}
+    if why := excesses.get(definition.resources) or (all(excesses.values()) and next(iter(excesses.values()))):
+        raise PlanError(f"{why}; {LARGER}.")
 
 
 def fewer_at_once(resources: Resources, slots: int) -> Iterator[str]:
@@ -178,7 +191,7 @@ def _excess(resources: Resources, slots: int) -> Iterator[str]:
     if resources.cpus > slots:
         yield f"resources.cpus: {resources.cpus:g} is more than the {slots} slots"
     gpus = nvidia_gpus()
-    if resources.gpus > gpus:
+    if resources.gpus > gpus and not other_gpus():
         yield f"resources.gpus: {resources.gpus:g} is more than the {gpus} NVIDIA GPUs of this machine"
     for name in resources.custom:
         yield f"resources.custom: a Ray of this machine has no {name!r}, name a cluster by RAY_ADDRESS"

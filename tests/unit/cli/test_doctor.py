@@ -14,6 +14,7 @@ from commands import tuning
 from search_spaces.algorithms import registry
 from tuning.cli import doctor
 from tuning.cli.doctor import Finding
+from tuning.models.registry import families
 
 
 @pytest.fixture(autouse=True)
@@ -69,6 +70,14 @@ def test_little_memory_and_threads_that_compete_are_notes(monkeypatch: pytest.Mo
     findings = found()
     assert "set `slots: 1`" in findings["machine"]["advice"]
     assert "Unset it" in findings["threads"]["advice"]
+
+
+def test_what_the_default_search_is_worth_without_two_extras_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "models" not in found()
+    monkeypatch.setattr(type(families()["catboost"]), "missing", lambda _: "not here")
+    models = found()["models"]
+    assert models["state"] == "note"
+    assert models["said"].startswith("catboost is not installed, and the default search does without: on 70 customers")
 
 
 def test_only_extras_that_pip_knows_are_advised(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from tuning.execution.context import in_memory
 from tuning.execution.lost_nodes import NodeWatch, any_alive
 from tuning.execution.spread.running import SpreadRun
 from tuning.planning.room import Room, machines_now
+from tuning.planning.shortages import check_own_machine
 from tuning.records.reports import Listener
 from tuning.runs.begin import OwnedRun
 from tuning.runs.outcome import typing
@@ -78,6 +79,7 @@ class RayHost:
 
     def tuner(self) -> tune.Tuner:
         """A Tuner over the run that its caller fits; Ray is started. `PlanError` where no machine has room."""
+        check_own_machine(self.owned.plan.spec.definition, self.owned.plan.studies, self.owned.plan.slots)
         start_ray(self.owned.plan)
         self._left_out = record_shortages(self.owned, _ignore)
         spread = self._spread_run(_ignore)
