@@ -12,7 +12,9 @@
     │   ├── UnknownCustomerError  there is no such customer in the run
     │   ├── UntrustedCodeError  the run brings code that somebody else wrote: allow it, or do not
     │   ├── NoModelError     the customer is there and has no model: the message says why
+    │   ├── MachineError     workers, machines or Ray cannot go on: what is recorded is kept, repair and resume
     │   └── StorageError     the storage refused or lost something: nothing recorded is lost, repair and resume
+    │       └── DeletedRunError  somebody has deleted the run while it went on: start it again
     ├── StudyError           one study cannot go on: it ends with a reason, the others go on
     │   └── UnsavedModelError    its model could not be saved: remove the cause and resume the run
     └── ServiceError         the service does not do what was asked for: the message says why
@@ -22,8 +24,7 @@
         ├── QuotaError           it would exceed a quota of the team: the message has the figures
         └── UnavailableError     it cannot at the moment: nothing was changed, try again
 
-Commands end with 2 where the command line, the definition or the data has to change (DefinitionError, PlanError,
-DataError, UnknownCustomerError), with 4 for a NoModelError, and with 1 for the others.
+What a command ends with for each: `tuning.cli.exit_codes`.
 
 `RunInterrupted` is a KeyboardInterrupt, not one of these: somebody wanted the run to stop.
 
@@ -90,6 +91,14 @@ class UntrustedCodeError(RunError):
 
 class StorageError(RunError):
     """The storage refused or lost something."""
+
+
+class DeletedRunError(StorageError):
+    """A run's folder is not there any more."""
+
+
+class MachineError(RunError):
+    """Workers or machines cannot go on with a run, or Ray does not start."""
 
 
 class StudyError(TuningError):

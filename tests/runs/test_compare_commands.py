@@ -167,7 +167,7 @@ def test_of_an_unfinished_comparison_whole_repetitions_count_and_nothing_is_a_fa
 def test_a_comparison_without_a_whole_repetition_says_how_to_go_on(tmp_path: Path) -> None:
     folder = stopped_in_the_middle(tmp_path, 13)
     answer = invoke("compare", "--from-run", folder)
-    assert answer.exit_code == 1
+    assert answer.exit_code == 6
     assert f"Go on with: tuning resume {folder}" in answer.output
 
 
@@ -186,7 +186,7 @@ def test_wrong_commands_end_with_a_sentence(definition: Path, tmp_path: Path) ->
         (["compare", "--from-curves", tmp_path / "one.csv", "--trials", "9"], 2, "--trials has no effect"),
         (["compare", "--from-table", tmp_path / "one.csv", "--resume"], 2, "--resume has no effect"),
         (["compare", definition, "--algorithms", "random,optuna", "--mode", "min"], 2, "--mode has no effect here"),
-        (["compare", "--from-run", tmp_path], 1, "not a run directory"),
+        (["compare", "--from-run", tmp_path], 6, "not a run directory"),
         (["tabulate", definition, "--to", tmp_path / "x.parquet", "--limit", "3"], 2, "more than the limit"),
         (["tabulate", definition, "--to", table, "--data", table], 2, "is read here, and would be overwritten"),
         (["compare", "--from-curves", given, "--html", given], 2, "is read here, and would be overwritten"),

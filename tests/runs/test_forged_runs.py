@@ -129,7 +129,7 @@ def test_no_command_runs_a_strangers_code(strange: Path) -> None:
 def test_a_strangers_code_is_named_and_runs_when_it_is_allowed(strange: Path) -> None:
     words = ("predict", strange / "run", "acme", "--data", strange / "acme.csv")
     refused = tuning(*words)
-    assert refused.exit_code == 1
+    assert refused.exit_code == 6
     assert "--allow-code" in refused.output
     with pytest.raises(TypeError, match="allow_pickle is now called allow_code"):
         RunResult(strange / "run").model("acme", allow_pickle=True)
@@ -143,7 +143,7 @@ def test_a_strangers_code_is_named_and_runs_when_it_is_allowed(strange: Path) ->
 @pytest.mark.parametrize("strange", ["prepare of a file", "metric", "factory", "pickled estimator"], indirect=True)
 def test_a_stranger_explains_nothing_before_it_is_allowed(strange: Path) -> None:
     refused = tuning("explain", strange / "run", "acme")
-    assert refused.exit_code == 1
+    assert refused.exit_code == 6
     assert "brings code that no run of yours has run here" in refused.output
     assert tuning("explain", strange / "run", "acme", "--allow-code").exit_code == 0
     assert (strange / "mark").exists()
@@ -157,7 +157,7 @@ def test_ones_own_run_needs_no_word(strange: Path, monkeypatch: pytest.MonkeyPat
     listed = strange / "config-of-the-reader" / "trusted-code.txt"
     assert listed.stat().st_mode & 0o077 == 0
     listed.write_text("no digest\n")
-    assert tuning(*words).exit_code == 1
+    assert tuning(*words).exit_code == 6
 
 
 def test_the_earlier_name_is_answered_with_the_new_one(tmp_path: Path) -> None:

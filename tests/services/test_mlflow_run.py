@@ -123,7 +123,7 @@ def test_sync_says_what_is_missing_and_why(done: RunResult) -> None:
 
 def test_sync_of_something_else_is_an_error_with_a_way_out(tmp_path: Path) -> None:
     answer = CliRunner().invoke(main, ["mlflow", "sync", str(tmp_path)])
-    assert answer.exit_code == 1
+    assert answer.exit_code == 6
     assert "is not a run directory" in answer.stderr
 
 

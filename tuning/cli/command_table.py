@@ -1,4 +1,4 @@
-"""Every command with its options in docs/commands.md, made from what `--help` says.
+"""Every command with its options, and the exit codes, in docs/commands.md, made from what the commands say.
 
 python -m tuning.cli.command_table     # writes them into the page; run it at the top of the repository
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from tuning.cli.exit_codes import table
 from tuning.cli.program import main
 
 PAGE = "docs/commands.md"
@@ -31,9 +32,13 @@ def command_tables() -> str:
 
 def written(text: str) -> str:
     """The page's text with the sections between its markers."""
+    return _between(_between(text, "commands", command_tables()), "exit codes", table())
+
+
+def _between(text: str, mark: str, content: str) -> str:
     return re.sub(
-        r"(<!-- commands -->\n).*?(<!-- /commands -->)",
-        lambda place: f"{place[1]}{command_tables()}\n{place[2]}",
+        rf"(<!-- {mark} -->\n).*?(<!-- /{mark} -->)",
+        lambda place: f"{place[1]}{content}\n{place[2]}",
         text,
         flags=re.S,
     )

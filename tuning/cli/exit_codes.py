@@ -1,21 +1,113 @@
-"""What the command `tuning` ends with; `tuning --help` lists them."""
+"""What the command `tuning` ends with: the one list of it, from which `--help` and docs/commands.md are made.
+
+With `--output json` a command says the same in a word, as `outcome`; where it ends with an error, beside its `reason`.
+Another try of the same command is worth it after `failed` alone.
+"""
 
 from __future__ import annotations
 
-from tuning.errors import DataError, DefinitionError, NoModelError, PlanError, UnknownCustomerError
+from typing import NamedTuple
 
-ERROR = 1  # the storage or the run failed
-USAGE = 2  # the command line, the definition or the data has to change
-SOME_WITHOUT_MODEL = 3  # or some searches of a comparison have not finished
+from tuning.errors import (
+    DataError,
+    DefinitionError,
+    DeletedRunError,
+    MachineError,
+    NoModelError,
+    PlanError,
+    RunError,
+    RunOwnedError,
+    StorageError,
+    TuningError,
+    UnknownCustomerError,
+)
+
+ERROR = 1
+USAGE = 2
+SOME_WITHOUT_MODEL = 3
 ALL_WITHOUT_MODEL = 4
-INTERRUPTED = 130  # by Ctrl-C; 143 by SIGTERM. The run can be resumed
+OWNED = 5
+REFUSED = 6
+INTERRUPTED = 130  # by Ctrl-C; 143 by SIGTERM
 
 
-def of_error(error: Exception) -> int:
-    """USAGE when the user's command line, definition or data has to change."""
+class ExitCode(NamedTuple):
+    """number: that the process ends with. outcome: the word for it. short: for `--help`. meaning: on the page."""
+
+    number: int
+    outcome: str
+    short: str
+    meaning: str
+
+
+CODES = (
+    ExitCode(0, "complete", "all customers have a model", "all customers have a model"),
+    ExitCode(
+        ERROR,
+        "failed",
+        "storage or machine failed",
+        "the storage, a machine or Ray failed, or the program did. What is recorded is kept, and the same command may "
+        "succeed later",
+    ),
+    ExitCode(
+        USAGE,
+        "invalid",
+        "command line, definition or data is wrong",
+        "the command line, the definition or the data as a whole is wrong; nothing was started",
+    ),
+    ExitCode(
+        SOME_WITHOUT_MODEL,
+        "partial",
+        "some customers have no model or a comparison is unfinished",
+        "some customers have no model (`predict`: no prediction), or some studies of a comparison have not finished",
+    ),
+    ExitCode(ALL_WITHOUT_MODEL, "none", "no customer has a model", "no customer has a model"),
+    ExitCode(OWNED, "owned", "somebody else runs it", "another process is running this run, or has taken it over"),
+    ExitCode(
+        REFUSED,
+        "refused",
+        "the run cannot be started, resumed or read like this",
+        "the run cannot be started, resumed or read like this: a folder that is taken or no run, a changed definition "
+        "or changed data, a file of the run that was changed, code that is not allowed. The message says what to do",
+    ),
+    ExitCode(INTERRUPTED, "interrupted", "interrupted, 143 by SIGTERM (resume with `tuning resume RUN`)", ""),
+)
+
+
+def outcome_of(code: int) -> str:
+    """The word for an exit code."""
+    return next((each.outcome for each in CODES if each.number == code), "interrupted" if code > INTERRUPTED else "")
+
+
+def sentence() -> str:
+    """All of them, for `--help`."""
+    return f"Exit codes: {', '.join(f'{each.number} {each.short}' for each in CODES)}."
+
+
+def table() -> str:
+    """All of them as a Markdown table."""
+    rows = [f"| {code.number} | `{code.outcome}` | {code.meaning} |" for code in CODES[:-1]]
+    rows.append("| 130, 143 | `interrupted` | by Ctrl-C or SIGTERM; can be resumed |")
+    return "\n".join(["| exit code | `outcome` | meaning |", "|---|---|---|", *rows])
+
+
+def of_error(error: BaseException) -> int | None:
+    """What a command ends with for an error that says what to do; None for any other."""
+    if isinstance(error, KeyboardInterrupt):
+        return int(getattr(error, "exit_code", INTERRUPTED))
     if isinstance(error, DefinitionError | PlanError | DataError | UnknownCustomerError):
         return USAGE
-    return ALL_WITHOUT_MODEL if isinstance(error, NoModelError) else ERROR
+    if isinstance(error, ValueError) and type(error).__module__.partition(".")[0] in ("search_spaces", "schedulers"):
+        return USAGE  # a space's or scheduler's own word on a definition
+    if isinstance(error, NoModelError):
+        return ALL_WITHOUT_MODEL
+    if isinstance(error, RunOwnedError):
+        return OWNED
+    if isinstance(error, StorageError | MachineError) and not isinstance(error, DeletedRunError):
+        return ERROR
+    if isinstance(error, RunError):
+        return REFUSED
+    return ERROR if isinstance(error, TuningError) else None
 
 
 def of_models(customers: int, with_model: int) -> int:

@@ -36,21 +36,24 @@ def show_finished(result: RunResult, output: str) -> int:
 
         return show_comparison(keep(result), output, result)
     counts = result.summary()
+    code = exit_codes.of_models(counts["customers"], counts["succeeded"])
     if output == "json":
-        click.echo(json.dumps(counts))
+        click.echo(json.dumps({"outcome": exit_codes.outcome_of(code), **counts}))
     else:
         show_leaderboard(result, output, most=MOST_AT_THE_END)
         click.echo(
             "\n".join(["", *sentences(result, counts), *_where(result, ("records", "models")), *report_line(result)]),
             err=True,
         )
-    return exit_codes.of_models(counts["customers"], counts["succeeded"])
+    return code
 
 
 def show_comparison(found: Comparison, output: str, result: RunResult | None = None) -> int:
     """Print a comparison and, if it was just run, where all is; the exit code."""
+    code = exit_codes.of_searches(0 if found.unfinished is None else found.unfinished.searches)
     if output == "json":
-        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
+        told = {"outcome": exit_codes.outcome_of(code), **found.to_dict()}
+        click.echo(json.dumps(told, ensure_ascii=False, allow_nan=False))
     elif output == "csv":
         click.echo(csv_text(guarded_frame(found.table().reset_index())), nl=False)
     else:
@@ -59,7 +62,7 @@ def show_comparison(found: Comparison, output: str, result: RunResult | None = N
             from tuning.compare.on_data import CURVES, PAGE
 
             click.echo("\n".join(["", *_where(result, (PAGE, CURVES, "records"))]), err=True)
-    return exit_codes.of_searches(0 if found.unfinished is None else found.unfinished.searches)
+    return code
 
 
 def explain(result: RunResult) -> None:

@@ -1,14 +1,13 @@
 """The command `tuning`. Each command's code is imported when it is called, so that `--help` stays quick.
 
-Exit codes: 0 all customers have a model, 1 storage or run failed, 2 command line, definition or data is wrong, 3 some
-customers have no model or a comparison is unfinished, 4 no customer has a model, 130/143 interrupted and resumable.
-Data goes to stdout, everything else to stderr.
+Exit codes: `tuning.cli.exit_codes`. Data goes to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -19,7 +18,6 @@ import click
 
 from tuning.basics.wording import advice_for_the_shell, did_you_mean
 from tuning.cli import exit_codes
-from tuning.errors import TuningError
 
 if TYPE_CHECKING:
     from tuning.driver.signals import Signals
@@ -53,7 +51,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 class Command(click.Command):
     """A command that refuses an option given twice, of which click would take the last without a word.
 
-    It says where a key or a customer that was given in the wrong way belongs.
+    It says where a key or a customer that was given in the wrong way belongs. With `--output json` its errors are an
+    object, too.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -74,6 +73,16 @@ class Command(click.Command):
             if takes_one and given.count(option) > 1 and not ctx.resilient_parsing:
                 ctx.fail(f"{option.opts[0]} is given {given.count(option)} times. It takes one value; give it once.")
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except (Exception, KeyboardInterrupt) as error:
+            code = exit_codes.of_error(error)
+            if code is not None and ctx.params.get("output") == "json":
+                told = {"outcome": exit_codes.outcome_of(code), "reason": str(error) or "stopped by Ctrl-C"}
+                click.echo(json.dumps(told, ensure_ascii=False))
+            raise
 
 
 def _is_a_key(name: str) -> bool:
@@ -132,19 +141,16 @@ class LazyGroup(click.Group):
         try:
             with advice_for_the_shell():
                 return super().invoke(ctx)
-        except TuningError as error:
-            click.echo(f"error: {error}", err=True)
-            ctx.exit(exit_codes.of_error(error))
-        except ValueError as error:
-            if type(error).__module__.partition(".")[0] not in ("search_spaces", "schedulers"):
+        except (Exception, KeyboardInterrupt) as error:
+            code = exit_codes.of_error(error)
+            if code is None:
                 raise
-            click.echo(f"error: {error}", err=True)  # a space's or scheduler's own word on a definition
-            ctx.exit(exit_codes.USAGE)
-        except KeyboardInterrupt as stop:
-            code = getattr(stop, "exit_code", exit_codes.INTERRUPTED)
-            if ctx.obj is not None:
-                ctx.obj.leave(code)
-            click.echo(str(stop) or "stopped by Ctrl-C", err=True)
+            if isinstance(error, KeyboardInterrupt):
+                if ctx.obj is not None:
+                    ctx.obj.leave(code)
+                click.echo(str(error) or "stopped by Ctrl-C", err=True)
+            else:
+                click.echo(f"error: {error}", err=True)
             ctx.exit(code)
 
 
@@ -167,12 +173,11 @@ def _end(signals: Signals, code: str | int | None) -> NoReturn:
     os._exit(code)
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=LazyGroup,
+    help=f"Find the best model and hyperparameters for every customer.\n\n{exit_codes.sentence()}",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(package_name="tuning-service", prog_name="tuning")
 def main() -> None:
-    """Find the best model and hyperparameters for every customer.
-
-    Exit codes: 0 all customers have a model, 1 storage or run failed, 2 command line, definition or data is wrong,
-    3 some customers have no model or a comparison is unfinished, 4 no customer has a model, 130/143 interrupted
-    (resume with `tuning resume RUN`).
-    """
+    """The commands."""

@@ -33,8 +33,15 @@ def validate(definition: str, first: int, everybody: bool, output: str, **option
     task, metric = made.spec.task or "an objective", user_metric(made.spec.metric)
     chosen = made.studies if everybody else made.studies[:first]
     refused = check_customers(made, [study.customer for study in chosen])
+    code = exit_codes.of_models(len(made.studies), len(made.studies) - len(refused))
     if output == "json":
-        click.echo(json.dumps({**made.to_dict(), "checked": len(chosen), "without_model": refused}, ensure_ascii=False))
+        outcome = exit_codes.outcome_of(code)
+        click.echo(
+            json.dumps(
+                {"outcome": outcome, **made.to_dict(), "checked": len(chosen), "without_model": refused},
+                ensure_ascii=False,
+            )
+        )
     else:
         for customer, reason in refused.items():
             click.echo(f"{customer!r}: {reason}")
@@ -43,4 +50,4 @@ def validate(definition: str, first: int, everybody: bool, output: str, **option
             f"{len(refused)} of the {amount(len(chosen), 'customer')} read would get no model",
             err=True,
         )
-    sys.exit(exit_codes.of_models(len(made.studies), len(made.studies) - len(refused)))
+    sys.exit(code)

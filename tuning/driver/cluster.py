@@ -16,7 +16,7 @@ from tuning.basics.cpus import cluster_nodes
 from tuning.basics.environment import environment_set, thread_environment
 from tuning.basics.wording import one_line
 from tuning.driver.signals import kept
-from tuning.errors import RunError
+from tuning.errors import MachineError, RunError
 from tuning.planning.plan import Plan
 
 # One thread per slot: fits of a few milliseconds lose by more, and slots would fight for the cores. Libraries read
@@ -108,7 +108,7 @@ def _start_ray(plan: Plan) -> bool:
             if not isinstance(error, Exception) or isinstance(error, RunError):
                 raise
             where = "cannot be reached at RAY_ADDRESS" if os.environ.get("RAY_ADDRESS") else "did not start here"
-            raise RunError(
+            raise MachineError(
                 f"Ray {where}: {one_line(error)}. A machine that is busy or short of memory needs fewer `slots`; what "
                 "Ray itself wrote is in /tmp/ray/session_latest/logs."
             ) from error

@@ -15,7 +15,16 @@ from tuning.driver.hosts.choice import hosts_of
 from tuning.driver.progress import Counter
 from tuning.driver.progress_file import ProgressFile
 from tuning.driver.signals import Signals
-from tuning.errors import PlanError, RunError, RunInterrupted, RunOwnedError, StorageError, TuningError, signal_name
+from tuning.errors import (
+    MachineError,
+    PlanError,
+    RunError,
+    RunInterrupted,
+    RunOwnedError,
+    StorageError,
+    TuningError,
+    signal_name,
+)
 from tuning.records.ownership import check_there
 from tuning.runs.begin import OwnedRun, abandon
 from tuning.runs.ending import BudgetAdvice, LeaderboardFile, MissingLogs
@@ -116,7 +125,7 @@ class RunSession:
                 "dead. What was recorded until then counts; this process has stopped."
             )
         if halt.broken:
-            return EndState.FAILED, RunError(
+            return EndState.FAILED, MachineError(
                 f"workers keep crashing before they record a result: {halt.broken}. What is recorded is "
                 f"kept. Remove the cause, then: {self.owned.resume_advice()}"
             )

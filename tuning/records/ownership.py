@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tuning.basics.documents import Json
 from tuning.basics.wording import resume_advice
-from tuning.errors import RunError, RunOwnedError, StorageError
+from tuning.errors import DeletedRunError, RunError, RunOwnedError
 from tuning.storage.run_directory import RunDirectory
 
 TERMS = "terms"
@@ -116,9 +116,9 @@ class Term:
 
 
 def check_there(directory: RunDirectory, term: Term) -> None:
-    """`StorageError` where somebody has deleted the run since the term began: a write would make a part of it anew."""
+    """`DeletedRunError` where the run was deleted since the term began: a write would make a part of it anew."""
     if not directory.exists(term.plan):
-        raise StorageError(
+        raise DeletedRunError(
             f"{directory.shown} has been deleted while the run went on: its plan is gone. Start the run again, in a "
             "folder that stays."
         )

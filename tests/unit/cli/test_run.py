@@ -27,9 +27,9 @@ def test_exit_codes_and_outputs_of_a_run(definition: Path, finished: Path, tmp_p
     )
     assert none.exit_code == 4
     again = tuning("run", definition, "--run-dir", finished, *FAST)
-    assert again.exit_code == 1
+    assert again.exit_code == 6
     assert "already holds a run" in again.stderr
-    assert tuning("leaderboard", tmp_path).exit_code == 1
+    assert tuning("leaderboard", tmp_path).exit_code == 6
     assert tuning("run", tmp_path / "nothing.yaml").exit_code == 2
 
 
@@ -59,7 +59,7 @@ def test_a_run_ends_with_how_its_winners_do_against_the_default(
 
 def test_a_run_that_is_there_is_resumed_by_the_command_that_is_said(definition: Path, finished: Path) -> None:
     answer = tuning("run", definition, "--run-dir", finished, *FAST)
-    assert answer.exit_code == 1
+    assert answer.exit_code == 6
     assert f"already holds a run. Resume it with tuning resume {finished}, or choose" in answer.stderr
     again = tuning("resume", finished, "--in-process", "--progress=none", "--output", "json")
     assert again.exit_code == 3

@@ -17,7 +17,7 @@ from tuning.driver.hosts.recorded_shortages import record_shortages
 from tuning.driver.hosts.tune_workers import TuneWorkers, reports_callback, stopper, workers_callback
 from tuning.driver.progress import Counter, hand_on
 from tuning.driver.tuner import build_tuner, run_queue
-from tuning.errors import RunError, StorageError
+from tuning.errors import MachineError, RunError, StorageError
 from tuning.execution.adapters import spread_callbacks
 from tuning.execution.callback_keys import register, registered
 from tuning.execution.context import in_memory
@@ -57,7 +57,7 @@ class RayHost:
         try:
             self._own_ray |= start_ray(self.owned.plan)
         except RunError as error:
-            raise RunError(f"{error} Then: {self.owned.resume_advice()}") from error
+            raise type(error)(f"{error} Then: {self.owned.resume_advice()}") from error
 
     def work(self, counter: Counter, halt: StopConditions) -> bool:
         """As of `Host`."""
@@ -116,7 +116,7 @@ class RayHost:
                 time.sleep(owned.timing.attempt_pause_s)
         if left and not halt.wanted:
             reasons = "; ".join(dict.fromkeys([*counter.errors, failure])).strip("; ") or "no reason was reported"
-            raise RunError(
+            raise MachineError(
                 f"{left} of {len(owned.plan.studies)} studies could not be finished in {FRUITLESS_ATTEMPTS} attempts "
                 f"without progress: {reasons}. Everything recorded is kept. Resume with: {owned.resume_advice()}"
             )

@@ -122,6 +122,8 @@ class LiveCopy:
         with contextlib.suppress(ValueError, OSError):
             for line in child.stdout:
                 report = json.loads(line)
+                if "status" not in report:  # why it ends, which stderr says too
+                    continue
                 with self._lock:
                     self._status = CopyStatus(**report["status"])
                     # Who calls this process dead has not seen its lease for a while, and is started again.
