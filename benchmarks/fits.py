@@ -79,8 +79,9 @@ def plain_loop(scenario: Scenario) -> Loop:
 
 def prepared_loop(scenario: Scenario, fit: Fit, predict: Predict) -> Loop:
     from benchmarks import plain
+    from tuning.definition.definition import define
     from tuning.evaluation.metrics import Metric
-    from tuning.evaluation.study_data import prepare_data
+    from tuning.evaluation.study_data import study_data
     from tuning.execution.study_run import ignore_warnings
     from tuning.models.registry import family as find_family
 
@@ -88,7 +89,8 @@ def prepared_loop(scenario: Scenario, fit: Fit, predict: Predict) -> Loop:
     prepared = {}
     for customer, points in lists.items():
         frame, seed = plain.read(scenario, customer), split_seed(customer)
-        data = prepare_data(frame, target=TARGET, task=tier.task, seed=seed, test_size=TEST, folds=FOLDS)
+        made = define({"data": "x", "target": TARGET, "split": {"test": TEST, "folds": FOLDS}})
+        data = study_data(frame, made, tier.task, seed)
         family = find_family(points[0]["model"])
         (_, search, unseen), (_, everything) = data.whole(family), data.everything(family)
         prepared[customer] = data.task, data.folds(family), (search, unseen), everything

@@ -186,7 +186,8 @@ def model(folder: Path, template: Path, count: int) -> float:
     import pandas as pd
     from mlflow_records import study, write_part
 
-    from tuning.evaluation.study_data import prepare_data
+    from tuning.definition.definition import define
+    from tuning.evaluation.study_data import study_data
     from tuning.models.customer_model import CustomerModel
     from tuning.models.member import Member
     from tuning.models.registry import family as find_family
@@ -195,7 +196,7 @@ def model(folder: Path, template: Path, count: int) -> float:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(300, 8)), columns=[f"x{n}" for n in range(8)])
     frame["y"] = (frame["x0"] + rng.normal(size=300) > 0).astype(int)
-    data = prepare_data(frame, target="y", task="binary", seed=0)
+    data = study_data(frame, define({"data": "x", "target": "y"}), "binary", 0)
     family = find_family("random_forest")
     encoder, rows, _ = data.whole(family)
     fitted = family.fit({"n_estimators": 50}, rows, data.task, 0, steps=None)

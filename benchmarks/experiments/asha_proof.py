@@ -22,8 +22,9 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 import schedulers
 from benchmarks.intervals import interval
 from search_spaces import algorithms, presets
+from tuning.definition.definition import define
 from tuning.evaluation.metrics import Metric
-from tuning.evaluation.study_data import full_steps, prepare_data, train
+from tuning.evaluation.study_data import full_steps, study_data, train
 from tuning.study.core import StudyCore
 from tuning.study.local_trial import LocalTrial
 from tuning.study.loop import TrialLoop, in_process
@@ -146,7 +147,7 @@ def main() -> None:
         errors: list[float] = []
         figures: dict[str, list[list[float]]] = {kind: [] for kind in others}
         for seed in range(arguments.seeds):
-            data = prepare_data(frame, target="target", task=task, seed=seed)
+            data = study_data(frame, define({"data": "x", "target": "target"}), task, seed)
             metric = Metric(metric_name, data.task)
             found = {kind: search(kind, data, metric, seed) for kind in KINDS}
             spent = {kind: sum(trial.steps_run for trial in trials) for kind, trials in found.items()}

@@ -13,8 +13,9 @@ import pandas as pd
 
 from benchmarks.quality.sets import TARGET
 from search_spaces import presets
+from tuning.definition.definition import define
 from tuning.evaluation.metrics import Metric
-from tuning.evaluation.study_data import prepare_data, train
+from tuning.evaluation.study_data import study_data, train
 from tuning.models.base import SteppedFamily
 from tuning.planning.model_space import parameters_by_model, space_of
 from tuning.planning.portfolios.learning import Cell
@@ -68,7 +69,7 @@ def evaluate(name: str, rows: pd.DataFrame, task: str, configs: Sequence[Config]
     """By configuration its loss (root mean squared error, log loss) over three folds of four fifths of the rows, at
     its best step, and CPU seconds; without those that failed."""
     seed = zlib.crc32(name.encode())
-    data = prepare_data(rows, target=TARGET, task=task, seed=seed)
+    data = study_data(rows, define({"data": "x", "target": TARGET}), task, seed)
     metric = Metric("neg_root_mean_squared_error" if task == REGRESSION else "neg_log_loss", data.task)
     found: dict[str, Cell] = {}
     for number, config in enumerate(configs):

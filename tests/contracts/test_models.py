@@ -15,12 +15,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from model_cases import CASES, PLAIN, STEPPED, data_of, make_data, make_frame
+from prepared_rows import prepare_data
 from sklearn.metrics import get_scorer
 
 from search_spaces import presets
 from tuning.errors import RunError
 from tuning.evaluation.metrics import DEFAULT_METRIC, Metric
-from tuning.evaluation.study_data import StudyData, full_steps, prepare_data, train
+from tuning.evaluation.study_data import StudyData, full_steps, train
 from tuning.models.base import Matrix, Stage, SteppedFamily
 from tuning.models.customer_model import CustomerModel, load_model
 from tuning.models.member import Member
@@ -167,7 +168,7 @@ def test_a_handful_of_rows_is_enough_not_to_crash(name: str, task: str) -> None:
     with np.errstate(all="ignore"):
         for seed in range(20):
             try:
-                data = prepare_data(frame, target="y", task=task, seed=seed, folds=2)
+                data = prepare_data(frame, target="y", task=task, seed=seed, split={"folds": 2})
             except Exception:  # this seed's hold-out leaves a single class: that is told elsewhere
                 continue
             family = families()[name]

@@ -6,8 +6,9 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+from prepared_rows import prepare_data
 
-from tuning.evaluation.study_data import StudyData, prepare_data
+from tuning.evaluation.study_data import StudyData
 from tuning.models.base import SteppedFamily
 from tuning.models.registry import families
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS
@@ -39,7 +40,7 @@ def make_frame(task: str, rows: int = 120, seed: int = 0) -> pd.DataFrame:
 
 
 def make_data(frame: pd.DataFrame, task: str, folds: int = 2) -> StudyData:
-    return prepare_data(frame, target="y", task=task, seed=3, folds=folds)
+    return prepare_data(frame, target="y", task=task, seed=3, split={"folds": folds})
 
 
 @cache

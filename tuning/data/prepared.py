@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
+from tuning.basics.seeds import derive
 from tuning.basics.wording import name_list
 from tuning.data.customers import Customer
 from tuning.data.prepare_process import PrepareProcess
@@ -123,7 +124,8 @@ class CustomerData:
         assert spec.task is not None
         rows = self.rows(customer)
         frame = self.code.frame(rows, customer.id)
-        data = study_data(frame, spec.definition, spec.task, customer.id, self.code.families, spec.positive)
+        seed = derive(spec.definition.seed, "data", customer.id)
+        data = study_data(frame, spec.definition, spec.task, seed, self.code.families, spec.positive)
         preparation = self.code.preparation(rows)
         if preparation is not None:
             note = self._several_rows_note(customer, rows, frame, data)

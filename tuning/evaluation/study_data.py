@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import compress
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tuning.basics.seeds import derive
 from tuning.basics.wording import amount, name_list, separator_hint
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
@@ -33,7 +32,7 @@ from tuning.preprocessing.roles import (
     read_target,
     read_weights,
 )
-from tuning.preprocessing.splitting import AUTO, GROUP, Split, split_rows
+from tuning.preprocessing.splitting import GROUP, Split, split_rows
 from tuning.preprocessing.task import Prediction, Task
 from tuning.records.schema import MODEL, Config
 from tuning.steps import Step
@@ -144,63 +143,20 @@ def study_data(
     frame: pd.DataFrame,
     definition: Definition,
     task: str,
-    customer: str,
-    own: Mapping[str, Family] | None = None,
-    positive: Label | None = None,
-) -> StudyData:
-    """One customer's rows as the definition wants them; `CustomerError` says why they cannot be used.
-
-    positive: the run's positive class, which a customer must have only when the definition names it.
-    """
-    assert definition.target is not None
-    split = definition.split
-    return prepare_data(
-        frame,
-        target=definition.target,
-        task=task,
-        seed=derive(definition.seed, "data", customer),
-        features=definition.features,
-        drop=definition.not_features,
-        test_size=split.test,
-        folds=split.folds,
-        min_rows=definition.min_rows,
-        kind=split.kind,
-        along=split.group if split.kind == GROUP else split.column,
-        weight=definition.weight,
-        class_weight=definition.class_weight,
-        own=own,
-        dates=definition.dates,
-        positive=positive if definition.positive is None else definition.positive,
-        positive_required=definition.positive is not None,
-    )
-
-
-def prepare_data(
-    frame: pd.DataFrame,
-    *,
-    target: str,
-    task: str,
     seed: int,
-    features: tuple[str, ...] | None = None,
-    drop: tuple[str, ...] = (),
-    test_size: float = 0.2,
-    folds: int = 3,
-    min_rows: int = 4,
-    kind: str = AUTO,
-    along: str | None = None,
-    weight: str | None = None,
-    class_weight: ClassWeights | None = None,
     own: Mapping[str, Family] | None = None,
-    dates: str | None = None,
     positive: Label | None = None,
-    positive_required: bool = False,
 ) -> StudyData:
-    """Check and split one customer's frame; `CustomerError` says what is wrong with it.
+    """One customer's rows checked and split as the definition wants it; `CustomerError` says what is wrong with them.
 
-    Rows without a target are left out. kind, along: how rows are split, and the column of groups or moments.
-    weight: column of sample weights. class_weight: "balanced" or label to weight. dates: how dates in text are
-    written, None to guess. positive, positive_required: as in `encode_target`.
+    Rows without a target are left out.
+
+    seed: of the split. positive: the run's positive class; a customer must have only one that the definition names.
     """
+    target, weight, features, wanted = definition.target, definition.weight, definition.features, definition.split
+    assert target is not None
+    along = wanted.group if wanted.kind == GROUP else wanted.column
+    positive = positive if definition.positive is None else definition.positive
     there = dict.fromkeys(frame.columns.tolist())
     for role, name in (("target", target), ("split column", along), ("weight", weight)):
         if name is not None and name not in there:
@@ -213,42 +169,46 @@ def prepare_data(
     known = pd.notna(values.to_numpy())
     if not known.all():
         frame, values = frame[known], values[known]
-    if len(frame) < min_rows:
-        raise CustomerError(f"{amount(len(frame), 'row')} with a target, fewer than min_rows: {min_rows}.")
-    y, found = encode_target(values, task, positive, required=positive_required)
-    names = [name for name in (there if features is None else features) if name != target and name not in drop]
+    if len(frame) < (least := definition.min_rows):
+        raise CustomerError(f"{amount(len(frame), 'row')} with a target, fewer than min_rows: {least}.")
+    y, found = encode_target(values, task, positive, required=definition.positive is not None)
+    left_out = (target, *definition.not_features)
+    names = [name for name in (there if features is None else features) if name not in left_out]
     absent = [name for name in names if name not in there]
     if absent:
         raise CustomerError(f"the features {', '.join(map(repr, absent))} are not among the columns.")
+    parts = None
+    if along is not None:
+        parts = read_groups(frame[along]) if wanted.kind == GROUP else read_moments(frame[along], definition.dates)
     split = split_rows(
         y,
         classification=found.classification,
-        test_size=test_size,
-        folds=folds,
+        test_size=wanted.test,
+        folds=wanted.folds,
         seed=seed,
-        kind=kind,
-        along=None
-        if along is None
-        else read_groups(frame[along])
-        if kind == GROUP
-        else read_moments(frame[along], dates),
+        kind=wanted.kind,
+        along=parts,
     )
-    usable = read_columns(frame, names, split.search, chosen=features is not None, dates=dates)
-    columns, raw, left_out = usable.columns, usable.raw, usable.left_out
-    if not columns:
-        raise CustomerError(f"no usable feature: {'; '.join(left_out[:5]) or 'there is no other column'}.")
+    usable = read_columns(frame, names, split.search, chosen=features is not None, dates=definition.dates)
+    raw, unusable = usable.raw, usable.left_out
+    if not usable.columns:
+        raise CustomerError(f"no usable feature: {'; '.join(unusable[:5]) or 'there is no other column'}.")
     if any(family.encoding == FRAME for family in (own or {}).values()):
         raw = replace(raw, frame=frame[names])
-    labels = _label_notes(found, positive, class_weight)
-    notes = (note, *labels, _left_out(left_out), *usable.notes, _fewer_folds(len(split.folds), folds))
+    notes = [note, *_label_notes(found, positive, definition.class_weight)]
+    if unusable:
+        notes.append(f"left out: {', '.join(unusable)}")
+    notes += usable.notes
+    if (count := len(split.folds)) < wanted.folds:
+        notes.append(f"{count} folds in place of {wanted.folds}, for lack of rows, groups or moments")
     return StudyData(
         task=found,
-        columns=columns,
+        columns=usable.columns,
         raw=raw,
         y=np.asarray(y),
         split=split,
         weight=None if weight is None else read_weights(frame[weight]),
-        class_weight=class_weight,
+        class_weight=definition.class_weight,
         notes=tuple(filter(None, notes)),
         own=own or {},
         example=_example(frame, usable),
@@ -269,10 +229,6 @@ def _header(names: tuple[str, ...]) -> pd.Index:
     return pd.Index(names)
 
 
-def _left_out(columns: Sequence[str]) -> str:
-    return f"left out: {', '.join(columns)}" if columns else ""
-
-
 def _label_notes(task: Task, positive: Label | None, weights: ClassWeights | None) -> Iterator[str]:
     """What was said about classes that this customer does not have."""
     if task.positive is not None and positive is not None and find_label(positive, task.classes) is None:
@@ -281,10 +237,6 @@ def _label_notes(task: Task, positive: Label | None, weights: ClassWeights | Non
         absent = [label for label in weights if find_label(label, task.classes) is None]
         if absent:
             yield f"class_weight names {name_list(absent)}, which this customer does not have"
-
-
-def _fewer_folds(found: int, wanted: int) -> str:
-    return f"{found} folds in place of {wanted}, for lack of rows, groups or moments" if found < wanted else ""
 
 
 def keep_scorable_folds(data: StudyData, metric: Metric) -> StudyData:

@@ -48,7 +48,7 @@ def warm_up(context: WorkerContext, study: Study) -> bool:
         dump_skops([])
         plain = {"name": "warm-up", "data": "-", "target": "target", "split": {"folds": 2}, "trials": 3}
         definition = define({**plain, "save_models": False})
-        data = study_data(frame, definition, task, "warm-up", context.customers.code.families)
+        data = study_data(frame, definition, task, 0, context.customers.code.families)
         customer = Customer("warm-up")
         spec = replace(context.spec, definition=definition, stop=())
         other = replace(context, spec=spec, _kept={customer.id: (0, data)})

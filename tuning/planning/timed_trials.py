@@ -104,7 +104,7 @@ def _timed(spec: RunSpec, customer: Customer, first: bool) -> TimedTrials:
         ((_, frame),) = sample_frames(spec.definition, Columnar.of(Customer, [customer]), code)
         if isinstance(frame, CustomerError):
             raise frame
-        data = study_data(frame, spec.definition, str(spec.task), customer.id, code.families, spec.positive)
+        data = study_data(frame, spec.definition, str(spec.task), 0, code.families, spec.positive)
         metric = CustomerData(spec, code, lambda _: frame).metric(data)
         data = keep_scorable_folds(data, metric)
         rng = np.random.default_rng(0)

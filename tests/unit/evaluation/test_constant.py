@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from prepared_rows import prepare_data
 from sklearn.dummy import DummyRegressor
 
 from tuning import RunResult, TuneRunner
 from tuning.evaluation.constant import find_constant
 from tuning.evaluation.metrics import Metric
-from tuning.evaluation.study_data import prepare_data
 from tuning.execution.context import WorkerContext
 from tuning.execution.study_run import conclude_study
 from tuning.models.base import Matrix

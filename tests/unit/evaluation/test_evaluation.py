@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from prepared_rows import prepare_data
 from sklearn.metrics import fbeta_score, log_loss, make_scorer, mean_absolute_error, precision_score, roc_auc_score
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
 
 from tuning.definition.definition import define
 from tuning.errors import CustomerError, DefinitionError, PlanError
 from tuning.evaluation.metrics import Metric, resolve_metric
-from tuning.evaluation.study_data import keep_scorable_folds, prepare_data, study_data, train
+from tuning.evaluation.study_data import keep_scorable_folds, study_data, train
 from tuning.models.registry import family
 from tuning.planning.plan import make_plan
 from tuning.preprocessing.splitting import Split, split_rows
@@ -139,7 +140,7 @@ def test_time_splits_learn_from_the_past_only_and_grow(moments: int, folds: int)
 def test_columns_with_a_role_are_checked(fields: dict[str, Any], column: dict[str, Any], message: str) -> None:
     frame = table().assign(**column)
     with pytest.raises(CustomerError, match=message):
-        study_data(frame, define({"data": "x", "target": "y", **fields}), REGRESSION, "a")
+        study_data(frame, define({"data": "x", "target": "y", **fields}), REGRESSION, 0)
 
 
 @pytest.mark.parametrize(
@@ -161,10 +162,10 @@ def test_a_wrong_split_is_refused(split: Any, message: str) -> None:
 
 def test_columns_with_a_role_are_not_features() -> None:
     made = define({"data": "x", "target": "y", "weight": "w", "split": {"group": "who"}, "drop": "c"})
-    data = study_data(table(), made, REGRESSION, "a")
+    data = study_data(table(), made, REGRESSION, 0)
     assert [column.name for column in data.columns] == ["x0", "x1", "x2", "day"]
     timed = define({"data": "x", "target": "y", "split": {"type": "time", "column": "day"}})
-    assert "day" in [column.name for column in study_data(table(), timed, REGRESSION, "a").columns]
+    assert "day" in [column.name for column in study_data(table(), timed, REGRESSION, 0).columns]
 
 
 def test_weights_count_in_fitting_and_in_scoring() -> None:
@@ -213,13 +214,13 @@ def test_folds_in_which_a_metric_is_undefined_are_left_out_and_said() -> None:
     frame = table(120).sort_values("day", ignore_index=True)
     frame["c"] = np.where((frame.index > 60) & (frame.index % 2 == 0), "yes", "no")
     made = define({"data": "x", "target": "c", "split": {"type": "time", "column": "day", "folds": 5}})
-    data = study_data(frame, made, BINARY, "a")
+    data = study_data(frame, made, BINARY, 0)
     kept = keep_scorable_folds(data, Metric("roc_auc", data.task))
     assert 0 < len(kept.split.folds) < len(data.split.folds)
     assert "roc_auc is not defined in" in kept.notes[-1]
     assert keep_scorable_folds(data, Metric("accuracy", data.task)) is data
     frame["c"] = np.where(frame.index > 95, "yes", "no")
-    early = study_data(frame, made, BINARY, "a")
+    early = study_data(frame, made, BINARY, 0)
     with pytest.raises(CustomerError, match="roc_auc is not defined in any of the"):
         keep_scorable_folds(early, Metric("roc_auc", early.task))
 
@@ -227,11 +228,11 @@ def test_folds_in_which_a_metric_is_undefined_are_left_out_and_said() -> None:
 def test_a_fold_whose_rows_of_a_class_weigh_nothing_is_left_out_as_well() -> None:
     frame = table(120).sort_values("day", ignore_index=True)
     made = define({"data": "x", "target": "c", "weight": "w", "split": {"type": "time", "column": "day"}})
-    whole = study_data(frame, made, BINARY, "a")
+    whole = study_data(frame, made, BINARY, 0)
     roc_auc = Metric("roc_auc", whole.task)
     assert len(keep_scorable_folds(whole, roc_auc).split.folds) == 3
     frame.loc[whole.split.search[whole.split.folds[-1][1]], "w"] *= frame["c"] == "no"
-    data = keep_scorable_folds(study_data(frame, made, BINARY, "a"), roc_auc)
+    data = keep_scorable_folds(study_data(frame, made, BINARY, 0), roc_auc)
     assert len(data.split.folds) == 2
     assert np.isfinite(list(train({"model": "logistic"}, data, roc_auc, 0))[-1].score)
 

@@ -11,11 +11,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from prepared_rows import prepare_data
 
 from tuning.evaluation import refit
 from tuning.evaluation.hold_out_error import hold_out_error
 from tuning.evaluation.metrics import Metric
-from tuning.evaluation.study_data import StudyData, prepare_data
+from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome, conclude
 from tuning.preprocessing.task import Prediction
 from tuning.records.schema import STUDY_SCHEMA, StudyRecord, TrialRecord, encode

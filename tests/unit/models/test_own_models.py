@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from builders import by_name, make_frame
+from prepared_rows import prepare_data
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import FixedThresholdClassifier
@@ -21,7 +22,7 @@ from tuning import TuneRunner
 from tuning.definition.definition import define
 from tuning.errors import DefinitionError, PlanError, RunError
 from tuning.evaluation.metrics import Metric
-from tuning.evaluation.study_data import prepare_data, train
+from tuning.evaluation.study_data import train
 from tuning.models.base import Matrix
 from tuning.models.entries import Stored, freeze_models, own_families, parse_models, same_models
 from tuning.models.own import OwnFamily

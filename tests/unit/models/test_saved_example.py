@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from prepared_rows import prepare_data
 
-from tuning.evaluation.study_data import prepare_data
 from tuning.models.customer_model import CustomerModel, load_model
 from tuning.models.families.ridge import FAMILY
 from tuning.models.member import Member

@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from prepared_rows import prepare_data
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from tuning.definition.definition import define
 from tuning.errors import CustomerError, DefinitionError
-from tuning.evaluation.study_data import prepare_data
 from tuning.models.registry import family
 from tuning.preprocessing.columns import read_columns, to_raw
 from tuning.preprocessing.encoding import MAX_CATEGORIES, Encoder

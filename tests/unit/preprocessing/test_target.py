@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from prepared_rows import prepare_data
 
 from tuning.errors import CustomerError
-from tuning.evaluation.study_data import prepare_data
 from tuning.models.registry import family
 from tuning.preprocessing.classes import guess_positive
 from tuning.preprocessing.roles import encode_target, read_target
@@ -112,11 +112,11 @@ def test_the_positive_class_is_that_of_most_rows_and_whoever_lacks_it_has_its_ow
     assert guess is not None
     assert guess[0] == "churned"
     frame = pd.DataFrame({"x": np.arange(33.0), "y": other})
-    data = prepare_data(frame, target="y", task=BINARY, seed=0, positive="churned")
+    data = prepare_data(frame, target="y", task=BINARY, seed=0, run_positive="churned")
     assert data.task.classes == ("kept", "left")
     assert data.notes == ("the positive class is 'left' here, as there is no 'churned'",)
     with pytest.raises(CustomerError, match=r"positive class 'churned' is not among the classes .*: 'kept', 'left'"):
-        prepare_data(frame, target="y", task=BINARY, seed=0, positive="churned", positive_required=True)
+        prepare_data(frame, target="y", task=BINARY, seed=0, positive="churned")
 
 
 def test_labels_stay_labels_where_the_target_has_gaps() -> None:

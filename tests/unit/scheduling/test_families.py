@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from prepared_rows import prepare_data
 
 import schedulers
 from search_spaces import Choice, Constant, Float, Int, SearchSpace, algorithms
@@ -18,7 +19,7 @@ from tuning.data.customers import Customer
 from tuning.definition.options import Resources
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.refit import stages_of
-from tuning.evaluation.study_data import full_steps, prepare_data, train
+from tuning.evaluation.study_data import full_steps, train
 from tuning.evaluation.winner import conclude
 from tuning.models.base import SteppedFamily
 from tuning.models.registry import family as find_family
@@ -45,7 +46,7 @@ def loop() -> Any:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(80, 3)), columns=["a", "b", "c"])
     frame["y"] = frame["a"] * 2 - np.abs(frame["b"]) + rng.normal(scale=0.1, size=80)
-    data = prepare_data(frame, target="y", task="regression", seed=0, folds=2)
+    data = prepare_data(frame, target="y", task="regression", seed=0, split={"folds": 2})
     metric = Metric("r2", data.task)
 
     def frozen(config: Mapping[str, Any]) -> Any:
