@@ -114,21 +114,13 @@ class _Guess:
     odd: str = ""
 
 
-def guess_task(target: pd.Series | Sequence[Label | None]) -> tuple[str, str]:
-    """The task that one customer's target suggests, and why. Its values have to be comparable.
-
-    Text, booleans and categories are classes; so are whole numbers with at most 20 different values when
-    these are at most a tenth of the rows (or just two). Everything else is a number to predict. Numbers are also those
-    in a column of text, when nearly all of its values are numbers, and none is a code such as 007.
-    """
-    guess = _guess(pd.Series(target))
-    return guess.task, ", beside ".join(filter(None, (guess.why, guess.odd)))
-
-
 def agreed_task(targets: Mapping[str, pd.Series], *, of_numbers: bool = False) -> tuple[str, str]:
     """The task that the customers with most rows suggest, each looked at by itself, and why; who differs is named.
 
-    A target that is constant, or half numbers and half text, has no vote, unless they all are like that.
+    Text, booleans and categories are classes; so are whole numbers with at most 20 different values when these are at
+    most a tenth of the rows (or just two). Everything else is a number to predict. Numbers are also those in a column
+    of text, when nearly all of its values are numbers, and none is a code such as 007. Values have to be comparable. A
+    target that is constant, or half numbers and half text, has no vote, unless they all are like that.
 
     of_numbers: whether the metric is one of numbers, so that numbers are no classes, however few they are.
     """

@@ -21,7 +21,7 @@ from tuning.evaluation.study_data import keep_scorable_folds, study_data, train
 from tuning.models.registry import family
 from tuning.planning.plan import make_plan
 from tuning.preprocessing.splitting import Split, split_rows
-from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task, guess_task
+from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task, agreed_task
 
 
 def table(rows: int = 300, seed: int = 0) -> pd.DataFrame:
@@ -382,12 +382,15 @@ def test_a_metric_of_two_classes_names_those_of_several(weighted: bool, there_ar
 
 
 def test_the_task_is_guessed_and_stated() -> None:
-    assert guess_task(["a", "b", "a"])[0] == BINARY
-    assert guess_task([True, False, True])[0] == BINARY
-    assert guess_task(["a", "b", "c"])[0] == MULTICLASS
-    assert guess_task([1, 2, 3] * 20)[0] == MULTICLASS
-    assert guess_task(list(range(30)))[0] == REGRESSION
-    assert guess_task([0.5, 1.0, None])[0] == REGRESSION
+    for values, task in (
+        (["a", "b", "a"], BINARY),
+        ([True, False, True], BINARY),
+        (["a", "b", "c"], MULTICLASS),
+        ([1, 2, 3] * 20, MULTICLASS),
+        (list(range(30)), REGRESSION),
+        ([0.5, 1.0, None], REGRESSION),
+    ):
+        assert agreed_task({"a": pd.Series(values)})[0] == task
     plan = make_plan(define({"data": table(), "target": "c", "name": "churn"}))
     assert plan.spec.task == BINARY
     stated = [note for note in plan.notes if "is guessed from the target" in note]

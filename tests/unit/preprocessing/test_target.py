@@ -14,7 +14,7 @@ from tuning.errors import CustomerError
 from tuning.models.registry import family
 from tuning.preprocessing.classes import guess_positive
 from tuning.preprocessing.roles import encode_target, read_target
-from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, agreed_task, guess_task
+from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, agreed_task
 
 PRICES = pd.Series(range(100, 160))
 
@@ -51,7 +51,7 @@ def test_a_target_of_both_kinds_has_no_vote_beside_others() -> None:
 
 
 def test_decimals_are_numbers_and_lists_are_refused() -> None:
-    assert guess_task(pd.Series([decimal.Decimal(number) / 7 for number in range(30)]))[0] == REGRESSION
+    assert agreed_task({"a": pd.Series([decimal.Decimal(number) / 7 for number in range(30)])})[0] == REGRESSION
     lists = pd.Series([[number] for number in range(30)], name="y")
     for task in (BINARY, MULTICLASS):
         with pytest.raises(CustomerError, match="lists or the like"):
