@@ -62,7 +62,7 @@ def find_ensemble(
     if kept is None or winner.score is None:
         return None
     sign = 1.0 if kept.mode == "max" else -1.0
-    best = sorted(filter(_unchanged, records), key=lambda record: (-sign * (record.score or 0.0), record.trial))
+    best = sorted(filter(_unchanged, records), key=lambda record: (record.loss, record.trial))
     found: list[tuple[TrialRecord, np.ndarray]] = []
     for record in best[: kept.most]:
         alive()
@@ -75,7 +75,7 @@ def find_ensemble(
     found.sort(key=lambda each: each[0].trial)
     start = next(place for place, (record, _) in enumerate(found) if record is first)
     picks, together = greedy([answer for _, answer in found], _FoldScores(data, metric, sign), start, alive)
-    if len(set(picks)) < 2 or not together > sign * winner.score:
+    if len(set(picks)) < 2 or not together > -winner.loss:
         return None
     return Ensemble(tuple((found[place][0], times) for place, times in Counter(picks).items()), sign * together)
 

@@ -93,11 +93,10 @@ def choose(records: Sequence[TrialRecord], simple_first: SimpleFirst | None = No
     baseline = next((record for record in eligible if record.trial == 0), None)
     if not eligible:
         return StudyOutcome(None, baseline, reason=_why_none(records))
-    sign = 1.0 if eligible[0].mode == "max" else -1.0
-    winner = max(eligible, key=lambda record: (sign * (record.score or 0.0), -record.trial))
+    winner = min(eligible, key=lambda record: (record.loss, record.trial))
     if simple_first is not None:
-        least = sign * (winner.score or 0.0) - (standard_error(winner.fold_scores) or 0.0)
-        within = [record for record in eligible if sign * (record.score or 0.0) >= least]
+        most = winner.loss + (standard_error(winner.fold_scores) or 0.0)
+        within = [record for record in eligible if record.loss <= most]
         winner = min(within, key=lambda record: _simplicity(record, simple_first))
     return StudyOutcome(winner, baseline)
 
@@ -107,15 +106,14 @@ def _kept_note(winner: TrialRecord, records: Sequence[TrialRecord]) -> str | Non
     others = [each for each in records if each.trial != winner.trial]
     if winner.trial != 0 or winner.score is None or not others:
         return None
-    scores = [record.score for record in others if record.state == FINISHED and record.score is not None]
-    if not scores:
+    finished = [record for record in others if record.state == FINISHED and record.score is not None]
+    if not finished:
         none = f"none of the other {len(others)} trials finished"
         who = "the only other trial did not finish" if len(others) == 1 else none
         return f"the baseline was kept: {who}"
-    best = max(scores) if winner.mode == "max" else min(scores)
-    better = best > winner.score if winner.mode == "max" else best < winner.score
-    rule = ", within one standard error of the best" if better else ""
-    own, other = (value_text(user_score(score, winner.metric)) for score in (winner.score, best))
+    best = min(finished, key=lambda record: record.loss)
+    rule = ", within one standard error of the best" if best.loss < winner.loss else ""
+    own, other = (value_text(user_score(each.score, each.metric)) for each in (winner, best))
     return f"the baseline was kept: on the folds it scores {own}{rule}, the best of the others {other}"
 
 

@@ -9,6 +9,7 @@ each of them means, its type in a file and where it is shown is in `figures.py`.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
@@ -84,6 +85,13 @@ class TrialRecord:
     @property
     def key(self) -> tuple[str, int]:
         return (self.study, self.trial)
+
+    @property
+    def loss(self) -> float:
+        """The score, turned so that smaller is better; infinite where there is none."""
+        if self.score is None:
+            return math.inf
+        return -self.score if self.mode == "max" else self.score
 
 
 @dataclass(frozen=True, slots=True)

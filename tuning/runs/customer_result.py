@@ -176,12 +176,11 @@ class CustomerResult(OfCustomer):
 
     def best_trials(self, most: int | None = None) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
         """The columns and the rows of a table of the best trials, the winner first. most: rows; None is all."""
-        sign = -1.0 if any(each.mode == "max" for each in self.trial_records) else 1.0
         winner = self.winner
 
         def order(each: TrialRecord) -> tuple[bool, bool, float, int]:
             none = each.score is None or each.state == FAILED
-            return (each is not winner, none, sign * (each.score or 0.0), each.trial)
+            return (each is not winner, none, each.loss, each.trial)
 
         figures = shown_in("customer", TRIAL_FIGURES)
         rows = []
@@ -191,7 +190,7 @@ class CustomerResult(OfCustomer):
                 "trial": f"{each.trial}{' (won)' if each is winner else ''}",
                 "family": "" if self._of_objective else each.family,
                 "state": each.state if each.state != STOPPED else f"{STOPPED} after {len(each.steps)}",
-                "steps": sparkline([step.score for step in each.steps], falling=sign > 0),
+                "steps": sparkline([step.score for step in each.steps], falling=each.mode == "min"),
                 "config": params_text(each.config if self._of_objective else parameters(each.config)),
             }
             rows.append([figure.text(row) for figure in figures])

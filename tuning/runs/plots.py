@@ -147,10 +147,7 @@ def learning_curves(trials: Sequence[TrialRecord], ax: Axes | None = None) -> Ax
 
 def _best(trials: Sequence[TrialRecord]) -> TrialRecord | None:
     whole = [trial for trial in trials if trial.steps and trial.state == FINISHED and trial.score is not None]
-    if not whole:
-        return None
-    sign = 1.0 if whole[0].mode == "max" else -1.0
-    return max(whole, key=lambda trial: (sign * (trial.score or 0.0), -trial.trial))
+    return min(whole, key=lambda trial: (trial.loss, trial.trial), default=None)
 
 
 def column_importance(importance: pd.DataFrame, ax: Axes | None = None) -> Axes:

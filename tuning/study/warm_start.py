@@ -155,8 +155,7 @@ def best_entries(trials: Iterable[TrialRecord], best: int) -> list[dict[str, obj
             by_customer.setdefault(record.customer, []).append(record)
     entries: list[dict[str, object]] = []
     for customer, records in sorted(by_customer.items()):
-        sign = -1 if records[0].mode == "max" else 1
-        records.sort(key=lambda record: (sign * (record.score or 0.0), record.trial))
+        records.sort(key=lambda record: (record.loss, record.trial))
         configs: list[Config] = []
         for record in records:
             if len(configs) < best and record.config not in configs:

@@ -45,14 +45,9 @@ class Selection:
         """The chosen trials of one study: the winner first, then finished ones by score, then by number."""
 
         def rank(trial: TrialRecord) -> tuple[bool, bool, float, int]:
-            usable = trial.score is not None and math.isfinite(trial.score)
-            score = trial.score if usable and trial.score is not None else 0.0
-            return (
-                trial.trial != winner,
-                trial.state != FINISHED or not usable,
-                -score if trial.mode == "max" else score,
-                trial.trial,
-            )
+            scored = math.isfinite(trial.loss)
+            last = trial.state != FINISHED or not scored
+            return (trial.trial != winner, last, trial.loss if scored else 0.0, trial.trial)
 
         return sorted(trials, key=rank)[: self.limit]
 

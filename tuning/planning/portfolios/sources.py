@@ -67,10 +67,9 @@ def _tables(records: Sequence[TrialRecord]) -> dict[str, LossTable]:
     """The finished trials of each customer as a table of its configurations."""
     tables: dict[str, dict[str, Cell]] = {}
     for record in records:
-        if record.state != FINISHED or record.score is None or not math.isfinite(record.score):
+        if record.state != FINISHED or not math.isfinite(record.loss):
             continue
-        loss = -record.score if record.mode == "max" else record.score
-        cell = Cell(loss, record.fit_seconds)
+        cell = Cell(record.loss, record.fit_seconds)
         table = tables.setdefault(record.customer, {})
         name = canonical(record.config)
         table[name] = min(cell, table.get(name, cell))

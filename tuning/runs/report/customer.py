@@ -125,10 +125,9 @@ def _best_of_families(found: CustomerResult) -> list[TrialRecord]:
     """The best full trial of each model family, the best family first."""
     whole = [each for each in found.trial_records if each.state == FINISHED and each.score is not None]
     study = found.study
-    sign = -1.0 if whole and whole[0].mode == "max" else 1.0
     own = [each for each in whole if study is None or each.study == study.study]
     best: dict[str, TrialRecord] = {}
-    for each in sorted(own, key=lambda each: (sign * (each.score or 0.0), each.trial)):
+    for each in sorted(own, key=lambda each: (each.loss, each.trial)):
         best.setdefault(each.family, each)
     return list(best.values())
 
