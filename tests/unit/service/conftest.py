@@ -1,4 +1,4 @@
-"""A database of the service with its newest schema, made once and copied for each test."""
+"""A database of the service with its newest schema, made once and copied for each test; and an application on it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 
 from tuning.service.database import schema
 from tuning.service.database.connection import Database
+from tuning.service.service import Service
+from tuning.service.settings import ServiceSettings
+from tuning.service.web.app import create_app
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +30,23 @@ def database(tmp_path: Path, _empty_database: Path) -> Iterator[Database]:
     made = Database(f"sqlite:///{shutil.copy(_empty_database, tmp_path)}")
     yield made
     made.close()
+
+
+@pytest.fixture
+def service(database: Database, tmp_path: Path) -> Service:
+    """A server's parts, without a supervisor; teams may read below `tmp_path/data`."""
+    (tmp_path / "data").mkdir()
+    settings = ServiceSettings(
+        database=str(database.url),
+        storage=str(tmp_path / "runs"),
+        work=tmp_path / "work",
+        data=(str(tmp_path / "data"),),
+        slots=4,
+    )
+    return Service(settings, database, stream_s=0.0)  # a stream ends after what is there
+
+
+@pytest.fixture
+def web(service: Service) -> TestClient:
+    """A client without a token; errors that nobody foresaw are answered, as a server does."""
+    return TestClient(create_app(service), raise_server_exceptions=False, follow_redirects=False)

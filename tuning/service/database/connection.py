@@ -79,11 +79,11 @@ class Database:
             if self.is_sqlite:
                 if self.url.database:
                     Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
-                engine = create_engine(self.url, connect_args={"timeout": BUSY_S})
+                engine = create_engine(self.url, connect_args={"timeout": BUSY_S}, hide_parameters=True)
                 event.listen(engine, "connect", _configure_sqlite)
                 event.listen(engine, "begin", _begin_sqlite)
                 return engine
-            return create_engine(self.url, pool_pre_ping=True)
+            return create_engine(self.url, pool_pre_ping=True, hide_parameters=True)
         except (NoSuchModuleError, ModuleNotFoundError) as error:
             raise DefinitionError(
                 f"--database {self.shown}: its driver is not installed ({error}). Install the extra `postgres`."

@@ -8,7 +8,7 @@ import secrets
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import Connection, Select, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from tuning.errors import DefinitionError, MissingError
@@ -52,6 +52,14 @@ def digest_of(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
+def holder_in(connection: Connection, wanted: Select[tuple[object, ...]]) -> TokenHolder | None:
+    """The holder in the first row of a query for tokens."""
+    found = connection.execute(wanted).first()
+    if found is None:
+        return None
+    return TokenHolder(found.team, Role(found.role), found.name, found.created, found.expires, found.revoked)
+
+
 class Tokens:
     """The tokens of a database."""
 
@@ -76,10 +84,7 @@ class Tokens:
     def holder(self, token: str) -> TokenHolder | None:
         """Who has a token, valid or not; None for nobody. Looked up by the digest, so no time tells a part of it."""
         with self._database.read() as connection:
-            found = connection.execute(select(TOKENS).where(TOKENS.c.digest == digest_of(token))).first()
-        if found is None:
-            return None
-        return TokenHolder(found.team, Role(found.role), found.name, found.created, found.expires, found.revoked)
+            return holder_in(connection, select(TOKENS).where(TOKENS.c.digest == digest_of(token)))
 
     def all(self, team: str | None = None) -> list[TokenHolder]:
         wanted = select(TOKENS).order_by(TOKENS.c.team, TOKENS.c.created)

@@ -117,6 +117,17 @@ def upgrade() -> None:
         sa.UniqueConstraint("team", "name", name=op.f("uq_tokens_team_name")),
     )
     op.create_table(
+        "sessions",
+        sa.Column("digest", sa.LargeBinary(length=32), nullable=False),
+        sa.Column("token", sa.LargeBinary(length=32), nullable=False),
+        sa.Column("expires", sa.Float(), nullable=False),
+        sa.ForeignKeyConstraint(["token"], ["tokens.digest"], name=op.f("fk_sessions_token"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("digest", name=op.f("pk_sessions")),
+    )
+    with op.batch_alter_table("sessions", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_sessions_expires"), ["expires"], unique=False)
+
+    op.create_table(
         "events",
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
         sa.Column("run", sa.String(length=32), nullable=False),

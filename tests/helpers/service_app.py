@@ -1,0 +1,30 @@
+"""What tests ask of an application of the service, in their own process."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
+
+from tuning.service.database.runs import Submission
+from tuning.service.database.tokens import Role
+from tuning.service.service import Service
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+
+
+def bearer(service: Service, team: str = "churn", role: Role = Role.ADMIN, name: str = "test") -> dict[str, str]:
+    """The header of a new token."""
+    return {"Authorization": f"Bearer {service.tokens.create(team, role, name, service.clock())}"}
+
+
+def routes_of(app: FastAPI) -> list[tuple[str, str]]:
+    """Method and path of everything that an application answers."""
+    return sorted(
+        (method, str(route.path)) for route in iter_route_contexts(app.routes) for method in route.methods or ()
+    )
+
+
+def submitted(service: Service, team: str = "churn", name: str = "week") -> str:
+    """The id of a run that waits in the queue."""
+    submission = Submission(team, name, {"data": "a.csv", "target": "y"})
+    return service.runs.submit(submission, service.run_directory(team), service.clock())[0].id

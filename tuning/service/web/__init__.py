@@ -1,0 +1,1 @@
+"""What is answered over HTTP: the API, the page, and who may ask."""

@@ -1,0 +1,60 @@
+"""The application: its routes, what is around each of them, and its OpenAPI document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import metadata
+
+from fastapi import APIRouter, Depends, FastAPI, Request
+from starlette.middleware import Middleware
+from starlette.responses import JSONResponse
+
+from tuning.service.service import Service
+from tuning.service.web import problems
+from tuning.service.web.auth import authenticate
+from tuning.service.web.limits import RateLimiter
+from tuning.service.web.metrics import Metrics
+from tuning.service.web.middleware import Frame
+from tuning.service.web.routes import events, health, login, runs
+
+API = "/api/v1"
+ROUTERS: Iterable[APIRouter] = (health.router, login.router, runs.router, events.router)
+DESCRIPTION = """Submit definitions, watch them run, and use what they have found.
+
+Every request needs a token of `tuning token create`, as `Authorization: Bearer TOKEN`. What a team has is not there for
+others. Errors are `application/problem+json`."""
+
+
+def create_app(service: Service) -> FastAPI:
+    """The application of one server.
+
+    Routers are included without a prefix: their paths are whole, since roles and figures are told by them.
+    """
+    metrics = Metrics(service)
+    app = FastAPI(
+        title="Tuning service",
+        version=metadata.version("tuning-service"),
+        description=DESCRIPTION,
+        openapi_url=None,  # below, behind a token like all others
+        dependencies=[Depends(authenticate)],
+        middleware=[Middleware(Frame, settings=service.settings, metrics=metrics)],
+        responses=problems.RESPONSES,
+        redirect_slashes=False,
+        separate_input_output_schemas=False,
+    )
+    app.state.service, app.state.metrics, app.state.rates = service, metrics, RateLimiter()
+    problems.add_handlers(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    app.add_api_route(f"{API}/openapi.json", _openapi, include_in_schema=False)
+    return app
+
+
+async def _openapi(request: Request) -> JSONResponse:
+    """The OpenAPI document, made once."""
+    app: FastAPI = request.app
+    document = app.openapi()
+    document["components"]["schemas"].setdefault(
+        "ProblemMessage", problems.ProblemMessage.model_json_schema(ref_template="#/components/schemas/{model}")
+    )
+    return JSONResponse(document)

@@ -1,0 +1,155 @@
+"""How much one asks: requests in a minute, and the length and depth of what is sent."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from search_spaces import SpaceError
+from search_spaces.yaml_text import DEEPEST, parse_yaml
+from tuning.basics.wording import shorten
+from tuning.errors import DefinitionError
+
+MOST_CALLERS = 10_000  # whose requests are remembered
+MOST_VALUES = 20_000  # keys and values of a document
+LONGEST_TEXT = 10_000
+JSON = ("application/json",)
+YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
+
+
+class RateLimiter:
+    """Requests in a minute, by any name of who asks: as many at once, and then as many as time gives back.
+
+    Only the event loop uses it, so it needs no lock.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, who: str, per_minute: int) -> float | None:
+        """Count a request. None where there is room, else the seconds until there is."""
+        left = self._room(who, per_minute)
+        if left < 1:
+            return (1 - left) * 60 / per_minute
+        self._left[who] = (left - 1, self._clock())
+        self._left.move_to_end(who)
+        if len(self._left) > MOST_CALLERS:
+            self._left.popitem(last=False)
+        return None
+
+    def _room(self, who: str, per_minute: int) -> float:
+        left, at = self._left.get(who, (float(per_minute), self._clock()))
+        return min(float(per_minute), left + (self._clock() - at) * per_minute / 60)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A mapping that was sent. digest: SHA-256 of the body."""
+
+    values: Mapping[str, object]
+    digest: str
+
+
+async def sent_document(request: Request) -> Document:
+    """The body as a mapping, from JSON or YAML; a dependency of the routes that take a definition."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in (*JSON, *YAML):
+        raise HTTPException(415, f"Content-Type {shorten(repr(kind))} is not taken. Send {JSON[0]} or {YAML[0]}.")
+    body = await request.body()
+    return Document(await run_in_threadpool(parsed, body, kind in JSON), sha256(body).hexdigest())
+
+
+def parsed(body: bytes, is_json: bool) -> Mapping[str, object]:
+    """The mapping in a body; `DefinitionError` where it is none, or too long or too deep."""
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DefinitionError(f"The body is no UTF-8 text ({error.reason} at byte {error.start}).") from error
+    # Each value takes a comma, a colon, a bracket or a line; so what is far too long is refused before it is parsed.
+    if sum(map(text.count, ",:[{\n")) > 2 * MOST_VALUES:
+        raise DefinitionError(_too_long())
+    values = _json(text) if is_json else _yaml(text)
+    if not isinstance(values, dict):
+        raise DefinitionError("The body holds no mapping of keys to values, such as `target: churned`.")
+    _check(values)
+    return values
+
+
+def _too_long() -> str:
+    return (
+        f"The body holds more than {MOST_VALUES} keys and values. Many customers have room in a manifest that is CSV "
+        "or Parquet."
+    )
+
+
+def _json(text: str) -> object:
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise DefinitionError(f"The key {shorten(repr(twice))} occurs twice; remove one of them.")
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=once)
+    except RecursionError:
+        raise DefinitionError(_too_deep()) from None
+    except ValueError as error:
+        raise DefinitionError(f"The body is not JSON: {error}.") from None
+
+
+def _yaml(text: str) -> object:
+    try:
+        return parse_yaml(text, "the body")
+    except SpaceError as error:
+        raise DefinitionError(f"{error}.") from error
+
+
+def _too_deep() -> str:
+    return f"The body has more than {DEEPEST} levels inside each other; write it flatter."
+
+
+def _check(values: object) -> None:
+    """Nothing that no database, no YAML file and no later look at it can hold."""
+    for number, value in enumerate(_all_in(values)):
+        if number >= MOST_VALUES:
+            raise DefinitionError(_too_long())
+        if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+            raise DefinitionError(f"The body holds {value!r}; finite numbers are expected.")
+        if isinstance(value, int) and abs(value) >= 2**63:
+            raise DefinitionError("The body holds a number of more than 63 bits; write it as a text, or smaller.")
+        if isinstance(value, str):
+            _check_text(value)
+
+
+def _check_text(value: str) -> None:
+    if len(value) > LONGEST_TEXT:
+        raise DefinitionError(f"{shorten(repr(value))} has {len(value)} characters; at most {LONGEST_TEXT} are taken.")
+    if "\0" in value or (not value.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in value)):
+        raise DefinitionError(f"{shorten(ascii(value))} holds a character that no text has: NUL, or half of a pair.")
+
+
+def _all_in(values: object) -> Iterator[object]:
+    """Every key and value, without recursion."""
+    waiting: list[tuple[object, int]] = [(values, 0)]
+    while waiting:
+        value, depth = waiting.pop()
+        if depth > DEEPEST:
+            raise DefinitionError(_too_deep())
+        yield value
+        if isinstance(value, Mapping):
+            for key, inner in value.items():
+                yield key
+                waiting.append((inner, depth + 1))
+        elif isinstance(value, list):
+            waiting += [(inner, depth + 1) for inner in value]

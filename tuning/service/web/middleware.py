@@ -1,0 +1,130 @@
+"""What is around every request: its id, the size of its body, headers, the log, the counts, and the last resort."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from urllib.parse import urlsplit
+
+from fastapi import Request
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tuning.service.settings import ServiceSettings
+from tuning.service.web import problems
+from tuning.service.web.metrics import Metrics
+
+logger = logging.getLogger("tuning.service.requests")
+
+TOO_LARGE = 413
+CONTENT_SECURITY_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+#: Of every answer that does not say otherwise itself.
+HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",  # a form's Origin would be "null" with `no-referrer`
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+
+
+class Frame:
+    """The outermost middleware.
+
+    A body beyond `settings.body_bytes` is refused before it is read where its length is announced, else as soon as it
+    has gone beyond. An error that nobody foresaw is logged with its traceback and answered without it.
+    """
+
+    def __init__(self, app: ASGIApp, settings: ServiceSettings, metrics: Metrics) -> None:
+        self._app, self._settings, self._metrics = app, settings, metrics
+        secure = urlsplit(settings.public_url or "").scheme == "https"
+        self._headers = {**HEADERS, **({"Strict-Transport-Security": "max-age=31536000"} if secure else {})}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 0
+        request = Request(scope, receive)
+        request.state.request_id = secrets.token_hex(8)
+
+        async def framed(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                self._set_headers(MutableHeaders(raw=message["headers"]), request, status)
+                message = {**message, "headers": message["headers"]}
+            await send(message)
+
+        try:
+            if _announced(Headers(scope=scope).get("content-length")) > self._settings.body_bytes:
+                await problems.answer(request, TOO_LARGE, problems.SENTENCES[TOO_LARGE])(scope, receive, framed)
+            else:
+                await self._app(scope, _limited(receive, self._settings.body_bytes), framed)
+        except Exception:
+            logger.exception("request %s failed", request.state.request_id)
+            if status:
+                raise
+            detail = "The server has made a mistake. Its log says more under this request id."
+            await problems.answer(request, 500, detail)(scope, receive, framed)
+        finally:
+            self._tell(request, status, time.perf_counter() - began)
+
+    def _set_headers(self, headers: MutableHeaders, request: Request, status: int) -> None:
+        for name, value in self._headers.items():
+            headers.setdefault(name, value)
+        headers["X-Request-Id"] = request.state.request_id
+        if status == TOO_LARGE:  # the rest of the body is not read, so the connection is of no use any more
+            headers["Connection"] = "close"
+
+    def _tell(self, request: Request, status: int, seconds: float) -> None:
+        """A line in the log, without query, headers and body, where tokens are; and one more in the counts."""
+        holder = getattr(request.state, "holder", None)
+        who = "-" if holder is None else f"{holder.team}/{holder.name}"
+        route = getattr(request.scope.get("route"), "path", "none")
+        self._metrics.count(request.method, route, status, seconds)
+        path = request.url.path.encode("ascii", "backslashreplace").decode()
+        logger.info(
+            "%s %s %s %d %.1f ms %s %r",
+            *(request.state.request_id, request.method, path, status, 1000 * seconds, address_of(request), who),
+        )
+
+
+def address_of(request: Request) -> str:
+    """Where a request comes from; behind a reverse proxy, where that says so."""
+    return request.client.host if request.client else "unknown"
+
+
+def _announced(text: str | None) -> int:
+    """A length that is announced; 0 where there is none, or one that the server below has refused."""
+    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 20 else 0
+
+
+def _limited(receive: Receive, most: int) -> Receive:
+    read = 0
+
+    async def limited() -> Message:
+        nonlocal read
+        message = await receive()
+        read += len(message.get("body", b""))
+        if read > most:
+            raise HTTPException(TOO_LARGE)
+        return message
+
+    return limited

@@ -1,0 +1,168 @@
+"""Errors as answers: `application/problem+json` (RFC 9457) with the sentence that the commands say."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import cast
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from tuning.basics.wording import shorten
+from tuning.errors import (
+    DataError,
+    DefinitionError,
+    MissingError,
+    NoModelError,
+    NotAllowedError,
+    PlanError,
+    QuotaError,
+    RefusedChangeError,
+    RunError,
+    StorageError,
+    TuningError,
+    UnavailableError,
+    UnknownCustomerError,
+)
+from tuning.storage.names import mask_in
+
+logger = logging.getLogger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+LONGEST = 2000  # characters of a sentence
+#: The first that fits says the status; others of the tree are the server's matter.
+STATUSES: Sequence[tuple[type[TuningError], int]] = (
+    (MissingError, 404),
+    (UnknownCustomerError, 404),
+    (RefusedChangeError, 409),
+    (NoModelError, 409),
+    (NotAllowedError, 403),
+    (UnavailableError, 503),
+    (StorageError, 503),
+    (DefinitionError, 422),
+    (PlanError, 422),
+    (DataError, 422),
+    (RunError, 409),
+)
+SENTENCES: Mapping[int, str] = {
+    404: "There is nothing at this address. GET /api/v1/openapi.json lists what there is.",
+    405: "This address does not take that method. GET /api/v1/openapi.json lists which it takes.",
+    413: "The body is larger than this server takes. Leave data out: a definition names files, it does not hold them.",
+}
+#: What the client is told of a database or storage that fails, whose sentences name the server's own places.
+OUT_OF_ORDER = (
+    "The service cannot reach its database or its storage at the moment. Nothing was changed. Try again; the server's "
+    "log says more under this request id."
+)
+
+
+class ProblemMessage(BaseModel):
+    """Why a request was not done (RFC 9457)."""
+
+    type: str = Field("about:blank", description="Always about:blank: the status says the kind.")
+    title: str = Field(description="The status in words.", examples=["Unprocessable Entity"])
+    status: int = Field(description="The status of HTTP.", examples=[422])
+    detail: str = Field(
+        description="What is wrong, the rule, and the way out.",
+        examples=["target: the column to predict is missing"],
+    )
+    key: str | None = Field(None, description="The key or parameter that it is about.", examples=["target"])
+    request_id: str = Field(description="Under which the server's log has this request.", examples=["1f0c9f3ab2d44e10"])
+
+
+#: What every route may answer, for the OpenAPI document.
+RESPONSES: dict[int | str, dict[str, object]] = {
+    int(status): {
+        "description": text,
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemMessage"}}},
+    }
+    for status, text in (
+        (400, "The request cannot be read."),
+        (401, "There is no token, or it is not valid."),
+        (403, "The token's role or the server's configuration does not allow it."),
+        (404, "There is no such thing in this team."),
+        (405, "The address does not take that method."),
+        (409, "What is asked for does not follow from how things are."),
+        (413, "The body is too large."),
+        (415, "The body's type is not taken."),
+        (422, "What was sent is wrong."),
+        (429, "Too many requests, or a quota is used up; Retry-After says when there is room."),
+        (503, "The service cannot at the moment."),
+    )
+}
+
+
+def answer(
+    request: Request,
+    status: int,
+    detail: str,
+    key: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """A problem as response."""
+    message = ProblemMessage(
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=shorten(mask_in(detail), LONGEST),
+        key=key,
+        request_id=request.state.request_id,
+    )
+    return JSONResponse(message.model_dump(), status, headers, MEDIA_TYPE)
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Let every error be answered as a problem; what nobody foresaw is `middleware.Frame`'s matter."""
+    app.add_exception_handler(TuningError, _of_ours)
+    app.add_exception_handler(RequestValidationError, _of_validation)
+    app.add_exception_handler(HTTPException, _of_http)
+
+
+def wants_page(request: Request) -> bool:
+    """Whether a person's browser asks, for a page."""
+    return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
+
+
+async def _of_ours(request: Request, error: Exception) -> Response:
+    """An error of ours; a sentence that names the server's own places stays in its log."""
+    if isinstance(error, QuotaError):
+        if error.later is None:
+            return answer(request, 422, str(error), key_of(str(error)))
+        return answer(request, 429, str(error), headers={"Retry-After": str(max(1, round(error.later)))})
+    status = next((status for kind, status in STATUSES if isinstance(error, kind)), None)
+    if status is None or status == 503:
+        logger.error("request %s: %s", request.state.request_id, mask_in(str(error)))
+        return answer(request, 503, OUT_OF_ORDER, headers={"Retry-After": "10"})
+    return answer(request, status, str(error), key_of(str(error)))
+
+
+async def _of_validation(request: Request, error: Exception) -> Response:
+    """What FastAPI found wrong with a parameter or a body."""
+    found = cast(RequestValidationError, error).errors()[0]
+    place = [str(part) for part in found["loc"][1:] if not isinstance(part, int)]
+    key = ".".join(place) or None
+    if found["type"] == "json_invalid":
+        return answer(request, 422, "The body is not JSON.")
+    given = "" if found["type"] == "missing" or "input" not in found else f" (got {shorten(repr(found['input']), 100)})"
+    return answer(request, 422, f"{key or 'body'}: {found['msg']}{given}.", key)
+
+
+async def _of_http(request: Request, error: Exception) -> Response:
+    """What Starlette, FastAPI or a route raised by a status."""
+    found = cast(HTTPException, error)
+    if found.status_code == HTTPStatus.UNAUTHORIZED and wants_page(request):
+        return RedirectResponse("/login", HTTPStatus.SEE_OTHER)
+    plain = found.detail in (HTTPStatus(found.status_code).phrase, "")
+    detail = SENTENCES.get(found.status_code, found.detail) if plain else found.detail
+    return answer(request, found.status_code, detail, headers=found.headers)
+
+
+def key_of(sentence: str) -> str | None:
+    """The key that a sentence begins with, as in `limits.trial_seconds: must be above 0`."""
+    found = re.match(r"([A-Za-z_][\w.-]*): ", sentence)
+    return found[1] if found else None

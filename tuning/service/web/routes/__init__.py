@@ -1,0 +1,1 @@
+"""The routes, each file one kind of thing that is asked for."""

@@ -1,0 +1,71 @@
+"""What happens to a run, as a stream of server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Request
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from starlette.concurrency import run_in_threadpool
+
+from tuning.errors import TuningError
+from tuning.service.database.runs import StateEvent, SubmittedRun
+from tuning.service.service import Service
+from tuning.service.states import ENDED, WORKING
+from tuning.service.web.auth import ServiceOf, still_valid
+from tuning.service.web.messages import EventMessage, ProgressMessage, moment
+from tuning.service.web.run_messages import progress_of, team_run
+
+router = APIRouter(tags=["runs"])
+
+MOST_ID = 2**62
+
+
+@router.get("/api/v1/runs/{run}/events", response_class=EventSourceResponse)
+async def events(
+    request: Request,
+    service: ServiceOf,
+    found: Annotated[SubmittedRun, Depends(team_run)],
+    last_event_id: Annotated[
+        int, Header(ge=0, le=MOST_ID, description="The id of the last event that is known; those after it are sent.")
+    ] = 0,
+) -> AsyncIterator[ServerSentEvent]:
+    """Changes of state as events `state` with ids, each once and none merged; between them events `progress` without
+    ids, of which only the newest counts. The stream ends after the run's last change; a run that is resumed has a new
+    one."""
+    began, told, shown = service.clock(), last_event_id, None
+    while True:
+        look = await run_in_threadpool(_look, request, service, found, told)
+        if look is None:  # the token was revoked, or the run deleted
+            return
+        changes, progress, ended = look
+        for change in changes:
+            told = change.id
+            yield ServerSentEvent(event="state", id=str(change.id), data=event_message(change).model_dump(mode="json"))
+        if progress is not None and progress != shown:
+            shown = progress
+            yield ServerSentEvent(event="progress", data=progress.model_dump(mode="json"))
+        if ended or service.closing.is_set() or service.clock() - began >= service.stream_s:
+            return
+        await asyncio.sleep(service.look_s)
+
+
+def event_message(event: StateEvent) -> EventMessage:
+    return EventMessage.model_validate({**vars(event), "at": moment(event.at)})
+
+
+def _look(
+    request: Request, service: Service, found: SubmittedRun, told: int
+) -> tuple[list[StateEvent], ProgressMessage | None, bool] | None:
+    """What is new: changes of state, the progress, and whether that is all. None where nothing may be told any more."""
+    try:
+        if not still_valid(request, service):
+            return None
+        run = service.runs.get(found.id, found.team)
+        changes = service.runs.events(found.id, told)
+        ended = run.state in ENDED and not any(change.state not in ENDED for change in changes[-1:])
+        return changes, progress_of(run) if run.state in WORKING or ended else None, ended
+    except TuningError:
+        return None
