@@ -13,6 +13,9 @@ from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs
 from tuning.service.database.sessions import Sessions
 from tuning.service.database.tokens import Tokens
+from tuning.service.queue.claim import places
+from tuning.service.requests import Requests
+from tuning.service.schedules import Schedules
 from tuning.service.settings import ServiceSettings
 
 
@@ -27,6 +30,7 @@ class Service:
     Attributes:
         clock: seconds since 1970.
         wake: tells the supervisor that there may be something to do.
+        slots: how many all runs share; None while a cluster has not said it.
         hindered: why runs are not looked after at the moment; None while they are.
         closing: set once the server ends, so that streams do.
         stream_s: the longest time for which a stream of events goes on; a client then asks again.
@@ -37,6 +41,7 @@ class Service:
     database: Database
     clock: Callable[[], float] = time.time
     wake: Callable[[], None] = _nobody
+    slots: Callable[[], int | None] = _nobody
     hindered: Callable[[], str | None] = _nobody
     closing: threading.Event = field(default_factory=threading.Event)
     stream_s: float = 3600.0
@@ -54,10 +59,18 @@ class Service:
     def sessions(self) -> Sessions:
         return Sessions(self.database)
 
+    @cached_property
+    def requests(self) -> Requests:
+        return Requests(self.database, self.settings, self.slots)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        return Schedules(self.database)
+
+    def places(self) -> dict[str, int]:
+        """The place of each queued run of all teams; 1 is next."""
+        return places(self.database, self.settings, self.slots() or 1, self.clock())
+
     def work_folder(self, run: str) -> Path:
         """Where the service keeps what is its own of a run: definition, log, tables for pages."""
         return self.settings.work / run
-
-    def run_directory(self, team: str) -> str:
-        """Where a team's runs are made; `{run}` stands for the id."""
-        return f"{self.settings.storage.rstrip('/')}/{team}/{{run}}"

@@ -41,9 +41,8 @@ def service(database: Database, tmp_path: Path) -> Service:
         storage=str(tmp_path / "runs"),
         work=tmp_path / "work",
         data=(str(tmp_path / "data"),),
-        slots=4,
     )
-    return Service(settings, database, stream_s=0.0)  # a stream ends after what is there
+    return Service(settings, database, slots=lambda: 4, stream_s=0.0)  # a stream ends after what is there
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ RUN = SubmittedRun(
     launcher=None,
     outcome=None,
     schedule=None,
+    bytes=0,
 )
 
 

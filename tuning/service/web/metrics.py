@@ -58,7 +58,7 @@ class _Queue(Collector):
             runs.add_metric([state], number)
         yield runs
         yield GaugeMetricFamily("tuning_slots_used", "Slots of the runs at work.", slots)
-        total = self._service.settings.slots
+        total = self._service.slots()
         if total is not None:
             yield GaugeMetricFamily("tuning_slots", "Slots that there are.", total)
         longest = 0.0 if oldest is None else max(0.0, self._service.clock() - oldest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import cast
 
@@ -105,7 +105,7 @@ def answer(
     key: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """A problem as response."""
+    """A problem as response: JSON, or a page for a browser where `app.state.problem_page` makes one."""
     message = ProblemMessage(
         title=HTTPStatus(status).phrase,
         status=status,
@@ -113,6 +113,11 @@ def answer(
         key=key,
         request_id=request.state.request_id,
     )
+    page: Callable[[Request, ProblemMessage], Response] | None = getattr(request.app.state, "problem_page", None)
+    if page is not None and wants_page(request):
+        response = page(request, message)
+        response.headers.update(headers or {})
+        return response
     return JSONResponse(message.model_dump(), status, headers, MEDIA_TYPE)
 
 

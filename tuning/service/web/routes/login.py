@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request
@@ -15,16 +16,19 @@ router = APIRouter(include_in_schema=False)
 
 @router.post("/login")
 def log_in(
-    request: Request, service: ServiceOf, token: Annotated[str, Form(min_length=1, max_length=LONGEST_TOKEN)]
+    request: Request,
+    service: ServiceOf,
+    token: Annotated[str, Form(min_length=1, max_length=LONGEST_TOKEN)],
+    next_page: Annotated[str, Form(alias="next", max_length=2000)] = "/",
 ) -> Response:
-    """Give the holder of a valid token a session."""
+    """Give the holder of a valid token a session, and send them to the page that they wanted, one of this server."""
     check_origin(request, service)
     holder = service.tokens.holder(token.strip())
     if holder is None or not holder.valid(service.clock()):
         raise HTTPException(
             401, "The token is not valid: not known, ended, or revoked.", {"WWW-Authenticate": "Bearer"}
         )
-    answer = RedirectResponse("/", 303)
+    answer = RedirectResponse(next_page if re.match(r"/(?![/\\])", next_page) else "/", 303)
     set_cookie(answer, request, service, service.sessions.create(token.strip(), service.clock()))
     return answer
 
