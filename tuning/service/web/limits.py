@@ -52,20 +52,20 @@ class RateLimiter:
 
 
 @dataclass(frozen=True)
-class Document:
+class SentDocument:
     """A mapping that was sent. digest: SHA-256 of the body."""
 
     values: Mapping[str, object]
     digest: str
 
 
-async def sent_document(request: Request) -> Document:
+async def sent_document(request: Request) -> SentDocument:
     """The body as a mapping, from JSON or YAML; a dependency of the routes that take a definition."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (*JSON, *YAML):
         raise HTTPException(415, f"Content-Type {shorten(repr(kind))} is not taken. Send {JSON[0]} or {YAML[0]}.")
     body = await request.body()
-    return Document(await run_in_threadpool(parsed, body, kind in JSON), sha256(body).hexdigest())
+    return SentDocument(await run_in_threadpool(parsed, body, kind in JSON), sha256(body).hexdigest())
 
 
 def parsed(body: bytes, is_json: bool) -> Mapping[str, object]:
