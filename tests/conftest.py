@@ -15,6 +15,7 @@ import paths
 import pytest
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
     from s3_server import Bucket, S3Server
 
 # Before anything imports Ray or MLflow: tests never use the developer's token, telemetry or tracking server.
@@ -134,6 +135,17 @@ def mlflow_database(migrated_database: Path, tmp_path: Path) -> str:
     path = tmp_path / "mlflow.db"
     shutil.copy(migrated_database, path)
     return f"sqlite:///{path}"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A headless browser, see tests/helpers/browser.py; of one file, as Playwright keeps an event loop going."""
+    from browser import CHROMIUM, NO_CHROMIUM, chromium
+
+    if CHROMIUM is None:
+        pytest.skip(NO_CHROMIUM)
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -133,7 +133,9 @@ def gain_text(gain: object, in_percent: bool, sign: str = "") -> str:
 def score_text(score: object, error: object = None) -> str:
     """A score with its standard error over the folds, where there is one."""
     shown = value_text(score)
-    return f"{shown} ± {error:.2g}" if shown and isinstance(error, float) and math.isfinite(error) else shown
+    if not shown or not isinstance(error, float) or not math.isfinite(error):
+        return shown
+    return f"{shown} ± {error:.0f}" if error >= 100 else f"{shown} ± {error:.2g}"
 
 
 def params_text(params: Mapping[str, object]) -> str:

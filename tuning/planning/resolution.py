@@ -24,6 +24,7 @@ from tuning.preprocessing.classes import Label, find_label, guess_positive, read
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.splitting import AUTO, STRATIFIED
 from tuning.preprocessing.task import BINARY, REGRESSION, agreed_task
+from tuning.records.gains import user_metric
 
 SMALLER_IS_BETTER = {
     *("loss", "logloss", "error", "errors", "err", "rmse", "rmsle", "rmspe", "mse", "mae", "mape"),
@@ -54,7 +55,7 @@ def resolve(definition: Definition, customers: Customers, code: OwnCode) -> tupl
         task, positive = _predicted(definition, customers, code, notes)
         metric = _metric(definition, task, code)
         if definition.metric is None:
-            notes.append(f"metric {metric!r} is the default for {task}; set `metric` to choose.")
+            notes.append(f"metric {user_metric(metric)!r} is the default for {task}; set `metric` to choose.")
     try:
         space, left_out = resolve_space(definition, task, metric, code)
     except PlanError as error:

@@ -116,9 +116,12 @@ for (const box of document.querySelectorAll(".data")) {
         tell(given.more.replace("{}", () => quoted(say(columns[0].get(row)))), make("dd", null, list));
       }
     }
-    const place = rows.length ? `${(first + 1).toLocaleString("en")} to ${(first + some.length).toLocaleString("en")} of ` : "";
+    const several = rows.length > PAGE;
+    const place = several ? `${(first + 1).toLocaleString("en")} to ${(first + some.length).toLocaleString("en")} of ` : "";
     const less = rows.length === count ? "" : ` (${count.toLocaleString("en")} in all)`;
-    told.textContent = `${place}${rows.length.toLocaleString("en")} ${given.noun}${less}`;
+    const noun = rows.length === 1 ? given.noun.replace(/s$/, "") : given.noun;
+    told.textContent = `${place}${rows.length.toLocaleString("en")} ${noun}${less}`;
+    back.hidden = next.hidden = !several;
     back.disabled = !page;
     next.disabled = first + PAGE >= rows.length;
   }
@@ -139,6 +142,7 @@ for (const box of document.querySelectorAll(".data")) {
   if (state.has("open")) {
     for (let row = 0; row < count; row++) if (columns[0].get(row) === state.get("open")) opened.add(row);
   }
+  addEventListener("hashchange", () => location.reload()); // a link that is followed from this page
   update();
   const linked = rows.findIndex(row => opened.has(row));
   if (linked >= 0) { // on whatever page of the table it is

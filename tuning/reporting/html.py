@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -70,6 +71,9 @@ class PictureRow:
     pictures: Sequence[Picture]
 
 
+LONG = 60  # characters, from which on a cell is broken into lines
+_FIGURE = re.compile(r"[-+−]?[\d.]")
+
 Block = Text | Points | HtmlTable | Picture | PictureRow | DataTable
 
 
@@ -103,7 +107,7 @@ class Page:
 
         environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
         environment.globals["kind"] = _kind
-        environment.filters["cells"] = _cells
+        environment.filters |= {"cells": _cells, "styles": _styles}
         searched = any(isinstance(block, DataTable) for section in self.sections for block in section.blocks)
         environment.globals |= {"script": SCRIPT if searched else "", "style": STYLE if searched else ""}
         environment.globals["allowed"] = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
@@ -112,6 +116,16 @@ class Page:
 
 def _kind(block: Block) -> str:
     return type(block).__name__.lower()
+
+
+def _styles(frame: pd.DataFrame) -> list[str]:
+    """Of each column the class of its cells: figures stand to the right, texts to the left, long ones are broken."""
+    found = []
+    for column in _cells(frame.T):
+        texts = [str(value) for value in column if value != ""]
+        text = "text" if not any(map(_FIGURE.match, texts)) else ""
+        found.append(f"{text} long" if text and max(map(len, texts), default=0) > LONG else text)
+    return found
 
 
 def _cells(frame: pd.DataFrame) -> list[list[object]]:
@@ -149,6 +163,9 @@ th, td { padding: .35rem .75rem; text-align: right; border-bottom: 1px solid var
 th:first-child, td:first-child { text-align: left; padding-left: .25rem; }
 th { font-weight: 600; border-bottom: 2px solid var(--line-2); vertical-align: bottom; white-space: normal;
      overflow-wrap: normal; }
+td.text, th.text { text-align: left; }
+td.long { white-space: normal; overflow-wrap: break-word; min-width: 14rem; }
+caption { position: sticky; left: 0; max-width: calc(100vw - 2.5rem); }
 tr.strong td { font-weight: 600; background: var(--strong); }
 .prose th, .prose td { text-align: left; white-space: normal; vertical-align: top; overflow-wrap: anywhere;
                        min-width: 7rem; }
@@ -174,14 +191,18 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 {% if loop.index is even and not loop.last %}<code>{{ part }}</code>{% else %}\
 {{ "`" if loop.index is even }}{{ part }}{% endif %}{% endfor %}
 {% endmacro %}
+{% macro styled(names) %}{% if names %} class="{{ names }}"{% endif %}{% endmacro %}
 {% macro table(block) %}
+{% set styles = block.frame | styles %}
 <div class="scroll"><table{% if block.prose %} class="prose"{% endif %}>
 {% if block.caption and not block.folded %}<caption>{{ block.caption }}</caption>{% endif %}
-<thead><tr>{% for name in block.frame.columns %}<th scope="col">{{ name }}</th>{% endfor %}</tr></thead>
+<thead><tr>{% for name in block.frame.columns %}\
+<th scope="col"{{ styled(styles[loop.index0]) }}>{{ name }}</th>{% endfor %}</tr></thead>
 <tbody>
 {% for row in block.frame | cells %}
 <tr{% if loop.index0 == block.strong %} class="strong"{% endif %}>\
-{% for cell in row %}<td{% if block.prose %} data-title="{{ block.frame.columns[loop.index0] }}"{% endif %}>\
+{% for cell in row %}<td{{ styled(styles[loop.index0]) }}\
+{% if block.prose %} data-title="{{ block.frame.columns[loop.index0] }}"{% endif %}>\
 {% if block.prose %}{{ said(cell | string) }}{% else %}{{ cell }}{% endif %}</td>{% endfor %}</tr>
 {% endfor %}
 </tbody></table></div>

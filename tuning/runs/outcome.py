@@ -53,13 +53,14 @@ def _against_baseline(counts: RunCounts) -> list[str]:
     against = "Tuning against the baseline, the model tried first:"
     kept = "kept because it was better on the folds" + "; an ensemble keeps both" * bool(counts["ensembles"])
     if compared == 1:
-        how = f"below it on the hold-out rows; it is {kept}" if worse else "no worse than it on the hold-out rows"
-        return [f"{against} the one winner that is another model scores {how}."]
+        how = f"worse than it on the hold-out rows; it is {kept}" if worse else "no worse than it on the hold-out rows"
+        return [f"{against} the one winner that is another model is {how}."]
     low, high = by_chance(compared)
     share = f" ({100 * worse / compared:.0f} %)" if worse else ""
+    verb = "is" if worse == 1 else "are"
     counted = (
-        f"{against} {worse:,} of the {compared:,} winners that are other models{share} score below it on the hold-out "
-        f"rows; chance alone gives {low:,} to {high:,}."
+        f"{against} {worse:,} of the {compared:,} winners that are other models{share} {verb} worse than it on the "
+        f"hold-out rows; chance alone gives {low:,} to {high:,}."
     )
     return [counted + f" A worse one is {kept}. More rows reduce this." * (worse > 0)]
 

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import LogFormatter, LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
 from tuning.basics.wording import shorten
 from tuning.records.gains import ERRORS, user_metric
@@ -135,8 +135,10 @@ def learning_curves(trials: Sequence[TrialRecord], ax: Axes | None = None) -> Ax
     every = [
         user_score(step.score, trial.metric) for trial in trials for step in trial.steps if step.score == step.score
     ]
-    if every and min(every) > 0 and max(every) > 20 * min(every):  # bad trials would flatten the others
+    if every and min(every) > 0 and max(every) > 8 * min(every):  # bad trials would flatten the others
         axes.set_yscale("log")
+        for formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            formatter(LogFormatter())  # 0.5, not 5 × 10⁻¹
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("step")
     axes.set_ylabel(user_metric(trials[0].metric) if trials else "score")
@@ -160,7 +162,7 @@ def column_importance(importance: pd.DataFrame, ax: Axes | None = None) -> Axes:
     names = [shorten(str(name), 40) for name in shown["column"]]
     axes.barh(names, shown["importance"], xerr=2 * shown["std"], color=colours, ecolor="#555555")
     axes.axvline(0.0, color="black", linewidth=0.8)
-    axes.set_xlabel("how much the hold-out score falls when the column is shuffled\n(grey: not clearly)")
+    axes.set_xlabel("how much worse the hold-out score is when the column is shuffled\n(grey: not clearly)")
     return axes
 
 
@@ -239,7 +241,9 @@ def score_and_size(customers: pa.Table, metric: str, ax: Axes | None = None) -> 
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     sizes = np.abs(score[score != 0.0])
-    if len(sizes) and (score >= 0).all() and sizes.max() > 100 * sizes.min():  # errors of targets of several sizes
+    quarters = np.quantile(sizes, [0.25, 0.75]) if len(sizes) else (1.0, 1.0)
+    # Errors of targets of several sizes, and not of one customer that is far beyond all others.
+    if (score >= 0).all() and len(sizes) and sizes.max() > 100 * sizes.min() and quarters[1] > 5 * quarters[0]:
         axes.set_yscale("symlog", linthresh=10.0 ** np.floor(np.log10(sizes.min())))
         axes.set_ylim(0.0, 2 * sizes.max())
     else:

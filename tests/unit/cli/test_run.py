@@ -36,12 +36,16 @@ def test_exit_codes_and_outputs_of_a_run(definition: Path, finished: Path, tmp_p
 @pytest.mark.parametrize(
     ("worse", "said"),
     [
-        (0, "0 of the 5 winners that are other models score below it on the hold-out rows; chance alone gives 1 to 4."),
+        (
+            0,
+            "0 of the 5 winners that are other models are worse than it on the hold-out rows; "
+            "chance alone gives 1 to 4.",
+        ),
         (
             2,
-            "Tuning against the baseline, the model tried first: 2 of the 5 winners that are other models (40 %) score "
-            "below it on the hold-out rows; chance alone gives 1 to 4. A worse one is kept because it was better on "
-            "the folds",
+            "Tuning against the baseline, the model tried first: 2 of the 5 winners that are other models (40 %) are "
+            "worse than it on the hold-out rows; chance alone gives 1 to 4. A worse one is kept because it was better "
+            "on the folds",
         ),
     ],
 )

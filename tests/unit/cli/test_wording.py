@@ -10,7 +10,7 @@ import pytest
 from commands import tuning
 
 from tuning import TuneRunner
-from tuning.basics.wording import amount, size_text
+from tuning.basics.wording import amount, score_text, size_text
 from tuning.storage.names import slug
 
 
@@ -25,6 +25,11 @@ def test_a_number_and_its_noun(number: int, noun: str, said: str) -> None:
 @pytest.mark.parametrize(("size", "said"), [(12, "12 bytes"), (49_500, "49.5 kB"), (2.5e6, "2.5 MB"), (3e9, "3 GB")])
 def test_a_size_has_the_unit_that_says_it_shortest(size: float, said: str) -> None:
     assert size_text(size) == said
+
+
+@pytest.mark.parametrize(("error", "said"), [(733.1, "753 ± 733"), (0.123, "753 ± 0.12"), (12.0, "753 ± 12")])
+def test_an_error_is_no_power_of_ten(error: float, said: str) -> None:
+    assert score_text(753.0, error) == said
 
 
 def test_a_run_of_one_customer_speaks_of_one(tmp_path: Path) -> None:

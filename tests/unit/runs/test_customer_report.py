@@ -51,7 +51,7 @@ def test_a_run_of_one_customer_ends_with_predictions_and_what_matters(tmp_path: 
         "Importance of each column",
     }
     table = html.partition(">predict_ms_per_row<")[2].partition("</table>")[0]
-    assert re.findall("<tr.*?><td>(.*?)</td>", table) == ["ridge", "knn"]
+    assert re.findall("<tr.*?><td[^>]*>(.*?)</td>", table) == ["ridge", "knn"]
     assert "<code>tuning report</code> adds them" in page(result, Effort(seconds=0.0))
 
 

@@ -158,13 +158,18 @@ class Plots:
 
 
 def _label_apart(figure: Figure, axes: Axes, points: list[tuple[str, float, float]]) -> None:
-    """Names beside points, moved up where they would cover one another."""
+    """Names beside points, moved up where they would cover one another or another's point."""
     figure.draw_without_rendering()
+    where = {name: axes.transData.transform((x, y)) * 72 / figure.dpi for name, x, y in points}
     taken: list[tuple[float, float]] = []
     for name, x, y in sorted(points, key=lambda point: point[2]):
-        across, up = (float(value) * 72 / figure.dpi for value in axes.transData.transform((x, y)))
+        across, up = map(float, where[name])
+        others = [tuple(map(float, place)) for other, place in where.items() if other != name and place[0] > across]
         place = up + 4
-        while any(abs(place - other) < LABEL_HEIGHT and abs(across - beside) < LABEL_WIDTH for beside, other in taken):
+        while any(
+            abs(place - other) < LABEL_HEIGHT and abs(across - beside) < LABEL_WIDTH
+            for beside, other in [*taken, *others]
+        ):
             place += 1
         taken.append((across, place))
         axes.annotate(name, (x, y), xytext=(8, place - up), textcoords="offset points", fontsize=9)

@@ -82,7 +82,7 @@ def of_one(row: FigureRow, metric: str) -> str:
         best = "The only trial" if row["trials"] == 1 else f"The best of {row['trials']} trials"
         return f"{best} scores {value_text(row['cv_score'])} ({metric}), with {values}."
     model = (
-        f"The model of {row['customer']} ({row['model']}) scores {value_text(row['test_score'])} on rows that it has "
+        f"The model of {row['customer']}, {row['model']}, scores {value_text(row['test_score'])} on rows that it has "
         f"never seen ({metric})"
     )
     if row["baseline_test_score"] is None:
