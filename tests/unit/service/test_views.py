@@ -37,7 +37,6 @@ RUN = SubmittedRun(
     attempts=0,
     stop_asked=None,
     ending=None,
-    launcher=None,
     outcome=None,
     schedule=None,
     bytes=0,

@@ -37,7 +37,6 @@ class SubmittedRun:
     attempts: int
     stop_asked: float | None
     ending: str | None
-    launcher: Json | None
     outcome: Json | None
     schedule: str | None
     bytes: int
@@ -125,7 +124,7 @@ class Runs:
             return change(connection, one(connection, run, team), to, now, reason, **values)
 
     def note(self, run: str, **values: object) -> None:
-        """Set columns that are no change of state, such as the launcher's process."""
+        """Set columns that are no change of state, such as the size of its directory."""
         with self._database.write() as connection:
             connection.execute(update(RUNS).where(RUNS.c.id == run).values(values))
 
@@ -216,7 +215,7 @@ def change(
     elif to in ENDED:
         times = {"ended": now}
     if to not in WORKING:
-        values = {"slots": 0, "launcher": None, **values}
+        values = {"slots": 0, **values}
         ended = update(SLOT_USES).where(SLOT_USES.c.run == run.id, SLOT_USES.c.until.is_(None))
         connection.execute(ended.values(until=now))
     changed = {"state": to, "reason": reason, **times, **values}

@@ -33,7 +33,7 @@ METADATA = MetaData(
 #: A run that was submitted. `run_directory`: as commands take it. `slots_asked`: None for the team's share; `slots`:
 #: those that it has while it works. `stop_asked`: when it was asked to end, `ending`: "stopped" or "cancelled".
 #: `attempts`: resumes after the machine's failures since the last request of a user; `not_before`: when the next may
-#: begin. `launcher`: the process that holds the driver, as an `Owner`. `outcome`: what the command said at its end.
+#: begin. `outcome`: what the command said at its end.
 #: `bytes`: the size of the run directory when it was last measured, for the team's quota.
 RUNS = Table(
     "runs",
@@ -56,7 +56,6 @@ RUNS = Table(
     Column("attempts", Integer, nullable=False, default=0),
     Column("stop_asked", Float),
     Column("ending", String(16)),
-    Column("launcher", JSON),
     Column("outcome", JSON),
     Column("schedule", String(32)),
     Column("bytes", BigInteger, nullable=False, default=0),

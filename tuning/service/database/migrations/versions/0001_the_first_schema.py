@@ -47,7 +47,6 @@ def upgrade() -> None:
         sa.Column("attempts", sa.Integer(), nullable=False),
         sa.Column("stop_asked", sa.Float(), nullable=True),
         sa.Column("ending", sa.String(length=16), nullable=True),
-        sa.Column("launcher", sa.JSON(), nullable=True),
         sa.Column("outcome", sa.JSON(), nullable=True),
         sa.Column("schedule", sa.String(length=32), nullable=True),
         sa.Column("bytes", sa.BigInteger(), nullable=False),

@@ -1,0 +1,269 @@
+"""What becomes of a run whose driver ends, is asked to end, or is found again; each driver is a real process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import yaml
+from supervised import Supervised, gone, until
+
+from tuning.errors import UnavailableError
+from tuning.records.ownership import Owner
+from tuning.service.database import connection
+from tuning.service.database.connection import Database
+from tuning.service.queue.claim import claim
+from tuning.service.states import RunState
+from tuning.service.supervisor import launcher
+from tuning.service.supervisor.drivers import Drivers, driver_environment
+from tuning.service.supervisor.stopping import ORDERS
+
+WORKS = "touch begun; while [ ! -e go ]; do sleep 0.05; done"
+ENDS_WHEN_ASKED = "trap 'exit 143' TERM; touch begun; while :; do sleep 0.05; done"
+#: Asked to end it does not, nor does its child, nor one in a session of its own, as Ray's processes are.
+STUBBORN = (
+    "trap '' TERM; sleep 1000 & echo $! > child; setsid sh -c 'sleep 1000 & echo $! > apart; wait' & "
+    "while [ ! -s apart ]; do sleep 0.05; done; touch begun; while :; do sleep 0.05; done"
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "state", "reason"),
+    [
+        ("""echo '{"customers": 3, "succeeded": 3}'""", RunState.FINISHED, "3 of 3 customers have a model"),
+        ("""echo '{"customers": 3, "succeeded": 2}'; exit 3""", RunState.FINISHED, "2 of 3 customers have a model"),
+        ("exit 4", RunState.FINISHED, ""),
+        ("echo 'error: `target` is wrong' >&2; exit 2", RunState.FAILED, "`target` is wrong"),
+        ("""echo '{"outcome": "refused", "reason": "it is taken"}'; exit 6""", RunState.FAILED, "it is taken"),
+        ("exit 5", RunState.QUEUED, "another process runs it (looked at again in 60 s)"),
+        ("exit 1", RunState.QUEUED, "its process ended with 1 and said nothing; tried again in 10 s (try 1 of 3)"),
+        ("echo 'error: no space.' >&2; exit 1", RunState.QUEUED, "no space; tried again in 10 s (try 1 of 3)"),
+        ("kill -KILL $$", RunState.QUEUED, "was killed, such as for want of memory; tried again in 10 s (try 1 of 3)"),
+        ("exit 143", RunState.QUEUED, "was ended by SIGTERM, for which nobody has asked here; tried again in 10 s"),
+    ],
+)
+def test_a_drivers_end_decides_what_becomes_of_its_run(
+    database: Database, tmp_path: Path, script: str, state: RunState, reason: str
+) -> None:
+    server = Supervised(database, tmp_path, script)
+    run = server.submit()
+    server.supervisor.look()
+    assert server.get(run).state is RunState.RUNNING
+    ended = server.look_until(run, state)
+    assert reason in ended.reason
+    assert ended.slots == 0
+    assert ended.attempts == (1 if "try 1" in ended.reason else 0)
+
+
+def test_a_run_that_the_machine_fails_is_tried_three_times_with_growing_pauses(
+    database: Database, tmp_path: Path
+) -> None:
+    server = Supervised(database, tmp_path, "echo 'error: disk full' >&2; exit 1")
+    run = server.submit()
+    for tries, pause in enumerate((10.0, 60.0, 300.0), 1):
+        until(lambda tries=tries: server.look(run).attempts == tries, f"try {tries}")
+        server.now += pause - 1
+        assert server.look(run).state is RunState.QUEUED
+        server.now += 1
+        assert server.look(run).state is RunState.RUNNING
+    failed = server.look_until(run, RunState.FAILED)
+    assert failed.reason.startswith("disk full. It was tried again 3 times.")
+    assert server.starts() == 4
+    again = server.supervisor.requests.resume(run, "churn", server.now)
+    assert again.attempts == 0
+
+
+@pytest.mark.parametrize(("word", "state"), [("stop", RunState.STOPPED), ("cancel", RunState.CANCELLED)])
+def test_a_driver_is_asked_to_end_at_once(database: Database, tmp_path: Path, word: str, state: RunState) -> None:
+    server = Supervised(database, tmp_path, ENDS_WHEN_ASKED)
+    run = server.begun()
+    getattr(server.supervisor.requests, word)(run, "churn", server.now)
+    ended = server.look_until(run, state)
+    assert ended.reason == f"{state} on request; what was recorded is kept"
+    assert [event.state for event in server.runs.events(run)][-2:] == [RunState.STOPPING, state]
+
+
+def test_a_driver_that_does_not_end_is_killed_after_a_minute_with_all_that_it_has_started(
+    database: Database, tmp_path: Path
+) -> None:
+    server = Supervised(database, tmp_path, STUBBORN)
+    run = server.begun()
+    server.supervisor.requests.stop(run, "churn", server.now)
+    pids = [server.process(run, "driver"), *(int((server.work_of(run) / n).read_text()) for n in ("child", "apart"))]
+    for later, _ in ORDERS[:-1]:
+        server.later = later + 1
+        server.now -= 3600  # a clock that is set back keeps nobody alive
+        server.supervisor.look()
+        assert server.get(run).state is RunState.STOPPING
+        assert not any(gone(pid) for pid in pids)
+    server.later = ORDERS[-1][0] + 1
+    stopped = server.look_until(run, RunState.STOPPED)
+    assert "by SIGKILL" in stopped.reason
+    assert all(gone(pid) for pid in pids)
+
+
+def test_what_a_driver_leaves_behind_is_ended_before_its_run_is(database: Database, tmp_path: Path) -> None:
+    server = Supervised(database, tmp_path, "setsid sh -c 'trap \"\" HUP; echo $$ > left; exec sleep 3' & sleep 0.5")
+    run = server.submit()
+    server.look_until(run, RunState.FINISHED)
+    assert gone(int((server.work_of(run) / "left").read_text()))
+
+
+def test_a_server_that_was_killed_is_followed_by_one_that_finds_the_driver(database: Database, tmp_path: Path) -> None:
+    server = Supervised(database, tmp_path, WORKS)
+    run = server.begun()
+    driver = server.process(run, "driver")
+    for _ in range(3):
+        server.again().look()
+    assert server.process(run, "driver") == driver
+    (server.work_of(run) / "go").touch()
+    server.look_until(run, RunState.FINISHED)
+    assert server.starts() == 1
+
+
+def test_a_driver_that_ended_while_there_was_no_server_is_noted_by_the_next(database: Database, tmp_path: Path) -> None:
+    server = Supervised(database, tmp_path, WORKS)
+    run = server.begun()
+    held_by = server.process(run, "launcher")
+    (server.work_of(run) / "go").touch()
+    until(lambda: gone(held_by))
+    server.again().look()
+    assert server.get(run).state is RunState.FINISHED
+    assert server.starts() == 1
+
+
+def test_a_server_killed_between_claim_and_start_is_followed_by_one_that_starts(
+    database: Database, tmp_path: Path
+) -> None:
+    server = Supervised(database, tmp_path)
+    run = server.submit()
+    assert claim(database, server.settings, 4, server.now) is not None
+    server.again().look()
+    server.look_until(run, RunState.FINISHED)
+    assert server.starts() == 1
+
+
+def test_of_two_launchers_of_one_claim_one_starts_a_driver(database: Database, tmp_path: Path) -> None:
+    server = Supervised(database, tmp_path, WORKS)
+    run = server.submit()
+    claimed = claim(database, server.settings, 4, server.now)
+    assert claimed is not None
+    for _ in range(5):
+        Drivers(server.settings, server.command).start(claimed)
+    until(lambda: server.starts() and server.launchers() == 1, "four launchers' end")
+    assert server.starts() == 1
+    (server.work_of(run) / "go").touch()
+    server.look_until(run, RunState.FINISHED)
+    assert server.starts() == 1
+
+
+def test_a_driver_whose_launcher_was_killed_is_waited_for(database: Database, tmp_path: Path) -> None:
+    server = Supervised(database, tmp_path, WORKS)
+    run = server.begun()
+    driver = server.process(run, "driver")
+    os.kill(server.process(run, "launcher"), signal.SIGKILL)
+    server.again().look()
+    assert server.get(run).state is RunState.RUNNING
+    (server.work_of(run) / "go").touch()
+    until(lambda: gone(driver))
+    server.supervisor.look()
+    again = server.get(run)
+    assert (again.state, again.attempts) == (RunState.QUEUED, 1)
+    assert "nobody saw it end" in again.reason
+
+
+def test_a_driver_of_an_earlier_boot_is_not_waited_for(database: Database, tmp_path: Path) -> None:
+    server = Supervised(database, tmp_path)
+    run = server.submit()
+    claimed = claim(database, server.settings, 4, server.now)
+    assert claimed is not None
+    folder = server.work_of(run)
+    folder.mkdir(parents=True)
+    before = asdict(Owner("here", os.getpid(), "another boot", 1))
+    (folder / launcher.LAUNCHER).write_text(json.dumps({"launcher": before, "driver": before}))
+    server.supervisor.look()
+    assert server.get(run).state is RunState.QUEUED
+    server.now += 10
+    server.look_until(run, RunState.FINISHED)
+
+
+def test_a_driver_begins_only_when_its_launcher_has_said_who_it_is(tmp_path: Path) -> None:
+    (tmp_path / launcher.LAUNCHER).write_text("{}")  # another one was quicker
+    command = [sys.executable, "-I", "-S", launcher.__file__, str(tmp_path), "host", "machine"]
+    assert subprocess.run([*command, "/bin/sh", "-c", "touch begun"], timeout=60).returncode == 0
+    assert sorted(file.name for file in tmp_path.iterdir()) == [launcher.LAUNCHER]
+
+
+def test_a_folder_that_cannot_be_written_is_a_reason_and_the_next_run_is_started(
+    database: Database, tmp_path: Path
+) -> None:
+    server = Supervised(database, tmp_path)
+    first = server.submit()
+    server.settings.work.mkdir()
+    (server.settings.work / first).write_text("in the way")
+    second = server.submit()
+    server.look_until(second, RunState.FINISHED)
+    assert server.get(first).state is RunState.QUEUED
+    assert server.get(first).reason.startswith("its process could not be started: ")
+
+
+def test_the_definition_of_a_driver_has_the_slots_that_its_run_got(database: Database, tmp_path: Path) -> None:
+    server = Supervised(database, tmp_path, WORKS)
+    run = server.begun()
+    assert yaml.safe_load((server.work_of(run) / "definition.yaml").read_text()) == {"target": "y", "slots": 1}
+    (server.work_of(run) / "go").touch()
+    server.look_until(run, RunState.FINISHED)
+
+
+def test_a_database_that_is_locked_leaves_the_drivers_alone(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "BUSY_S", 0.1)
+    impatient = Database(database.url.render_as_string())
+    server = Supervised(impatient, tmp_path, WORKS)
+    run = server.begun()
+    driver = server.process(run, "driver")
+    with database.write():
+        (server.work_of(run) / "go").touch()
+        until(lambda: gone(driver))
+        until(lambda: (server.work_of(run) / launcher.EXIT).exists())
+        with pytest.raises(UnavailableError, match="locked"):
+            server.supervisor.look()
+    server.supervisor.look()
+    assert server.get(run).state is RunState.FINISHED
+    impatient.close()
+
+
+def test_a_driver_does_not_see_what_is_secret(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TUNING_TOKEN", "PGPASSWORD"):
+        monkeypatch.setenv(name, "planted")
+    settings = Supervised(database, tmp_path).settings.model_copy(update={"data": ("/a", "s3://bucket/b")})
+    environment = driver_environment(settings, "churn")
+    assert "planted" not in environment.values()
+    assert environment["TUNING_DATA_ROOTS"] == os.pathsep.join(["/a", "s3://bucket/b"])
+    assert "RAY_ADDRESS" not in environment
+
+
+def test_the_thread_starts_what_is_submitted_and_says_what_hinders_it(database: Database, tmp_path: Path) -> None:
+    server = Supervised(database, tmp_path)
+    server.supervisor.start()
+    try:
+        run = server.submit()
+        server.supervisor.wake()
+        until(lambda: server.get(run).state is RunState.FINISHED)
+        assert server.supervisor.hindered() is None
+        server.later = 1000.0
+        server.supervisor.wake()
+        until(lambda: server.supervisor.hindered() is None)
+    finally:
+        server.supervisor.close()
+    server.later = 2000.0
+    assert "ago" in (server.supervisor.hindered() or "")

@@ -1,0 +1,1 @@
+"""Whose process works on a run, how it is asked to end, and what came of it?"""

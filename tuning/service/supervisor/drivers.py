@@ -1,0 +1,152 @@
+"""The drivers: each is `tuning run` in a process that outlives the server, with a folder for what is said of it.
+
+A run has a folder for each time that it is claimed, so that what one claim has left is never taken for another's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from tuning.basics.documents import Json
+from tuning.basics.environment import import_environment
+from tuning.records.ownership import Owner, this_process
+from tuning.service.database.runs import SubmittedRun
+from tuning.service.settings import ServiceSettings
+from tuning.service.supervisor import launcher
+from tuning.service.supervisor.launcher import EXIT, LAUNCHER
+
+DEFINITION = "definition.yaml"
+#: Variables of the server that are nobody else's matter.
+SECRETS = ("TUNING_TOKEN", "TUNING_TOKEN_FILE", "TUNING_DATABASE", "PGPASSWORD", "PGPASSFILE")
+
+
+@dataclass(frozen=True)
+class Working:
+    """A driver that is at work, or just being started: then its process is not known yet."""
+
+    driver: Owner | None = None
+
+
+@dataclass(frozen=True)
+class Gone:
+    """A driver that has ended. code: of its process, negative for a signal; None where nobody has seen the end."""
+
+    code: int | None = None
+    reason: str = ""
+
+
+class Drivers:
+    """Starts the drivers, and finds them again. command: what the driver of a run is."""
+
+    def __init__(self, settings: ServiceSettings, command: Callable[[SubmittedRun], Sequence[str]]) -> None:
+        self._settings, self._command = settings, command
+        self._launchers: dict[str, subprocess.Popen[bytes]] = {}  # that this server has started, until they have ended
+
+    def start(self, run: SubmittedRun) -> None:
+        """Begin to work on a claimed run; `OSError` where that cannot be. Called again, it starts no second driver."""
+        folder = claim_folder(self._settings.work, run)
+        folder.mkdir(parents=True, exist_ok=True)
+        for older in folder.parent.iterdir():
+            if older != folder:
+                shutil.rmtree(older, ignore_errors=True)
+        _place(folder / DEFINITION, yaml.safe_dump({**run.definition, "slots": run.slots}, sort_keys=False))
+        here = this_process()
+        self._launchers[folder.name] = subprocess.Popen(  # noqa: S603  # this program's own command
+            [sys.executable, "-I", "-S", launcher.__file__, str(folder), here.host, here.machine, *self._command(run)],
+            env=driver_environment(self._settings, run.team),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def look(self, run: SubmittedRun) -> Working | Gone | None:
+        """Whether a driver works on a run; None where nobody has come to start one."""
+        folder = claim_folder(self._settings.work, run)
+        own = self._launchers.get(folder.name)
+        over = own is not None and own.poll() is not None  # asked before its files are read: they are complete then
+        processes = processes_in(folder)
+        if processes is None and own is None:
+            return None
+        if processes is None and not over:
+            return Working()
+        alive = processes is not None and any(_alive(owner) for owner in processes.values())
+        end = _read(folder / EXIT)
+        if end is None and alive:
+            return Working(processes["driver"] if processes else None)
+        self._launchers.pop(folder.name, None)
+        if end is None and processes is None:
+            return Gone(None, "its process could not be started")
+        code = None if end is None else end.get("code")
+        return Gone(code if isinstance(code, int) else None)
+
+
+def claim_folder(work: Path, run: SubmittedRun) -> Path:
+    """What belongs to a run since it was claimed last: definition, processes, output, log."""
+    return work / run.id / "driver" / f"{run.started or 0:.6f}"
+
+
+def processes_in(folder: Path) -> Mapping[str, Owner] | None:
+    """The launcher and the driver of a claim; None before they are there."""
+    found = _read(folder / LAUNCHER)
+    return None if found is None else {name: Owner(**values) for name, values in found.items()}
+
+
+def send(driver: Owner, number: int) -> None:
+    """Send a driver a signal: SIGKILL to its whole process group. Nothing where it is another process by now."""
+    if driver.is_dead or not _alive(driver):
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        if number == signal.SIGKILL:
+            os.killpg(driver.pid, number)
+        else:
+            os.kill(driver.pid, number)
+
+
+def driver_environment(settings: ServiceSettings, team: str) -> dict[str, str]:
+    """The variables of a driver: the server's, without what is secret, with the roots that the team may read."""
+    data = settings.team(team).data
+    roots = settings.data if data is None else data
+    variables = {name: value for name, value in os.environ.items() if name not in SECRETS}
+    if settings.ray_address:
+        variables["RAY_ADDRESS"] = settings.ray_address
+    else:
+        variables.pop("RAY_ADDRESS", None)
+    return {**variables, **import_environment(), "TUNING_DATA_ROOTS": os.pathsep.join(roots)}
+
+
+def search_command(run: SubmittedRun) -> Sequence[str]:
+    """`tuning run`, which begins a run or resumes it."""
+    said = ("--resume", "--progress", "none", "--output", "json")
+    return [sys.executable, "-m", "tuning.cli", "run", DEFINITION, "--run-dir", run.run_directory, *said]
+
+
+def _alive(owner: Owner) -> bool:
+    """Whether a process may be at work on this machine; one of an earlier boot, or of another machine, is not."""
+    return owner.machine == this_process().machine and not owner.is_dead
+
+
+def _read(file: Path) -> Json | None:
+    """A file of the launcher, which is whole or not there."""
+    try:
+        found: Json = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def _place(file: Path, text: str) -> None:
+    draft = file.with_suffix(".new")
+    draft.write_text(text)
+    os.replace(draft, file)

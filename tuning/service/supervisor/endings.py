@@ -1,0 +1,114 @@
+"""What came of a driver, and what becomes of its run: by its exit code and what it has said."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tuning.basics.documents import Json
+from tuning.basics.wording import amount, duration, shorten
+from tuning.service.database.runs import SubmittedRun
+from tuning.service.states import RunState
+from tuning.service.supervisor.drivers import Gone, claim_folder
+from tuning.service.supervisor.launcher import LOG, OUTPUT
+
+# As `tuning.cli.exit_codes`, which a server does not import:
+ENDED_BY_ITSELF = (0, 3, 4)
+WRONG = (2, 6)  # the user's matter: no other try would end differently
+OWNED = 5
+PAUSES_S = (10.0, 60.0, 300.0)  # before each further try of a run that the machine has failed
+OWNED_S = 60.0  # before the next look whether somebody else still runs it
+LOG_BYTES, LONGEST = 65_536, 2_000
+
+
+@dataclass(frozen=True)
+class Sequel:
+    """The next state of a run, its reason, and further columns."""
+
+    to: RunState
+    reason: str
+    values: Mapping[str, object] = field(default_factory=dict)
+
+
+def sequel(run: SubmittedRun, gone: Gone, work: Path, now: float) -> Sequel:
+    """What becomes of a run whose driver has ended. work: the service's folder."""
+    folder = claim_folder(work, run)
+    outcome = _outcome(folder)
+    said = _shown(str(outcome.get("reason") or "") or _last_error(folder), run, folder)
+    values = {"outcome": dict(outcome) or None}
+    if run.state is RunState.STOPPING and run.ending == RunState.CANCELLED:
+        return Sequel(RunState.CANCELLED, _how(gone, "cancelled"), values)
+    if gone.code in ENDED_BY_ITSELF:
+        return Sequel(RunState.FINISHED, _summary(outcome), values)
+    if gone.code in WRONG:
+        return Sequel(RunState.FAILED, said or f"its process ended with {gone.code}", values)
+    if run.state is RunState.STOPPING:
+        return Sequel(RunState.STOPPED, _how(gone, "stopped"), values)
+    if gone.code == OWNED:
+        reason = f"{said or 'another process runs it'} (looked at again in {duration(OWNED_S)})"
+        return Sequel(RunState.QUEUED, reason, {"not_before": now + OWNED_S})
+    reason = _machine_failed(gone, said)
+    if run.attempts >= len(PAUSES_S):
+        tries = f"{reason}. It was tried again {len(PAUSES_S)} times. Resume it when the cause is gone."
+        return Sequel(RunState.FAILED, tries, values)
+    pause = PAUSES_S[run.attempts]
+    reason = f"{reason}; tried again in {duration(pause)} (try {run.attempts + 1} of {len(PAUSES_S)})"
+    return Sequel(RunState.QUEUED, reason, {"attempts": run.attempts + 1, "not_before": now + pause})
+
+
+def _machine_failed(gone: Gone, said: str) -> str:
+    if gone.reason:
+        return gone.reason
+    if gone.code is None:
+        return "its process is gone, and nobody saw it end (the machine was started anew, or it was killed)"
+    number = -gone.code if gone.code < 0 else gone.code - 128
+    if gone.code == -signal.SIGKILL:
+        return "its process was killed, such as for want of memory"
+    if gone.code < 0 or gone.code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
+        return f"its process was ended by {signal.Signals(number).name}, for which nobody has asked here"
+    return said.rstrip(".") or f"its process ended with {gone.code} and said nothing"
+
+
+def _how(gone: Gone, word: str) -> str:
+    if gone.code in ENDED_BY_ITSELF:
+        return f"{word}; its work was done already"
+    if gone.code == -signal.SIGKILL:
+        return f"{word} by SIGKILL, as it had not ended when asked; what was recorded is kept"
+    return f"{word} on request; what was recorded is kept"
+
+
+def _summary(outcome: Json) -> str:
+    customers, succeeded = outcome.get("customers"), outcome.get("succeeded")
+    if isinstance(customers, int) and isinstance(succeeded, int):
+        return f"{succeeded:,} of {amount(customers, 'customer')} have a model"
+    return ""
+
+
+def _outcome(folder: Path) -> Json:
+    """What the command said on its stdout; nothing where it was killed before."""
+    try:
+        found = json.loads((folder / OUTPUT).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _last_error(folder: Path) -> str:
+    """The sentence after the last `error: ` of the log, where there is one."""
+    try:
+        with (folder / LOG).open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, 2) - LOG_BYTES))
+            text = stream.read().decode(errors="replace")
+    except OSError:
+        return ""
+    _, found, sentence = f"\n{text}".rpartition("\nerror: ")
+    return " ".join(sentence.split()) if found else ""
+
+
+def _shown(sentence: str, run: SubmittedRun, folder: Path) -> str:
+    """A sentence for a team, to which the server's own folders say nothing."""
+    without = sentence.replace(f"{folder}/", "").replace(run.run_directory, f"run {run.id}")
+    return shorten(without, LONGEST)

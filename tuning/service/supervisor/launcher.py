@@ -1,0 +1,143 @@
+"""The process that holds a driver: it outlives the server, and whoever comes later learns from it how the driver ended.
+
+    python -I -S launcher.py FOLDER HOST MACHINE COMMAND…
+
+It starts COMMAND in FOLDER, in a session of its own, writes who both are into `launcher.json`, and how the driver has
+ended into `exit.json`. Of several that are started in one folder the first alone goes on, and a driver begins only when
+`launcher.json` names it, so that none works unseen. What the driver leaves behind, such as processes of Ray, is ended.
+Only the standard library is imported, so that it costs few milliseconds and megabytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+
+LAUNCHER, EXIT, OUTPUT, LOG = "launcher.json", "exit.json", "output.json", "log.txt"  # in FOLDER
+SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: orphans of the driver become children of this process
+LEFT_BEHIND_S = 5.0  # for which they may end by themselves
+LOOK_S = 0.05
+FULL_DISK_S = 600.0  # for which the end is written again and again
+
+
+def main(folder: str, host: str, machine: str, *command: str) -> int:
+    """Returns the driver's exit code, negative for the signal that killed it."""
+    os.chdir(folder)
+    adopt_orphans()
+    ready, go = os.pipe()
+    driver = os.fork()
+    if driver == 0:
+        os.close(go)
+        _become_driver(ready, command)
+    os.close(ready)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    try:
+        processes = {
+            name: {"host": host, "pid": pid, "machine": machine, "started": started_at(pid)}
+            for name, pid in (("launcher", os.getpid()), ("driver", driver))
+        }
+        _write(LAUNCHER, processes, os.link)
+    except FileExistsError:  # another one was quicker
+        return 0
+    with contextlib.suppress(BrokenPipeError):  # it was killed meanwhile
+        os.write(go, b"1")
+    os.close(go)
+    code = os.waitstatus_to_exitcode(os.waitpid(driver, 0)[1])
+    end_orphans(LEFT_BEHIND_S if code >= 0 else 0.0)
+    until = time.monotonic() + FULL_DISK_S
+    while True:
+        try:
+            _write(EXIT, {"code": code, "ended": time.time()}, os.replace)
+        except OSError:
+            if time.monotonic() > until:
+                return code
+            time.sleep(1.0)
+        else:
+            return code
+
+
+def _become_driver(ready: int, command: tuple[str, ...]) -> None:
+    """Wait until somebody knows of this process; end with the launcher if it dies before."""
+    try:
+        os.setsid()
+        if os.read(ready, 1) != b"1":
+            os._exit(1)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        output = os.open(OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        log = os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        for number, stream in enumerate((nothing, output, log)):
+            os.dup2(stream, number)
+        os.execv(command[0], command)  # noqa: S606  # a program by its path, without a shell
+    finally:
+        os._exit(1)
+
+
+def adopt_orphans() -> None:
+    """On Linux; elsewhere they are left to themselves."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+
+
+def end_orphans(patience_s: float) -> None:
+    """End all that the driver has left behind: wait for it, then kill it."""
+    until = time.monotonic() + patience_s
+    while True:
+        try:
+            ended, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if ended:
+            continue
+        if time.monotonic() >= until:
+            for pid in children():
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+        time.sleep(LOOK_S)
+
+
+def children() -> list[int]:
+    """The processes that this one is the parent of, as far as the system tells."""
+    try:
+        numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
+    return [pid for pid in numbers if _stat(pid)[1:2] == [str(os.getpid())]]
+
+
+def started_at(pid: int) -> int:
+    """The start of a process in kernel ticks, as `records.ownership.Owner` has it; 0 where the system does not tell."""
+    found = _stat(pid)
+    return int(found[19]) if found else 0
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        with open(f"/proc/{pid}/stat") as stream:
+            return stream.read().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _write(name: str, content: Mapping[str, object], place: Callable[[str, str], object]) -> None:
+    """Write a file whole: `place` gives the finished draft its name."""
+    draft = f"{name}.{os.getpid()}"
+    try:
+        with open(draft, "w") as stream:
+            json.dump(content, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        place(draft, name)
+    finally:
+        if os.path.exists(draft):
+            os.unlink(draft)
+
+
+if __name__ == "__main__":
+    sys.exit(max(0, main(*sys.argv[1:])))

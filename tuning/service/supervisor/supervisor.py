@@ -1,0 +1,167 @@
+"""The supervisor: a thread that starts what is next, asks drivers to end, and notes what came of them.
+
+It keeps nothing that the database and the folders of the runs do not hold: one that was killed is followed by another,
+which finds the drivers that go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from tuning.basics.wording import duration, one_line
+from tuning.errors import UnavailableError
+from tuning.service.database.connection import Database
+from tuning.service.database.runs import Runs, SubmittedRun, change, one
+from tuning.service.queue.claim import claim
+from tuning.service.requests import Requests
+from tuning.service.schedules import Schedules
+from tuning.service.settings import ServiceSettings
+from tuning.service.states import WORKING, RunState
+from tuning.service.supervisor.drivers import Drivers, Gone, search_command, send
+from tuning.service.supervisor.endings import sequel
+from tuning.service.supervisor.silence import NOT_YET_S, SILENT_S, Silence
+from tuning.service.supervisor.slots import Slots
+from tuning.service.supervisor.stopping import Stopping
+
+logger = logging.getLogger(__name__)
+
+BUSY_S, IDLE_S = 0.25, 2.0  # between two looks while a run works, and while none does
+STUCK_S = 60.0  # a look that takes longer is told
+QUIET = (
+    f"its process has not said how far it is since {duration(NOT_YET_S)}. It may still read the customers; if there "
+    "are few, stop and resume it."
+)
+
+
+class Supervisor:
+    """Looks after the runs of one server.
+
+    clock: seconds since 1970. monotonic: seconds that only go forward. command: what the driver of a run is.
+
+    Attributes:
+        slots: says how many there are.
+        requests: what may be asked of it.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        settings: ServiceSettings,
+        *,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+        command: Callable[[SubmittedRun], Sequence[str]] = search_command,
+    ) -> None:
+        self._database, self._settings, self._clock, self._monotonic = database, settings, clock, monotonic
+        self._runs, self._schedules = Runs(database), Schedules(database)
+        self._drivers = Drivers(settings, command)
+        self._stopping, self._silence = Stopping(monotonic), Silence(monotonic)
+        self.slots = Slots(settings, self.wake, monotonic)
+        self.requests = Requests(database, settings, self.slots)
+        self._news, self._over = threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+        self._problem: str | None = None
+        self._looked, self._busy = monotonic(), False
+        self._killed: dict[str, str] = {}  # why drivers were killed from here, by run
+
+    def start(self) -> None:
+        """Look after the runs, in a thread, until `close`."""
+        self._thread = threading.Thread(target=self._work, name="supervisor", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Look at once: something was asked for."""
+        self._news.set()
+
+    def close(self) -> None:
+        """Look no more; the drivers go on."""
+        self._over.set()
+        self._news.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def hindered(self) -> str | None:
+        """Why the runs are not looked after at the moment; None while they are."""
+        if self._problem is None and self._monotonic() - self._looked > STUCK_S:
+            return f"runs were looked at {duration(self._monotonic() - self._looked)} ago"
+        if self._problem is None and self.slots() is None:
+            return f"the Ray cluster at {self._settings.ray_address} does not answer, so no run begins"
+        return self._problem
+
+    def look(self) -> None:
+        """Do all that is to be done now. `UnavailableError` while the database cannot be used."""
+        working = self._runs.in_states(WORKING)
+        self._busy = bool(working)
+        for run in working:
+            self._look_at(run)
+        self._silence.look(working)
+        self.slots.look()
+        self._schedules.submit_due(self.requests.submit, self._clock())
+        while not self._over.is_set():
+            total = self.slots()
+            begun = None if total is None else claim(self._database, self._settings, total, self._clock())
+            if begun is None:
+                return
+            self._busy = True
+            self._begin(begun)
+
+    def _work(self) -> None:
+        while not self._over.is_set():
+            self._news.clear()
+            try:
+                self.look()
+            except UnavailableError as error:
+                self._tell(str(error))
+            except Exception as error:
+                self._tell(f"the runs cannot be looked after: {one_line(error)}")
+                logger.debug("the supervisor has failed", exc_info=True)
+            else:
+                self._problem = None
+            self._looked = self._monotonic()
+            self._news.wait(BUSY_S if self._busy and self._problem is None else IDLE_S)
+
+    def _tell(self, problem: str) -> None:
+        if problem != self._problem:
+            logger.warning("%s", problem)
+        self._problem = problem
+
+    def _begin(self, run: SubmittedRun) -> None:
+        try:
+            self._drivers.start(run)
+        except OSError as error:
+            self._end(run, Gone(None, f"its process could not be started: {one_line(error)}"))
+
+    def _look_at(self, run: SubmittedRun) -> None:
+        try:
+            found = self._drivers.look(run)
+        except OSError as error:  # such as too many open files; the run may be well
+            logger.warning("run %s cannot be looked at: %s", run.id, error)
+            return
+        if found is None:
+            self._begin(run)
+        elif isinstance(found, Gone):
+            self._end(run, Gone(found.code, found.reason or self._killed.pop(run.id, "")))
+        elif found.driver is None:
+            return  # it is just being started
+        elif run.state is RunState.STOPPING:
+            self._stopping.ask(run.id, found.driver)
+        elif self._silence.hangs(run):
+            self._killed[run.id] = f"its process said nothing for {duration(SILENT_S)} and was killed"
+            send(found.driver, signal.SIGKILL)
+        elif self._silence.has_said_nothing(run) and not run.reason:
+            self._runs.note(run.id, reason=QUIET)
+
+    def _end(self, run: SubmittedRun, gone: Gone) -> None:
+        """Note what came of a driver, whatever was asked of its run in the meantime."""
+        now = self._clock()
+        with self._database.write() as connection:
+            current = one(connection, run.id, None)
+            if current.state not in WORKING or current.started != run.started:
+                return
+            after = sequel(current, gone, self._settings.work, now)
+            change(connection, current, after.to, now, after.reason, **after.values)
+        self._stopping.forget(run.id)
