@@ -95,136 +95,110 @@ class KnownRun:
     end: int | None = None
 
 
-def of_trial(record: TrialRecord, search: TrackedSearch, best: bool = False) -> TrackedRun:
-    """A trial's child run."""
-    name = _trial_name(record)
-    start = _milliseconds(record.started)
-    end = start + max(0, int(record.seconds * 1000))
-    changes = schedule(record.schedule)
-    tags = {
-        NAME_TAG: name,
-        RUN_TAG: search.run,
-        CUSTOMER_TAG: record.customer,
-        f"{PREFIX}algorithm": record.algorithm,
-        f"{PREFIX}scheduler": record.scheduler,
-        f"{PREFIX}seed": str(record.seed),
-    }
-    if record.study != record.customer:
-        tags[STUDY_TAG] = record.study
-    for column in ("reason", "error", "lineage", "schedule"):
-        value = getattr(record, column)
-        if value:
-            tags[f"{PREFIX}{column}"] = value
-    if best:
-        tags[BEST_TAG] = "true"
-    return TrackedRun(
-        key=search.id(record.study, record.trial),
-        parent=search.id(record.study),
-        kind=TRIAL,
-        name=name,
-        status=STATUS.get(record.state, "FAILED"),
-        start=start,
-        end=end,
-        params=mlflow_limits.params({FAMILY: record.family, **_config(record)}),
-        metrics=tuple(_trial_metrics(record, start, end, changes)),
-        tags=_tags(tags),
-    )
+@dataclass(frozen=True, slots=True)
+class RecordRuns:
+    """The runs of a search's records.
 
-
-def of_study(record: StudyRecord, search: TrackedSearch) -> TrackedRun:
-    """A customer's parent run: the winner, its scores, the counts and the leaderboard row."""
-    name = _study_name(record)
-    start, end = _milliseconds(record.started), ended(record)
-    config = {} if record.config is None else {FAMILY: record.family, **record.config}
-    tags = {
-        NAME_TAG: name,
-        USER_TAG: user(),
-        KIND_TAG: STUDY,
-        SEARCH_TAG: search.id(),
-        RUN_TAG: search.run,
-        STUDY_TAG: record.study,
-    }
-    tags[CUSTOMER_TAG] = record.customer
-    for column in _STUDY_TEXT:
-        value = getattr(record, column)
-        if value not in (None, ""):
-            tags[f"{PREFIX}{column}"] = str(value)
-    if record.trial is not None:
-        tags[f"{PREFIX}best_run"] = search.id(record.study, record.trial)
-    tags[f"{PREFIX}leaderboard"] = canonical(_plain(record))
-    if record.status != OK:
-        tags[NOTE_TAG] = f"{NO_MODEL_NOTE}{record.reason}"
-    metrics = [
-        (column, float(value), 0, end) for column in STUDY_METRICS if (value := getattr(record, column)) is not None
-    ]
-    return TrackedRun(
-        key=search.id(record.study),
-        parent=None,
-        kind=STUDY,
-        name=name,
-        status="FINISHED" if record.status == OK else "FAILED",
-        start=start,
-        end=end,
-        params=mlflow_limits.params(config),
-        metrics=tuple(metrics),
-        tags=_tags(tags),
-    )
-
-
-def short_study(record: StudyRecord, search: TrackedSearch) -> TrackedRun:
-    """A customer's run with what somebody looks for among a million of them.
-
-    A figure takes about 440 bytes of SQLite with its history and 175 without, a tag 200: a full run has 20 of each.
+    Attributes:
+        search: what their ids are derived from.
+        short: with what somebody looks for among a million of them, and no more. A figure takes about 440 bytes of
+            SQLite with its history and 175 without, a tag 200: a full run has 20 of each.
     """
-    end = ended(record)
-    tags = _short_tags(record, search)
-    if record.status != OK:
-        tags |= {f"{PREFIX}reason": record.reason, NOTE_TAG: f"{NO_MODEL_NOTE}{record.reason}"}
-    figures = ((column, getattr(record, column)) for column in SHORT_METRICS)
-    return TrackedRun(
-        key=search.id(record.study),
-        parent=None,
-        kind=STUDY,
-        name=_study_name(record),
-        status="FINISHED" if record.status == OK else "FAILED",
-        start=_milliseconds(record.started),
-        end=end,
-        params={} if record.family is None else mlflow_limits.params({FAMILY: record.family}),
-        metrics=tuple((name, float(value), 0, end) for name, value in figures if value is not None),
-        tags=_tags(tags),
-        short=True,
-    )
 
+    search: TrackedSearch
+    short: bool = False
 
-def short_trial(record: TrialRecord, search: TrackedSearch) -> TrackedRun:
-    """The run of the best trial of one of very many studies: its hyperparameters and what it counts with."""
-    start = _milliseconds(record.started)
-    end = start + max(0, int(record.seconds * 1000))
-    config = {name: value for name, value in _config(record).items() if (name, value) != (MODEL, record.family)}
-    return TrackedRun(
-        key=search.id(record.study, record.trial),
-        parent=search.id(record.study),
-        kind=TRIAL,
-        name=_trial_name(record),
-        status=STATUS.get(record.state, "FAILED"),
-        start=start,
-        end=end,
-        params=mlflow_limits.params(config),
-        metrics=() if record.score is None else (("score", record.score, _counted_step(record), end),),
-        tags=_tags({CUSTOMER_TAG: record.customer}),
-        short=True,
-    )
+    def of_trial(self, record: TrialRecord, best: bool = False) -> TrackedRun:
+        """A trial's child run. best: the trial has won; a short run does not say it."""
+        start = _milliseconds(record.started)
+        end = start + max(0, int(record.seconds * 1000))
+        changes = schedule(record.schedule)
+        config = {**record.config, **(changes[-1][1] if changes else {})}  # that the trial ended with
+        tags = {CUSTOMER_TAG: record.customer}
+        if self.short:
+            config = {name: value for name, value in config.items() if (name, value) != (MODEL, record.family)}
+            figures = [] if record.score is None else [("score", record.score, _counted_step(record), end)]
+        else:
+            config = {FAMILY: record.family, **config}
+            figures = list(_trial_metrics(record, start, end, changes))
+            tags |= self._trial_tags(record) | ({BEST_TAG: "true"} if best else {})
+        return TrackedRun(
+            key=self.search.id(record.study, record.trial),
+            parent=self.search.id(record.study),
+            kind=TRIAL,
+            name=_trial_name(record),
+            status=STATUS.get(record.state, "FAILED"),
+            start=start,
+            end=end,
+            params=mlflow_limits.params(config),
+            metrics=tuple(figures),
+            tags=_tags(tags),
+            short=self.short,
+        )
 
+    def of_study(self, record: StudyRecord) -> TrackedRun:
+        """A customer's parent run: the winner, its scores, the counts and the leaderboard row."""
+        end = ended(record)
+        config: dict[str, object] = {} if record.family is None else {FAMILY: record.family}
+        tags = self._study_tags(record)
+        for column in ("reason",) if self.short else _STUDY_TEXT:
+            value = getattr(record, column)
+            if value not in (None, ""):
+                tags[f"{PREFIX}{column}"] = str(value)
+        if record.status != OK:
+            tags[NOTE_TAG] = f"{NO_MODEL_NOTE}{record.reason}"
+        if not self.short:
+            config = {} if record.config is None else {**config, **record.config}
+            tags[f"{PREFIX}leaderboard"] = canonical(_plain(record))
+            if record.trial is not None:
+                tags[f"{PREFIX}best_run"] = self.search.id(record.study, record.trial)
+        figures = ((name, getattr(record, name)) for name in (SHORT_METRICS if self.short else STUDY_METRICS))
+        run = self._study_run(record, "FINISHED" if record.status == OK else "FAILED", tags)
+        metrics = tuple((name, float(value), 0, end) for name, value in figures if value is not None)
+        return replace(run, end=end, params=mlflow_limits.params(config), metrics=metrics)
 
-def short_open_study(record: TrialRecord, search: TrackedSearch) -> TrackedRun:
-    """What `open_study` is, of one of very many studies."""
-    return replace(open_study(record, search), tags=_tags(_short_tags(record, search)), short=True)
+    def of_open_study(self, record: TrialRecord) -> TrackedRun:
+        """The parent run of a study whose first trials arrive before its own record."""
+        tags = self._study_tags(record)
+        if not self.short:
+            tags |= {f"{PREFIX}algorithm": record.algorithm, f"{PREFIX}scheduler": record.scheduler}
+        return self._study_run(record, RUNNING, tags)
 
+    def _study_run(self, record: StudyRecord | TrialRecord, status: str, tags: Mapping[str, str]) -> TrackedRun:
+        return TrackedRun(
+            key=self.search.id(record.study),
+            parent=None,
+            kind=STUDY,
+            name=_study_name(record),
+            status=status,
+            start=_milliseconds(record.started),
+            tags=_tags(tags),
+            short=self.short,
+        )
 
-def _short_tags(record: StudyRecord | TrialRecord, search: TrackedSearch) -> dict[str, str]:
-    """The tags of a study's run by which it is found."""
-    tags = {KIND_TAG: STUDY, RUN_TAG: search.run, CUSTOMER_TAG: record.customer}
-    return tags if record.study == record.customer else {**tags, STUDY_TAG: record.study}
+    def _study_tags(self, record: StudyRecord | TrialRecord) -> dict[str, str]:
+        """The tags of a study's run by which it is found."""
+        tags = {KIND_TAG: STUDY, RUN_TAG: self.search.run, CUSTOMER_TAG: record.customer}
+        if not self.short or record.study != record.customer:
+            tags[STUDY_TAG] = record.study
+        if not self.short:
+            tags |= {NAME_TAG: _study_name(record), USER_TAG: user(), SEARCH_TAG: self.search.id()}
+        return tags
+
+    def _trial_tags(self, record: TrialRecord) -> dict[str, str]:
+        tags = {
+            NAME_TAG: _trial_name(record),
+            RUN_TAG: self.search.run,
+            f"{PREFIX}algorithm": record.algorithm,
+            f"{PREFIX}scheduler": record.scheduler,
+            f"{PREFIX}seed": str(record.seed),
+        }
+        if record.study != record.customer:
+            tags[STUDY_TAG] = record.study
+        for column in ("reason", "error", "lineage", "schedule"):
+            if value := getattr(record, column):
+                tags[f"{PREFIX}{column}"] = value
+        return tags
 
 
 def ended(record: StudyRecord) -> int:
@@ -258,31 +232,6 @@ def is_surplus(study: TrackedRun, key: str, end: int | None) -> bool:
     return number is not None and number >= study.trials and end is not None and end <= study.start
 
 
-def open_study(record: TrialRecord, search: TrackedSearch) -> TrackedRun:
-    """The parent run of a study whose first trials arrive before its own record."""
-    name = _study_name(record)
-    tags = {
-        NAME_TAG: name,
-        USER_TAG: user(),
-        KIND_TAG: STUDY,
-        SEARCH_TAG: search.id(),
-        RUN_TAG: search.run,
-        STUDY_TAG: record.study,
-        CUSTOMER_TAG: record.customer,
-        f"{PREFIX}algorithm": record.algorithm,
-        f"{PREFIX}scheduler": record.scheduler,
-    }
-    return TrackedRun(
-        key=search.id(record.study),
-        parent=None,
-        kind=STUDY,
-        name=name,
-        status=RUNNING,
-        start=_milliseconds(record.started),
-        tags=_tags(tags),
-    )
-
-
 def schedule(text: str | None) -> list[Change]:
     """(step, the values that held from it) of a trial whose hyperparameters changed; [] for all others.
 
@@ -305,12 +254,6 @@ def _study_name(record: StudyRecord | TrialRecord) -> str:
 
 def _trial_name(record: TrialRecord) -> str:
     return mlflow_limits.text(trial_name(record.study, record.customer, record.trial), mlflow_limits.KEY_LIMIT)
-
-
-def _config(record: TrialRecord) -> dict[str, object]:
-    """The configuration that a trial ended with."""
-    changes = schedule(record.schedule)
-    return {**record.config, **(changes[-1][1] if changes else {})}
 
 
 def _counted_step(record: TrialRecord) -> int:

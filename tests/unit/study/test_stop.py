@@ -14,7 +14,7 @@ from tuning.definition.definition import define
 from tuning.errors import DefinitionError
 from tuning.planning.plan import make_plan
 from tuning.tracking.identity import TrackedSearch
-from tuning.tracking.tracked_runs import of_study, of_trial
+from tuning.tracking.tracked_runs import RecordRuns
 
 FIELDS = {
     "objective": lambda config: (config["x"] - 1) ** 2,
@@ -58,12 +58,12 @@ def test_the_reasons_are_tags_in_mlflow(tmp_path: Path) -> None:
     fields = {**FIELDS, "objective": objective, "steps": 4, "scheduler": "asha", "stop": {"study_plateau": 6}}
     result = TuneRunner(**fields).run(str(tmp_path / "run"), progress=False, in_process=True)
     search = TrackedSearch("search", "run")
-    study = of_study(result.study_records[0], search)
+    study = RecordRuns(search).of_study(result.study_records[0])
     assert study.tags["tuning.notes"].startswith("study_plateau: nothing better than 0.25 in the last 6 trials")
     stopped = [record for record in result.trial_records if record.state == "stopped"]
     assert stopped
     for record in stopped:
-        assert of_trial(record, search).tags["tuning.reason"] == record.reason
+        assert RecordRuns(search).of_trial(record).tags["tuning.reason"] == record.reason
         assert record.reason.startswith("asha: rung ")
 
 

@@ -24,14 +24,9 @@ from tuning.tracking.tracked_runs import (
     RUNNING,
     STUDY,
     TRIAL,
+    RecordRuns,
     TrackedRun,
     ended,
-    of_study,
-    of_trial,
-    open_study,
-    short_open_study,
-    short_study,
-    short_trial,
 )
 
 READ_ATTEMPTS = 3
@@ -242,17 +237,12 @@ class Copier:
         studies: Iterable[StudyRecord],
         parents_of: Iterable[TrialRecord],
     ) -> None:
-        short = self.selection.short
-        parents = {study.study: (short_study if short else of_study)(study, self.search) for study in studies}
+        runs = RecordRuns(self.search, short=self.selection.short)
+        parents = {study.study: runs.of_study(study) for study in studies}
         for trial in parents_of:
             if trial.study not in parents:
-                parents[trial.study] = (short_open_study if short else open_study)(trial, self.search)
-        children = {
-            trial.key: short_trial(trial, self.search)
-            if short
-            else of_trial(trial, self.search, best=self._winner(trial.study) == trial.trial)
-            for trial in trials
-        }
+                parents[trial.study] = runs.of_open_study(trial)
+        children = {trial.key: runs.of_trial(trial, best=self._winner(trial.study) == trial.trial) for trial in trials}
         if self.selection.limit:
             below: defaultdict[str, set[str]] = defaultdict(set)
             for trial in trials:
@@ -260,7 +250,7 @@ class Copier:
             for study in studies:
                 parents[study.study] = replace(parents[study.study], children=frozenset(below[study.study]))
         self._put(store, [*parents.values(), *children.values()])
-        if short:
+        if runs.short:
             return
         # The winner's run may have been written before anybody knew that it would win.
         store.mark_best([self.search.id(study.study, study.trial) for study in studies if study.trial is not None])
