@@ -80,7 +80,8 @@ def _follow(
     from tuning.records.ownership import begun_term
     from tuning.storage.run_directory import RunDirectory
     from tuning.tracking.copy.live import handed_settings
-    from tuning.tracking.copy.sync import follow, settings_of
+    from tuning.tracking.copy.sync import follow
+    from tuning.tracking.settings import settings_of
 
     settings = handed_settings()
     directory = RunDirectory(run_dir if settings is None else settings.directory)

@@ -11,11 +11,11 @@ from pathlib import PurePath
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from tuning.errors import PlanError
-from tuning.records.ownership import claim_file
+from tuning.records.ownership import Term, claim_file
 from tuning.storage.names import is_uri, mask
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.identity import TrackedSearch
-from tuning.tracking.selection import Selection, most_models
+from tuning.tracking.selection import Selection, most_models, settled_models
 
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 DATABASE = "mlflow.db"
@@ -122,6 +122,34 @@ def settings_for(
         record_models=record_models,
         artifacts=artifacts or default_artifacts(directory, uri),
         token=token_of(directory),
+    )
+
+
+def settings_of(
+    directory: RunDirectory,
+    term: Term,
+    tracking_uri: str | None = None,
+    experiment: str | None = None,
+    record_trials: str | None = None,
+    record_models: str | None = None,
+) -> TrackingSettings:
+    """The settings of the run in a folder; what is None is as the run's definition says."""
+    from tuning.definition.options import trials_recorded
+    from tuning.runs.plan_file import (  # pydantic and more: a child is given settings
+        count_studies,
+        frozen_definition,
+        read_names,
+    )
+
+    definition, studies = frozen_definition(directory, term), count_studies(directory, term)
+    options, saves_models = definition.mlflow, definition.objective is None and definition.save_models
+    return settings_for(
+        directory,
+        tracking_uri_of(directory, tracking_uri or options.tracking_uri),
+        experiment or options.experiment or definition.name,
+        read_names(directory, term).run,
+        trials_recorded(record_trials or options.record_trials, studies),
+        record_models or (settled_models(options.record_models, studies) if saves_models else "none"),
     )
 
 

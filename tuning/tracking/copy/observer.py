@@ -5,14 +5,11 @@ from __future__ import annotations
 import logging
 import time
 
-from tuning.definition.options import trials_recorded
 from tuning.errors import StorageError
 from tuning.runs.begin import OwnedRun
 from tuning.runs.observer import EndState, RunEnd, RunObserver
-from tuning.runs.plan_file import count_studies
 from tuning.tracking.copy.live import LiveCopy
-from tuning.tracking.selection import settled_models
-from tuning.tracking.settings import TrackingSettings, settings_for, tracking_uri_of
+from tuning.tracking.settings import settings_of
 from tuning.tracking.summary.overview import overview
 from tuning.tracking.summary.summary import save_summary
 
@@ -28,8 +25,10 @@ class MLflowCopy(RunObserver):
         self._started = 0.0
 
     def began(self) -> None:
-        if self._owned.plan.spec.definition.mlflow.enabled:
-            self._copy = LiveCopy(self._settings(), self._owned.term, self._owned.timing.mlflow_patience_s)
+        owned = self._owned
+        if owned.plan.spec.definition.mlflow.enabled:
+            settings = settings_of(owned.directory, owned.term)
+            self._copy = LiveCopy(settings, owned.term, owned.timing.mlflow_patience_s)
             self._copy.start()
         self._started = time.time()
 
@@ -41,19 +40,6 @@ class MLflowCopy(RunObserver):
                 self._write_summary(end)
         finally:
             self._close(self._copy, end.state)
-
-    def _settings(self) -> TrackingSettings:
-        owned, definition = self._owned, self._owned.plan.spec.definition
-        options, studies = definition.mlflow, count_studies(owned.directory, owned.term)
-        saves_models = definition.objective is None and definition.save_models
-        return settings_for(
-            owned.directory,
-            tracking_uri_of(owned.directory, options.tracking_uri),
-            options.experiment or definition.name,
-            owned.run,
-            trials_recorded(options.record_trials, studies),
-            settled_models(options.record_models, studies) if saves_models else "none",
-        )
 
     def _write_summary(self, end: RunEnd) -> None:
         """Write what MLflow shows of the run as a whole into the run directory, where the copy finds it."""

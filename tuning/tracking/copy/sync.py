@@ -27,8 +27,7 @@ from tuning.tracking.settings import (
     REQUEST_TIMEOUT_S,
     CopyStatus,
     TrackingSettings,
-    settings_for,
-    tracking_uri_of,
+    settings_of,
 )
 from tuning.tracking.stores.opening import open_store
 
@@ -104,35 +103,6 @@ def sync_run(
     term = begun_term(directory)
     parts = parts_of(directory, term, summary=True)
     return sync(settings_of(directory, term, **changes), parts, patience=patience, progress=progress)
-
-
-def settings_of(
-    directory: RunDirectory,
-    term: Term,
-    tracking_uri: str | None = None,
-    experiment: str | None = None,
-    record_trials: str | None = None,
-    record_models: str | None = None,
-) -> TrackingSettings:
-    """The settings of the run in a folder; what is None is as the run's definition says."""
-    from tuning.definition.options import trials_recorded
-    from tuning.runs.plan_file import (  # pydantic and more: a child is given settings
-        count_studies,
-        frozen_definition,
-        read_names,
-    )
-
-    definition = frozen_definition(directory, term)
-    options = definition.mlflow
-    run = read_names(directory, term).run
-    return settings_for(
-        directory,
-        tracking_uri_of(directory, tracking_uri or options.tracking_uri),
-        experiment or options.experiment or definition.name,
-        run,
-        trials_recorded(record_trials or options.record_trials, count_studies(directory, term)),
-        record_models or options.record_models,
-    )
 
 
 def _copy(
