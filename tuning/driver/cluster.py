@@ -10,6 +10,7 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tuning.basics.cpus import cluster_nodes
@@ -19,29 +20,45 @@ from tuning.driver.signals import kept
 from tuning.errors import MachineError, RunError
 from tuning.planning.plan import Plan
 
-# One thread per slot: fits of a few milliseconds lose by more, and slots would fight for the cores. Libraries read
-# these when they are loaded, so they must be in the environment before a worker starts.
-# Where a study has more CPUs, its worker changes that (`tuning.models.compute`).
+# Each slot has one thread: fits of a few milliseconds lose by more, and slots would fight for the cores. Libraries read
+# these variables when they are loaded, so the variables must be there before a worker starts. The worker of a study
+# that has more CPUs changes the number of threads (`tuning.models.compute`).
 ONE_THREAD = thread_environment(1)
-PRELOADED = "RAY_preload_python_modules"  # by each worker, as soon as Ray starts it
+PRELOADED = "RAY_preload_python_modules"  # modules that each worker loads as soon as Ray starts it
 OWN_RAY = {
-    # A place for a worker that died is looked for again after so many milliseconds at most; Ray's default is a second.
+    # Ray looks again for a place for a worker that died after so many milliseconds at most; its default is a second.
     "RAY_gcs_create_placement_group_retry_max_interval_ms": "200",
-    # Before Ray puts the driver's current folder first in a worker's import path: a folder there that is called numpy
-    # or tuning is not taken for the package. And while this process makes the Tuner.
+    # Workers load these modules before Ray puts the driver's current folder first in their import path, so a folder
+    # there that is called numpy or tuning is not taken for the package. This process makes the Tuner meanwhile.
     PRELOADED: "tuning.execution.trainable,ray.tune",
-    # The raylet asks for its own object store before that is there, and asks again after so many milliseconds; Ray's
-    # default is a second, in which nothing else starts.
+    # The raylet asks for its own object store before the store is there, and asks again after so many milliseconds.
+    # Ray's default is a second, in which nothing else starts.
     "RAY_raylet_client_connect_timeout_milliseconds": "20",
     "RAY_raylet_client_num_connect_attempts": "500",
 }
-# What Tune wants workers to have: where all processes have it, it need not ask for others.
+# Tune wants workers to have these variables. Where all processes have them, Tune takes the processes that are there.
 OF_TUNE = {"PL_DISABLE_FORK": "1", "RAY_CHDIR_TO_TRIAL_DIR": "0"}
 LOOK_S = 0.01  # between two looks at processes that are to end
-_own: set[int] = set()  # processes of a Ray that this process has started
-_heads: set[int] = set()  # of these, the one that all others ask
-_environment_of_own: dict[str, str] = {}  # of these processes
-_ended = threading.Event()  # that Ray has
+
+
+@dataclass
+class OwnRay:
+    """The Ray that this process has started.
+
+    Attributes:
+        processes: ids of the processes that this process has started for it; none while there is no such Ray.
+        heads: the id of the process that all others ask, one of `processes`.
+        environment: the variables that these processes have.
+        over: set when this Ray has ended.
+    """
+
+    processes: set[int] = field(default_factory=set)
+    heads: set[int] = field(default_factory=set)
+    environment: dict[str, str] = field(default_factory=dict)
+    over: threading.Event = field(default_factory=threading.Event)
+
+
+_own = OwnRay()
 
 
 def start_ray(plan: Plan) -> bool:
@@ -61,9 +78,12 @@ def start_ray(plan: Plan) -> bool:
 
 
 def _start_and_stay(plan: Plan, started: Future[bool]) -> None:
-    """For a run in the background: Linux ends Ray's processes with the thread that has started them (PR_SET_PDEATHSIG),
-    and a later run goes on with the same Ray."""
-    _ended.clear()
+    """Start Ray in a thread that stays as long as this Ray does.
+
+    Linux ends Ray's processes with the thread that has started them (PR_SET_PDEATHSIG). The thread of a run in the
+    background ends with the run, and a later run goes on with the same Ray.
+    """
+    _own.over.clear()
     try:
         own = _start_ray(plan)
     except BaseException as error:  # raised where the run is
@@ -71,7 +91,7 @@ def _start_and_stay(plan: Plan, started: Future[bool]) -> None:
         return
     started.set_result(own)
     if own:
-        _ended.wait()
+        _own.over.wait()
 
 
 def _start_ray(plan: Plan) -> bool:
@@ -97,13 +117,13 @@ def _start_ray(plan: Plan) -> bool:
                     logging_level=logging.ERROR,
                     configure_logging=False,
                 )
-            _own.update(_children() - before)
-            _heads.update(pid for pid in _own if b"gcs_server" in _command(pid))
-            _environment_of_own.update(started_with)
+            _own.processes.update(_children() - before)
+            _own.heads.update(pid for pid in _own.processes if b"gcs_server" in _command(pid))
+            _own.environment.update(started_with)
             atexit.register(end_ray)
             return True
         except BaseException as error:
-            _own.update(_children() - before)
+            _own.processes.update(_children() - before)
             end_ray()  # what there is of it
             if not isinstance(error, Exception) or isinstance(error, RunError):
                 raise
@@ -115,7 +135,7 @@ def _start_ray(plan: Plan) -> bool:
 
 
 def restart_ray(plan: Plan) -> None:
-    """Leave a Ray of our own whose machine is gone, and start another one."""
+    """End a Ray of this process whose machine is gone, and start another one."""
     end_ray()
     start_ray(plan)
 
@@ -123,13 +143,13 @@ def restart_ray(plan: Plan) -> None:
 def end_ray() -> None:
     """End the Ray that this process has started, if there is one.
 
-    `ray.shutdown` asks one process after the other to end, and waits a second for each. They do not get that
-    signal: SIGTERM is blocked in them (`tuning.driver.signals.kept`). So this function kills each process that Ray has
-    asked. It kills the workers, too: a worker that is still starting would notice late that its Ray is gone.
+    `ray.shutdown` sends SIGTERM to one process after the other, and waits a second for each. The processes do not
+    notice: SIGTERM is blocked in them (`tuning.driver.signals.kept`). So this function kills each process that has the
+    signal pending. It kills the workers, too: a worker that is still starting would notice late that its Ray is gone.
     """
     import ray
 
-    _heads.clear()
+    _own.heads.clear()
     workers = {pid for pid in own_processes() if _of_ray(pid)}
     over = threading.Event()
     ender = threading.Thread(target=_end_who_is_asked, args=(over,), name="end-ray", daemon=True)
@@ -140,36 +160,36 @@ def end_ray() -> None:
     finally:
         over.set()
         ender.join()
-        left = _own & _children()  # of a Ray that was stopped while it started: Ray itself forgets those
+        left = _own.processes & _children()  # Ray forgets these when it is stopped while it starts
         for pid in left | {pid for pid in workers if _of_ray(pid)}:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        _own.clear()
-        _environment_of_own.clear()
-        _ended.set()
+        _own.processes.clear()
+        _own.environment.clear()
+        _own.over.set()
         atexit.unregister(end_ray)
 
 
 def kill_ray() -> None:
-    """Kill the Ray of this process, which is about to end and has no time for `end_ray`.
+    """Kill the Ray of this process at once: this process is about to end, and has no time for `end_ray`.
 
-    Most of Ray's processes end with this one. Ray's agents would look for it for a minute.
+    Most of Ray's processes end with this one by themselves, but Ray's agents would look for it for a minute.
     """
-    found = own_processes() | (_own & _children())
-    for pid in sorted(found, key=_own.__contains__, reverse=True):  # who would start others first
+    found = own_processes() | (_own.processes & _children())
+    for pid in sorted(found, key=_own.processes.__contains__, reverse=True):  # first those that would start others
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
 def head_lost() -> bool:
     """Whether the head of this process's own Ray has ended unasked."""
-    return any(not _of_ray(pid) for pid in set(_heads)) and bool(_heads)
+    return any(not _of_ray(pid) for pid in set(_own.heads)) and bool(_own.heads)
 
 
 def _end_who_is_asked(over: threading.Event) -> None:
     while not over.wait(LOOK_S):
-        for pid in {pid for pid in _own if _asked(pid)} & _children():
-            _own.discard(pid)
+        for pid in {pid for pid in _own.processes if _asked(pid)} & _children():
+            _own.processes.discard(pid)
             with contextlib.suppress(ProcessLookupError):  # it has just ended
                 os.kill(pid, signal.SIGKILL)
 
@@ -185,7 +205,7 @@ def _asked(pid: int) -> bool:
 
 
 def _of_ray(pid: int) -> bool:
-    """Whether a process is one of Ray's workers or agents; its id may belong to another process by now."""
+    """Whether a process is one of Ray's workers or agents. Another process may have its id by now."""
     command = _command(pid)
     return command.startswith(b"ray::") or b"/ray/" in command
 
@@ -199,20 +219,17 @@ def _command(pid: int) -> bytes:
 
 
 def own_environment() -> Mapping[str, str]:
-    """The environment of the processes of this process's own Ray; empty where the run uses another Ray."""
-    return _environment_of_own
+    """The variables that the processes of this process's own Ray have; none where the run uses another Ray."""
+    return _own.environment
 
 
 def own_processes() -> set[int]:
-    """The processes that this process's own Ray has started; its workers are among them."""
-    return {pid for parent in _own for pid in _started_by(parent)}
+    """The processes that this process's own Ray has started, its workers among them."""
+    return {pid for parent in _own.processes for pid in _started_by(parent)}
 
 
 def _children() -> set[int]:
-    """The children of this process in its own process group.
-
-    The process that copies to MLflow has a group of its own.
-    """
+    """The children of this process in its own process group. The copy to MLflow runs in a group of its own."""
     found = set()
     for pid in _started_by("self"):
         with contextlib.suppress(ProcessLookupError):  # it has ended
@@ -232,7 +249,7 @@ def _started_by(process: int | str) -> set[int]:
 
 @contextlib.contextmanager
 def _tune_loaded_beside() -> Iterator[None]:
-    """Load Tune in a thread while `ray.init`, which has to be in the main thread, waits for other processes."""
+    """Load Tune in a thread of its own while `ray.init` waits for other processes in the main thread."""
     loading = threading.Thread(target=_load_tune, name="load-tune", daemon=True)
     loading.start()
     try:
@@ -248,7 +265,7 @@ def _load_tune() -> None:
 
 @contextlib.contextmanager
 def _quieted(name: str) -> Iterator[None]:
-    """Let a logger show errors only: Ray's message on its tokens would interrupt the progress line."""
+    """Let a logger show errors only. Ray's message on its tokens would interrupt the progress line."""
     loud = logging.getLogger(name)
     before = loud.level
     loud.setLevel(logging.ERROR)
@@ -259,7 +276,7 @@ def _quieted(name: str) -> Iterator[None]:
 
 
 def _import_path() -> dict[str, str]:
-    """The environment variable with which workers import this package, also where it runs from its sources."""
+    """The variable by which workers import this package, also where the package runs from its sources."""
     home = str(Path(__file__).resolve().parents[2])
     if Path(home).name in ("site-packages", "dist-packages"):
         return {}

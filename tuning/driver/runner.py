@@ -1,4 +1,4 @@
-"""`TuneRunner` makes a `tune.Tuner` of a definition, runs it and gives the results."""
+"""`TuneRunner` runs a definition and gives its results; it also makes a `tune.Tuner` for those who want to fit one."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class TuneRunner(Public):
     >>> result = runner.run()
     >>> result.leaderboard()
 
-    definition: a `Definition`, or a mapping of its keys. fields: the keys one by one, the same as in a YAML file; they
-    replace those of the definition.
+    definition: a `Definition`, or a mapping of its keys. fields: keys one by one, named as in a YAML file. A field
+    replaces the definition's own key.
     """
 
     __signature__ = signature()
@@ -69,21 +69,22 @@ class TuneRunner(Public):
 
     @classmethod
     def from_yaml(cls, path: str | Path, **overrides: Unpack[DefinitionKeys]) -> TuneRunner:
-        """A runner of a YAML file's definition; `overrides` replace keys of it."""
+        """A runner of the definition in a YAML file. overrides: keys that replace the file's."""
         return cls(read_definition(path, overrides))
 
     def plan(self) -> Plan:
-        """What would run; imports neither Ray nor MLflow. Messages of libraries that your code loads are hidden."""
+        """What would run, and where. Neither Ray nor MLflow is imported; messages of libraries that your code loads are
+        hidden."""
         with held_messages():
             plan = make_plan(self.definition, timing=self.timing)
         return replace(plan, estimate=partial(run_time, timing=self.timing))
 
     def tuner(self, run_dir: str | Path | None = None) -> Tuner:
-        """The `tune.Tuner` of the definition, over a new run directory. Its trials are the shards of packed studies
-        and the trials of spread studies.
+        """The `tune.Tuner` of the definition, over a new run directory.
 
-        `fit()` of the Tuner records everything in the run directory, and `RunResult(run_dir)` reads it. `run()` also
-        shows progress, logs to MLflow, and continues after a crash of Tune.
+        Tune's trials are the shards of packed studies and the trials of spread studies. The Tuner's `fit()` records
+        everything in the run directory, and `RunResult(run_dir)` reads it. `run()` also shows progress, logs to MLflow,
+        and goes on after a crash of Tune.
         """
         owned = begin(self.definition, run_dir, self.timing)
         owned.lease.release()  # nobody here watches over what the caller does with it
@@ -126,12 +127,16 @@ class TuneRunner(Public):
     ) -> RunResult | RunHandle:
         """Run until every study has ended.
 
-        run_dir: of the run; default `<storage>/<name>-<time>`. resume: go on with the run in `run_dir` when there is
-        one; this definition may add trials or customers to it. progress: "line" (True), "jsonl", an object per second
-        for programs, or "none" (False). in_process: without Ray, one study after the other in this process, so that a
-        debugger stops in your own code. background: return a handle at once, with `leaderboard()`, `progress`,
-        `cancel()` and `wait()`. Ctrl-C raises `RunInterrupted`, whose `result` is what is recorded; in a notebook it
-        prints how to resume, and the unfinished result is returned.
+        Ctrl-C raises `RunInterrupted`, whose `result` holds what is recorded. In a notebook Ctrl-C prints how to
+        resume, and the unfinished result is returned.
+
+        Args:
+            run_dir: the run's folder; default `<storage>/<name>-<time>`.
+            progress: "line" (True); "jsonl", one object per second for programs; or "none" (False).
+            in_process: work without Ray, one study after the other in this process. A debugger stops in your own code
+                then.
+            resume: go on with the run in `run_dir` when there is one. This definition may add trials or customers.
+            background: return a handle at once, with `leaderboard()`, `progress`, `cancel()` and `wait()`.
         """
         if resume and run_dir is None:
             raise RunError("resume needs run_dir, the folder of the run to resume.")
@@ -196,7 +201,7 @@ TuneRunner.__doc__ = f"{TuneRunner.__doc__}\n    The keys:\n\n{keys_help()}\n"
 
 
 def _run(start: Callable[[], OwnedRun], run_dir: str | Path | None, style: str, in_process: bool) -> RunResult:
-    """Begin a run and finish it; signals are handled from the first moment to the last."""
+    """Begin a run and finish it. Signals are handled from the first moment to the last."""
     with Signals(at_once=True) as signals:
         session = RunSession(_owned_run(start, signals, run_dir), signals)
         signals.at_once = False
@@ -210,7 +215,7 @@ def _run(start: Callable[[], OwnedRun], run_dir: str | Path | None, style: str, 
 
 
 def _run_beside(start: Callable[[], OwnedRun], run_dir: str | Path | None, style: str, in_process: bool) -> RunHandle:
-    """Begin a run, and finish it in a thread of its own; signals are handled until the thread starts."""
+    """Begin a run, and finish it in a thread of its own. Signals are handled until that thread starts."""
     with Signals(at_once=True) as signals:
         owned = _owned_run(start, signals, run_dir)
     session = RunSession(owned, asked := Signals())
@@ -227,7 +232,7 @@ def _owned_run(start: Callable[[], OwnedRun], signals: Signals, run_dir: str | P
     except BaseException:
         if not signals.received:
             raise
-        # A module of C that was just being loaded makes an ImportError of it.
+        # A C module that was just being loaded turns the interruption into an ImportError.
         raise RunInterrupted(signals.last, _too_early(signals.last, run_dir)) from None
 
 

@@ -1,4 +1,4 @@
-"""What Ctrl-C and SIGTERM do: the first finishes and stops, the second kills the workers, the third raises."""
+"""Ctrl-C and SIGTERM: the first signal stops a run in order, the second one kills its workers, the third one raises."""
 
 from __future__ import annotations
 
@@ -21,13 +21,17 @@ AGAIN_S = 0.02  # until a signal that came at a bad moment is answered
 
 
 class Signals:
-    """Notes the first signal, answers the second with `order`, and raises `RunInterrupted` at the third.
+    """A context manager that notes the first signal, calls `order` at the second, and raises at the third.
 
-    received: number of the first signal, 0 before it. last: number of the latest signal. order: a function that stops
-    the work now, called in a thread of its own; without it the second signal raises. at_once: the first signal raises.
-    Where an exception would be swallowed or do harm (`_delicate`), it is raised a moment later. Libraries swallow some
-    exceptions, too, so code under `at_once` also looks at `received`.
-    A context manager. It does nothing outside of the main thread, where Python delivers no signals.
+    The exception is `RunInterrupted`. Where it would be swallowed or do harm (`_delicate`), it is raised a moment
+    later. Libraries swallow some exceptions, too, so code under `at_once` also looks at `received`. Outside of the main
+    thread a `Signals` does nothing, because Python delivers no signals there.
+
+    Attributes:
+        received: the number of the first signal; 0 before it.
+        last: the number of the latest signal.
+        order: a function that stops the work now, called in a thread of its own. Without one the second signal raises.
+        at_once: whether the first signal raises.
     """
 
     def __init__(self, at_once: bool = False) -> None:
@@ -35,7 +39,7 @@ class Signals:
         self.order: Callable[[], None] | None = None
         self.at_once = at_once
         self._before: dict[int, Handler] = {}
-        self._delicate = 0  # a program may itself be an import
+        self._delicate = 0  # frames below this one: a program may itself be an import
 
     def __enter__(self) -> Signals:
         self.install()
@@ -93,8 +97,8 @@ class Signals:
 def _delicate(frame: FrameType | None) -> int:
     """How many frames of a stack tolerate no exception.
 
-    An exception within an import can leave Python's import lock taken, and other threads then wait for it for ever.
-    An exception in a finalizer, or in the fork handler of `logging`, is printed by Python and lost.
+    An exception within an import can leave Python's import lock taken, for which other threads then wait for ever.
+    Python prints an exception of a finalizer, or of the fork handler of `logging`, and goes on as if nothing was.
     """
     found = 0
     while frame is not None:
@@ -106,10 +110,10 @@ def _delicate(frame: FrameType | None) -> int:
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Keep the signal handlers as they are, and block SIGTERM in processes that start within.
+    """Keep the signal handlers as they are, and block SIGTERM in processes that start within the `with` block.
 
-    `ray.init` installs a handler that ends this process wherever it is. And a SIGTERM to the whole process group
-    (`timeout`, a service manager) would end Ray's processes before this one could finish.
+    `ray.init` installs a handler that ends this process whatever it is doing. A SIGTERM to the whole process group, as
+    `timeout` and service managers send it, would end Ray's processes before this one could finish.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

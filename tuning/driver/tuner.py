@@ -1,4 +1,4 @@
-"""The `tune.Tuner` of a run."""
+"""A run's `tune.Tuner` and the queue that it works through."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ TUNE_SETTINGS = {
     "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",  # a worker that died is started again; what it means is in the records
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
 }
-_SET: dict[str, str] = {}  # by a run of this process, not by the user
+_SET: dict[str, str] = {}  # variables that a run of this process has set, and not the user
 
 
 def run_queue(
     owned: OwnedRun, spread: SpreadRun, studies: OpenStudies | None = None, without: Collection[Resources] = ()
 ) -> RunQueue:
-    """The queue of what the Tuner runs; workers skip trials that are recorded already.
+    """The queue of shards and trials that a Tuner works through. Workers skip trials that are recorded already.
 
-    studies: the spread studies, opened. without: resources that no machine has; shards that need them are left out.
+    studies: the spread studies, opened; None without any. without: resources that no machine has. Shards that need
+    them are left out.
     """
     plan, needs = owned.plan, owned.plan.resources
     helpers = helpers_with_room(plan.helpers, needs, alive_machines())
@@ -65,10 +66,10 @@ def build_tuner(
     stop: Stopper | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> Tuner:
-    """The Tuner over all shards and all trials of spread studies of a run.
+    """The Tuner of a run: it works through all shards, and all trials of spread studies.
 
-    callbacks: for a Tuner that a caller fits; the callbacks of `run()` come by an environment variable
-    (`tuning.execution.tune_callbacks`).
+    attempt: its number among the Tuners of the run. stop: ends it. callbacks: those of a Tuner that a caller fits.
+    `run()` hands its callbacks over by an environment variable (`tuning.execution.tune_callbacks`).
     """
     from ray import tune
 
@@ -96,11 +97,11 @@ def build_tuner(
 
 
 def tune_settings(slots: int) -> None:
-    """Set the environment variables of Tune that the user has not set; also after another run."""
+    """Set Tune's environment variables, also after another run. What the user has set stays."""
     for name, value in {**TUNE_SETTINGS, "TUNE_MAX_PENDING_TRIALS_PG": str(max(2, slots))}.items():
         if os.environ.get(name) == _SET.get(name):
             os.environ[name] = _SET[name] = value
-    # Tune warns per shard that it finds no result files, which is as wanted; failures come back as exceptions.
+    # Tune warns of each shard that it has no result files. There are to be none, and failures come back as exceptions.
     logging.getLogger("ray.tune").setLevel(logging.ERROR)
     # Its list of trials that ended their workers says less than the leaderboard's reasons.
     logging.getLogger("ray.tune.tune").setLevel(logging.CRITICAL)
