@@ -62,7 +62,7 @@ class SpreadRun:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[OpenStudies | None]:
-        """The unfinished studies for a Tuner; a study's record is written when it ends. None where there are none."""
+        """The unfinished studies; a study's record is written when it ends. None where there are none."""
         if not self.plan.spread:
             yield None
             return
@@ -89,9 +89,8 @@ class SpreadRun:
 
         stopped: asked between two steps.
         """
-        studies = self.open()
-        try:
-            while not stopped() and (found := studies.next()) is not None:
+        with self.opened() as studies:
+            while studies is not None and not stopped() and (found := studies.next()) is not None:
                 trial_id, study, trial = found
                 job = self.job_of(study, trial)
                 reports = trial_reports(self.directory.uri, self.term, self.in_memory, job, self.timing)
@@ -102,10 +101,6 @@ class SpreadRun:
                         if stopped():
                             return
                 studies.end(trial_id)
-        finally:
-            studies.close()
-        if studies.broken:
-            raise StorageError(studies.broken.removeprefix("StorageError: "))
 
     def job_of(self, study: SpreadStudy, trial: SpreadTrial) -> TrialJob:
         """What the worker of a trial is to do."""
