@@ -27,7 +27,7 @@ from tuning.models.customer_model import ALL_ROWS, CustomerModel
 from tuning.models.log_target import LOG, TARGET
 from tuning.models.member import Member
 from tuning.preprocessing.task import Prediction, average
-from tuning.records.schema import FAILED, FINISHED, MODEL, STOPPED, TrialRecord
+from tuning.records.schema import FAILED, FINISHED, MODEL, STOPPED, TrialRecord, best_first
 from tuning.records.user_scores import user_score
 
 #: The families of a search space in its order, each with what makes its models simpler.
@@ -89,11 +89,11 @@ def choose(records: Sequence[TrialRecord], simple_first: SimpleFirst | None = No
     simplest. That is the family named first, then the one with fewer steps (rounds, trees, epochs), then the one with
     the simpler parameters (a stronger penalty, a smaller depth), then the earliest.
     """
-    eligible = [record for record in records if record.state == FINISHED and record.score is not None]
+    eligible = best_first(records)
     baseline = next((record for record in eligible if record.trial == 0), None)
     if not eligible:
         return StudyOutcome(None, baseline, reason=_why_none(records))
-    winner = min(eligible, key=lambda record: (record.loss, record.trial))
+    winner = eligible[0]
     if simple_first is not None:
         most = winner.loss + (standard_error(winner.fold_scores) or 0.0)
         within = [record for record in eligible if record.loss <= most]

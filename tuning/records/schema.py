@@ -189,6 +189,12 @@ def encode_table(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
+def best_first(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
+    """The full trials of one study by their scores, the best first; of equal ones the earliest. Others are left out."""
+    full = [trial for trial in trials if trial.state == FINISHED and trial.score is not None]
+    return sorted(full, key=lambda trial: (trial.loss, trial.trial))
+
+
 def canonical(config: Config) -> str:
     """A configuration as text: the same configuration is always the same text."""
     return _CANONICAL(config)

@@ -24,7 +24,7 @@ from matplotlib.ticker import LogFormatter, LogLocator, MaxNLocator, NullFormatt
 
 from tuning.basics.wording import shorten
 from tuning.records.gains import ERRORS, user_metric
-from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, TrialRecord
+from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, TrialRecord, best_first
 from tuning.records.user_scores import user_score
 from tuning.reporting.figure import COLOURS, give_room, new_figure
 from tuning.reporting.figure import svg as figure_svg
@@ -109,7 +109,7 @@ def learning_curves(trials: Sequence[TrialRecord], ax: Axes | None = None) -> Ax
     A cross is where a trial was stopped. The best of those that went the whole way stands out.
     """
     axes = ax or _new()
-    best = _best(trials)
+    best = next((trial for trial in best_first(trials) if trial.steps), None)
     drawn = [trial for trial in trials if trial.steps]
     for trial in drawn:
         steps, scores = (
@@ -145,11 +145,6 @@ def learning_curves(trials: Sequence[TrialRecord], ax: Axes | None = None) -> Ax
     if drawn:
         axes.legend(frameon=False, fontsize=8)
     return axes
-
-
-def _best(trials: Sequence[TrialRecord]) -> TrialRecord | None:
-    whole = [trial for trial in trials if trial.steps and trial.state == FINISHED and trial.score is not None]
-    return min(whole, key=lambda trial: (trial.loss, trial.trial), default=None)
 
 
 def column_importance(importance: pd.DataFrame, ax: Axes | None = None) -> Axes:

@@ -14,7 +14,7 @@ from tuning.basics.wording import did_you_mean
 from tuning.definition.options import WarmStart
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
-from tuning.records.schema import FINISHED, Config, TrialRecord
+from tuning.records.schema import Config, TrialRecord, best_first
 from tuning.study.interfaces import Configuration
 
 
@@ -151,13 +151,11 @@ def best_entries(trials: Iterable[TrialRecord], best: int) -> list[dict[str, obj
     """The `warm_start` of a next run: so many of the best configurations of every customer."""
     by_customer: dict[str, list[TrialRecord]] = {}
     for record in trials:
-        if record.score is not None and record.state == FINISHED:
-            by_customer.setdefault(record.customer, []).append(record)
+        by_customer.setdefault(record.customer, []).append(record)
     entries: list[dict[str, object]] = []
     for customer, records in sorted(by_customer.items()):
-        records.sort(key=lambda record: (record.loss, record.trial))
         configs: list[Config] = []
-        for record in records:
+        for record in best_first(records):
             if len(configs) < best and record.config not in configs:
                 configs.append(record.config)
         entries += [{"config": config, "customer": customer} for config in configs]

@@ -17,7 +17,7 @@ import pandas as pd
 from tuning.basics.wording import raised, shorten, value_text
 from tuning.definition.definition import Definition
 from tuning.errors import TuningError
-from tuning.records.schema import FINISHED, STOPPED, TrialRecord
+from tuning.records.schema import STOPPED, TrialRecord, best_first
 from tuning.records.user_scores import metric_text, user_score
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
 from tuning.runs.customer_result import CustomerResult
@@ -123,11 +123,8 @@ def _not_now(found: CustomerResult, effort: Effort) -> str:
 
 def _best_of_families(found: CustomerResult) -> list[TrialRecord]:
     """The best full trial of each model family, the best family first."""
-    whole = [each for each in found.trial_records if each.state == FINISHED and each.score is not None]
-    study = found.study
-    own = [each for each in whole if study is None or each.study == study.study]
-    best: dict[str, TrialRecord] = {}
-    for each in sorted(own, key=lambda each: (each.loss, each.trial)):
+    study, best = found.study, dict[str, TrialRecord]()
+    for each in best_first(each for each in found.trial_records if study is None or each.study == study.study):
         best.setdefault(each.family, each)
     return list(best.values())
 
