@@ -8,7 +8,7 @@ import itertools
 import math
 import re
 import traceback
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 
@@ -19,6 +19,12 @@ def name_list(names: Iterable[object], most: int = 10) -> str:
     """Column names for a message: the first ones, each cut to a readable length."""
     shown = [shorten(str(name), 40) for name in itertools.islice(names, most + 1)]
     return ", ".join(map(repr, shown[:most])) + (", …" if len(shown) > most else "")
+
+
+def some_names(names: Sequence[str], most: int = 5) -> str:
+    """The first names of many in full, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(map(repr, names[:most]))}{more}"
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:

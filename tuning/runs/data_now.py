@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from tuning.basics.columnar import Columnar
-from tuning.basics.wording import resume_advice
+from tuning.basics.wording import resume_advice, some_names
 from tuning.data import fingerprints
 from tuning.data.customers import Customers, find_customers, places_of, unpartitioned
 from tuning.definition.definition import Definition
@@ -19,7 +19,7 @@ from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import RunError
 from tuning.records.ownership import Term
 from tuning.records.parts import accepted, parts_without_studies
-from tuning.runs.resume import SHOWN, RecordedState, read_state, refusal, short, some_names
+from tuning.runs.resume import SHOWN, RecordedState, read_state, refusal, short
 from tuning.runs.study_rows import files_inside
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from search_spaces import SearchSpace
-from tuning.basics.wording import resume_advice, shorten
+from tuning.basics.wording import resume_advice, shorten, some_names
 from tuning.definition.definition import Definition
 from tuning.errors import ChangedDataError, RunError, UnsavedModelError
 from tuning.models.entries import same_models
@@ -282,9 +282,3 @@ def refusal(directory: RunDirectory, differences: list[str]) -> str:
 def short(value: object) -> str:
     value = value.to_dict() if isinstance(value, SearchSpace) else value
     return "not set" if value is None else shorten(repr(value))
-
-
-def some_names(names: Sequence[str], shown: int = SHOWN) -> str:
-    """The first customers of many, for a message."""
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return f"{', '.join(map(repr, names[:shown]))}{more}"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
+from tuning.basics.wording import some_names
 from tuning.compare.analysis.blocks import SEED
 from tuning.compare.analysis.power import fewest_tasks
 from tuning.compare.analysis.result import ComparisonResult
 from tuning.compare.analysis.statistics import smallest_p
-
-SHOWN = 5
 
 
 def notes(comparison: ComparisonResult) -> tuple[str, ...]:
@@ -60,7 +59,7 @@ def _failures(comparison: ComparisonResult) -> list[str]:
     failures, noun = comparison.failures, comparison.noun
     total = len(comparison.final.tasks)
     found = [
-        f"{method} failed on {len(tasks)} of {total} {noun}s and counts as worst there: {_some(tasks)}."
+        f"{method} failed on {len(tasks)} of {total} {noun}s and counts as worst there: {some_names(tasks)}."
         for method, tasks in failures.tasks.items()
     ]
     found += [
@@ -72,7 +71,7 @@ def _failures(comparison: ComparisonResult) -> list[str]:
         counts = ", ".join(f"{method} {count}" for method, count in failures.trials.items())
         found.append(f"Failed trials: {counts}.")
     if failures.everywhere:
-        found.append(f"Left out, since every algorithm failed there: {_some(failures.everywhere)}.")
+        found.append(f"Left out, since every algorithm failed there: {some_names(failures.everywhere)}.")
     return found
 
 
@@ -105,8 +104,3 @@ def _identical(comparison: ComparisonResult) -> list[str]:
 def _hold_out(comparison: ComparisonResult) -> list[str]:
     found = comparison.hold_out
     return [] if found is None else [found.sentence(comparison.reference, comparison.noun)]
-
-
-def _some(names: tuple[str, ...]) -> str:
-    shown = ", ".join(repr(name) for name in names[:SHOWN])
-    return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"

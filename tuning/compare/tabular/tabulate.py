@@ -11,6 +11,7 @@ import pandas as pd
 
 from search_spaces import SearchSpace, SpaceError
 from search_spaces.algorithms.grid import Grid
+from tuning.basics.wording import some_names
 from tuning.compare.tabular.table import Table
 from tuning.definition.definition import Definition, define
 from tuning.definition.given import definition_of, keys_of
@@ -21,8 +22,6 @@ from tuning.models.registry import families
 from tuning.planning.plan import make_plan
 from tuning.records.schema import FINISHED, TrialRecord, canonical
 from tuning.runs.results import RunResult
-
-SHOWN = 5
 
 
 class TableRow(TypedDict):
@@ -98,7 +97,7 @@ def _table(result: RunResult, space: SearchSpace, levels: int | Mapping[str, int
     if not complete:
         raise RunError(f"{result.directory.shown} has no customer with a complete grid: resume the run.")
     frame = pd.DataFrame([row for customer in complete for row in rows[customer]])
-    notes = [f"Left out, without a complete grid: {_some(left_out)}."] if left_out else []
+    notes = [f"Left out, without a complete grid: {some_names(left_out)}."] if left_out else []
     return Tabulated(Table.from_frame(frame, space=space), tuple(notes))
 
 
@@ -133,8 +132,3 @@ def _rows(record: TrialRecord, text: str) -> list[TableRow]:
 def _best_prefix(record: TrialRecord) -> bool:
     """Whether the trial's best step counts: where a family's every prefix is a model of its own."""
     return isinstance(families().get(str(record.config.get("model", ""))), SteppedFamily)
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:SHOWN])
-    return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"
