@@ -185,6 +185,7 @@ def test_wrong_commands_end_with_a_sentence(definition: Path, tmp_path: Path) ->
         (["compare", "--from-table", tmp_path / "one.csv"], 2, "no algorithms to compare"),
         (["compare", "--from-curves", tmp_path / "one.csv", "--trials", "9"], 2, "--trials has no effect"),
         (["compare", "--from-table", tmp_path / "one.csv", "--resume"], 2, "--resume has no effect"),
+        (["compare", "--from-table", tmp_path / "one.csv", "--set", "trials=9"], 2, "--set has no effect"),
         (["compare", definition, "--algorithms", "random,optuna", "--mode", "min"], 2, "--mode has no effect here"),
         (["compare", "--from-run", tmp_path], 6, "not a run directory"),
         (["tabulate", definition, "--to", tmp_path / "x.parquet", "--limit", "3"], 2, "more than the limit"),

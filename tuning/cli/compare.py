@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Unpack, cast
 
 import click
@@ -13,8 +13,38 @@ from tuning.cli.shared_options import C, Overrides, check_target, definition_opt
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import AnalysisOptions, Comparison
+    from tuning.runs.results import RunResult
 
-SOURCES = ("from_curves", "from_table", "from_run")
+FROM = ("from_curves", "from_table", "from_run")
+# Options of the analysis, of a definition's `compare`, of a search, and of a run.
+ANALYSIS = ("baseline", "axis", "unequal", "alpha", "margin")
+COMPARED = ("algorithms", "seeds", "baseline", "seconds")
+SEARCHING = ("algorithms", "seeds", "trials", "seconds", "slots")
+RUNNING = ("data", "customer", "by", "changes", "run_dir", "resume", "in_process")
+
+
+class CompareCall(Overrides):
+    """The options of `tuning compare`, as its help says them."""
+
+    algorithms: str | None
+    seeds: int | None
+    trials: int | None
+    seconds: float | None
+    baseline: str | None
+    axis: str | None
+    alpha: float | None
+    margin: float | None
+    from_curves: str | None
+    from_table: str | None
+    from_run: str | None
+    mode: str | None
+    unequal: str
+    html: str | None
+    run_dir: str | None
+    resume: bool
+    in_process: bool
+    progress: str
+    output: str
 
 
 def _optional_definition(command: C) -> C:
@@ -49,122 +79,100 @@ def _optional_definition(command: C) -> C:
 @click.option("--in-process", is_flag=True, help="Without Ray, in this process, for debugging.")
 @progress_option
 @click.option("--output", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
-def compare(
-    definition: str | None,
-    algorithms: str | None,
-    seeds: int | None,
-    trials: int | None,
-    seconds: float | None,
-    baseline: str | None,
-    axis: str | None,
-    alpha: float | None,
-    margin: float | None,
-    from_curves: str | None,
-    from_table: str | None,
-    from_run: str | None,
-    mode: str | None,
-    unequal: str,
-    html: str | None,
-    run_dir: str | None,
-    resume: bool,
-    in_process: bool,
-    progress: str,
-    output: str,
-    **overrides: Unpack[Overrides],
-) -> None:
+def compare(definition: str | None, **asked: Unpack[CompareCall]) -> None:
     """Compare search algorithms on the customers of DEFINITION: which to use, and how sure that is.
 
     Or, without a definition, from finished curves, recorded evaluations or an earlier run; see docs/compare.md.
     """
     from tuning.cli.output import show_comparison
-    from tuning.compare.on_data import comparing, comparison_of, keep
-    from tuning.driver.runner import TuneRunner
 
-    _one_source(definition, from_curves, from_table, from_run)
-    _no_effect(
-        {"--from-curves": from_curves, "--from-run": from_run, "--from-table": from_table},
-        {
-            "algorithms": algorithms,
-            "seeds": seeds,
-            "trials": trials,
-            "seconds": seconds,
-            "slots": overrides.get("slots"),
-        },
-        {**overrides, "slots": None, "run_dir": run_dir, "resume": resume, "in_process": in_process},
-    )
-    if mode is not None and from_curves is None and from_table is None:
-        raise click.UsageError("--mode has no effect here: a definition's metric says its direction; remove it.")
-    if html is not None:
-        check_target(html, "--html", definition, from_curves, from_table)
-    given = {"baseline": baseline, "axis": axis, "unequal": unequal, "alpha": alpha, "margin": margin}
-    analysis = cast("AnalysisOptions", {name: value for name, value in given.items() if value is not None})
-    result = None
-    if from_curves is not None:
-        found = _from_curves(from_curves, mode, analysis)
-    elif from_table is not None:
-        slots = overrides.get("slots") or 1
-        found = _from_table(from_table, mode, algorithms, seeds, trials, seconds, slots, analysis)
-    elif from_run is not None:
-        found = comparison_of(from_run, **analysis)
-    else:
-        assert definition is not None
-        asked = {"algorithms": algorithms, "seeds": seeds, "baseline": baseline, "seconds": seconds}
-        asked = {name: value for name, value in asked.items() if value is not None}
-        made = comparing(read(definition, **overrides), asked, trials, {})
-        runner = TuneRunner(made)
-        result = runner.run(run_dir, progress=progress, in_process=in_process, resume=resume)
-        found = keep(result, **analysis)
+    source = _source(definition, asked)
+    _refuse_idle(source, asked)
+    if (html := asked["html"]) is not None:
+        check_target(html, "--html", definition, asked["from_curves"], asked["from_table"])
+    found, result = _SOURCES[source](definition, asked, cast("AnalysisOptions", _given(asked, ANALYSIS)))
     if html is not None:
         found.save(html)
         click.echo(f"report       {html}", err=True)
-    sys.exit(show_comparison(found, output, result))
+    sys.exit(show_comparison(found, asked["output"], result))
 
 
-def _one_source(definition: str | None, *others: str | None) -> None:
-    given = [source for source in (definition, *others) if source is not None]
+def _given(asked: Mapping[str, object], names: Iterable[str]) -> dict[str, object]:
+    """Those of the options that are given."""
+    return {name: asked[name] for name in names if asked[name] is not None}
+
+
+def _source(definition: str | None, asked: Mapping[str, object]) -> str:
+    """What is compared: a definition's customers, or one of the `--from-…`; a usage error where it is not just one."""
+    given = [*_given(asked, FROM), *(["definition"] if definition is not None else [])]
     if len(given) != 1:
         raise click.UsageError(
             "Give one of DEFINITION, --from-curves FILE, --from-table FILE and --from-run RUN"
             + (f", not {len(given)} of them." if given else ".")
         )
+    return given[0]
 
 
-def _no_effect(sources: dict[str, str | None], searching: Mapping[str, object], running: Mapping[str, object]) -> None:
+def _refuse_idle(source: str, asked: Mapping[str, object]) -> None:
     """Refuse options of a search or a run where nothing is searched or run, before anybody believes they counted."""
-    source = next((name for name, value in sources.items() if value is not None), None)
-    if source is None:
-        return
-    idle = {**running, **({} if source == "--from-table" else searching)}
-    given = [f"--{name.replace('_', '-')}" for name, value in idle.items() if value]
+    if asked["mode"] is not None and source in ("definition", "from_run"):
+        raise click.UsageError("--mode has no effect here: a definition's metric says its direction; remove it.")
+    idle = {"definition": (), "from_table": RUNNING}.get(source, (*RUNNING, *SEARCHING))
+    given = [f"--{'set' if name == 'changes' else name.replace('_', '-')}" for name in idle if asked[name]]
     if given:
-        raise click.UsageError(f"{', '.join(given)} has no effect with {source}, which runs nothing; remove it.")
+        named = f"--{source.replace('_', '-')}"
+        raise click.UsageError(f"{', '.join(given)} has no effect with {named}, which runs nothing; remove it.")
 
 
-def _from_curves(path: str, mode: str | None, analysis: AnalysisOptions) -> Comparison:
+def _run(definition: str | None, asked: CompareCall, analysis: AnalysisOptions) -> tuple[Comparison, RunResult | None]:
+    from tuning.compare.on_data import comparing, keep
+    from tuning.driver.runner import TuneRunner
+
+    assert definition is not None
+    overrides = cast(Overrides, {name: value for name, value in asked.items() if name in Overrides.__annotations__})
+    made = comparing(read(definition, **overrides), _given(asked, COMPARED), asked["trials"], {})
+    result = TuneRunner(made).run(
+        asked["run_dir"], progress=asked["progress"], in_process=asked["in_process"], resume=asked["resume"]
+    )
+    return keep(result, **analysis), result
+
+
+def _of_curves(_: str | None, asked: CompareCall, analysis: AnalysisOptions) -> tuple[Comparison, RunResult | None]:
     from tuning.compare.analysis.curves import Curves
     from tuning.compare.comparison import analyse
 
-    return analyse(Curves.read(path, mode), source=path, **analysis)
+    path = str(asked["from_curves"])
+    return analyse(Curves.read(path, asked["mode"]), source=path, **analysis), None
 
 
-def _from_table(
-    path: str,
-    mode: str | None,
-    algorithms: str | None,
-    seeds: int | None,
-    trials: int | None,
-    seconds: float | None,
-    workers: int,
-    analysis: AnalysisOptions,
-) -> Comparison:
+def _of_table(_: str | None, asked: CompareCall, analysis: AnalysisOptions) -> tuple[Comparison, RunResult | None]:
     from tuning.compare.tabular.replay import compare_on_table
     from tuning.compare.tabular.table import Table
     from tuning.errors import DefinitionError
 
-    if algorithms is None:
+    if asked["algorithms"] is None:
         raise DefinitionError("There are no algorithms to compare; give --algorithms, such as random,optuna.")
-    table = Table.read(path, mode)
-    return compare_on_table(table, algorithms, seeds or 10, trials, seconds, workers=workers, source=path, **analysis)
+    path = str(asked["from_table"])
+    found = compare_on_table(
+        Table.read(path, asked["mode"]),
+        asked["algorithms"],
+        asked["seeds"] or 10,
+        asked["trials"],
+        asked["seconds"],
+        workers=asked["slots"] or 1,
+        source=path,
+        **analysis,
+    )
+    return found, None
+
+
+def _of_run(_: str | None, asked: CompareCall, analysis: AnalysisOptions) -> tuple[Comparison, RunResult | None]:
+    from tuning.compare.on_data import comparison_of
+
+    return comparison_of(str(asked["from_run"]), **analysis), None
+
+
+_SOURCES = {"definition": _run, "from_curves": _of_curves, "from_table": _of_table, "from_run": _of_run}
 
 
 @click.command(cls=Command)
