@@ -145,6 +145,7 @@ def _resumed(generator: Any, part: str, watch: Stopwatch) -> Iterator[Any]:
 def dissect(tier: str, customers: int, trials: int, search: str, folder: Path) -> tuple[Stopwatch, float]:
     """The parts of a worker that is warm already, and the CPU seconds of its other threads."""
     from tuning.execution import packed
+    from tuning.execution.context import WorkerRun
     from tuning.runs.begin import begin
 
     watch, others = Stopwatch(), 0.0
@@ -159,7 +160,7 @@ def dissect(tier: str, customers: int, trials: int, search: str, folder: Path) -
                 stack.enter_context(timed(watch))
             before = time.process_time() - time.thread_time()
             for shard in range(len(owned.plan.shards)):
-                packed.work_shard(owned.directory, owned.term, shard, lambda _: None)
+                packed.work_shard(WorkerRun.of(owned), shard, lambda _: None)
             others = time.process_time() - time.thread_time() - before
     return watch, others
 

@@ -11,6 +11,7 @@ from typing import Any
 from chaos import environment, hazard, hazards, write_hazards
 
 from tuning import RunResult
+from tuning.execution.context import WorkerRun
 from tuning.execution.crash_log import crashes
 from tuning.execution.nodes import Nodes
 from tuning.execution.packed import WORK, work_shard
@@ -61,4 +62,4 @@ def main(run: str) -> None:
     result = RunResult(run)
     directory = RunDirectory(run)
     assert len(crashes(directory, result.term, 0, WORK)) < 4
-    work_shard(directory, result.term, 0, lambda _: None, nodes=Nodes())
+    work_shard(WorkerRun(directory.uri, result.term), 0, lambda _: None, Nodes())

@@ -87,6 +87,7 @@ def _owned(pipe: int) -> int:
 def work(uri: str, shard: int, interval: int) -> None:
     """A child's life; never returns."""
     from tuning.basics.timing import Timing
+    from tuning.execution.context import WorkerRun
     from tuning.execution.nodes import Nodes
     from tuning.execution.packed import WornOutError, work_shard
     from tuning.records.ownership import newest_term
@@ -96,7 +97,7 @@ def work(uri: str, shard: int, interval: int) -> None:
     term = newest_term(directory)
     assert term is not None
     try:
-        work_shard(directory, term, shard, lambda _: None, timing=timing, nodes=Nodes())
+        work_shard(WorkerRun(directory.uri, term, timing=timing), shard, lambda _: None, Nodes())
     except WornOutError:
         os._exit(75)
     os._exit(0)

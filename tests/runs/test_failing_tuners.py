@@ -12,6 +12,7 @@ from chaos import duplicates, truth
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.errors import RunError
+from tuning.execution.context import WorkerRun
 from tuning.execution.packed import work_shard
 from tuning.runs.begin import OwnedRun
 
@@ -41,7 +42,7 @@ class _Tuners:
         wanted = self.work[self.built - 1]
         until = shards if wanted is None else min(shards, self.done + wanted)
         for shard in range(self.done, until):
-            work_shard(self.owned.directory, self.owned.term, shard, lambda _: None)
+            work_shard(WorkerRun.of(self.owned), shard, lambda _: None)
         self.done = until
         if wanted is not None:
             raise RuntimeError("Caught unexpected exception: OutOfMemoryError()\n" + 50 * "Memory on the node was …\n")

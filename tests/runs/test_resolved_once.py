@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from tuning import RunResult, TuneRunner
+from tuning.execution.context import WorkerRun
 from tuning.execution.packed import work_shard
 from tuning.runs.begin import begin
 
@@ -25,5 +26,5 @@ def test_workers_resolve_nothing_again(tmp_path: Path, monkeypatch: pytest.Monke
     for name in ("space_of", "check_models", "resolve_metric", "agreed_task"):
         monkeypatch.delattr(f"tuning.planning.resolution.{name}")
     for shard in range(len(owned.plan.shards)):
-        work_shard(owned.directory, owned.term, shard, lambda _: None)
+        work_shard(WorkerRun.of(owned), shard, lambda _: None)
     assert RunResult(owned.directory).leaderboard()["status"].tolist() == ["ok", "ok"]

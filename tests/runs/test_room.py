@@ -14,6 +14,7 @@ from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.errors import PlanError, RunError
 from tuning.execution.callback_keys import CallbackKey, lookup
+from tuning.execution.context import WorkerRun
 from tuning.execution.jobs import ShardJob
 from tuning.execution.packed import work_shard
 from tuning.execution.run_queue import RunQueue
@@ -36,7 +37,7 @@ class _Workers:
 
     def fit(self) -> None:
         for job in lookup(self.queue).shards:
-            work_shard(self.owned.directory, self.owned.term, job.shard, lambda _: None)
+            work_shard(WorkerRun.of(self.owned), job.shard, lambda _: None)
 
 
 class _Placed(_Workers):
@@ -46,7 +47,7 @@ class _Placed(_Workers):
         queue, waiting = lookup(self.queue), list[str]()
         for name, job in iter(queue.next, None):
             if isinstance(job, ShardJob) and queue.room.has(job.takes):
-                work_shard(self.owned.directory, self.owned.term, job.shard, lambda _: None)
+                work_shard(WorkerRun.of(self.owned), job.shard, lambda _: None)
                 queue.end(name)
             else:
                 waiting.append(name)

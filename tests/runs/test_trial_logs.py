@@ -14,7 +14,7 @@ from tensorboardX.proto.event_pb2 import Event
 from search_spaces import Float, SearchSpace
 from tuning import RunResult, TuneRunner
 from tuning.errors import PlanError
-from tuning.execution.context import in_memory
+from tuning.execution.context import WorkerRun
 from tuning.execution.spread.running import SpreadRun
 from tuning.runs.begin import begin
 from tuning.runs.trial_logs import TrialLogs
@@ -77,8 +77,7 @@ def test_trials_of_their_own_workers_have_the_same_files(tmp_path: Path) -> None
     runner = TuneRunner(objective=growing, search_space=SPACE, **GIVEN, loggers=ALL, placement="spread")
     owned = begin(runner.definition, tmp_path / "spread")
     owned.lease.release()
-    spec = in_memory(owned.plan.spec)
-    SpreadRun(owned.directory, owned.term, owned.plan, owned.run, spec, lambda _: None).work(lambda: False)
+    SpreadRun(owned, WorkerRun.of(owned), lambda _: None).work(lambda: False)
 
     def curves(folder: Path) -> dict[str, list[float]]:
         lines = {name: text.splitlines() for name, text in files(folder).items() if name.endswith("result.json")}

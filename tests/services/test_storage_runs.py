@@ -160,7 +160,8 @@ def test_spread_records_that_cannot_be_written_end_the_run(tmp_path: Path, monke
         done=False, close=lambda: None, broken="StorageError: x could not be written: the disk is full"
     )
     monkeypatch.setattr(SpreadRun, "open", lambda self: full)
-    run = SpreadRun(RunDirectory(str(tmp_path)), None, SimpleNamespace(spread=["one"]), *[None] * 4)
+    owned = SimpleNamespace(directory=RunDirectory(str(tmp_path)), plan=SimpleNamespace(spread=["one"]))
+    run = SpreadRun(owned, None, lambda _: None, None)
     with pytest.raises(StorageError, match=r"^x could not be written: the disk is full"), run.opened():
         pass
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tuning.definition.options import Resources
 from tuning.execution.callback_keys import CallbackKey
-from tuning.execution.context import in_memory
+from tuning.execution.context import WorkerRun
 from tuning.execution.jobs import ShardJob, placement_group
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.spread.open_studies import OpenStudies
@@ -79,9 +78,7 @@ def build_tuner(
     slots = owned.plan.slots
     tune_settings(slots)
     name = f"run_{slug(owned.run).replace('-', '_')}"
-    term = replace(owned.term, accepts=())  # the long list of accepted parts stays here
-    timing = owned.timing.of_run(slots, len(owned.plan.studies))
-    trainable = run_trainable(owned.directory.uri, term, name, in_memory(owned.plan.spec), timing)
+    trainable = run_trainable(WorkerRun.of(owned, owned.timing.of_run(slots, len(owned.plan.studies))), name)
     return tune.Tuner(
         tune.with_resources(trainable, placement_group),
         tune_config=tune.TuneConfig(reuse_actors=True, scheduler=scheduler_over(queue), search_alg=search_over(queue)),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from tuning.basics.timing import USUAL, Timing
 from tuning.data.customers import Customer
 from tuning.data.loading import Loader
 from tuning.data.prepared import CustomerData, OwnCode
@@ -21,6 +22,7 @@ from tuning.models.log_target import TARGET
 from tuning.models.registry import families
 from tuning.models.trainers.training import Home
 from tuning.planning.model_space import parameters_by_model
+from tuning.records.ownership import Term
 from tuning.records.schema import MODEL
 from tuning.steps import Step
 from tuning.storage.background import BackgroundWriter
@@ -34,6 +36,8 @@ from tuning.study.trial import TrialShape
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tuning.runs.begin import OwnedRun
+
 #: What a study's trials train on: checked data for models, rows for an objective, None for one without data.
 TrialData: TypeAlias = "StudyData | pd.DataFrame | None"
 
@@ -45,6 +49,34 @@ def in_memory(spec: RunSpec) -> RunSpec | None:
         return None
     portable = spec.definition.model_copy(update={"data": None, "objective": PortableFunction(objective)})
     return replace(spec, definition=portable)
+
+
+@dataclass(frozen=True)
+class WorkerRun:
+    """How a process that works for a run finds the run; every worker is sent one.
+
+    Attributes:
+        uri: of the run directory.
+        term: of the run's owner.
+        spec: where it holds a function, which cannot be written down; None where the worker reads it from the run.
+        timing: how long the worker waits for what.
+    """
+
+    uri: str
+    term: Term
+    spec: RunSpec | None = None
+    timing: Timing = USUAL
+
+    @classmethod
+    def of(cls, owned: OwnedRun, timing: Timing | None = None) -> WorkerRun:
+        """How workers find a run that this process owns. timing: where it is not the run's own."""
+        term = replace(owned.term, accepts=())  # the long list of accepted parts stays here
+        return cls(owned.directory.uri, term, in_memory(owned.plan.spec), timing or owned.timing)
+
+    @property
+    def directory(self) -> RunDirectory:
+        """The run directory, opened anew."""
+        return RunDirectory(self.uri, self.timing)
 
 
 @dataclass

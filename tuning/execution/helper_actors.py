@@ -15,12 +15,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tuning.basics.seeds import trial_seed
-from tuning.basics.timing import Timing, hang_seconds
-from tuning.definition.run_spec import RunSpec
+from tuning.basics.timing import hang_seconds
 from tuning.errors import StudyError
 from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
 from tuning.evaluation.study_data import StudyData
-from tuning.execution.context import TrialData, WorkerContext
+from tuning.execution.context import TrialData, WorkerContext, WorkerRun
 from tuning.execution.crash_log import ProgressMarker, Site, forget_helpers, stack_left
 from tuning.execution.limits import MemoryLimit, TimeLimits, within
 from tuning.execution.nodes import Nodes, ray_nodes
@@ -34,10 +33,8 @@ from tuning.execution.study_run import (
 from tuning.execution.warm_up import warm_up
 from tuning.models.compute import trains_with
 from tuning.models.process_group import REACH_S, CallAnswered, CallEnd, CallRaised, ProcessGroup, ProcessLost
-from tuning.records.ownership import Term
 from tuning.runs.plan_file import read_shard
 from tuning.steps import Step
-from tuning.storage.run_directory import RunDirectory
 from tuning.study.helpers import (
     HelperAnswered,
     HelperLost,
@@ -63,14 +60,11 @@ class StateLostError(UnfinishedStudyError):
 
 @dataclass(frozen=True)
 class HelperJob:
-    """The study that a helper trains for. spec, timing: as of `tuning.execution.packed.work_shard`."""
+    """The study that a helper trains for: the one at a position of a run's shard."""
 
-    uri: str
-    term: Term
+    run: WorkerRun
     shard: int
     position: int
-    spec: RunSpec | None
-    timing: Timing
 
 
 class OutOfFoldOutbox(KeptPredictions):
@@ -100,10 +94,10 @@ class HelperActor:
         unblock_sigterm()
         if gpus is not None:
             os.environ[GPUS] = gpus
-        directory, nodes = RunDirectory(job.uri, job.timing), ray_nodes()
-        plan = read_shard(directory, job.term, job.shard, job.spec)
+        directory, term, timing, nodes = job.run.directory, job.run.term, job.run.timing, ray_nodes()
+        plan = read_shard(directory, term, job.shard, job.run.spec)
         study = list(plan.studies)[job.position]
-        self._marker = ProgressMarker(directory, job.term, job.shard, nodes.name, of_helper=True)
+        self._marker = ProgressMarker(directory, term, job.shard, nodes.name, of_helper=True)
         self._open = ExitStack()
         self._compute = study.resources.compute
         with ignore_warnings(), trains_with(self._compute):
@@ -111,7 +105,7 @@ class HelperActor:
             limits = context.spec.definition.limits
             self._open.enter_context(MemoryLimit(limits.memory_gb, nodes.slots))
             timed = limits.trial_seconds is not None or limits.study_seconds is not None
-            grace = 0.0 if not timed or warm_up(context, study) else job.timing.cold_start_s
+            grace = 0.0 if not timed or warm_up(context, study) else timing.cold_start_s
             self._guard = self._open.enter_context(TimeLimits(limits, self._marker.stack, grace))
             self._guard.study(hang_seconds(study.customer.about_rows, of_objective=context.objective is not None))
             self._guard.part()  # it may hang in reading, too
@@ -126,7 +120,7 @@ class HelperActor:
         def seeded(config: Configuration, number: int, state: object) -> Iterator[Step]:
             yield from start(config, trial_seed(study.seed, number), state)
 
-        self._trainer = HelperTrainer(seeded, job.timing, (lambda: None) if outbox is None else outbox.taken)
+        self._trainer = HelperTrainer(seeded, timing, (lambda: None) if outbox is None else outbox.taken)
 
     def site(self) -> tuple[str, Site]:
         """Where it is, and what it is called there; when that is known, it can be asked."""
@@ -181,7 +175,7 @@ class RayLink:
     def __exit__(self, *exc: object) -> None:
         with suppress(Exception):  # what would stay are a few bytes
             self._processes.close(REACH_S)  # who starts may have noted something, and has not said where
-            forget_helpers(RunDirectory(self.job.uri), self.job.term, self.job.shard)
+            forget_helpers(self.job.run.directory, self.job.run.term, self.job.shard)
 
     def _start(self, helper: int) -> None:
         self._processes.start(helper, self.job, os.environ.get(GPUS) if helper == 0 else None)
@@ -221,7 +215,7 @@ class RayLink:
     def _lost(self, helper: int, number: int) -> HelperLost:
         name, site = self._sites.pop(helper)
         gone, dead = self.nodes.lost(site.node), self._processes.dead(helper)
-        stack = stack_left(RunDirectory(self.job.uri), name, site, WORK, self.nodes.fetch)
+        stack = stack_left(self.job.run.directory, name, site, WORK, self.nodes.fetch)
         if dead and not gone:
             self.blame(number, stack)
         if gone and helper:

@@ -22,10 +22,9 @@ from operator import attrgetter
 
 import pyarrow as pa
 
-from tuning.basics.timing import USUAL, Timing, hang_seconds
-from tuning.definition.run_spec import RunSpec
+from tuning.basics.timing import hang_seconds
 from tuning.errors import StorageError
-from tuning.execution.context import TrialData, WorkerContext
+from tuning.execution.context import TrialData, WorkerContext, WorkerRun
 from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, ProgressMarker, counted, crashes
 from tuning.execution.helper_actors import HelperJob, StateLostError, helpers_of
 from tuning.execution.limits import MemoryLimit, TimeLimits, allocated, loading_grace
@@ -215,23 +214,14 @@ class Shard:
         return quarantine(self.context, study, known, what=crash.where, times=times, cause=cause, error=crash.stack)
 
 
-def work_shard(
-    directory: RunDirectory,
-    term: Term,
-    shard: int,
-    report: Listener,
-    *,
-    spec: RunSpec | None = None,
-    timing: Timing = USUAL,
-    nodes: Nodes | None = None,
-) -> None:
+def work_shard(run: WorkerRun, shard: int, report: Listener, nodes: Nodes | None = None) -> None:
     """Run all unfinished studies of a shard and record them.
 
-    spec: where it holds a function, which cannot be written down; else the one in the plan file. nodes: with None
-    nothing is noted for the case of a crash, and what hangs or needs too much memory goes on, as when somebody debugs
-    in this process.
+    nodes: with None nothing is noted for the case of a crash, and what hangs or needs too much memory goes on, as when
+    somebody debugs in this process.
     """
-    plan = read_shard(directory, term, shard, spec)
+    directory, term, timing = run.directory, run.term, run.timing
+    plan = read_shard(directory, term, shard, run.spec)
     studies = list(plan.studies)
     known, finished = recorded(directory, term, shard)
     found = [] if nodes is None else crashes(directory, term, shard, WORK, fetch=nodes.fetch, lost=nodes.lost)
@@ -267,7 +257,7 @@ def work_shard(
         warm = not (timed and left) or warm_up(context, studies[left[0]])
         grace = 0.0 if warm else loading_grace(timing.cold_start_s, (crash.loading for crash in found))
         guard = stack.enter_context(TimeLimits(limits, marker.stack, grace))
-        job = HelperJob(directory.uri, term, shard, STARTING, spec, timing)
+        job = HelperJob(run, shard, STARTING)
         work.work(WorkerHooks(marker, guard, work, nodes, job), memory)
 
 
@@ -299,14 +289,13 @@ def rerun_damaged(name: str, error: Exception) -> None:
     """A damaged part costs its trials only: they are run again."""
 
 
-def run_shard(uri: str, term: Term, shard: int, spec: RunSpec | None, timing: Timing) -> None:
-    """Run a shard in a worker of Tune's. spec: as of `work_shard`.
+def run_shard(run: WorkerRun, shard: int) -> None:
+    """Run a shard in a worker of Tune's.
 
     It never raises: Tune would start it again for ever. What went wrong is reported, and the shard ends.
     """
     try:
-        where = (RunDirectory(uri, timing), term, shard)
-        work_shard(*where, report_to_tune, spec=spec, timing=timing, nodes=ray_nodes())
+        work_shard(run, shard, report_to_tune, ray_nodes())
     except (WornOutError, StateLostError):
         os._exit(0)  # Tune starts another process for what is left
     except Exception as error:

@@ -15,6 +15,7 @@ from local_helpers import LocalLink
 from search_spaces import Float, SearchSpace
 from tuning import RunResult, TuneRunner
 from tuning.execution import packed
+from tuning.execution.context import WorkerRun
 from tuning.execution.nodes import Nodes
 from tuning.execution.packed import work_shard
 from tuning.execution.study_run import NoHelpersError
@@ -68,7 +69,7 @@ def searched(folder: Path, monkeypatch: pytest.MonkeyPatch, kind: type[LocalLink
         yield HelperPool(link)
 
     monkeypatch.setattr(packed, "helpers_of", helpers_of)
-    work_shard(owned.directory, owned.term, 0, lambda _: None, spec=owned.plan.spec, nodes=Nodes())
+    work_shard(WorkerRun.of(owned), 0, lambda _: None, Nodes())
     return RunResult(str(folder))
 
 

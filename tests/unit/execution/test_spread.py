@@ -14,6 +14,7 @@ from spread_workers import SPACE, STEPS, Workers, decisions, step_report, study,
 
 from tuning import RunResult
 from tuning.definition.definition import define
+from tuning.execution.context import WorkerRun
 from tuning.execution.limits import HangLimits
 from tuning.execution.spread.journal import read_journal
 from tuning.execution.spread.open_studies import AT_ONCE
@@ -158,7 +159,7 @@ def test_a_study_whose_searcher_cannot_be_built_ends_alone_with_its_reason(
     monkeypatch.setattr("tuning.execution.spread.spread_study.build_searcher", build)
     write_hazards(tmp_path / "data", 3, {})
     owned = begin(hazards(tmp_path / "data", placement="spread").definition, str(tmp_path / "run"))
-    run = SpreadRun(owned.directory, owned.term, owned.plan, owned.run, None, lambda _: None)
+    run = SpreadRun(owned, WorkerRun.of(owned), lambda _: None)
     coming = [live.study.id for live in run.studies()]
     owned.lease.release()
     assert coming == ["c0000", "c0002"]

@@ -14,6 +14,7 @@ from chaos import truth, wait_for
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import USUAL, Timing
 from tuning.errors import RunOwnedError
+from tuning.execution.context import WorkerRun
 from tuning.execution.packed import work_shard
 from tuning.records.lease import Heartbeat, Lease, last_heartbeat, wait_until_dead
 from tuning.records.ownership import Owner, Term, claim, newest_claimed, newest_term, this_process
@@ -140,17 +141,17 @@ def test_whatever_an_old_owner_writes_is_never_read(tmp_path: Path) -> None:
     old.lease.release()
     new = resume_run(old.directory)
     for shard in range(len(old.plan.shards)):
-        work_shard(old.directory, old.term, shard, lambda _: None)
+        work_shard(WorkerRun.of(old), shard, lambda _: None)
     assert len(list(old.directory.list(old.term.records))) >= 2
     assert RunResult(old.directory).trial_records == []
     assert set(RunResult(old.directory).leaderboard()["reason"]) == {"not finished yet: resume the run"}
     assert set(RunResult(old.directory).leaderboard()["trials"]) == {0}
     for shard in range(len(new.plan.shards)):
-        work_shard(new.directory, new.term, shard, lambda _: None)
+        work_shard(WorkerRun.of(new), shard, lambda _: None)
     new.lease.release()
     first = RunResult(old.directory)
     for shard in range(len(old.plan.shards)):
-        work_shard(old.directory, old.term, shard, lambda _: None)  # it also saves its models again
+        work_shard(WorkerRun.of(old), shard, lambda _: None)  # it also saves its models again
     for customer in ("c0000", "c0001", "c0002"):
         first.model(customer)
     whole = TuneRunner(**fields).run(str(tmp_path / "whole"), **QUIET)

@@ -27,7 +27,7 @@ from tuning.driver.cluster import ONE_THREAD
 from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.base import HostStoppedError
 from tuning.driver.progress import Counter, Pace, hand_on
-from tuning.execution.context import in_memory
+from tuning.execution.context import WorkerRun
 from tuning.execution.crash_log import forget
 from tuning.execution.nodes import Nodes
 from tuning.execution.packed import work_shard
@@ -114,7 +114,7 @@ class ForkedWorkers:
         self._stop = mmap.mmap(-1, 1)  # shared with the forks
         self._workers: dict[Connection, int] = {}  # their process ids
         self._through: set[Connection] = set()  # of the workers that have said so
-        self._timing = replace(owned.timing, parts_s=min(PARTS_S, owned.timing.parts_s))
+        self._run = WorkerRun.of(owned, replace(owned.timing, parts_s=min(PARTS_S, owned.timing.parts_s)))
 
     def __enter__(self) -> ForkedWorkers:
         plan = self.owned.plan
@@ -211,23 +211,11 @@ class ForkedWorkers:
             if self._stop[0]:
                 raise HostStoppedError
 
-        spec, term = in_memory(self.owned.plan.spec), self.owned.term
         for shard in shards:
-            work_shard(
-                self.owned.directory,
-                term,
-                shard,
-                report_and_look,
-                spec=spec,
-                timing=self._timing,
-                nodes=Nodes("", slots),
-            )
+            work_shard(self._run, shard, report_and_look, Nodes("", slots))
 
     def _spread(self, report: Listener) -> None:
-        owned = self.owned
-        spec = in_memory(owned.plan.spec)
-        run = SpreadRun(owned.directory, owned.term, owned.plan, owned.run, spec, report, self._timing)
-        run.work(lambda: bool(self._stop[0]))
+        SpreadRun(self.owned, self._run, report).work(lambda: bool(self._stop[0]))
 
 
 def _leave_alone(parent: int) -> None:

@@ -7,7 +7,7 @@ import contextlib
 from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.base import HostStoppedError
 from tuning.driver.progress import Counter
-from tuning.execution.context import in_memory
+from tuning.execution.context import WorkerRun
 from tuning.execution.packed import work_shard
 from tuning.records.reports import WorkerReport
 from tuning.runs.begin import OwnedRun
@@ -29,9 +29,9 @@ class InProcessHost:
                 raise HostStoppedError
 
         owned = self.owned
-        timing = owned.timing.of_run(0, len(owned.plan.studies))  # no other slot writes beside this one
+        # No other slot writes beside this one.
+        run = WorkerRun.of(owned, owned.timing.of_run(0, len(owned.plan.studies)))
         with contextlib.suppress(HostStoppedError), exits_raised():
             for shard in range(len(owned.plan.shards)):
-                spec = in_memory(owned.plan.spec)
-                work_shard(owned.directory, owned.term, shard, report, spec=spec, timing=timing)
+                work_shard(run, shard, report)
         return False

@@ -20,7 +20,7 @@ from tuning.driver.tuner import build_tuner, run_queue
 from tuning.errors import MachineError, RunError, StorageError
 from tuning.execution.adapters import spread_callbacks
 from tuning.execution.callback_keys import register, registered
-from tuning.execution.context import in_memory
+from tuning.execution.context import WorkerRun
 from tuning.execution.lost_nodes import NodeWatch, any_alive
 from tuning.execution.spread.running import SpreadRun
 from tuning.planning.room import Room, machines_now
@@ -138,9 +138,7 @@ class RayHost:
 
     def _spread_run(self, report: Listener) -> SpreadRun:
         """The spread studies of the run. report: receives each part that is written, and each error."""
-        owned = self.owned
-        spec = in_memory(owned.plan.spec)
-        return SpreadRun(owned.directory, owned.term, owned.plan, owned.run, spec, report, owned.timing, self._room)
+        return SpreadRun(self.owned, WorkerRun.of(self.owned), report, self._room)
 
     def _parts_recorded(self) -> int:
         """How many parts this owner's workers have written."""

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tuning.basics.timing import Timing, hang_seconds
+from tuning.basics.timing import hang_seconds
 from tuning.definition.options import Resources
-from tuning.definition.run_spec import RunSpec
-from tuning.execution.context import WorkerContext
+from tuning.execution.context import WorkerContext, WorkerRun
 from tuning.execution.limits import MemoryLimit, TimeLimits
 from tuning.execution.spread.predictions import read_predictions
 from tuning.execution.spread.trial_worker import opened, place_here
@@ -36,7 +35,6 @@ from tuning.models.process_group import (
 from tuning.models.shards import gangs_work_in
 from tuning.planning.gangs import largest_gang
 from tuning.planning.room import Room, Takes
-from tuning.records.ownership import Term
 from tuning.records.schema import FINISHED, StudyRecord, TrialRecord
 from tuning.study.study import Study
 
@@ -111,7 +109,7 @@ class Conclusions:
     """The studies that are being concluded.
 
     Attributes:
-        uri, term, spec, timing: of the run, as of `run_trial`.
+        run: whose studies they are.
         limit: how many are concluded at a time.
         attempts: how many workers a study may end.
         gangs: whether there are models that several processes train.
@@ -120,10 +118,7 @@ class Conclusions:
         crashed: told a study that has ended its workers.
     """
 
-    uri: str
-    term: Term
-    spec: RunSpec | None
-    timing: Timing
+    run: WorkerRun
     limit: int
     attempts: int
     gangs: bool
@@ -215,7 +210,7 @@ class Conclusions:
                 max_retries=self.attempts - 1,
                 scheduling_strategy="DEFAULT" if group is None else PlacementGroupSchedulingStrategy(group, 0),
             )
-            reference = task.remote(self.uri, self.term, self.spec, self.timing, ended, gang)
+            reference = task.remote(self.run, ended, gang)
             study = ended.study.id
             self._calls.add(study, reference)
             self._running[study] = _Conclusion(ended, reference, (bundles, PACK), group)
@@ -245,16 +240,14 @@ class _Timed(Hooks):
         self._guard.pause()
 
 
-def _conclude(
-    uri: str, term: Term, spec: RunSpec | None, timing: Timing, ended: EndedStudy, gang: Gang | None
-) -> StudyRecord:
+def _conclude(run: WorkerRun, ended: EndedStudy, gang: Gang | None) -> StudyRecord:
     unblock_sigterm()
-    context, _ = opened(uri, term, spec, timing)
+    context, _ = opened(run)
     definition = context.spec.definition
     limits, rows = definition.limits, ended.study.customer.about_rows
     memory = nullcontext() if limits.memory_gb is None else MemoryLimit(limits.memory_gb, slots=1)
     place = gangs_work_in(place_here(context.directory, ended.study, gang))
-    with memory, place, tempfile.TemporaryFile() as stack, TimeLimits(limits, stack, timing.cold_start_s) as guard:
+    with memory, place, tempfile.TemporaryFile() as stack, TimeLimits(limits, stack, run.timing.cold_start_s) as guard:
         guard.study(hang_seconds(rows, of_objective=definition.objective is not None))
         guard.took(ended.records)
         return ended.conclude(context, _Timed(guard))

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from tuning.basics.timing import USUAL, Timing, hang_seconds
-from tuning.definition.run_spec import RunSpec
+from tuning.basics.timing import hang_seconds
 from tuning.errors import StorageError
-from tuning.execution.context import WorkerContext, stopping_rules
+from tuning.execution.context import WorkerContext, WorkerRun, stopping_rules
 from tuning.execution.crash_log import FINAL_FITS
 from tuning.execution.jobs import TrialJob
 from tuning.execution.limits import HangLimits
@@ -29,10 +28,10 @@ from tuning.execution.spread.trial_worker import SHARDS, shards_folder, train_fo
 from tuning.models.registry import gang_of
 from tuning.planning.plan import Plan
 from tuning.planning.room import Room, machines_now
-from tuning.records.ownership import Term
 from tuning.records.parts import PartWriter, accepted, read_studies, read_trials
 from tuning.records.reports import Listener
 from tuning.records.schema import StudyRecord, TrialRecord
+from tuning.runs.begin import OwnedRun
 from tuning.runs.trial_logs import TrialLogs
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
@@ -44,21 +43,26 @@ class SpreadRun:
     """One attempt at a run's spread studies.
 
     Attributes:
-        directory, term, run: of the run, its owner and its name.
-        plan: what is to be done.
-        in_memory: the plan's spec for workers, where it holds a function; None when they read it from the run.
+        owned: the run, and what is to be done.
+        run: how its workers find it.
         report: told of every part that is written.
         room: what the machines of the cluster have room for.
     """
 
-    directory: RunDirectory
-    term: Term
-    plan: Plan
-    run: str
-    in_memory: RunSpec | None
+    owned: OwnedRun
+    run: WorkerRun
     report: Listener
-    timing: Timing = USUAL
     room: Room = field(default_factory=lambda: Room(machines_now()))
+
+    @property
+    def plan(self) -> Plan:
+        """What is to be done."""
+        return self.owned.plan
+
+    @property
+    def directory(self) -> RunDirectory:
+        """Of the run."""
+        return self.owned.directory
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[OpenStudies | None]:
@@ -93,7 +97,7 @@ class SpreadRun:
             while studies is not None and not stopped() and (found := studies.next()) is not None:
                 trial_id, study, trial = found
                 job = self.job_of(study, trial)
-                reports = trial_reports(self.directory.uri, self.term, self.in_memory, job, self.timing)
+                reports = trial_reports(self.run, job)
                 with closing(reports):
                     for report, _ in reports:
                         if studies.result(trial_id, report):
@@ -112,12 +116,12 @@ class SpreadRun:
         """The unfinished studies, those in flight made; to be closed."""
         studies = OpenStudies(
             self.directory,
-            self.term,
+            self.owned.term,
             self.studies(),
             int(self.plan.spread.numbers("n_trials").sum()),
             self.report,
             self._conclude,
-            interval=self.timing.parts_s,
+            interval=self.run.timing.parts_s,
             conclusions=self._conclusions,
             recorded=TrialLogs(self.directory, self.plan.spec.definition.loggers).write,
         )
@@ -127,15 +131,15 @@ class SpreadRun:
 
     def studies(self) -> Iterator[SpreadStudy]:
         """The unfinished studies, each made when it is taken, where their journals say they were."""
-        names = written_by_driver(accepted(self.directory, self.term))
+        names = written_by_driver(accepted(self.directory, self.owned.term))
         # The plan holds what is left. An earlier owner's record of such a study is out of date: more trials are wanted
         # now, or a part of its trials is damaged.
-        own = written_by_driver(self.directory.list(self.term.records))
+        own = written_by_driver(self.directory.list(self.owned.term.records))
         ended = {record.study for record in read_studies(self.directory, own, _leave_out)}
         trials: dict[str, dict[int, TrialRecord]] = {}
         for record in read_trials(self.directory, names, _leave_out):
             trials.setdefault(record.study, {})[record.trial] = record
-        journal = read_journal(self.directory, self.term, _leave_out)
+        journal = read_journal(self.directory, self.owned.term, _leave_out)
         for study in self.plan.spread:
             if study.id in ended:
                 continue
@@ -157,14 +161,14 @@ class SpreadRun:
         definition = self.plan.spec.definition
         patience = hang_seconds(study.customer.about_rows, of_objective=definition.objective is not None)
         return SpreadStudy(
-            self.run,
+            self.owned.run,
             study,
             self.plan.spec.metric,
             self.plan.spec.mode,
             _unwritten,
             start_of(self.plan.spec, study.customer.id),
             stopping_rules(self.plan.spec),
-            HangLimits(definition.limits, patience, self.timing.cold_start_s),
+            HangLimits(definition.limits, patience, self.run.timing.cold_start_s),
         )
 
     def _conclude(self, live: SpreadStudy) -> None:
@@ -190,10 +194,7 @@ class SpreadRun:
     def _conclusions(self) -> Conclusions:
         definition = self.plan.spec.definition
         return Conclusions(
-            self.directory.uri,
-            replace(self.term, accepts=()),
-            self.in_memory,
-            self.timing,
+            self.run,
             limit=self.plan.slots,
             attempts=definition.limits.crashes_before_quarantine,
             gangs=self.plan.workers is None and self.plan.gang is not None,
@@ -208,10 +209,10 @@ class SpreadRun:
         self._write(study, record)
 
     def _context(self) -> WorkerContext:
-        return WorkerContext.open(self.directory, self.run, self.plan.spec)
+        return WorkerContext.open(self.directory, self.owned.run, self.plan.spec)
 
     def _write(self, study: Study, record: StudyRecord) -> None:
-        writer = PartWriter(self.directory, self.term, DRIVER, self.report, budgets={study.id: study.budget})
+        writer = PartWriter(self.directory, self.owned.term, DRIVER, self.report, budgets={study.id: study.budget})
         writer.add([record])
         writer.flush()
         for folder in (folder_of(study.id), shards_folder(study.id)):

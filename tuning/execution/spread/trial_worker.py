@@ -15,10 +15,8 @@ from dataclasses import replace
 from functools import partial
 
 from tuning.basics.seeds import trial_seed
-from tuning.basics.timing import Timing
-from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.study_data import StudyData
-from tuning.execution.context import WorkerContext
+from tuning.execution.context import WorkerContext, WorkerRun
 from tuning.execution.jobs import TrialJob
 from tuning.execution.limits import MemoryLimit, within
 from tuning.execution.spread.predictions import with_predictions, write_predictions
@@ -31,7 +29,6 @@ from tuning.models.registry import gang_of
 from tuning.models.shards import GangPlace, gangs_work_in
 from tuning.models.trainers.trainer import workers_of
 from tuning.models.trainers.training import Home
-from tuning.records.ownership import Term
 from tuning.runs.plan_file import read_spread
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
@@ -41,18 +38,17 @@ SHARDS = "shards"
 KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as large
 
 
-def run_trial(uri: str, term: Term, spec: RunSpec | None, job: TrialJob, timing: Timing) -> None:
+def run_trial(run: WorkerRun, job: TrialJob) -> None:
     """One trial in a worker of Tune's, every step reported.
 
-    An exception of the user's code is reported too, and not tried again. spec: where it holds a function, which cannot
-    be written down; else the one in the plan file.
+    An exception of the user's code is reported too, and not tried again.
     """
     from ray import tune
 
     # Tune ends a stopped trial by a SystemExit from `tune.report`.
     checkpoint = tune.get_checkpoint()  # of this trial, after a lost worker
     path = checkpoint and str(checkpoint.path)
-    with closing(trial_reports(uri, term, spec, job, timing, path)) as reports:
+    with closing(trial_reports(run, job, path)) as reports:
         for report, state in reports:
             if state is None:
                 report_to_tune(report)
@@ -62,26 +58,17 @@ def run_trial(uri: str, term: Term, spec: RunSpec | None, job: TrialJob, timing:
                 report_to_tune(report, tune.Checkpoint.from_directory(folder))
 
 
-def trial_reports(
-    uri: str,
-    term: Term,
-    spec: RunSpec | None,
-    job: TrialJob,
-    timing: Timing,
-    checkpoint: str | None = None,
-) -> Generator[Reported, None, None]:
+def trial_reports(run: WorkerRun, job: TrialJob, checkpoint: str | None = None) -> Generator[Reported, None, None]:
     """What a trial reports, wherever it runs; an exception is its last report.
 
     checkpoint: the path of a newer one than the journal's.
     """
-    return until_failure(_reports(uri, term, spec, job, timing, checkpoint))
+    return until_failure(_reports(run, job, checkpoint))
 
 
-def _reports(
-    uri: str, term: Term, spec: RunSpec | None, job: TrialJob, timing: Timing, checkpoint: str | None
-) -> Generator[Reported, None, None]:
-    grace = 0.0 if (uri, term.folder) in _OPEN else timing.cold_start_s
-    context, studies = opened(uri, term, spec, timing)
+def _reports(run: WorkerRun, job: TrialJob, checkpoint: str | None) -> Generator[Reported, None, None]:
+    grace = 0.0 if (run.uri, run.term.folder) in _OPEN else run.timing.cold_start_s
+    context, studies = opened(run)
     limits, study = context.spec.definition.limits, studies[job.study]
     memory = nullcontext() if limits.memory_gb is None else MemoryLimit(limits.memory_gb, slots=1)
     gang = gang_of(job.config) if context.objective is None else None
@@ -91,7 +78,7 @@ def _reports(
         training = context.training(study, data, _home(context, study, job))
         training = replace(training, start=within(training.start, limits.trial_seconds, grace))
         seed, state = trial_seed(study.seed, job.trial), _restored(context.directory, job, checkpoint)
-        reports = step_reports(training, job.config, seed, state, timing.checkpoint_s)
+        reports = step_reports(training, job.config, seed, state, run.timing.checkpoint_s)
         if isinstance(data, StudyData) and data.kept is not None:
             write = partial(write_predictions, context.directory, study.id, job.trial)
             reports = with_predictions(reports, data.kept, job.config, seed, write)
@@ -145,13 +132,13 @@ def forget_run() -> None:
     _OPEN.clear()
 
 
-def opened(uri: str, term: Term, spec: RunSpec | None, timing: Timing) -> Opened:
+def opened(run: WorkerRun) -> Opened:
     """The context and the studies of a run, opened once by this process and kept for its next trials."""
-    key = (uri, term.folder)
+    key = (run.uri, run.term.folder)
     if key not in _OPEN:
         forget_run()
-        directory = RunDirectory(uri, timing)
-        plan = read_spread(directory, term, spec)
+        directory = run.directory
+        plan = read_spread(directory, run.term, run.spec)
         context = WorkerContext.open(directory, plan.run, plan.spec, kept_bytes=KEPT_BYTES)
         _OPEN[key] = context, {study.id: study for study in plan.studies}
     return _OPEN[key]
