@@ -29,7 +29,6 @@ from tuning.models.families.mlp import MLPFamily
 from tuning.preprocessing.task import MULTICLASS, Task
 from tuning.steps import Step
 from tuning.study.core import StudyCore
-from tuning.study.interleaved import InterleavedLoop
 from tuning.study.local_trial import LocalTrial
 from tuning.study.loop import TrialLoop, in_process
 from tuning.study.mutations import mutations
@@ -103,7 +102,6 @@ def search(name: str, seed: int) -> list[LocalTrial]:
     searcher = algorithms.parse("random").build(
         SPACE, metric="score", mode="max", seed=seed, n_trials=TRIALS, points=[SPACE.default()]
     )
-    loop = InterleavedLoop if spec.pauses else TrialLoop
     core = StudyCore(
         searcher,
         lambda _: spec.build(metric="score", mode="max", max_steps=EPOCHS, seed=seed, mutations=varied),
@@ -112,7 +110,8 @@ def search(name: str, seed: int) -> list[LocalTrial]:
         metric="score",
         mode="max",
     )
-    return list(loop(core, in_process(Digits.split(seed).start(seed)), shape=lambda _: TrialShape(best_prefix=True)))
+    start = in_process(Digits.split(seed).start(seed))
+    return list(TrialLoop(core, start, pauses=spec.pauses, shape=lambda _: TrialShape(best_prefix=True)))
 
 
 def winner(trials: list[LocalTrial]) -> tuple[float, float, float]:

@@ -67,9 +67,8 @@ def packed(scheduler: str) -> float:
     """Seconds for the same two studies in process."""
     from tuning.steps import Step
     from tuning.study.core import StudyCore
-    from tuning.study.interleaved import InterleavedLoop
     from tuning.study.local_trial import LocalTrial
-    from tuning.study.loop import in_process
+    from tuning.study.loop import TrialLoop, in_process
 
     def start(config: Mapping[str, Any], _number: int, state: Any) -> Iterator[Step]:
         done, weight = state or (0, 0.0)
@@ -81,7 +80,7 @@ def packed(scheduler: str) -> float:
         study = build(scheduler, level, number)
         arguments = {"n_trials": TRIALS, "metric": "score", "mode": "max"}
         core = StudyCore(study.searcher, lambda _: study.scheduler, LocalTrial, **arguments)  # noqa: B023  # used up within this turn
-        assert len(list(InterleavedLoop(core, in_process(start)))) == TRIALS
+        assert len(list(TrialLoop(core, in_process(start), pauses=True))) == TRIALS
     return time.perf_counter() - began
 
 

@@ -17,9 +17,8 @@ from tuning.errors import PlanError
 from tuning.planning.plan import make_plan
 from tuning.steps import Step
 from tuning.study.core import StudyCore
-from tuning.study.interleaved import InterleavedLoop
 from tuning.study.local_trial import LocalTrial
-from tuning.study.loop import in_process
+from tuning.study.loop import TrialLoop, in_process
 from tuning.study.mutations import mutations
 
 PAGE = ROOT / "docs" / "schedulers.md"
@@ -61,7 +60,7 @@ def test_a_pair_is_refused_or_searches(scheduler: str, algorithm: str) -> None:
         return spec.build(metric="score", mode="max", max_steps=STEPS, seed=0, mutations=found)
 
     core = StudyCore(searcher, scheduler_for, LocalTrial, n_trials=n_trials, metric="score", mode="max")
-    finished = list(InterleavedLoop(core, in_process(train)))
+    finished = list(TrialLoop(core, in_process(train), pauses=True))
     assert sorted(trial.number for trial in finished) == list(range(n_trials))
     assert finished[0].state == "finished"
     assert dict(finished[0].config) == SPACE.default()

@@ -11,7 +11,6 @@ from ray.tune.search import Searcher
 import schedulers
 from tuning.steps import Step
 from tuning.study.core import StudyCore
-from tuning.study.interleaved import InterleavedLoop
 from tuning.study.local_trial import LocalTrial
 from tuning.study.loop import TrialLoop, in_process
 
@@ -74,8 +73,8 @@ def study(
     scheduler_for = own or build(name, seed, more.get("mode", "max"), **(options or {}))
     of_loop = {option: more.pop(option) for option in ("shape", "replay", "on_start") if option in more}
     arguments = {"n_trials": count(name), "metric": "score", "mode": "max", **more}
-    loop = InterleavedLoop if own or schedulers.parse(name).pauses else TrialLoop
-    return loop(StudyCore(searcher, scheduler_for, LocalTrial, **arguments), in_process(start), **of_loop)
+    core = StudyCore(searcher, scheduler_for, LocalTrial, **arguments)
+    return TrialLoop(core, in_process(start), pauses=bool(own) or schedulers.parse(name).pauses, **of_loop)
 
 
 def count(name: str) -> int:

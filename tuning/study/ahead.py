@@ -1,6 +1,6 @@
 """A study under a scheduler that pauses trials, whose helpers train ahead of its decisions.
 
-The decisions are those of `tuning.study.interleaved`, one after the other in this process. Most of what they need next
+The decisions are those of `tuning.study.loop`, one after the other in this process. Most of what they need next
 is known before: a trial that goes on trains up to its next rung or round, whatever the others do. So helpers train all
 of these trials at once, and the study takes in their steps in its own order. Steps that a decision makes useless are
 thrown away. The trials are the same with any number of helpers, whichever is faster.
@@ -16,9 +16,8 @@ from tuning.steps import Step
 from tuning.study.core import STOP, StudyCore
 from tuning.study.helpers import Demand, HelperPool, RemoteTraining, TrainedStep, TrainingEnd, TrainingStart
 from tuning.study.interfaces import Configuration, Searcher
-from tuning.study.interleaved import InterleavedLoop
 from tuning.study.local_trial import LocalTrial
-from tuning.study.loop import any_shape
+from tuning.study.loop import TrialLoop, any_shape
 from tuning.study.trial import TrialShape
 
 MOST_STEPS = 1_000_000_000  # of a trial that does not say how long it is
@@ -66,8 +65,8 @@ class AheadTrial(LocalTrial):
             training.drop()
 
 
-class AheadLoop(InterleavedLoop):
-    """As `InterleavedLoop`; the training code is where the helpers are.
+class AheadLoop(TrialLoop):
+    """As `TrialLoop`, under a scheduler that pauses trials; the training code is where the helpers are.
 
     core: as of `TrialLoop`; its trials are `AheadTrial`s.
     pool: the helpers.
@@ -87,7 +86,7 @@ class AheadLoop(InterleavedLoop):
         shape: Callable[[Configuration], TrialShape] = any_shape,
         on_start: Callable[[int], None] | None = None,
     ) -> None:
-        super().__init__(core, self._take, shape=shape, on_start=on_start)
+        super().__init__(core, self._take, pauses=True, shape=shape, on_start=on_start)
         self._pool, self._exact = pool, exact
         self._protected: AheadTrial | None = None  # the protected trial, while others train beside it
         self._make_twin: Callable[[], Searcher] | None = twin
@@ -100,7 +99,7 @@ class AheadLoop(InterleavedLoop):
         super().close()
         self._forget_foreseen()
 
-    # Decisions, as `InterleavedLoop` takes them.
+    # Decisions, as `TrialLoop` takes them.
 
     def _ask(self) -> LocalTrial | None:
         trial = super()._ask()
@@ -119,7 +118,7 @@ class AheadLoop(InterleavedLoop):
 
     def _advance(self, trial: LocalTrial) -> None:
         assert isinstance(trial, AheadTrial)
-        alone = self.core.rules or not self.core.race(trial).scheduler.population
+        alone = self.core.rules or not self.core.race(trial).population
         if trial.racing or alone:
             super()._advance(trial)
             return

@@ -1,6 +1,6 @@
 """The decisions of one study, wherever its trials train: ask → enter → step … step → end.
 
-Loops (`tuning.study.loop`, `tuning.study.interleaved`) and `tuning.execution.spread.spread_study` train the trials and
+Loops (`tuning.study.loop`, `tuning.study.ahead`) and `tuning.execution.spread.spread_study` train the trials and
 feed the core, one event after another. It knows neither generators nor Ray's cluster nor journals.
 """
 

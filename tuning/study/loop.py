@@ -1,4 +1,9 @@
-"""A study in this process, one trial after another, without a cluster and without Ray's controller."""
+"""A study in this process, without a cluster and without Ray's controller.
+
+Trials run one after another. Under a scheduler that pauses trials, suspended ones take turns. Their order follows Ray's
+controller with one slot: a pending trial is kept in hand as long as there are more, and the scheduler chooses which
+pending or paused trial runs next.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,12 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import NoReturn, TypeAlias
 
 from tuning.errors import StudyError
+from tuning.records.schema import FINISHED, STOPPED
 from tuning.steps import Step
 from tuning.study.core import CONTINUE, STOP, StudyCore, same_config
 from tuning.study.interfaces import Configuration
 from tuning.study.local_trial import LocalTrial, StartTraining
-from tuning.study.trial import ANY_SHAPE, RUNNING, EarlierTrial, TrialShape, Verdict, first_gap
+from tuning.study.trial import ANY_SHAPE, PAUSED, PENDING, RUNNING, EarlierTrial, TrialShape, Verdict, first_gap
 
 #: Trains a trial's next step; None at the end of its training.
 Pull: TypeAlias = Callable[[LocalTrial], Step | None]
@@ -35,12 +41,12 @@ def in_process(start: StartTraining) -> Pull:
 class TrialLoop(Iterator[LocalTrial]):
     """The trials of one study, in the order in which they end.
 
-    core: takes the study's decisions. Its schedulers never pause a trial; for those that do, see
-        `tuning.study.interleaved`.
+    core: takes the study's decisions.
     pull: trains a trial's next step.
+    pauses: whether the study's scheduler pauses trials. One of a family that it cannot pause may have another one.
     shape: of a configuration.
     replay: the study's first trials as recorded by an earlier attempt. They are suggested, decided and told again,
-        without being run or yielded.
+        without being run or yielded. Under a scheduler that pauses trials there are none: such a study restarts whole.
     on_start: called with a trial's number just before its training starts.
 
     Iterating raises `StudyError` when the searcher or a scheduler raises, and `ReplayError` when a replay takes another
@@ -52,14 +58,16 @@ class TrialLoop(Iterator[LocalTrial]):
         core: StudyCore[LocalTrial],
         pull: Pull,
         *,
+        pauses: bool = False,
         shape: Callable[[Configuration], TrialShape] = any_shape,
         replay: Sequence[EarlierTrial] = (),
         on_start: Callable[[int], None] | None = None,
     ) -> None:
-        self.core, self._pull, self._shape, self._on_start = core, pull, shape, on_start
+        self.core, self._pull, self._pauses, self._shape, self._on_start = core, pull, pauses, shape, on_start
         known = {trial.number: trial for trial in replay}
         # What comes after a gap was suggested knowing the missing trial: it has to run again.
         self._earlier = deque(known[number] for number in range(first_gap(known)))
+        self._filling = False  # a population is being suggested, all of it before its first trial starts
         self._run = self._trials()
 
     def __next__(self) -> LocalTrial:
@@ -73,14 +81,50 @@ class TrialLoop(Iterator[LocalTrial]):
                 trial.release()
 
     def _trials(self) -> Generator[LocalTrial, None, None]:
-        while (trial := self._ask()) is not None:
-            self.core.enter(trial)
+        if self._pauses and self._earlier:
+            raise ReplayError("a scheduler that pauses trials needs all of them: such a study restarts whole.")
+        while (trial := self._next()) is not None:
             if self._earlier:
                 self._run_again(trial, self._earlier.popleft())
                 continue
-            self._run_through(trial)
+            self._advance(trial)
             while self.core.outbox:
                 yield self.core.outbox.popleft()
+        self._end_waiting()
+        while self.core.outbox:
+            yield self.core.outbox.popleft()
+
+    def _next(self) -> LocalTrial | None:
+        """The trial that runs next, in whichever race; None when none can."""
+        core = self.core
+        while True:
+            if self._filling or not any(
+                trial.status == PENDING for race in core.races.values() for trial in race.trials
+            ):
+                if (trial := self._ask()) is not None:
+                    if self._enter(trial):
+                        return trial
+                    continue
+                self._filling = False
+            else:
+                core.ask_rules()
+            if core.stopped_by:
+                return None
+            for race in core.races.values():
+                if race.trials and (chosen := core.choose(race)) is not None:
+                    return chosen
+            return None
+
+    def _enter(self, trial: LocalTrial) -> bool:
+        """Bring a new trial into its race; True where it runs to its end at once, before another one is asked for."""
+        race = self.core.race(trial)
+        if self._pauses:
+            if trial.number in self.core.protect:
+                return True  # outside of its race
+            trial.schedule = ((0, dict(trial.config)),)
+            self._filling = self._filling or race.population
+        self.core.enter(trial)
+        return not self._pauses
 
     def _ask(self) -> LocalTrial | None:
         trial = self.core.ask()
@@ -97,6 +141,29 @@ class TrialLoop(Iterator[LocalTrial]):
         if self._on_start is not None:
             self._on_start(trial.number)
 
+    def _advance(self, trial: LocalTrial) -> None:
+        """Let a trial run until its scheduler pauses or stops it, or it ends."""
+        core, race = self.core, self.core.race(trial)
+        if not (trial.racing and self._pauses):
+            self._run_through(trial)
+            return
+        if trial.status == PENDING:
+            self._begin(trial)
+        trial.status = RUNNING
+        if core.complete(trial):
+            self._end(trial)
+            return
+        while (step := self._pull(trial)) is not None:
+            decision = core.step(trial, step)
+            if decision == STOP:
+                break
+            if decision != CONTINUE or trial.status != RUNNING:
+                trial.status = PAUSED
+                if core.complete(trial) and not race.population:
+                    trial.release()  # nothing left to train; the scheduler still counts it
+                return
+        self._end(trial)
+
     def _run_through(self, trial: LocalTrial) -> None:
         """Run a trial to its end."""
         self._begin(trial)
@@ -109,6 +176,26 @@ class TrialLoop(Iterator[LocalTrial]):
                 scheduler = type(core.race(trial).scheduler).__name__
                 raise StudyError(f"{scheduler} paused trial {trial.number}, but trials run one after another here.")
         core.end(trial)
+
+    def _end(self, trial: LocalTrial) -> None:
+        """A trial ends that others may have waited for."""
+        self.core.end(trial)
+
+    def _end_waiting(self) -> None:
+        """A rule has ended the study, or the scheduler waits for something that will not come."""
+        for race in self.core.races.values():
+            for trial in list(race.trials):
+                if trial.is_finished():
+                    continue  # its scheduler has ended it when it heard of another one's end
+                if not trial.steps:
+                    race.forget(trial)
+                    continue
+                if self.core.complete(trial):
+                    trial.verdict = Verdict(FINISHED)
+                else:
+                    waiting = f"{type(race.scheduler).__name__} paused it after step {trial.steps[-1].step} for good"
+                    trial.verdict = Verdict(STOPPED, self.core.stopped_by or waiting)
+                self._end(trial)
 
     def _run_again(self, trial: LocalTrial, earlier: EarlierTrial) -> None:
         """Feed a recorded trial to searcher and scheduler as if it had just run."""

@@ -29,6 +29,8 @@ class Race(Generic[TrialT]):
         self.scheduler = scheduler
         #: Steps of a full trial of this race; a stop there is the end of a trial's budget.
         self.max_steps: float = getattr(scheduler, "max_steps", math.inf)
+        #: Whether all trials are suggested before the first one starts.
+        self.population: bool = getattr(scheduler, "population", False)
         #: A trial whose score is not finite goes on, since it may take over another one's model.
         self.rescues_diverged: bool = getattr(scheduler, "rescues_diverged", False)
         self._reuses_snapshots: bool = getattr(scheduler, "reuses_snapshots", True)

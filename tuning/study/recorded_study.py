@@ -15,7 +15,6 @@ from tuning.study.build import build_scheduler, build_searcher
 from tuning.study.core import StudyCore
 from tuning.study.helpers import HelperPool
 from tuning.study.interfaces import Configuration, Rule, Searcher
-from tuning.study.interleaved import InterleavedLoop
 from tuning.study.local_trial import LocalTrial
 from tuning.study.loop import TrialLoop, in_process
 from tuning.study.record import trial_record
@@ -60,16 +59,19 @@ class RecordedStudy:
             loop.close()
 
     def _loop(self) -> TrialLoop:
-        """The trials one after another, or in turns, or in turns and trained ahead of them by helpers."""
+        """The trials, which this process trains, or helpers ahead of their turn."""
         shape, on_start, helpers = self.training.shape, self.on_start, self.helpers
-        if not self.study.scheduler.pauses:
-            replay = [_earlier(record) for record in self.recorded]
-            pull = in_process(self._start)
-            return TrialLoop(self._core(LocalTrial), pull, shape=shape, replay=replay, on_start=on_start)
-        if helpers is None:
-            return InterleavedLoop(self._core(LocalTrial), in_process(self._start), shape=shape, on_start=on_start)
-        exact = self.training.exact
-        return AheadLoop(self._core(AheadTrial), helpers, self._searcher, exact, shape=shape, on_start=on_start)
+        if helpers is not None:
+            exact = self.training.exact
+            return AheadLoop(self._core(AheadTrial), helpers, self._searcher, exact, shape=shape, on_start=on_start)
+        return TrialLoop(
+            self._core(LocalTrial),
+            in_process(self._start),
+            pauses=self.study.scheduler.pauses,
+            shape=shape,
+            replay=[_earlier(record) for record in self.recorded],
+            on_start=on_start,
+        )
 
     def _core(self, trial: type[LocalTrial]) -> StudyCore[LocalTrial]:
         return StudyCore(

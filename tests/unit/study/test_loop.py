@@ -17,7 +17,6 @@ import schedulers
 from tuning.errors import StudyError
 from tuning.steps import Step
 from tuning.study.core import StudyCore
-from tuning.study.interleaved import InterleavedLoop
 from tuning.study.local_trial import LocalTrial
 from tuning.study.loop import ReplayError, TrialLoop, in_process
 from tuning.study.trial import EarlierTrial, TrialShape
@@ -283,7 +282,7 @@ def test_a_replay_that_takes_another_way_is_refused() -> None:
         next(drive(Hill(seed=1), replay=done))
     core = StudyCore(Hill(), build("hyperband"), LocalTrial, n_trials=10, metric="score", mode="max")
     with pytest.raises(ReplayError, match="restarts whole"):
-        next(InterleavedLoop(core, in_process(train), replay=done))
+        next(TrialLoop(core, in_process(train), pauses=True, replay=done))
 
 
 def test_a_scheduler_that_pauses_is_refused_where_trials_run_one_after_another() -> None:

@@ -18,7 +18,6 @@ from tuning.errors import StudyError
 from tuning.records.schema import FAILED
 from tuning.steps import Step
 from tuning.study.core import StudyCore, one_family
-from tuning.study.interleaved import InterleavedLoop
 from tuning.study.local_trial import LocalTrial
 from tuning.study.loop import TrialLoop, any_shape, in_process
 from tuning.study.trial import TrialShape
@@ -93,8 +92,7 @@ def simulate(
     def steps(config: Point, _number: int, _state: object) -> Iterator[Step]:
         return (Step(number, score, seconds=spent) for number, (score, spent) in enumerate(problem.evaluate(config), 1))
 
-    kind = InterleavedLoop if method.scheduler.pauses else TrialLoop
-    loop = kind(core, in_process(steps), shape=problem.shape)
+    loop = TrialLoop(core, in_process(steps), pauses=method.scheduler.pauses, shape=problem.shape)
     rows: list[tuple[object, ...]] = []
     try:
         for trial in loop:
