@@ -22,6 +22,7 @@ from tuning.data.customers import Customer
 from tuning.definition.options import Resources
 from tuning.errors import StudyError
 from tuning.steps import Step
+from tuning.study.build import PlannedStudy
 from tuning.study.helpers import HelperPool
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study, StudyTraining
@@ -85,13 +86,10 @@ def searched(
     space: SearchSpace = SPACE,
 ) -> tuple[list[dict[str, str]], str]:
     """The study's records, and why it ended early."""
+    rules = [rule.build(metric="score", mode="max") for rule in stopping.parse(stop)]
     loop = RecordedStudy(
-        run="run",
-        study=study(name, space),
-        training=training,
-        metric="auc",
-        mode="max",
-        rules=[rule.build(metric="score", mode="max") for rule in stopping.parse(stop)],
+        PlannedStudy("run", study(name, space), "auc", "max", rules),
+        training,
         helpers=None if link is None else HelperPool(link),
     )
     return [told(record) for record in loop], loop.stopped_by

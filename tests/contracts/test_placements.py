@@ -26,6 +26,7 @@ from tuning.execution.spread.journal import event_of
 from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
+from tuning.study.build import PlannedStudy
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study, StudyTraining
 from tuning.study.warm_start import StartingPoints
@@ -122,15 +123,9 @@ class Case:
         return [rule.build(metric="score", mode=self.mode) for rule in stopping.parse(self.stop)]
 
     def packed(self) -> tuple[list[TrialRecord], str]:
-        loop = RecordedStudy(
-            run="run",
-            study=self.study,
-            training=self.training(Trouble(*self.trouble)),
-            metric="auc",
-            mode=self.mode,
-            rules=self.rules(),
-            begin=StartingPoints(entries=self.warm),
-        )
+        begin = StartingPoints(entries=self.warm)
+        planned = PlannedStudy("run", self.study, "auc", self.mode, self.rules(), begin)
+        loop = RecordedStudy(planned, self.training(Trouble(*self.trouble)))
         return list(loop), loop.stopped_by
 
     def spread(self) -> tuple[list[TrialRecord], str]:
@@ -206,7 +201,7 @@ def test_a_journal_of_version_0_1_leads_to_the_records_that_it_led_to_then() -> 
     """Positions aside: they were those in the journal, and are those of suggestions and ends now."""
     found = json.loads((TESTS / "fixtures" / "spread-journal-0.1.json").read_text())
     case = Case("random", {"name": "asha"}, {"trial_plateau": {"steps": 2, "min_delta": 0.05}}, n_trials=9)
-    live = SpreadStudy("run", case.study, "auc", "max", lambda event: None, rules=case.rules())
+    live = SpreadStudy(PlannedStudy("run", case.study, "auc", "max", case.rules()), lambda event: None)
     live.replay([event_of({**event, "detail": json.dumps(event["detail"])}) for event in found["events"]], {})
     assert live.done
     for record, before in zip(live.remade, found["records"], strict=True):

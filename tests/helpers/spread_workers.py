@@ -22,6 +22,7 @@ from tuning.records.reports import StepReport, TrialLength
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
+from tuning.study.build import PlannedStudy
 from tuning.study.study import Study, StudyTraining
 
 SPACE = SearchSpace([Float("x", -5, 5, default=4.0)])
@@ -48,7 +49,7 @@ def study(
         resources=Resources(),
     )
     rules = [rule.build(metric="score", mode="min") for rule in stopping.parse(stop)]
-    return SpreadStudy("run", spec, "loss", "min", lambda event: None, rules=rules)
+    return SpreadStudy(PlannedStudy("run", spec, "loss", "min", rules), lambda event: None)
 
 
 def score(name: str, config: Any, step: int) -> float:
@@ -100,7 +101,7 @@ def decisions(live: SpreadStudy) -> list[tuple[Any, ...]]:
 def one_at_a_time(study: Study, training: StudyTraining, **fields: Any) -> tuple[list[TrialRecord], str]:
     """A study's records when each trial runs alone, its steps reported as a worker does, and why it ended early."""
     events: list[Event] = []
-    live = SpreadStudy("run", study, journal=events.append, **fields)
+    live = SpreadStudy(PlannedStudy("run", study, **fields), events.append)
     while (trial := live.next()) is not None:
         seed = trial_seed(study.seed, trial.number)
         reports = until_failure(step_reports(training, trial.config, seed))

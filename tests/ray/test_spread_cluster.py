@@ -26,6 +26,7 @@ from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.execution.spread.state import FILE, read_state
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
+from tuning.study.build import PlannedStudy
 from tuning.study.study import Study
 
 STEPS = 9
@@ -159,7 +160,7 @@ def test_an_easy_and_a_hard_customer_on_a_cluster_take_the_decisions_that_their_
             n_trials=10,
             resources=Resources(),
         )
-        alone = SpreadStudy("run", spec, "loss", "min", lambda event: None)
+        alone = SpreadStudy(PlannedStudy("run", spec, "loss", "min"), lambda event: None)
         together = {record.trial: record for record in result.trial_records if record.study == name}
         events = journal_of(str(tmp_path / "run"))[name]
         alone.replay(events, together)  # raises when a suggestion is another one

@@ -28,10 +28,12 @@ from tuning.steps import Step
 from tuning.storage.background import BackgroundWriter
 from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory
+from tuning.study.build import PlannedStudy
 from tuning.study.interfaces import Configuration, Rule
 from tuning.study.mutations import longest
 from tuning.study.study import SCORE, Study, StudyTraining
 from tuning.study.trial import TrialShape
+from tuning.study.warm_start import start_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -205,7 +207,8 @@ def _model_training(study: Study, data: StudyData, metric: Metric) -> StudyTrain
     )
 
 
-def stopping_rules(spec: RunSpec) -> list[Rule]:
-    """New stopping rules for one study: the definition's, and its limit of time."""
-    rules = [rule.build(metric=SCORE, mode=spec.mode) for rule in spec.stop]
-    return [*rules, *study_limit(spec.definition.limits)]
+def planned_study(run: str, spec: RunSpec, study: Study) -> PlannedStudy:
+    """A study of a run, with stopping rules of its own: the definition's, and its limit of time. run: its id."""
+    rules: list[Rule] = [rule.build(metric=SCORE, mode=spec.mode) for rule in spec.stop]
+    rules += study_limit(spec.definition.limits)
+    return PlannedStudy(run, study, spec.metric, spec.mode, rules, start_of(spec, study.customer.id))

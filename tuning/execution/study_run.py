@@ -17,7 +17,7 @@ from tuning.errors import CustomerError, RunError, StorageError, StudyError, Uns
 from tuning.evaluation.out_of_fold import OutOfFold
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome, choose, conclude, fitted_on_all
-from tuning.execution.context import TrialData, WorkerContext, stopping_rules
+from tuning.execution.context import TrialData, WorkerContext, planned_study
 from tuning.execution.limits import took_longer, within
 from tuning.models.compute import trains_with
 from tuning.models.customer_model import ALL_ROWS, CustomerModel, Saved
@@ -29,7 +29,6 @@ from tuning.study.local_trial import is_ctrl_c
 from tuning.study.record import versions, worker_name
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study
-from tuning.study.warm_start import start_of
 
 
 class Hooks:
@@ -346,17 +345,8 @@ def _trials(
     start = within(training.start, limit, watch.grace)
     if study.scheduler.pauses or limit is None:
         start = watch.each_step(start)
-    return RecordedStudy(
-        run=context.run,
-        study=study,
-        training=replace(training, start=start),
-        metric=context.spec.metric,
-        mode=context.spec.mode,
-        recorded=before,
-        on_start=watch.trial,
-        rules=stopping_rules(context.spec),
-        begin=start_of(context.spec, study.customer.id),
-    )
+    planned = planned_study(context.run, context.spec, study)
+    return RecordedStudy(planned, replace(training, start=start), before, watch.trial)
 
 
 @contextlib.contextmanager

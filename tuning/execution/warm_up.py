@@ -12,13 +12,11 @@ from tuning.data.customers import Customer
 from tuning.definition.definition import define
 from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.study_data import study_data, train
-from tuning.execution.context import WorkerContext
+from tuning.execution.context import WorkerContext, planned_study
 from tuning.execution.study_run import ignore_warnings, run_study
 from tuning.models.skops_format import dump_skops
 from tuning.records.schema import MODEL
-from tuning.study.build import build_scheduler, build_searcher
 from tuning.study.study import Study
-from tuning.study.warm_start import start_of
 
 
 def load_libraries(spec: RunSpec, study: Study) -> None:
@@ -28,8 +26,9 @@ def load_libraries(spec: RunSpec, study: Study) -> None:
     if spec.definition.objective is None and spec.definition.save_models:
         dump_skops([])
     with contextlib.suppress(Exception):  # its study says why
-        build_searcher(study, spec.mode, start_of(spec, study.customer.id))
-        build_scheduler(study, spec.mode, {}, 1)
+        planned = planned_study("", spec, study)
+        planned.searcher()
+        planned.scheduler({}, 1)
 
 
 def warm_up(context: WorkerContext, study: Study) -> bool:

@@ -1,55 +1,94 @@
-"""The searcher and the schedulers of a study, built from its specs."""
+"""A study with what its run has settled for it: its searcher, its schedulers, its core and its records."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 import schedulers
 from schedulers.mutation import NO_MUTATIONS
 from schedulers.protocols import Scheduler
 from schedulers.spec import Mode
 from tuning.basics.seeds import derive
-from tuning.records.schema import MODEL
-from tuning.study.interfaces import Configuration, Searcher
+from tuning.records.schema import MODEL, TrialRecord
+from tuning.study.core import StudyCore
+from tuning.study.interfaces import Configuration, Rule, Searcher
 from tuning.study.mutations import mutations
+from tuning.study.record import trial_record
+from tuning.study.scheduler_view import TrialT
 from tuning.study.study import SCORE, Study, family_of
-from tuning.study.warm_start import StartingPoints, points_known, points_to_try
+from tuning.study.trial import Trial
+from tuning.study.warm_start import DEFAULT_ONLY, StartingPoints, points_known, points_to_try
 
 
-def build_searcher(study: Study, mode: Mode, start: StartingPoints) -> Searcher:
-    """A new searcher. start: what the study starts with."""
-    searcher: Searcher = study.algorithm.build(
-        study.space,
-        metric=SCORE,
-        mode=mode,
-        seed=study.seed,
-        n_trials=study.n_trials,
-        points=points_to_try(study.space, start)[: study.n_trials],  # more are never suggested, only checked
-        evaluated=points_known(start.entries),
-    )
-    return searcher
+@dataclass(frozen=True)
+class PlannedStudy:
+    """A study with what its run has settled for it, wherever its trials train.
 
-
-def build_scheduler(
-    study: Study,
-    mode: Mode,
-    config: Configuration,
-    race_steps: int,
-    frozen: Collection[str] | None = (),
-) -> Scheduler:
-    """A new scheduler for the race of a configuration.
-
-    race_steps: of the longest trial that the race can have. frozen: as of `StudyTraining`. Where a trial cannot take
-    over a model, or nothing may change, all trials of the race run to their end.
+    Attributes:
+        run: id of the run.
+        study: the study.
+        metric, mode: the run's metric, and whether a larger ("max") or a smaller ("min") score is better.
+        rules: built stopping rules, of this study alone.
+        begin: the points to try first.
     """
-    spec = study.scheduler
-    varied = mutations(study.space, config, frozen or (), MODEL) if spec.mutates else NO_MUTATIONS
-    if spec.needs_state and (frozen is None or not spec.usable(varied)):
-        spec = schedulers.parse("fifo")
-    return spec.build(
-        metric=SCORE,
-        mode=mode,
-        max_steps=race_steps,
-        seed=derive(study.seed, "scheduler", family_of(config)),
-        mutations=varied,
-    )
+
+    run: str
+    study: Study
+    metric: str
+    mode: Mode
+    rules: Sequence[Rule] = ()
+    begin: StartingPoints = DEFAULT_ONLY
+
+    def searcher(self) -> Searcher:
+        """A new searcher."""
+        study = self.study
+        searcher: Searcher = study.algorithm.build(
+            study.space,
+            metric=SCORE,
+            mode=self.mode,
+            seed=study.seed,
+            n_trials=study.n_trials,
+            points=points_to_try(study.space, self.begin)[: study.n_trials],  # more are never suggested, only checked
+            evaluated=points_known(self.begin.entries),
+        )
+        return searcher
+
+    def scheduler(self, config: Configuration, race_steps: int, frozen: Collection[str] | None = ()) -> Scheduler:
+        """A new scheduler for the race of a configuration.
+
+        race_steps: of the longest trial that the race can have. frozen: as of `StudyTraining`. Where a trial cannot
+        take over a model, or nothing may change, all trials of the race run to their end.
+        """
+        study, spec = self.study, self.study.scheduler
+        varied = mutations(study.space, config, frozen or (), MODEL) if spec.mutates else NO_MUTATIONS
+        if spec.needs_state and (frozen is None or not spec.usable(varied)):
+            spec = schedulers.parse("fifo")
+        return spec.build(
+            metric=SCORE,
+            mode=self.mode,
+            max_steps=race_steps,
+            seed=derive(study.seed, "scheduler", family_of(config)),
+            mutations=varied,
+        )
+
+    def core(
+        self,
+        scheduler_for: Callable[[Configuration], Scheduler],
+        new_trial: Callable[[int, str, dict[str, object], str], TrialT],
+    ) -> StudyCore[TrialT]:
+        """A new core with a searcher of its own; the arguments are those of `StudyCore`."""
+        return StudyCore(
+            self.searcher(),
+            scheduler_for,
+            new_trial,
+            n_trials=self.study.n_trials,
+            metric=SCORE,
+            mode=self.mode,
+            family=family_of,
+            rules=self.rules,
+        )
+
+    def record(self, trial: Trial) -> TrialRecord:
+        """The record of a trial that has ended."""
+        return trial_record(trial, self.study, self.run, self.metric, self.mode)

@@ -22,6 +22,7 @@ from tuning.definition.compared_methods import Method, parse_method, parse_metho
 from tuning.definition.options import Resources
 from tuning.errors import DataError, PlanError
 from tuning.steps import Step
+from tuning.study.build import PlannedStudy
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study, StudyTraining
 from tuning.study.trial import TrialShape
@@ -87,9 +88,8 @@ def test_a_run_and_its_replay_have_the_same_curve(scheduler: str) -> None:
     problem = Problem(space, steps, "max", lambda _: 9, lambda _: "objective", lambda _: shape)
     replayed = simulate(problem, method, n_trials=20, seed=3)
     study = Study("c", Customer("c"), method.algorithm, method.scheduler, 3, space, 20, Resources())
-    records = sorted(
-        RecordedStudy("run", study, StudyTraining(start, lambda _: shape), "m", "max"), key=lambda r: r.told
-    )
+    planned = PlannedStudy("run", study, "m", "max")
+    records = sorted(RecordedStudy(planned, StudyTraining(start, lambda _: shape)), key=lambda r: r.told)
     assert [record.score for record in records] == replayed["score"].tolist()
     assert [record.state for record in records] == replayed["state"].tolist()
     assert [record.spent_steps for record in records] == replayed["steps"].tolist()

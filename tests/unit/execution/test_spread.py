@@ -24,8 +24,7 @@ from tuning.planning.plan import make_plan
 from tuning.records.ownership import Term
 from tuning.runs.begin import begin
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.build import build_searcher
-from tuning.study.study import Study
+from tuning.study.build import PlannedStudy
 
 
 def test_an_easy_and_a_hard_customer_take_the_decisions_they_take_alone(tmp_path: Path) -> None:
@@ -151,12 +150,14 @@ def test_a_study_whose_scheduler_or_rule_fails_ends_alone_with_its_reason(tmp_pa
 def test_a_study_whose_searcher_cannot_be_built_ends_alone_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def build(study: Study, *more: Any) -> Any:
-        if study.customer.id == "c0001":
-            raise ImportError("libgomp.so.1: cannot open shared object file")
-        return build_searcher(study, *more)
+    usual = PlannedStudy.searcher
 
-    monkeypatch.setattr("tuning.execution.spread.spread_study.build_searcher", build)
+    def searcher(planned: PlannedStudy) -> Any:
+        if planned.study.customer.id == "c0001":
+            raise ImportError("libgomp.so.1: cannot open shared object file")
+        return usual(planned)
+
+    monkeypatch.setattr(PlannedStudy, "searcher", searcher)
     write_hazards(tmp_path / "data", 3, {})
     owned = begin(hazards(tmp_path / "data", placement="spread").definition, str(tmp_path / "run"))
     run = SpreadRun(owned, WorkerRun.of(owned), lambda _: None)

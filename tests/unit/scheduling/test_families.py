@@ -23,6 +23,7 @@ from tuning.evaluation.study_data import full_steps, train
 from tuning.evaluation.winner import conclude
 from tuning.models.base import SteppedFamily
 from tuning.models.registry import family as find_family
+from tuning.study.build import PlannedStudy
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study, StudyTraining
 from tuning.study.trial import TrialShape
@@ -74,7 +75,7 @@ def loop() -> Any:
             n_trials=14,
             resources=Resources(),
         )
-        return RecordedStudy("run", study, training, "r2", "max")
+        return RecordedStudy(PlannedStudy("run", study, "r2", "max"), training)
 
     build.data, build.frame = data, frame
     return build

@@ -15,6 +15,7 @@ from tuning.definition.options import Resources
 from tuning.models.base import SteppedFamily
 from tuning.models.registry import families
 from tuning.steps import Step
+from tuning.study.build import PlannedStudy
 from tuning.study.mutations import longest, mutations
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study, StudyTraining
@@ -118,7 +119,7 @@ def test_trials_longer_than_the_first_one_run_to_their_own_end(scheduler: str) -
         n_trials=30,
         resources=Resources(),
     )
-    records = list(RecordedStudy("run", study, training, "score", "max"))
+    records = list(RecordedStudy(PlannedStudy("run", study, "score", "max"), training))
     assert len(records) == 30
     for record in records:
         assert (record.state == "finished") == (len(record.steps) == record.config["n"])

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from tuning.basics.timing import hang_seconds
 from tuning.errors import StorageError
-from tuning.execution.context import WorkerContext, WorkerRun, stopping_rules
+from tuning.execution.context import WorkerContext, WorkerRun, planned_study
 from tuning.execution.crash_log import FINAL_FITS
 from tuning.execution.jobs import TrialJob
 from tuning.execution.limits import HangLimits
@@ -35,7 +35,6 @@ from tuning.runs.begin import OwnedRun
 from tuning.runs.trial_logs import TrialLogs
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
-from tuning.study.warm_start import start_of
 
 
 @dataclass
@@ -160,16 +159,8 @@ class SpreadRun:
     def _study(self, study: Study) -> SpreadStudy:
         definition = self.plan.spec.definition
         patience = hang_seconds(study.customer.about_rows, of_objective=definition.objective is not None)
-        return SpreadStudy(
-            self.owned.run,
-            study,
-            self.plan.spec.metric,
-            self.plan.spec.mode,
-            _unwritten,
-            start_of(self.plan.spec, study.customer.id),
-            stopping_rules(self.plan.spec),
-            HangLimits(definition.limits, patience, self.run.timing.cold_start_s),
-        )
+        hangs = HangLimits(definition.limits, patience, self.run.timing.cold_start_s)
+        return SpreadStudy(planned_study(self.owned.run, self.plan.spec, study), _unwritten, hangs)
 
     def _conclude(self, live: SpreadStudy) -> None:
         """Have the study's winner chosen and refitted, and record the study."""

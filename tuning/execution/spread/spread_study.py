@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from schedulers.protocols import Scheduler
-from schedulers.spec import Mode
 from tuning.errors import CustomerError, StudyError
 from tuning.execution.limits import HangLimits
 from tuning.execution.lost_nodes import worker_died
@@ -29,13 +28,11 @@ from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.records.reports import FailureReport, StepReport, TrialLength
 from tuning.records.schema import FAILED, TrialRecord
 from tuning.steps import Step
-from tuning.study.build import build_scheduler, build_searcher
-from tuning.study.core import STOP, StudyCore, same_config
-from tuning.study.interfaces import Configuration, Rule
-from tuning.study.record import trial_record
-from tuning.study.study import SCORE, Study, family_of
+from tuning.study.build import PlannedStudy
+from tuning.study.core import STOP, same_config
+from tuning.study.interfaces import Configuration
+from tuning.study.study import family_of
 from tuning.study.trial import RUNNING, Verdict
-from tuning.study.warm_start import DEFAULT_ONLY, StartingPoints
 
 DEATHS = "a crash, a time limit or too much memory"
 BROKEN = "a part of its journal is damaged or deleted: the study ends with what is recorded"
@@ -45,7 +42,6 @@ LOST = ("the record that says why it failed is damaged or deleted", None)
 class SpreadStudy:
     """Feeds one study's core with what workers report; `journal` is told of every call that changes anything.
 
-    run: id of the run. metric, mode: as of the search. begin: what it starts with. rules: built stopping rules.
     hangs: when a trial hangs; by default none has a limit.
 
     Raises:
@@ -54,28 +50,11 @@ class SpreadStudy:
     """
 
     def __init__(
-        self,
-        run: str,
-        study: Study,
-        metric: str,
-        mode: Mode,
-        journal: Callable[[Event], None],
-        begin: StartingPoints = DEFAULT_ONLY,
-        rules: Sequence[Rule] = (),
-        hangs: HangLimits | None = None,
+        self, planned: PlannedStudy, journal: Callable[[Event], None], hangs: HangLimits | None = None
     ) -> None:
-        self.run, self.study, self.metric, self.mode, self.journal = run, study, metric, mode, journal
+        self.planned, self.study, self.journal = planned, planned.study, journal
         self.hangs = hangs or HangLimits()
-        self.core = StudyCore(
-            build_searcher(study, mode, begin),
-            self._scheduler_for,
-            SpreadTrial,
-            n_trials=study.n_trials,
-            metric=SCORE,
-            mode=mode,
-            family=family_of,
-            rules=rules,
-        )
+        self.core = planned.core(self._scheduler_for, SpreadTrial)
         self.live: dict[int, SpreadTrial] = {}
         self.waiting: list[SpreadTrial] = []  # suggested before a crash, to be handed out again
         self.records: list[TrialRecord] = []
@@ -270,8 +249,7 @@ class SpreadStudy:
         if not trial.racing and trial.race_steps:
             self._enter(trial)  # it failed before its first step; others of its race are not to notice
         self.core.end(trial)
-        ended = self.core.outbox.popleft()
-        return trial_record(ended, self.study, self.run, self.metric, self.mode)
+        return self.planned.record(self.core.outbox.popleft())
 
     def _ask_rules(self) -> None:
         self.core.ask_rules()
@@ -284,7 +262,7 @@ class SpreadStudy:
             self._note(NO_TRIAL, StudyStopped(self.core.stopped_by))
 
     def _scheduler_for(self, config: Configuration) -> Scheduler:
-        return build_scheduler(self.study, self.mode, config, self._race_steps[family_of(config)])
+        return self.planned.scheduler(config, self._race_steps[family_of(config)])
 
     def _note(self, number: int, what: Occurrence) -> None:
         at = self._before + time.monotonic() - self._began
