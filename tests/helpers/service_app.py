@@ -28,3 +28,13 @@ def submitted(service: Service, team: str = "churn", name: str = "week") -> str:
     """The id of a run that waits in the queue."""
     submission = Submission(team, name, {"data": "a.csv", "target": "y"})
     return service.requests.submit(submission, service.clock())[0].id
+
+
+def planned(service: Service, team: str = "churn") -> str:
+    """The id of a plan; it is refused, as there are no data."""
+    return service.plans.ask(Submission(team, "week", {"data": "nothing.csv"}), service.clock()).id
+
+
+def scheduled(service: Service, team: str = "churn") -> str:
+    """The id of a schedule."""
+    return service.schedules.add(Submission(team, "week", {}), "0 3 * * 1", "UTC", service.clock()).id

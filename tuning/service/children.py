@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tuning.basics.environment import import_environment
 from tuning.basics.wording import duration
-from tuning.errors import RunError
-from tuning.service.settings import GB
+from tuning.errors import DefinitionError, RunError, ServiceError, UnavailableError
+from tuning.service import limited
+from tuning.service.settings import GB, ServiceSettings
+from tuning.storage.names import mask_in
 
 MOST_SAID = 20_000  # bytes of stderr that are looked at, from its end
+USAGE = 2  # what a command ends with where its definition or data has to change
+#: Variables of the server that are nobody else's matter.
+SECRETS = ("TUNING_TOKEN", "TUNING_TOKEN_FILE", "TUNING_DATABASE", "PGPASSWORD", "PGPASSFILE")
 _REFUSED = "error: "  # how a command says what is wrong
 
 
@@ -43,38 +49,91 @@ class ChildEnd:
         lines = [line for line in self.said.splitlines() if line.strip()]
         begun = [number for number, line in enumerate(lines) if line.startswith(_REFUSED)]
         if begun:
-            return " ".join(lines[begun[-1] :]).removeprefix(_REFUSED)
-        return lines[-1] if lines else f"it ended with {self.code} and said nothing"
+            return mask_in(" ".join(lines[begun[-1] :]).removeprefix(_REFUSED))
+        return mask_in(lines[-1]) if lines else f"it ended with {self.code} and said nothing"
+
+    def answer(self) -> bytes:
+        """The output of a command that has done its work; `DefinitionError` with its sentence where it has refused
+        what the user gave, `ServiceError` where it has failed."""
+        if self.code == USAGE:
+            raise DefinitionError(self.sentence)
+        if self.code:
+            raise ServiceError(self.sentence)
+        return self.output
+
+
+class _Running:
+    """The children of this process that have not ended."""
+
+    def __init__(self) -> None:
+        self._processes = set[subprocess.Popen[bytes]]()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def add(self, process: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            self._processes.add(process)
+            closed = self._closed
+        if closed:
+            self.end(process)
+            raise UnavailableError("the server is ending. Try again when it is there.")
+
+    def end(self, process: subprocess.Popen[bytes]) -> None:
+        """Kill what is left of a child and of those that it has started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        with self._lock:
+            self._processes.discard(process)
+
+    def end_all(self) -> None:
+        with self._lock:
+            self._closed = True
+            left = list(self._processes)
+        for process in left:
+            self.end(process)
+
+
+_running = _Running()
+end_children = _running.end_all  # and start none any more: the server ends
 
 
 def run_child(
-    module: str, arguments: Sequence[str], environment: Mapping[str, str], limits: ChildLimits = ChildLimits()
+    module: str,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    limits: ChildLimits = ChildLimits(),
+    *,
+    folder: Path | None = None,
+    given: bytes = b"",
 ) -> ChildEnd:
-    """Run `python -m MODULE ARGUMENTS` to its end.
+    """Run `python -m MODULE ARGUMENTS` to its end, or to that of this process, however that comes.
 
-    environment: beside this process's own. `RunError` when it takes longer than it may, or dies of its memory; its
-    whole process group is ended then.
+    environment: beside this process's own, of which `SECRETS` are left out. folder: in which it works. given: its
+    input. `RunError` when it takes longer than it may, or dies of its memory; its whole process group is ended then.
     """
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as said:
+    own = {name: value for name, value in os.environ.items() if name not in SECRETS}
+    size = [str(int(limits.seconds) + 1), str(limits.memory)]
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as input_file:
+        input_file.write(given)
+        input_file.seek(0)
         child = subprocess.Popen(  # noqa: S603 - this program's own modules, and no shell
-            [sys.executable, "-m", module, *arguments],
-            env={**os.environ, **import_environment(), **environment},
-            stdin=subprocess.DEVNULL,
+            [sys.executable, "-I", "-S", limited.__file__, *size, sys.executable, "-m", module, *arguments],
+            cwd=folder,
+            env={**own, **import_environment(), **environment},
+            stdin=input_file,
             stdout=output,
             stderr=said,
             start_new_session=True,
         )
+        _running.add(child)
         try:
-            with contextlib.suppress(ProcessLookupError):
-                resource.prlimit(child.pid, resource.RLIMIT_DATA, (limits.memory, limits.memory))
             code = child.wait(limits.seconds)
         except subprocess.TimeoutExpired:
             raise RunError(f"it took longer than {duration(limits.seconds)} and was ended.") from None
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-        if code in (-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT):
+            _running.end(child)
+        if code in (-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGXCPU):
             raise RunError(
                 f"its process was ended by {signal.Signals(-code).name}: it may have needed more than "
                 f"{limits.memory / GB:.0f} GB of memory."
@@ -82,3 +141,10 @@ def run_child(
         output.seek(0)
         said.seek(max(0, said.seek(0, os.SEEK_END) - MOST_SAID))
         return ChildEnd(code, output.read(), said.read().decode("utf-8", "replace"))
+
+
+def roots_variable(settings: ServiceSettings, team: str) -> dict[str, str]:
+    """The roots that a team may read, for a process that works for it."""
+    # Without any root nothing may be read, while an empty variable would allow everything.
+    roots = settings.roots(team) or (str(settings.work / "nothing"),)
+    return {"TUNING_DATA_ROOTS": os.pathsep.join(roots)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -9,14 +11,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from tuning.errors import RefusedChangeError
+from tuning.service.admission import Admitted
 from tuning.service.database.connection import Database
-from tuning.service.database.runs import Runs
+from tuning.service.database.runs import Runs, SubmittedRun
 from tuning.service.database.sessions import Sessions
 from tuning.service.database.tokens import Tokens
+from tuning.service.plans import Plans
 from tuning.service.queue.claim import places
 from tuning.service.requests import Requests
 from tuning.service.schedules import Schedules
 from tuning.service.settings import ServiceSettings
+from tuning.service.states import ENDED
+from tuning.storage.run_directory import RunDirectory
 
 
 def _nobody() -> None:
@@ -44,6 +51,7 @@ class Service:
     slots: Callable[[], int | None] = _nobody
     hindered: Callable[[], str | None] = _nobody
     closing: threading.Event = field(default_factory=threading.Event)
+    _submitting: threading.Lock = field(default_factory=threading.Lock)
     stream_s: float = 3600.0
     look_s: float = 0.5
 
@@ -67,6 +75,10 @@ class Service:
     def schedules(self) -> Schedules:
         return Schedules(self.database)
 
+    @cached_property
+    def plans(self) -> Plans:
+        return Plans(self.database, self.settings, self.slots)
+
     def places(self) -> dict[str, int]:
         """The place of each queued run of all teams; 1 is next."""
         return places(self.database, self.settings, self.slots() or 1, self.clock())
@@ -74,3 +86,28 @@ class Service:
     def work_folder(self, run: str) -> Path:
         """Where the service keeps what is its own of a run: definition, log, tables for pages."""
         return self.settings.work / run
+
+    def submit(self, admitted: Admitted) -> SubmittedRun:
+        """Queue what was admitted, and again at the times of its timetable.
+
+        A repeated submission whose run is there without its schedule, because the server was killed between the two,
+        gets it now.
+        """
+        submission, timetable = admitted.submission, admitted.timetable
+        with self._submitting if timetable else contextlib.nullcontext():
+            run, _ = self.requests.submit(submission, self.clock())
+            if timetable is None or run.schedule is not None:
+                return run
+            made = self.schedules.add(submission, timetable.cron, timetable.time_zone, self.clock())
+            self.runs.note(run.id, schedule=made.id)
+            return self.runs.get(run.id)
+
+    def delete(self, run: SubmittedRun) -> None:
+        """Delete a run that has ended: its directory, what the service keeps of it, and its row, in this order."""
+        if run.state not in ENDED:
+            raise RefusedChangeError(
+                f"run {run.id} is {run.state}. Cancel it first; only a run that has ended can be deleted."
+            )
+        RunDirectory(run.run_directory).discard()
+        shutil.rmtree(self.work_folder(run.id), ignore_errors=True)
+        self.runs.delete(run.id, run.team)

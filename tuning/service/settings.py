@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from tuning.storage.names import is_uri
 
 GB = 2**30
 
@@ -69,7 +72,15 @@ class ServiceSettings(_Settings):
     public_url: str | None = None
     body_bytes: int = Field(2**20, ge=1024, description="Largest body of a request.")
     prediction_rows: int = Field(10_000, ge=1)
+    plan_seconds: float = Field(120.0, gt=0, description="Longest time of a plan.")
+    plan_memory_gb: float = Field(8.0, gt=0, description="Memory of a plan.")
     requests_per_minute: int = Field(300, ge=1, description="Requests from one address without a valid token.")
 
     def team(self, name: str) -> Team:
         return self.teams.get(name, Team())
+
+    def roots(self, team: str) -> tuple[str, ...]:
+        """What a team may read: absolute folders, and URIs without a slash at the end."""
+        own = self.team(team).data
+        given = self.data if own is None else own
+        return tuple(root.rstrip("/") if is_uri(root) else os.path.abspath(root) for root in given)

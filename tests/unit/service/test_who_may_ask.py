@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 
 import pytest
-from service_app import bearer, routes_of, submitted
+from service_app import bearer, routes_of, scheduled, submitted
 from starlette.testclient import TestClient
 
 from tuning.service.database.tokens import Role
@@ -18,7 +18,7 @@ REFUSED = (401, 403)
 
 def filled(service: Service, path: str, team: str) -> str:
     """A path with the ids of a team's things in it."""
-    for part, make in {"{run}": submitted}.items():
+    for part, make in {"{run}": submitted, "{schedule}": scheduled}.items():
         if part in path:
             path = path.replace(part, make(service, team))
     return path

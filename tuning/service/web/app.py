@@ -15,10 +15,10 @@ from tuning.service.web.auth import authenticate
 from tuning.service.web.limits import RateLimiter
 from tuning.service.web.metrics import Metrics
 from tuning.service.web.middleware import Frame
-from tuning.service.web.routes import events, health, login, runs
+from tuning.service.web.routes import events, health, login, plans, runs, schedules
 
 API = "/api/v1"
-ROUTERS: Iterable[APIRouter] = (health.router, login.router, runs.router, events.router)
+ROUTERS: Iterable[APIRouter] = (health.router, login.router, runs.router, events.router, plans.router, schedules.router)
 DESCRIPTION = """Submit definitions, watch them run, and use what they have found.
 
 Every request needs a token of `tuning token create`, as `Authorization: Bearer TOKEN`. What a team has is not there for
@@ -41,6 +41,7 @@ def create_app(service: Service) -> FastAPI:
         responses=problems.RESPONSES,
         redirect_slashes=False,
         separate_input_output_schemas=False,
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.service, app.state.metrics, app.state.rates = service, metrics, RateLimiter()
     problems.add_handlers(app)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import AwareDatetime
 
+from tuning.service.admission import admit
 from tuning.service.database.runs import SubmittedRun
+from tuning.service.service import Service
 from tuning.service.states import RunState
+from tuning.service.web import documents
 from tuning.service.web.auth import Asking, ServiceOf
-from tuning.service.web.messages import RunMessage, RunPage
-from tuning.service.web.run_messages import cursor_of, read_cursor, run_message, team_run
+from tuning.service.web.documents import IdempotencyKey, SentDefinition
+from tuning.service.web.messages import ResumeMessage, RunMessage, RunPage
+from tuning.service.web.run_messages import RunId, cursor_of, read_cursor, run_message, team_run
 
 router = APIRouter(tags=["runs"])
 MOST_RUNS = 200  # of a page
@@ -43,7 +47,57 @@ def list_runs(
     return RunPage(runs=[run_message(run) for run in found[:limit]], next=further)
 
 
-@router.get("/api/v1/runs/{run}")
-def show_run(found: TeamRun) -> RunMessage:
+@router.post(
+    "/api/v1/runs",
+    status_code=202,
+    openapi_extra=documents.BODY,
+    responses={202: {"headers": documents.LOCATION, "links": documents.RUN_LINKS}},
+)
+def submit(
+    service: ServiceOf, holder: Asking, sent: SentDefinition, response: Response, idempotency_key: IdempotencyKey = None
+) -> RunMessage:
+    """Queue a definition. With `Idempotency-Key` a repeated submission is the same run."""
+    now = service.clock()
+    admitted = admit(sent.values, holder.team, service.settings, key=idempotency_key, digest=sent.digest, now=now)
+    run = service.submit(admitted)
+    service.wake()
+    response.headers["Location"] = f"/api/v1/runs/{run.id}"
+    return run_message(run, service.places().get(run.id), whole=True)
+
+
+@router.get("/api/v1/runs/{run}", responses={200: {"links": documents.RUN_LINKS}})
+def show_run(service: ServiceOf, found: TeamRun) -> RunMessage:
     """One run: state, reason, place in the queue, progress, definition, and where to look further."""
-    return run_message(found, whole=True)
+    place = service.places().get(found.id) if found.state is RunState.QUEUED else None
+    return run_message(found, place, whole=True)
+
+
+@router.post("/api/v1/runs/{run}/stop", status_code=202)
+def stop(service: ServiceOf, holder: Asking, run: RunId) -> RunMessage:
+    """End a run so that it can be resumed; what is recorded is kept."""
+    return _asked(service, service.requests.stop(run, holder.team, service.clock()))
+
+
+@router.post("/api/v1/runs/{run}/cancel", status_code=202)
+def cancel(service: ServiceOf, holder: Asking, run: RunId) -> RunMessage:
+    """End a run for good; what is recorded is kept until the run is deleted."""
+    return _asked(service, service.requests.cancel(run, holder.team, service.clock()))
+
+
+@router.post("/api/v1/runs/{run}/resume", status_code=202)
+def resume(service: ServiceOf, holder: Asking, run: RunId, changes: ResumeMessage | None = None) -> RunMessage:
+    """Queue a stopped, failed or finished run again, where wanted with more trials or other slots."""
+    given = changes or ResumeMessage()
+    again = service.requests.resume(run, holder.team, service.clock(), trials=given.trials, slots=given.slots)
+    return _asked(service, again)
+
+
+@router.delete("/api/v1/runs/{run}", status_code=204)
+def delete_run(service: ServiceOf, found: TeamRun) -> None:
+    """Delete a run that has ended, with everything that it has recorded."""
+    service.delete(found)
+
+
+def _asked(service: Service, run: SubmittedRun) -> RunMessage:
+    service.wake()
+    return run_message(run, service.places().get(run.id) if run.state is RunState.QUEUED else None, whole=True)

@@ -1,0 +1,148 @@
+"""Plans that are asked for: each is made by a child process, since a plan reads data."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
+
+from search_spaces.yaml_text import dump_yaml
+from tuning.basics.documents import Json
+from tuning.errors import MissingError, QuotaError, TuningError
+from tuning.service.children import ChildLimits, roots_variable, run_child
+from tuning.service.database.connection import Database
+from tuning.service.database.runs import Submission, new_id, remember, submitted_before
+from tuning.service.database.tables import PLANS
+from tuning.service.settings import GB, ServiceSettings
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 2
+MOST_OPEN = 20  # of a team
+KEPT_S = 7 * 24 * 3600.0
+DEFINITION = "definition.yaml"
+
+
+class PlanState(StrEnum):
+    """Where a plan stands. refused: there is none, for the reason in `problem`."""
+
+    WAITING = "waiting"
+    PLANNING = "planning"
+    PLANNED = "planned"
+    REFUSED = "refused"
+
+
+OPEN = (PlanState.WAITING, PlanState.PLANNING)
+
+
+@dataclass(frozen=True)
+class AskedPlan:
+    """A row of `tables.PLANS`."""
+
+    id: str
+    team: str
+    state: PlanState
+    definition: Json
+    result: Json | None
+    problem: str | None
+    at: float
+
+
+class Plans:
+    """The plans of a database, and the threads that wait for their child processes.
+
+    slots: how many the server has; None while they are not known.
+    """
+
+    def __init__(self, database: Database, settings: ServiceSettings, slots: Callable[[], int | None]) -> None:
+        self._database, self._settings, self._slots = database, settings, slots
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="plans")
+
+    def ask(self, submission: Submission, now: float) -> AskedPlan:
+        """Begin a plan; the same one for the same key. `QuotaError` for a team that has many open ones."""
+        key = None if submission.key is None else f"plan {submission.key}"[:255]
+        with self._database.write() as connection:
+            earlier = submitted_before(connection, submission.team, key, submission.digest)
+            if earlier is not None:
+                return _one(connection, earlier, submission.team)
+            of_team = (PLANS.c.team == submission.team) & PLANS.c.state.in_(OPEN)
+            waiting = connection.execute(select(func.count()).where(of_team)).scalar_one()
+            if waiting >= MOST_OPEN:
+                raise QuotaError(f"{waiting} plans of your team are not made yet, of {MOST_OPEN} at once.", later=10.0)
+            connection.execute(delete(PLANS).where(PLANS.c.at < now - KEPT_S))
+            plan = new_id()
+            values = {"id": plan, "team": submission.team, "state": PlanState.WAITING, "at": now}
+            connection.execute(insert(PLANS).values(definition=dict(submission.definition), **values))
+            remember(connection, submission.team, key, submission.digest, plan, now)
+            asked = _one(connection, plan, submission.team)
+        self._threads.submit(self._make, asked)
+        return asked
+
+    def get(self, plan: str, team: str) -> AskedPlan:
+        """`MissingError` for another team's as for one that is not there."""
+        with self._database.read() as connection:
+            return _one(connection, plan, team)
+
+    def go_on(self) -> None:
+        """Make the plans that an earlier server has left unmade."""
+        with self._database.read() as connection:
+            unmade = select(PLANS).where(PLANS.c.state.in_(OPEN)).order_by(PLANS.c.at)
+            left = [_plan(row) for row in connection.execute(unmade).mappings()]
+        for plan in left:
+            self._threads.submit(self._make, plan)
+
+    def close(self) -> None:
+        """Make no further ones; those that wait are made by the next server."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _make(self, plan: AskedPlan) -> None:
+        try:
+            self._set(plan, state=PlanState.PLANNING)
+            try:
+                values: dict[str, object] = {"state": PlanState.PLANNED, "result": self._answer(plan)}
+            except TuningError as error:
+                values = {"state": PlanState.REFUSED, "problem": str(error)}
+            except Exception:
+                logger.exception("plan %s", plan.id)
+                problem = "The plan could not be made; the server's log says why."
+                values = {"state": PlanState.REFUSED, "problem": problem}
+            self._set(plan, **values)
+        except TuningError as error:
+            logger.error("plan %s is left for the next start: %s", plan.id, error)
+
+    def _answer(self, plan: AskedPlan) -> Json:
+        folder = self._settings.work / "plans" / plan.id
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            (folder / DEFINITION).write_text(dump_yaml(dict(plan.definition)), encoding="utf-8")
+            arguments = ["plan", DEFINITION, "--output", "json"]
+            total = self._slots()
+            if total is not None and "slots" not in plan.definition:
+                arguments += ["--slots", str(total)]
+            limits = ChildLimits(self._settings.plan_seconds, int(self._settings.plan_memory_gb * GB))
+            environment = roots_variable(self._settings, plan.team)
+            found: Json = json.loads(run_child("tuning.cli", arguments, environment, limits, folder=folder).answer())
+            return found
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _set(self, plan: AskedPlan, **values: object) -> None:
+        with self._database.write() as connection:
+            connection.execute(update(PLANS).where(PLANS.c.id == plan.id).values(values))
+
+
+def _one(connection: Connection, plan: str, team: str) -> AskedPlan:
+    found = connection.execute(select(PLANS).where(PLANS.c.id == plan, PLANS.c.team == team)).mappings().first()
+    if found is None:
+        raise MissingError(f"there is no plan {plan!r}. Ask for one by POST /api/v1/plans; it is kept for a week.")
+    return _plan(found)
+
+
+def _plan(row: RowMapping) -> AskedPlan:
+    return AskedPlan(**{**row, "state": PlanState(row["state"])})

@@ -1,0 +1,74 @@
+"""Definitions that are sent: how a body is taken, and what the OpenAPI document says of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Header
+
+from tuning.service.web.limits import JSON, YAML, SentDocument, sent_document
+
+SentDefinition = Annotated[SentDocument, Depends(sent_document)]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        description="A text of your own, such as a UUID: sent again with the same body, it is the same submission; "
+        "with another body it is 409.",
+        max_length=255,
+        pattern=r"^[!-~]+$",
+        examples=["6f1c2a52-8f9e-4f0b-9a53-1d2c3b4a5e6f"],
+    ),
+]
+EXAMPLE = {"name": "churn", "data": "churn.csv", "by": "region", "target": "churned", "trials": 20}
+#: Keys of the service's own beside those of the definition, which `tuning schema` prints.
+SCHEMA: dict[str, object] = {
+    "type": "object",
+    "description": "A definition (`tuning schema` prints its keys), and the service's `priority` and `schedule`.",
+    "required": [],
+    "properties": {
+        "priority": {
+            "type": "integer",
+            "minimum": -1000,
+            "maximum": 1000,
+            "default": 0,
+            "description": "Among the team's runs; the highest is first.",
+        },
+        "schedule": {
+            "description": "Submit again at these times: a cron expression, in UTC where no time zone is given.",
+            "anyOf": [
+                {"type": "string", "maxLength": 255, "examples": ["0 3 * * 1"]},
+                {
+                    "type": "object",
+                    "required": ["cron"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "cron": {"type": "string", "maxLength": 255},
+                        "time_zone": {"type": "string", "maxLength": 64, "examples": ["Europe/Berlin"]},
+                    },
+                },
+            ],
+        },
+        "storage": False,
+        "mlflow": False,
+    },
+    "additionalProperties": True,
+}
+_YAML_EXAMPLE = "name: churn\ndata: churn.csv\nby: region\ntarget: churned\ntrials: 20\n"
+BODY: dict[str, object] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            JSON[0]: {"schema": SCHEMA, "example": EXAMPLE},
+            YAML[0]: {"schema": SCHEMA, "example": _YAML_EXAMPLE},
+        },
+    }
+}
+LOCATION = {"Location": {"description": "Where to look.", "schema": {"type": "string"}}}
+
+
+def _link(operation: str, parameter: str) -> dict[str, object]:
+    return {"operationId": operation, "parameters": {parameter: "$response.body#/id"}}
+
+
+RUN_LINKS = {operation: _link(operation, "run") for operation in ("show_run", "stop", "cancel", "resume", "delete_run")}
+PLAN_LINKS = {"show_plan": _link("show_plan", "plan")}

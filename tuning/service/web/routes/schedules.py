@@ -1,0 +1,46 @@
+"""Definitions that are submitted again and again; posting a run with `schedule` makes one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from tuning.service.schedules import Schedule
+from tuning.service.web.auth import Asking, ServiceOf
+from tuning.service.web.messages import ScheduleMessage, SchedulePage, moment
+
+router = APIRouter(tags=["schedules"])
+ScheduleId = Annotated[str, Path(description="The schedule's id.", max_length=64)]
+
+
+@router.get("/api/v1/schedules")
+def list_schedules(service: ServiceOf, holder: Asking) -> SchedulePage:
+    """The team's schedules, by name."""
+    return SchedulePage(schedules=[schedule_message(each) for each in service.schedules.all(holder.team)])
+
+
+@router.get("/api/v1/schedules/{schedule}")
+def show_schedule(service: ServiceOf, holder: Asking, schedule: ScheduleId) -> ScheduleMessage:
+    """One schedule."""
+    return schedule_message(service.schedules.get(schedule, holder.team))
+
+
+@router.delete("/api/v1/schedules/{schedule}", status_code=204)
+def delete_schedule(service: ServiceOf, holder: Asking, schedule: ScheduleId) -> None:
+    """Submit no more; the runs that there are stay."""
+    service.schedules.delete(schedule, holder.team)
+
+
+def schedule_message(schedule: Schedule) -> ScheduleMessage:
+    return ScheduleMessage(
+        id=schedule.id,
+        name=schedule.name,
+        cron=schedule.cron,
+        time_zone=schedule.time_zone,
+        next=moment(schedule.next),
+        last=moment(schedule.last),
+        problem=schedule.problem,
+        definition=schedule.definition,
+        links={"self": f"/api/v1/schedules/{schedule.id}", "runs": f"/api/v1/runs?name={schedule.name}"},
+    )
