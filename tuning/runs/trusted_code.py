@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tuning.basics.user_folder import user_folder
 from tuning.definition.definition import Definition
 from tuning.errors import UntrustedCodeError
 from tuning.models.entries import Stored
@@ -21,7 +22,6 @@ from tuning.models.preparation import Preparation
 from tuning.storage.run_directory import RunDirectory
 from tuning.user_code import source_of
 
-CONFIG_VARIABLE = "TUNING_CONFIG"  # names the folder in place of the user's config folder
 FILE = "trusted-code.txt"
 
 
@@ -97,12 +97,8 @@ def _pieces(definition: Definition, directory: RunDirectory) -> Iterator[CodePie
 
 def _list() -> Path | None:
     """The file with a digest per line; None for a user without a home."""
-    chosen = os.environ.get(CONFIG_VARIABLE)
-    if not chosen:
-        from platformdirs import user_config_path
-
-    folder = Path(chosen) if chosen else user_config_path("tuning-service", appauthor=False)
-    return folder / FILE if folder.is_absolute() else None
+    folder = user_folder()
+    return None if folder is None else folder / FILE
 
 
 def _trusted() -> frozenset[str]:

@@ -23,6 +23,7 @@ from tuning.service.requests import Requests
 from tuning.service.schedules import Schedules
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import ENDED
+from tuning.service.views.views import Views, write_in_child
 from tuning.storage.run_directory import RunDirectory
 
 
@@ -78,6 +79,10 @@ class Service:
     @cached_property
     def plans(self) -> Plans:
         return Plans(self.database, self.settings, self.slots)
+
+    @cached_property
+    def views(self) -> Views:
+        return Views(self.settings.work, write_in_child, self.clock)
 
     def places(self) -> dict[str, int]:
         """The place of each queued run of all teams; 1 is next."""

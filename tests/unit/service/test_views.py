@@ -10,7 +10,7 @@ import pytest
 from builders import write_customers
 
 from tuning import RunResult, TuneRunner
-from tuning.errors import MissingError, RunError
+from tuning.errors import DefinitionError, MissingError, RunError
 from tuning.runs.leaderboard import LEADERBOARD
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.states import RunState
@@ -81,7 +81,7 @@ def test_a_search_finds_parts_of_ids_in_any_case_and_keeps_the_order(tables: Run
 
 
 def test_a_column_that_there_is_not_is_refused_with_the_nearest(tables: RunTables) -> None:
-    with pytest.raises(ValueError, match="test_score"):
+    with pytest.raises(DefinitionError, match="test_score"):
         tables.page(sort="test_scor")
 
 

@@ -6,6 +6,7 @@ Nothing is kept in memory but what is asked for; files that were mapped stay rea
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from tuning.basics.documents import Json
 from tuning.basics.wording import did_you_mean
-from tuning.errors import MissingError
+from tuning.errors import DefinitionError, MissingError
 from tuning.records.figures import FigureRow
 from tuning.records.user_scores import user_row
 from tuning.runs.leaderboard import LEADERBOARD
@@ -65,25 +66,31 @@ class RunTables:
     def page(
         self, *, sort: str = "customer", search: str = "", status: str = "", start: int = 0, rows: int = 50
     ) -> LeaderboardPage:
-        """Rows from `start` on, in the order of a column; `ValueError` for a column that there is not.
+        """Rows from `start` on, in the order of a column; `DefinitionError` for a column that there is not.
 
         search: part of a customer's id, in any case. status: such as "ok"; empty for all.
         """
-        if sort != "customer" and sort not in self._orders.column_names:
-            sortable = ["customer", *self._orders.column_names]
-            raise ValueError(f"sort: {sort!r} is no column to sort by.{did_you_mean(sort, sortable)}")
-        rows = max(0, min(rows, MOST_ROWS))
+        rows, order = max(0, min(rows, MOST_ROWS)), self._order(sort)
         if search or status:
-            chosen = self._chosen(search, status)
-            order = np.arange(len(self)) if sort == "customer" else self._orders[sort].to_numpy()
-            order = order[chosen[order]]
-            places, found = order[start : start + rows], len(order)
-        else:
-            here = slice(start, start + rows)
-            places = np.arange(len(self))[here] if sort == "customer" else self._orders[sort].to_numpy()[here]
-            found = len(self)
+            order = order[self._chosen(search, status)[order]]
+        places, found = order[start : start + rows], len(order)
         taken = self._board.select(LEADERBOARD).take(pa.array(places)).to_pylist()
-        return LeaderboardPage([{**row, "params": _mapping(row["params"])} for row in taken], found, len(self))
+        return LeaderboardPage([_row(row) for row in taken], found, len(self))
+
+    def all_rows(self, sort: str = "customer") -> pa.Table:
+        """The whole leaderboard in the order of a column, `params` as JSON; `DefinitionError` as of `page`."""
+        rows = self._board.select(LEADERBOARD)
+        return rows if sort == "customer" else rows.take(pa.array(self._order(sort)))
+
+    def _order(self, sort: str) -> np.ndarray:
+        """(customers,) the rows' numbers in the order of a column."""
+        if sort == "customer":
+            return np.arange(len(self))
+        if sort not in self._orders.column_names:
+            sortable = ["customer", *self._orders.column_names]
+            raise DefinitionError(f"sort: {sort!r} is no column to sort by.{did_you_mean(sort, sortable)}")
+        order: np.ndarray = self._orders[sort].to_numpy()
+        return order
 
     def _chosen(self, search: str, status: str) -> np.ndarray:
         """(customers,) which rows are meant."""
@@ -106,8 +113,7 @@ class RunTables:
         row = self._board.select(LEADERBOARD).slice(place, 1).to_pylist()[0]
         trials = self._records("trials", TRIALS_FILE, place) if self.summary["trials_kept"] else None
         return {
-            **row,
-            "params": _mapping(row["params"]),
+            **_row(row),
             "studies": self._records("studies", STUDIES_FILE, place),
             "trials": trials,
         }
@@ -119,18 +125,27 @@ class RunTables:
         return [_record(row) for row in records.slice(start, end - start).to_pylist()]
 
 
+def _row(row: Json) -> dict[str, object]:
+    return {**_finite(row), "params": _mapping(row["params"])}
+
+
+def _finite(row: Json) -> dict[str, object]:
+    """A score that is not a number is one that is not there: JSON has none."""
+    return {name: None if isinstance(each, float) and not math.isfinite(each) else each for name, each in row.items()}
+
+
 def _record(row: Json) -> dict[str, object]:
     """A record as users read it."""
     plain = {**row, "config": _mapping(row["config"])}
-    for name in ("metrics", "fold_scores"):
+    for name in ("metrics", "fold_scores", "steps"):
         if name in plain:
             plain[name] = plain[name] or []
     if "steps" in plain:
-        plain["steps"] = [{**step, "metrics": dict(step["metrics"] or [])} for step in plain["steps"] or []]
-        plain["metrics"] = dict(plain["metrics"])
+        plain["steps"] = [{**_finite(each), "metrics": _finite(dict(each["metrics"] or []))} for each in plain["steps"]]
+        plain["metrics"] = _finite(dict(plain["metrics"]))
     if isinstance(plain.get("ensemble"), str):
         plain["ensemble"] = json.loads(plain["ensemble"])
-    return user_row(plain)
+    return _finite(user_row(plain))
 
 
 def _mapping(text: str | None) -> Json | None:

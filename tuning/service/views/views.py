@@ -11,17 +11,26 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuning.errors import MissingError, TuningError
+from tuning.errors import MissingError, RunError, TuningError
+from tuning.service.children import ChildLimits, run_child
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.states import WORKING
 from tuning.service.views.tables import SUMMARY_FILE, RunTables
 
 FRESH_S = 10.0  # tables of a run that goes on are at most so old, where somebody looks
 OPEN_RUNS = 100  # whose files stay mapped
+LIMITS = ChildLimits(seconds=600.0)
 
 #: Writes the tables of the run in a directory (the first) into a folder that is there (the second); a `TuningError`
 #: says why not.
 Writer = Callable[[str, Path], None]
+
+
+def write_in_child(run_directory: str, folder: Path) -> None:
+    """A `Writer`. `RunError` with the child's sentence."""
+    end = run_child("tuning.service.views.write", [run_directory, str(folder)], {}, LIMITS)
+    if end.code:
+        raise RunError(end.sentence)
 
 
 @dataclass(frozen=True)
@@ -104,7 +113,8 @@ class Views:
             shown = self._keep(run.id, folder)
         except (TuningError, OSError) as error:
             shutil.rmtree(folder, ignore_errors=True)
-            writing.set_exception(MissingError(f"run {run.id} has no tables: {error}"))
+            why = str(error).replace(run.run_directory, "its folder")  # whose place is the server's own matter
+            writing.set_exception(MissingError(f"run {run.id} has no tables: {why}"))
         except BaseException as error:
             writing.set_exception(error)
             raise

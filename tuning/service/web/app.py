@@ -15,10 +15,14 @@ from tuning.service.web.auth import authenticate
 from tuning.service.web.limits import RateLimiter
 from tuning.service.web.metrics import Metrics
 from tuning.service.web.middleware import Frame
-from tuning.service.web.routes import events, health, login, plans, runs, schedules
+from tuning.service.web.pages import all_runs, one_run, rendering
+from tuning.service.web.routes import events, health, login, plans, results, runs, schedules
 
 API = "/api/v1"
-ROUTERS: Iterable[APIRouter] = (health.router, login.router, runs.router, events.router, plans.router, schedules.router)
+ROUTERS: Iterable[APIRouter] = (
+    *(health.router, login.router, runs.router, events.router, plans.router, schedules.router, results.router),
+    *(rendering.router, all_runs.router, one_run.router),
+)
 DESCRIPTION = """Submit definitions, watch them run, and use what they have found.
 
 Every request needs a token of `tuning token create`, as `Authorization: Bearer TOKEN`. What a team has is not there for

@@ -93,6 +93,29 @@ class ResumeMessage(BaseModel):
     slots: int | None = Field(None, ge=1, le=100_000, description="Slots that it asks for.", examples=[4])
 
 
+class LeaderboardMessage(_Message):
+    """A page of a run's leaderboard."""
+
+    rows: list[Mapping[str, object]] = Field(
+        description="One per customer, by column name, as `tuning leaderboard --output json` prints them.",
+        examples=[[{"customer": "acme", "status": "ok", "model": "catboost", "test_score": 0.91}]],
+    )
+    found: int = Field(description="Customers that `search` and `status` leave, on all pages.", examples=[1])
+    customers: int = Field(description="All customers of the run.", examples=[1000])
+    written: AwareDatetime | None = Field(description="When the rows were so.")
+
+
+class CustomerMessage(_Message):
+    """One customer of a run."""
+
+    row: Mapping[str, object] = Field(description="Its row of the leaderboard.", examples=[{"customer": "acme"}])
+    studies: list[Mapping[str, object]] = Field(description="Records of its studies (docs/records.md).")
+    trials: list[Mapping[str, object]] | None = Field(
+        description="Records of its trials; null where the run has too many to be kept for pages."
+    )
+    written: AwareDatetime | None = Field(description="When this was so.")
+
+
 class PlanMessage(_Message):
     """A plan that was asked for."""
 

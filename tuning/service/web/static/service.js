@@ -72,7 +72,7 @@ function watch(part) {
   events.addEventListener("progress", (event) => {
     const progress = JSON.parse(event.data), bar = document.getElementById("bar"), line = document.getElementById("line");
     if (bar) { bar.max = 1; bar.value = progress.share || 0; }
-    if (line && progress.text) line.textContent = progress.text;
+    if (line && progress.line) line.textContent = progress.line;
   });
   events.addEventListener("state", (event) => {
     const told = JSON.parse(event.data);

@@ -1,0 +1,148 @@
+"""The pages and the results of a run: whole without a script, a team's own, and safe to show."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from builders import write_customers
+from starlette.testclient import TestClient
+
+from tuning import RunResult, TuneRunner
+from tuning.service.database.runs import Submission
+from tuning.service.database.tokens import Role
+from tuning.service.service import Service
+from tuning.service.states import RunState
+
+HOSTILE = "<script>alert(1)</script>/é\n"
+ORIGIN = {"Origin": "http://testserver"}
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    folder = tmp_path_factory.mktemp("pages")
+    write_customers(folder, 4)
+    frame = pd.concat([pd.read_csv(file).assign(k=file.stem) for file in sorted(folder.glob("*.csv"))])
+    frame.loc[frame["k"] == "c0000", "k"] = HOSTILE
+    runner = TuneRunner(
+        data=frame, by="k", target="y", metric="rmse", models=["extra_trees"], trials=2, mlflow=False, name="week"
+    )
+    return runner.run(folder / "run", in_process=True, progress=False)
+
+
+@pytest.fixture
+def run(service: Service, result: RunResult) -> str:
+    """A finished run of the team `churn`."""
+    submission = Submission("churn", "week", {"name": "week", "target": "y"})
+    run = service.requests.submit(submission, 1.0)[0].id
+    service.runs.note(run, run_directory=result.directory.uri)
+    service.runs.change(run, RunState.RUNNING, 2.0, slots=1)
+    service.runs.change(run, RunState.FINISHED, 3.0)
+    return run
+
+
+@pytest.fixture
+def page(web: TestClient, service: Service) -> TestClient:
+    """A browser that has logged in."""
+    token = service.tokens.create("churn", Role.SUBMIT, "person", 1.0)
+    assert web.post("/login", data={"token": token}, headers=ORIGIN).status_code == 303
+    return web
+
+
+def test_nobody_sees_a_page_before_the_login(web: TestClient, run: str) -> None:
+    for path in ("/", f"/runs/{run}", f"/runs/{run}/customer?id=c0001"):
+        answer = web.get(path, headers={"Accept": "text/html"})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/login")
+    assert 'name="token"' in web.get("/login").text
+
+
+def test_a_run_is_listed_and_shown_with_its_customers(page: TestClient, run: str) -> None:
+    assert f'href="/runs/{run}"' in page.get("/").text
+    assert "week" not in page.get("/?state=failed").text
+    shown = page.get(f"/runs/{run}").text
+    assert "4 of 4 customers have a model" in shown
+    assert shown.index("c0001") < shown.index("c0002")
+    assert len(shown) < 300_000
+    found = page.get(f"/runs/{run}?search=C0002&sort=test_score").text
+    assert "c0002" in found
+    assert "c0001" not in found
+
+
+def test_ids_are_text_whatever_is_in_them(page: TestClient, run: str) -> None:
+    shown = page.get(f"/runs/{run}").text
+    assert HOSTILE not in shown
+    (address,) = re.findall(r'href="([^"]*customer\?id=%3Cscript[^"]*)"', shown)
+    customer = page.get(address)
+    assert customer.status_code == 200
+    assert "<script>alert" not in customer.text
+    assert customer.text.count("<tr") == 3  # a head and two trials
+    assert "<polyline" in customer.text
+
+
+def test_no_page_has_a_script_or_style_of_its_own(page: TestClient, run: str) -> None:
+    for path in ("/", "/login", f"/runs/{run}", f"/runs/{run}/customer?id=c0001"):
+        answer = page.get(path)
+        assert "unsafe-inline" not in answer.headers["content-security-policy"]
+        assert not re.search(r"<script(?! src)|<style|\sstyle=|\son[a-z]+=", answer.text), path
+
+
+def test_another_team_sees_nothing_of_it(web: TestClient, service: Service, run: str) -> None:
+    bearer = {"Authorization": f"Bearer {service.tokens.create('credit', Role.ADMIN, 'x', 1.0)}"}
+    assert run not in web.get("/", headers=bearer).text
+    for path in (
+        f"/runs/{run}",
+        *(f"/api/v1/runs/{run}/{what}" for what in ("leaderboard", "customer?id=c1", "report")),
+    ):
+        assert web.get(path, headers=bearer).status_code == 404, path
+
+
+def test_a_run_is_stopped_and_cancelled_on_its_page(page: TestClient, service: Service) -> None:
+    queued = service.requests.submit(Submission("churn", "other", {"target": "y"}), 5.0)[0].id
+    assert page.post(f"/runs/{queued}/stop").status_code == 403  # without the page's Origin
+    assert page.post(f"/runs/{queued}/stop", headers=ORIGIN).headers["location"] == f"/runs/{queued}"
+    assert service.runs.get(queued).state is RunState.STOPPED
+    page.post(f"/runs/{queued}/cancel", headers=ORIGIN)
+    assert "cancelled" in page.get(f"/runs/{queued}").text
+
+
+def test_the_api_pages_the_leaderboard_and_gives_it_as_files(page: TestClient, run: str, result: RunResult) -> None:
+    address = f"/api/v1/runs/{run}/leaderboard"
+    answer = page.get(address, params={"sort": "test_score", "limit": 2, "start": 1}).json()
+    assert [row["customer"] for row in answer["rows"]] == [row["customer"] for row in result.rows("test_score")][1:3]
+    assert (answer["found"], answer["customers"]) == (4, 4)
+    expected = result.leaderboard("test_score").dropna(axis="columns", how="all")
+    parquet = pd.read_parquet(io.BytesIO(page.get(address, params={"sort": "test_score", "format": "parquet"}).content))
+    pd.testing.assert_frame_equal(parquet.dropna(axis="columns", how="all"), expected, check_dtype=False)
+    csv = pd.read_csv(io.BytesIO(page.get(address, params={"format": "csv"}).content))
+    assert sorted(csv["customer"]) == sorted(expected["customer"])
+    refused = page.get(address, params={"sort": "test_scor"})
+    assert (refused.status_code, refused.json()["key"]) == (422, "sort")
+    assert "test_score" in refused.json()["detail"]
+
+
+def test_the_api_tells_one_customer_by_any_id(page: TestClient, run: str, result: RunResult) -> None:
+    answer = page.get(f"/api/v1/runs/{run}/customer", params={"id": HOSTILE}).json()
+    assert answer["row"]["customer"] == HOSTILE
+    assert [trial["trial"] for trial in answer["trials"]] == [0, 1]
+    assert page.get(f"/api/v1/runs/{run}/customer", params={"id": "nobody"}).status_code == 404
+
+
+def test_a_report_runs_its_own_scripts_alone_and_without_the_sessions_origin(page: TestClient, run: str) -> None:
+    answer = page.get(f"/api/v1/runs/{run}/report")
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("sandbox allow-scripts; default-src 'none'")
+    assert "unsafe-inline" not in policy
+    scripts = re.findall(r"<script[^>]*>", answer.text)
+    assert policy.count("sha256-") == len(scripts) + len(re.findall(r"<style[^>]*>", answer.text))
+
+
+def test_a_run_that_has_recorded_nothing_says_so(page: TestClient, service: Service, tmp_path: Path) -> None:
+    queued = service.requests.submit(Submission("churn", "other", {"target": "y"}), 5.0)[0].id
+    assert "Nothing is recorded yet." in page.get(f"/runs/{queued}").text
+    refused = page.get(f"/api/v1/runs/{queued}/leaderboard")
+    assert refused.status_code == 404
+    assert str(tmp_path) not in refused.text  # the server's own places are nobody's matter
+    assert page.get(f"/api/v1/runs/{queued}/report").status_code == 404

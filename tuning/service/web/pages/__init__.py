@@ -1,0 +1,1 @@
+"""The pages: rendered here, usable without a script."""

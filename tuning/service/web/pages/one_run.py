@@ -1,0 +1,215 @@
+"""The pages of one run: where it stands, its leaderboard, failures and pictures, and one customer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import urlencode
+
+import yaml
+from fastapi import APIRouter, HTTPException, Query
+from starlette.responses import FileResponse, Response
+
+from tuning.basics.wording import duration, shorten, value_text
+from tuning.errors import MissingError
+from tuning.records.figures import FigureRow, shown_in
+from tuning.service.database.runs import SubmittedRun
+from tuning.service.states import OPEN, WORKING
+from tuning.service.views.views import ShownTables, Views
+from tuning.service.web.auth import ServiceOf
+from tuning.service.web.pages.curves import drawn_curves
+from tuning.service.web.pages.rendering import Render
+from tuning.service.web.routes.runs import TeamRun
+from tuning.service.web.run_messages import progress_of
+
+router = APIRouter(include_in_schema=False)
+ROWS = 50  # of a page of the leaderboard
+MOST_TRIALS = 200  # of a customer
+MOST_TEXT = 300  # characters of a cell
+COLUMNS = [each for each in shown_in("report") if not each.long]
+STATUSES = ("ok", "no_model", "quarantined", "running", "unfinished")
+_PICTURE = re.compile(r"picture-\d+\.svg")
+
+SortColumn = Annotated[str, Query(max_length=64)]
+SearchText = Annotated[str, Query(max_length=255)]
+
+
+@dataclass(frozen=True)
+class _Board:
+    """A page of a leaderboard, as its template shows it."""
+
+    sort: str
+    search: str
+    status: str
+    caption: str
+    columns: Sequence[Mapping[str, object]]
+    rows: Sequence[Mapping[str, object]]
+    before: str
+    after: str
+    statuses: Sequence[str] = STATUSES
+
+
+@router.get("/runs/{run}")
+def run_page(
+    found: TeamRun,
+    service: ServiceOf,
+    render: Render,
+    sort: SortColumn = "customer",
+    search: SearchText = "",
+    status: Annotated[str, Query(max_length=32)] = "",
+    start: Annotated[int, Query(ge=0)] = 0,
+) -> Response:
+    """One run."""
+    address = f"/runs/{found.id}"
+    shown, without = _tables(service.views, found)
+    age = ""
+    if shown is not None and found.state in WORKING:
+        age = duration(max(0.0, service.clock() - shown.written))
+    return render(
+        "run.html",
+        run={**_facts(found), "place": service.places().get(found.id), "progress": progress_of(found)},
+        live=found.state in OPEN,
+        definition=yaml.safe_dump(dict(found.definition), sort_keys=False, allow_unicode=True),
+        tables=None if shown is None else shown.tables.summary,
+        no_tables=without,
+        board=None if shown is None else _board(shown, address, sort, search, status, start),
+        age=age,
+        links=_links(found, service.settings.mlflow),
+    )
+
+
+@router.get("/runs/{run}/customer")
+def customer_page(
+    found: TeamRun, service: ServiceOf, render: Render, id: Annotated[str, Query(max_length=4096)]
+) -> Response:
+    """One customer of a run."""
+    customer = service.views.of(found).tables.customer(id)
+    trials, winner = customer["trials"], _winner(customer)
+    kept = trials if isinstance(trials, list) else None
+    notes = str(customer["notes"] or "")
+    return render(
+        "customer.html",
+        run=_facts(found),
+        customer=customer,
+        facts=[
+            (each.name, each.text(customer)) for each in shown_in("customer") if not each.long and each.text(customer)
+        ],
+        params=[(name, value_text(value)) for name, value in _mapping(customer["params"]).items()],
+        notes=notes.split("; ") if notes else [],
+        curves=drawn_curves(kept or [], winner, str(customer["metric"])),
+        trials=None if kept is None else [_trial(each, winner) for each in kept[:MOST_TRIALS]],
+        more_trials=len(kept) if kept is not None and len(kept) > MOST_TRIALS else 0,
+    )
+
+
+@router.get("/runs/{run}/pictures/{name}")
+def picture(found: TeamRun, service: ServiceOf, name: str) -> Response:
+    """A picture of all customers."""
+    file = service.views.of(found).tables.folder / name
+    if not _PICTURE.fullmatch(name) or not file.is_file():
+        raise HTTPException(404)
+    return FileResponse(
+        file,
+        media_type="image/svg+xml",
+        headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"},
+    )
+
+
+def _tables(views: Views, run: SubmittedRun) -> tuple[ShownTables | None, str]:
+    """A run's tables, or why there are none."""
+    if run.started is None:
+        return None, "Nothing is recorded yet."
+    try:
+        return views.of(run), ""
+    except MissingError as error:
+        return None, f"Nothing is recorded yet. {error}" if run.state in WORKING else str(error)
+
+
+def _facts(run: SubmittedRun) -> dict[str, object]:
+    return {
+        name: getattr(run, name)
+        for name in ("id", "name", "state", "reason", "submitted", "started", "ended", "slots", "run_directory")
+    }
+
+
+def _links(run: SubmittedRun, mlflow: str | None) -> list[Mapping[str, str]]:
+    api = f"/api/v1/runs/{run.id}"
+    links: list[Mapping[str, str]] = [
+        {"href": f"{api}/report", "text": "Report"},
+        {"href": f"{api}/leaderboard?format=csv", "text": "Leaderboard as CSV"},
+        {"href": f"{api}/leaderboard?format=parquet", "text": "as Parquet"},
+    ]
+    if mlflow is not None and mlflow.startswith(("http://", "https://")):
+        links.append({"href": mlflow, "text": "MLflow"})
+    return links
+
+
+def _board(shown: ShownTables, address: str, sort: str, search: str, status: str, start: int) -> _Board:
+    page = shown.tables.page(sort=sort, search=search, status=status, start=start, rows=ROWS)
+
+    def there(**changes: object) -> str:
+        asked = {"sort": sort, "search": search, "status": status, "start": start, **changes}
+        kept = {name: value for name, value in asked.items() if value not in ("", 0)}
+        return f"{address}?{urlencode(kept)}#leaderboard"
+
+    last = start + len(page.rows)
+    what = "customers" if not (search or status) else f"customers found of {page.customers:,}"
+    counted = f"{start + 1:,} to {last:,} of {page.found:,} {what}" if page.rows else f"0 {what}"
+    metric = (
+        f"; {page.rows[0]['metric']}, {'larger' if page.rows[0]['mode'] == 'max' else 'smaller'} is better"
+        if page.rows
+        else ""
+    )
+    return _Board(
+        sort=sort,
+        search=search,
+        status=status,
+        caption=f"{counted}{metric}",
+        columns=[
+            {
+                "name": each.name,
+                "number": each.is_number,
+                "href": there(sort=each.name, start=0),
+                "direction": "other" if each.name == "customer" else "descending",
+            }
+            for each in COLUMNS
+        ]
+        + [{"name": "reason", "number": False, "href": "", "direction": "none"}],
+        rows=[_row(row, address) for row in page.rows],
+        before=there(start=max(0, start - ROWS)) if start else "",
+        after=there(start=start + ROWS) if last < page.found else "",
+    )
+
+
+def _row(row: FigureRow, address: str) -> Mapping[str, object]:
+    cells = [{"text": shorten(each.text(row), MOST_TEXT), "number": each.is_number} for each in COLUMNS]
+    cells.append({"text": shorten(str(row["reason"] or ""), MOST_TEXT), "number": False})
+    return {"cells": cells, "href": f"{address}/customer?{urlencode({'id': row['customer']})}"}
+
+
+def _winner(customer: Mapping[str, object]) -> tuple[object, object] | None:
+    """The study and number of the trial that won."""
+    studies = customer["studies"]
+    ended = [each for each in studies if each["trial"] is not None] if isinstance(studies, list) else []
+    return (ended[0]["study"], ended[0]["trial"]) if ended else None
+
+
+def _trial(trial: Mapping[str, object], winner: tuple[object, object] | None) -> Mapping[str, object]:
+    config = _mapping(trial["config"])
+    params = ", ".join(f"{name}={value_text(value)}" for name, value in config.items() if name != "model")
+    return {
+        "number": trial["trial"],
+        "state": trial["state"],
+        "family": trial["family"],
+        "score": value_text(trial["score"]),
+        "seconds": value_text(trial["seconds"]),
+        "params": shorten(params, MOST_TEXT),
+        "reason": shorten(str(trial["reason"] or ""), MOST_TEXT),
+        "winner": winner == (trial["study"], trial["trial"]),
+    }
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,73 @@
+"""How a page is made of a template, and what all pages show."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, HTTPException, Request
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.responses import FileResponse, HTMLResponse, Response
+
+from tuning.service.database.tokens import Role, TokenHolder
+
+FOLDER = Path(__file__).parent.parent
+STATIC = {"service.css": "text/css", "service.js": "text/javascript"}
+
+router = APIRouter(include_in_schema=False)
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"moment": moment_text, "iso": iso_text}
+    return made
+
+
+def moment_text(seconds: float) -> str:
+    """As people read it, UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def iso_text(seconds: float) -> str:
+    """As programs read it."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+class Renderer:
+    """Makes pages for who asks; without a holder, those before the login."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._holder: TokenHolder | None = getattr(request.state, "holder", None)
+
+    def __call__(self, template: str, status: int = 200, **values: object) -> Response:
+        """values: of the template; `problem` is a sentence above the content."""
+        holder = self._holder
+        shared = {
+            "base": self._request.scope.get("root_path", ""),
+            "address": str(self._request.base_url).rstrip("/"),
+            "holder": holder,
+            "may_submit": holder is not None and holder.role.includes(Role.SUBMIT),
+            "problem": "",
+        }
+        return HTMLResponse(_environment().get_template(template).render({**shared, **values}), status)
+
+
+Render = Annotated[Renderer, Depends(Renderer)]
+
+
+@router.get("/static/{name}")
+def static_file(name: str) -> Response:
+    """The style and the script of all pages."""
+    if name not in STATIC:
+        raise HTTPException(404)
+    return FileResponse(FOLDER / "static" / name, media_type=STATIC[name], headers={"Cache-Control": "max-age=300"})

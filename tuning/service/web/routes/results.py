@@ -1,0 +1,118 @@
+"""What a run has found: its leaderboard, one customer, and its report."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from fastapi import APIRouter, HTTPException, Query
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+
+from tuning.basics.wording import guarded
+from tuning.data.formats.csv_file import csv_text
+from tuning.errors import StorageError
+from tuning.runs.outcome import REPORT
+from tuning.service.views.tables import MOST_ROWS, RunTables
+from tuning.service.web.auth import ServiceOf
+from tuning.service.web.messages import CustomerMessage, LeaderboardMessage, moment
+from tuning.service.web.routes.runs import TeamRun
+from tuning.storage.run_directory import RunDirectory
+
+router = APIRouter(tags=["results"])
+BATCH = 20_000  # rows of a file that are made at a time
+
+TableForm = Literal["json", "csv", "parquet"]
+FILES: Mapping[str, Mapping[str, object]] = {"text/csv": {}, "application/vnd.apache.parquet": {}}
+
+
+@router.get("/api/v1/runs/{run}/leaderboard", response_model=LeaderboardMessage, responses={200: {"content": FILES}})
+def leaderboard(
+    found: TeamRun,
+    service: ServiceOf,
+    sort: Annotated[str, Query(description="A column; better values come first.", max_length=64)] = "customer",
+    search: Annotated[str, Query(description="Part of a customer's id, in any case.", max_length=255)] = "",
+    status: Annotated[str, Query(description="Such as `ok`; empty for all.", max_length=32)] = "",
+    start: Annotated[int, Query(description="Rows before the page.", ge=0, le=10**9)] = 0,
+    limit: Annotated[int, Query(description="Rows of the page.", ge=1, le=MOST_ROWS)] = 50,
+    format: Annotated[TableForm, Query(description="`csv` and `parquet` are files of all rows.")] = "json",
+) -> object:
+    """One row per customer. The rows of a run that goes on are some seconds old: `written` says when they were."""
+    shown = service.views.of(found)
+    if format != "json":
+        return _file(shown.tables, sort, found.id, format)
+    page = shown.tables.page(sort=sort, search=search, status=status, start=start, rows=limit)
+    return LeaderboardMessage(
+        rows=[dict(row) for row in page.rows],
+        found=page.found,
+        customers=page.customers,
+        written=moment(shown.written),
+    )
+
+
+@router.get("/api/v1/runs/{run}/customer")
+def customer(
+    found: TeamRun,
+    service: ServiceOf,
+    id: Annotated[str, Query(description="The customer's id, whatever is in it.", max_length=4096)],
+) -> CustomerMessage:
+    """One customer: its row of the leaderboard, its studies, and its trials with their learning curves."""
+    shown = service.views.of(found)
+    document = shown.tables.customer(id)
+    row = {name: value for name, value in document.items() if name not in ("studies", "trials")}
+    return CustomerMessage(
+        row=row, studies=document["studies"], trials=document["trials"], written=moment(shown.written)
+    )
+
+
+@router.get("/api/v1/runs/{run}/report", response_class=HTMLResponse)
+def report(found: TeamRun) -> Response:
+    """The run's report: one page of HTML that needs nothing else."""
+    directory = RunDirectory(found.run_directory)
+    try:
+        content = directory.read(REPORT)
+    except (StorageError, FileNotFoundError):
+        raise HTTPException(404, f"run {found.id} has no report yet; it is written when the run ends.") from None
+    return HTMLResponse(content, headers={"Content-Security-Policy": _policy(content.decode("utf-8", "replace"))})
+
+
+def _file(tables: RunTables, sort: str, run: str, form: TableForm) -> Response:
+    """All rows in a file."""
+    named = {"Content-Disposition": f'attachment; filename="leaderboard-{run}.{form}"'}
+    if form == "parquet":
+        sink = io.BytesIO()
+        pq.write_table(tables.all_rows(sort), sink, compression="zstd")
+        return Response(sink.getvalue(), media_type="application/vnd.apache.parquet", headers=named)
+    return StreamingResponse(_csv(tables.all_rows(sort)), media_type="text/csv", headers=named)
+
+
+def _csv(rows: pa.Table) -> Iterator[str]:
+    for start in range(0, max(1, len(rows)), BATCH):
+        frame = rows.slice(start, BATCH).to_pandas().map(guarded)
+        yield csv_text(frame) if not start else csv_text(frame).split("\n", 1)[1]
+
+
+def _policy(page: str) -> str:
+    """Lets the scripts and styles run that stand in a report, by their digests, and nothing else; without an origin.
+
+    The report is the run's, so it may read neither the session nor anything else of the server.
+    """
+    allowed = {
+        tag: [_digest(text) for text in re.findall(rf"<{tag}\b[^>]*>(.*?)</{tag}>", page, re.DOTALL)] or ["'none'"]
+        for tag in ("script", "style")
+    }
+    parts = [
+        *("sandbox allow-scripts", "default-src 'none'", "img-src data:"),
+        *(f"{tag}-src {' '.join(digests)}" for tag, digests in allowed.items()),
+        *("base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"),
+    ]
+    return "; ".join(parts)
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
