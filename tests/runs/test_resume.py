@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from builders import counted, definition, tuner_of, write_customers
 from chaos import Crash, crashing, duplicates, environment, truth, wait_for
@@ -96,8 +97,6 @@ def test_more_trials_extend_finished_studies_as_if_they_had_been_asked_for_at_on
 
 
 def _frame(path: Path) -> Any:
-    import pandas as pd
-
     return pd.read_csv(path)
 
 
@@ -142,8 +141,6 @@ def test_another_search_space_of_one_customer_is_refused_with_a_diff(tmp_path: P
 
 
 def test_rows_of_a_keyed_table_join_as_customers(tmp_path: Path) -> None:
-    import pandas as pd
-
     write_customers(tmp_path / "data", 4)
     frames = [_frame(path).assign(store=path.stem) for path in sorted((tmp_path / "data").glob("*.csv"))]
     fields = {**definition(tmp_path), "data": pd.concat(frames[:2]), "by": "store"}
@@ -185,6 +182,30 @@ def finished(customers: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_limits_and_slots_may_change_without_asking(customers: Path, finished: str) -> None:
     result = TuneRunner.resume(finished, slots=1, time_budget=600, **QUIET)
     assert len(result.leaderboard()) == 6
+
+
+@pytest.mark.parametrize("keyed", [False, True], ids=["files", "frame"])
+def test_a_customer_over_a_limit_is_taken_up_when_the_limit_is_raised(keyed: bool, tmp_path: Path) -> None:
+    write_customers(tmp_path / "data", 2)
+    write_customers(tmp_path / "more", 3, rows=50)
+    (tmp_path / "more" / "c0002.csv").rename(tmp_path / "data" / "c0002.csv")
+    fields = {**definition(tmp_path / "data"), "limits": {"max_rows": 45}}
+    if keyed:
+        frames = [_frame(path).assign(store=path.stem) for path in sorted((tmp_path / "data").glob("*.csv"))]
+        fields |= {"data": pd.concat(frames), "by": "store"}
+    run = str(tmp_path / "run")
+    first = TuneRunner(**fields).run(run, **QUIET).leaderboard().set_index("customer")
+    assert dict(first["status"]) == {"c0000": "ok", "c0001": "ok", "c0002": "no_model"}
+    assert "limits.max_rows: 45" in first["reason"]["c0002"]
+
+    still = TuneRunner.resume(run, limits={"max_rows": 49}, **QUIET).leaderboard().set_index("customer")
+    assert "limits.max_rows: 49" in still["reason"]["c0002"]
+    result = TuneRunner.resume(run, limits={"max_rows": 50}, **QUIET)
+    board = result.leaderboard().set_index("customer")
+    assert set(board["status"]) == {"ok"}
+    assert duplicates(result) == []
+    assert dict(board["cv_score"][["c0000", "c0001"]]) == dict(first["cv_score"][["c0000", "c0001"]])
+    assert TuneRunner.resume(run, limits={"max_rows": 10}, **QUIET).unfinished == 0  # nobody loses a model
 
 
 def test_a_function_of_the_program_is_asked_for_where_it_is(tmp_path: Path) -> None:

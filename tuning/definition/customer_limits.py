@@ -6,6 +6,7 @@ says it as an `Extent`, and all limits that can be told from it are asked.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -96,6 +97,11 @@ class Limits(Options):
                 found = f"{count} {limit.unit}" if extent.whole else f"at least {count} {limit.unit}"
                 raise CustomerError(f"{what} has {found}, more than limits.{key}: {most}; {limit.way_out}.")
 
+    def allow_now(self, reason: str) -> bool:
+        """Whether what `check` has once said of a customer says nothing any more, since that limit is larger here."""
+        found = _SAID.search(reason)
+        return found is not None and int(found[2]) < getattr(self, found[1], 0)
+
     def exceeded(self, extent: Extent) -> Count:
         """Whether a limit of size is exceeded; of an extent of many customers, of which of them."""
         return reduce(or_, (count > getattr(self, key) for key, _, count in self._measured(extent)), False)
@@ -110,4 +116,5 @@ class Limits(Options):
 SIZE_LIMITS = {
     name: each for name, field in Limits.model_fields.items() for each in field.metadata if isinstance(each, SizeLimit)
 }
+_SAID = re.compile(rf"more than limits\.({'|'.join(SIZE_LIMITS)}): ([0-9]+);")
 UNLIMITED = Limits(**dict.fromkeys(SIZE_LIMITS, sys.maxsize))

@@ -181,8 +181,8 @@ def resume_run(
     look = look_at_data(directory, merged, definition, Columnar.joined([recorded.studies, recorded.ended]))
     owner = newest_claimed(directory) or last
     wait_until_dead(directory, owner, timing)
-    state = look.state(directory, last, merged.trials)
-    state = with_libraries_now(directory, recorded.versions, merged.trials, state)
+    state = look.state(directory, last, merged)
+    state = with_libraries_now(directory, recorded.versions, merged, state)
     if in_process:
         check_order(directory, state)
         state = replace(state, left=state.left.with_columns(placement=constant(PACKED, len(state.left))))

@@ -51,14 +51,15 @@ class DataNow:
         names = some_names(self.changed.texts("id").to_pylist())
         return [f"the data of {names} has changed since the trials ran, so tuning starts again, from the first trial."]
 
-    def state(self, directory: RunDirectory, last: Term, budget: int) -> RecordedState:
+    def state(self, directory: RunDirectory, last: Term, definition: Definition) -> RecordedState:
         """What is recorded of the data as it is now.
 
-        Customers whose files are gone stay as they are, a warning names them; `RunError` when nobody else is left.
+        definition: to go on with. Customers whose files are gone stay as they are, a warning names them; `RunError`
+        when nobody else is left.
         """
         anew = self.studies.take(_among(customers_of(self.studies), self.changed)).texts("id").to_pylist()
         state = read_state(
-            directory, parts_without_studies(directory, accepted(directory, last), anew), self.studies, budget
+            directory, parts_without_studies(directory, accepted(directory, last), anew), self.studies, definition
         )
         lost = self.gone.take(_among(self.gone, customers_of(state.left)))
         if lost:

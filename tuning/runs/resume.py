@@ -69,10 +69,12 @@ class RecordedState:
         return replace(self, left=left, trials=self.trials.filter(wanted))
 
 
-def read_state(directory: RunDirectory, names: Sequence[str], studies: StudyTable, budget: int) -> RecordedState:
+def read_state(
+    directory: RunDirectory, names: Sequence[str], studies: StudyTable, definition: Definition
+) -> RecordedState:
     """Read a run's parts and sort its studies into ended and left.
 
-    names: of the parts that count. budget: trials per study from now on. A study that used up a smaller budget goes on;
+    names: of the parts that count. definition: from now on. A study that used up a smaller budget of trials goes on;
     one that lost trials with a damaged part runs those again.
     """
     unread: dict[str, str] = {}
@@ -80,11 +82,11 @@ def read_state(directory: RunDirectory, names: Sequence[str], studies: StudyTabl
     def damaged(name: str, error: Exception) -> None:
         unread[name] = str(error)
 
-    recorded = _recorded_studies(directory, names, budget, damaged)
+    recorded = _recorded_studies(directory, names, definition.trials, damaged)
     keys = list(tables_in(directory, of_kind(names, TRIALS), KEYS[TRIALS], damaged))
     found = pa.concat_tables([no_rows(TRIALS, KEYS[TRIALS]), *(table for _, table in keys)])
     lacking = pc.less(_times(distinct(found, KEYS[TRIALS])["study"], recorded["study"]), recorded["trials"])
-    ended = recorded["study"].filter(_ended(recorded, budget))
+    ended = recorded["study"].filter(_ended(recorded, definition))
     ids = studies.texts("id")
     left = pc.invert(pc.is_in(ids, value_set=ended))
     # A part of their trials is damaged, or somebody has deleted it.
@@ -113,17 +115,20 @@ def _times(studies: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Array:
     return pa.array(np.bincount(places, minlength=len(wanted)))
 
 
-def _ended(recorded: pa.Table, budget: int) -> pa.ChunkedArray:
+def _ended(recorded: pa.Table, definition: Definition) -> pa.ChunkedArray:
     """Whether studies have nothing left to do; one that stopped before its budget was used up had its reasons.
 
-    One whose data had changed while the run went on may have it back, and the model of one may be saved by now.
+    One whose data had changed while the run went on may have it back, the model of one may be saved by now, and the
+    limit that refused one may be larger.
     """
     before = recorded["budget"]
-    over = pc.or_(pc.greater_equal(before, budget), pc.less(recorded["trials"], before))
+    over = pc.or_(pc.greater_equal(before, definition.trials), pc.less(recorded["trials"], before))
     over = pc.or_(over, pc.equal(recorded["status"], QUARANTINED))
     for kind in (ChangedDataError, UnsavedModelError):
         over = pc.and_not(over, pc.starts_with(recorded["reason"], kind.SAYS))
-    return over
+    reasons = pc.unique(recorded["reason"]).to_pylist()
+    allowed = [reason for reason in reasons if definition.limits.allow_now(reason)]
+    return pc.and_not(over, pc.is_in(recorded["reason"], value_set=pa.array(allowed, pa.string())))
 
 
 def _rows_of(
@@ -192,12 +197,14 @@ def merge(directory: RunDirectory, before: Definition, now: Definition) -> Defin
     return before.model_copy(update={**added, **{key: getattr(now, key) for key in MAY_CHANGE}})
 
 
-def with_libraries_now(directory: RunDirectory, before: str, budget: int, state: RecordedState) -> RecordedState:
+def with_libraries_now(
+    directory: RunDirectory, before: str, definition: Definition, state: RecordedState
+) -> RecordedState:
     """The state without the trials of unfinished studies, where these came from other libraries.
 
     Replayed, they might differ from what the libraries suggest now. Which libraries a trial had is in its record: an
     owner in between may have had others, and may have left the study alone. before: as `RecordedPlan.versions`, of
-    trials that have not ended. budget: as for `read_state`.
+    trials that have not ended. definition: as for `read_state`.
     """
     now = versions().split("; ")
 
@@ -225,7 +232,7 @@ def with_libraries_now(directory: RunDirectory, before: str, budget: int, state:
         ", ".join(library for library in now if any(library in new[name] for name in anew)),
         some_names(anew),
     )
-    again = read_state(directory, parts_without_studies(directory, state.parts, anew), state.left, budget)
+    again = read_state(directory, parts_without_studies(directory, state.parts, anew), state.left, definition)
     return replace(again.of(state.left), ended=state.ended)
 
 
