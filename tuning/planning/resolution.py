@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from schedulers import stopping
 from schedulers.stopping import RuleSpec
+from schedulers.stopping.target import TargetSpec
 from search_spaces import SearchSpace, SpaceError
 from tuning.basics.wording import did_you_mean, name_list
 from tuning.data.customers import Customers
@@ -24,7 +25,7 @@ from tuning.preprocessing.classes import Label, find_label, guess_positive, read
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.splitting import AUTO, STRATIFIED
 from tuning.preprocessing.task import BINARY, REGRESSION, agreed_task
-from tuning.records.gains import user_metric
+from tuning.records.gains import is_error, user_metric
 
 SMALLER_IS_BETTER = {
     *("loss", "logloss", "error", "errors", "err", "rmse", "rmsle", "rmspe", "mse", "mae", "mape"),
@@ -68,7 +69,7 @@ def resolve(definition: Definition, customers: Customers, code: OwnCode) -> tupl
         metric=metric,
         mode=definition.mode if definition.objective is not None or definition.own_metric else "max",
         space=space,
-        stop=_stopping_rules(definition),
+        stop=_stopping_rules(definition, metric),
         positive=positive,
         portfolio=find_portfolio(definition, task),
     )
@@ -102,9 +103,14 @@ def resolve_space(
     return check_models(space, code.families, task, metric, code.metric)
 
 
-def _stopping_rules(definition: Definition) -> tuple[RuleSpec, ...]:
-    """The definition's rules, and the seconds of a comparison in place of a `study_time`."""
+def _stopping_rules(definition: Definition, metric: str) -> tuple[RuleSpec, ...]:
+    """The definition's rules, and the seconds of a comparison in place of a `study_time`.
+
+    The target of an error may be given as users read it, above 0: no recorded error is, see `user_scores`.
+    """
     rules = () if definition.stop is None else definition.stop.rules
+    if definition.objective is None and is_error(metric):
+        rules = tuple(TargetSpec(score=-abs(each.score)) if isinstance(each, TargetSpec) else each for each in rules)
     if definition.compare is None or definition.compare.seconds is None:
         return rules
     (limit,) = stopping.parse({"study_time": {"seconds": definition.compare.seconds}})

@@ -5,6 +5,7 @@ Records keep what scikit-learn's scorers give, of which larger is better (`neg_r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,27 @@ def user_mode(metric: str, mode: str) -> str:
 def user_score(score: Any, metric: str) -> Any:
     """A recorded score; what is no number stays as it is."""
     return 0.0 - score if isinstance(score, float) and is_error(metric) else score
+
+
+def user_reason(text: Any, metric: str) -> Any:
+    """Why a scheduler or a rule has ended something, as recorded; what others say, and what is no text, stays as it is.
+
+    Several sentences are separated by "; ".
+    """
+    if not isinstance(text, str) or not is_error(metric):
+        return text
+    return "; ".join(_of_error(each) if _DECISION.match(each) else each for each in text.split("; "))
+
+
+def _of_error(sentence: str) -> str:
+    turned = _SCORED.sub(lambda found: f"{found[1]} {0.0 - float(found[2]):.6g}", sentence)
+    return _SIDE.sub(lambda found: " above " if found[0] == " below " else " below ", turned)
+
+
+_DECISION = re.compile("[a-z_0-9]+: (rung|step|score|trial|nothing better) ")  # how these begin
+_NUMBER = r"-?(?:[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?|inf)"
+_SCORED = re.compile(rf"\b(score|cutoff|median|has|than|reached|target) ({_NUMBER})\b")
+_SIDE = re.compile(" (below|above) ")
 
 
 def metric_text(metric: str, mode: str) -> str:
@@ -60,6 +82,7 @@ def user_row(row: Mapping[str, Any]) -> dict[str, Any]:
     metric, mode = row["metric"], row["mode"]
     found = {name: user_score(value, metric) if name in SCORES else value for name, value in row.items()}
     found |= {"metric": user_metric(metric), "mode": user_mode(metric, mode)}
+    found |= {name: user_reason(row[name], metric) for name in ("reason", "notes") if name in row}
     if "steps" in row:
         found["steps"] = [{**step, "score": user_score(step["score"], metric)} for step in row["steps"]]
         found["fold_scores"] = [user_score(score, metric) for score in row["fold_scores"]]

@@ -14,7 +14,7 @@ from tuning.records.figures import TRIAL_FIGURES, shown_in
 from tuning.records.gains import is_error
 from tuning.records.ownership import begun_term
 from tuning.records.schema import FAILED, STOPPED, Config, StudyRecord, TrialRecord
-from tuning.records.user_scores import user_row, user_score
+from tuning.records.user_scores import user_reason, user_row, user_score
 from tuning.reporting.cells import listed, paragraph, table
 from tuning.runs.leaderboard import model_name, parameters
 from tuning.runs.other_names import OfCustomer
@@ -68,7 +68,9 @@ class CustomerResult(OfCustomer):
     @property
     def notes(self) -> list[str]:
         """What was left out, is missing or is to be known of the model, a sentence each."""
-        return self.study.notes.split("; ") if self.study is not None and self.study.notes else []
+        if self.study is None or not self.study.notes:
+            return []
+        return str(user_reason(self.study.notes, self.study.metric)).split("; ")
 
     def trials(self) -> pd.DataFrame:
         """One row per trial, with the configuration in columns named `config.…`."""

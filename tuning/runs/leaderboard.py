@@ -23,7 +23,7 @@ from tuning.models.registry import families
 from tuning.records.figures import STUDY_FIGURES, FigureRow, named, shown_in
 from tuning.records.gains import is_error, user_metric
 from tuning.records.schema import FINISHED, MODEL, NO_MODEL, OK, QUARANTINED, RUNNING, UNFINISHED, Config, canonical
-from tuning.records.user_scores import GAINS, SCORES, metric_text, percents, user_mode, user_score
+from tuning.records.user_scores import GAINS, SCORES, metric_text, percents, user_mode, user_reason, user_score
 from tuning.reporting.cells import paragraph, table
 
 _FIGURES = named(each for each in STUDY_FIGURES if "leaderboard" in each.shown)
@@ -298,6 +298,8 @@ class _Columns:
             return percents(found, self._best[GAINS[name]])
         if is_error(self.board.metric) and name in SCORES:
             return pc.subtract(0.0, found)
+        if name == "notes" and is_error(self.board.metric):
+            return pa.array([user_reason(text, self.board.metric) for text in found.to_pylist()], pa.string())
         return pc.add(found, 0.0) if name in GAINS else found  # older records have -0.0
 
     def _trials(self) -> pa.Array:
