@@ -180,9 +180,8 @@ def _check_target(spec: RunSpec) -> None:
         known = spec.task is not None and not spec.definition.own_metric
         worst, best = score_range(spec.metric) if known else (-math.inf, math.inf)
         if score > best:
-            sign = ", and its scores are negative" if best == 0 else ""
             raise PlanError(
-                f"stop.target: {score:g} is above {best:g}, the best that {spec.metric} can be{sign}. No study would "
+                f"stop.target: {score:g} is above {best:g}, the best that {spec.metric} can be. No study would "
                 "ever reach it; write it in the metric's own units."
             )
         if score <= worst or abs(score) >= HUGE:

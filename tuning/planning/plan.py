@@ -29,6 +29,7 @@ from tuning.planning.algorithm_notes import order_matters
 from tuning.planning.column_names import check_columns
 from tuning.planning.column_values import check_values
 from tuning.planning.gangs import gang_notes, largest_gang, trial_cpus, with_gang
+from tuning.planning.model_process import ModelProcess
 from tuning.planning.no_effect import idle_settings
 from tuning.planning.placement import TRIAL_BYTES, placements, slot_bytes
 from tuning.planning.populations import helper_notes, helpers_of
@@ -275,13 +276,19 @@ def make_plan(
     except StorageError as error:
         raise PlanError(str(error)) from error
     found = Columnar.of(Customer, customers) if customers is not None else find_customers(definition)
-    with PrepareProcess(definition.prepare, timing.prepare_s) as process, exits_raised():
-        code = OwnCode(definition, process=process).loaded()
-        columns = check_columns(definition, found, code)
-        check_values(definition, found, code)
-        spec, chosen = resolve(definition, found, code)
+    with (
+        PrepareProcess(definition.prepare, timing.prepare_s) as process,
+        ModelProcess(timing.prepare_s, in_process) as models,
+    ):
+        models.check_built(definition.models)
+        with exits_raised():
+            code = OwnCode(definition, process=process).loaded()
+            columns = check_columns(definition, found, code)
+            check_values(definition, found, code)
+            spec, chosen = resolve(definition, found, code)
+        studies = make_studies(spec, found, code)
+        checked = check_studies(spec, studies, code, models)
     lost = [f"customer {name!r} has no say in what is guessed: {why}." for name, why in process.lost.items()]
-    studies = make_studies(spec, found, code)
     if definition.warm_start and not definition.customers:
         warm_start.check_customers(definition.warm_start, set(found.texts("id").to_pylist()))
     slots = _slots(definition)
@@ -291,7 +298,7 @@ def make_plan(
         *columns,
         *lost,
         *chosen,
-        *check_studies(spec, studies, code, timing, in_process=in_process),
+        *checked,
         *idle,
         *run_notes(definition, studies, slots, in_process=in_process),
     )
@@ -310,7 +317,8 @@ def resumed_plan(
     """
     code = OwnCode(spec.definition, directory).loaded()  # what is wrong with the run's copies ends it here, not workers
     studies = make_studies(spec, added, code)
-    notes = (*reading_notes(spec.definition, added), *check_studies(spec, studies, code, in_process=in_process))
+    with ModelProcess(USUAL.prepare_s, in_process) as models:
+        notes = (*reading_notes(spec.definition, added), *check_studies(spec, studies, code, models))
     slots, workers = _slots(spec.definition), workers_of(code.objective)
     everyone = Columnar.joined([left, studies])
     if added and not in_process:

@@ -13,7 +13,6 @@ from search_spaces import SearchSpace, SpaceError
 from search_spaces.algorithms import Algorithm
 from tuning.basics.columnar import Columnar, DerivedColumn, DictionaryColumn, FieldColumn, column_of, constant
 from tuning.basics.seeds import derive
-from tuning.basics.timing import USUAL, Timing
 from tuning.data.customers import Customers
 from tuning.data.prepared import OwnCode
 from tuning.definition.compared_methods import Method
@@ -102,26 +101,20 @@ def _space_key(space: SearchSpace | str) -> str:
     return space if isinstance(space, str) else space.fingerprint()
 
 
-def check_studies(
-    spec: RunSpec, studies: StudyTable, code: OwnCode, timing: Timing = USUAL, *, in_process: bool = False
-) -> list[str]:
-    """Notes on what the studies cannot do; `PlanError` when they cannot run at all.
-
-    timing, in_process: as of `make_plan`.
-    """
+def check_studies(spec: RunSpec, studies: StudyTable, code: OwnCode, process: ModelProcess) -> list[str]:
+    """Notes on what the studies cannot do; `PlanError` when they cannot run at all. process: where models are tried."""
     definition, space = spec.definition, spec.space
     schedulers = distinct(study.scheduler for study in studies.first_of_each("scheduler"))
     algorithms = distinct(study.algorithm for study in studies.first_of_each("algorithm"))
-    with ModelProcess(timing.prepare_s, in_process) as process:
-        if spec.task is not None and definition.save_models and studies:
-            check_savable(code.families, process)
-        for study in studies.first_of_each("space"):
-            try:
-                _check_space(spec, study, algorithms, schedulers, code, process)
-            except (PlanError, DefinitionError) as error:
-                if study.space is space:
-                    raise
-                raise type(error)(f"customer {study.customer.id!r}: {error}") from error
+    if spec.task is not None and definition.save_models and studies:
+        check_savable(code.families, process)
+    for study in studies.first_of_each("space"):
+        try:
+            _check_space(spec, study, algorithms, schedulers, code, process)
+        except (PlanError, DefinitionError) as error:
+            if study.space is space:
+                raise
+            raise type(error)(f"customer {study.customer.id!r}: {error}") from error
     others = studies.take(studies.shared("space").test(lambda each: each is not space))
     own = {study.customer.id: study.space for study in others}
     known = sum(entry.score is not None and entry.customer is None for entry in definition.warm_start)

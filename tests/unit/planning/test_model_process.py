@@ -28,6 +28,10 @@ class IsNotBuilt(Ridge):
     def __init__(self):
         os._exit(0)
 
+class IsNeverBuilt(Ridge):
+    def __init__(self):
+        threading.Event().wait()
+
 class IsNotSaved(Ridge):
     def __reduce__(self):
         raise AttributeError("no way to write it down")
@@ -53,5 +57,9 @@ def test_one_that_hangs_or_ends_its_process_is_a_note_and_the_run_has_it_all_the
 def test_one_that_cannot_be_built_or_saved_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match=r"'IsNotBuilt' cannot be built: SystemExit: os._exit\(0\) was called"):
         plan_of(tmp_path, "IsNotBuilt")
+    with pytest.raises(
+        PlanError, match=r"^models: 'IsNeverBuilt' cannot be built: building it took longer than 1 s\. It"
+    ):
+        plan_of(tmp_path, "IsNeverBuilt", seconds=1.0)
     with pytest.raises(PlanError, match=r"'IsNotSaved' cannot be saved: AttributeError: no way.*`save_models: false`"):
         plan_of(tmp_path, "IsNotSaved", save_models=True, allow_code=True)

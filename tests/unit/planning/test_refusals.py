@@ -263,13 +263,20 @@ def test_a_population_that_never_changes_is_refused() -> None:
     ("metric", "target", "message"),
     [
         ("r2", 95, "stop.target: 95 is above 1, the best that r2 can be."),
-        ("rmse", 0.5, "the best that neg_root_mean_squared_error can be, and its scores are negative."),
+        ("rmse", 1e308, "stop.target: -1e+308 is what every score of neg_root_mean_squared_error reaches"),
         ("r2", -1e308, "stop.target: -1e+308 is what every score of r2 reaches"),
     ],
 )
 def test_a_target_beyond_the_metric_is_refused(metric: str, target: float, message: str) -> None:
     with pytest.raises(PlanError, match=re.escape(message)):
         notes(data=frame(), metric=metric, stop={"target": target})
+
+
+def test_the_target_of_an_error_is_given_as_it_is_read() -> None:
+    for target in (0.5, -0.5):
+        given = {"data": frame(), "target": "y", "task": "regression", "search_space": "ridge", "metric": "rmse"}
+        (rule,) = make_plan(define({**given, "stop": {"target": target}})).spec.stop
+        assert rule.to_dict() == {"score": -0.5}
 
 
 @pytest.mark.parametrize(("metric", "score"), [("r2", 1.5), ("rmse", 3.2)])
