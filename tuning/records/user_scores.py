@@ -32,12 +32,12 @@ def user_score(score: Any, metric: str) -> Any:
     return 0.0 - score if isinstance(score, float) and is_error(metric) else score
 
 
-def user_reason(text: Any, metric: str) -> Any:
-    """Why a scheduler or a rule has ended something, as recorded; what others say, and what is no text, stays as it is.
+def user_reason(text: str | None, metric: str) -> str | None:
+    """Why a scheduler or a rule has ended something, as recorded; what others say stays as it is.
 
     Several sentences are separated by "; ".
     """
-    if not isinstance(text, str) or not is_error(metric):
+    if text is None or not is_error(metric):
         return text
     return "; ".join(_of_error(each) if _DECISION.match(each) else each for each in text.split("; "))
 

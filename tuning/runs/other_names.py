@@ -8,7 +8,8 @@ from typing import ClassVar
 from tuning.basics.public import Public
 
 BEST = "best_config(), of one customer of many best_config('acme')"
-SCORE = "customer().study.cv_score, on the hold-out rows customer().study.test_score; leaderboard() has all customers'"
+SCORE = "leaderboard()['cv_score'], on the hold-out rows leaderboard()['test_score']"
+RECORDED = "study.cv_score, on the hold-out rows study.test_score; of an error these are below 0, as recorded"
 MODEL = "model(), of one customer of many model('acme')"
 FIGURES = "in tuning.runs.plots, such as plots.gains(result.best_studies(), 'rmse')"
 
@@ -50,7 +51,7 @@ class OfCustomer(Public):
     )
     elsewhere: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("best_params", "best_config", "config"), "params"),
-        **dict.fromkeys(("best_score", "score", "best_value"), "study.cv_score, on the hold-out rows study.test_score"),
+        **dict.fromkeys(("best_score", "score", "best_value"), RECORDED),
         **dict.fromkeys(("model", "best_model", "predict"), "the result's model('acme'), which predicts"),
         **dict.fromkeys(("best_trial", "trial"), "winner"),
         "plot": "in tuning.runs.plots, such as plots.learning_curves(found.trial_records)",

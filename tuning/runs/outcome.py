@@ -105,6 +105,6 @@ def _notes(counts: RunCounts) -> list[str]:
     if not counts["with_notes"]:
         return []
     return [
-        f"{counts['with_notes']:,} of {counts['customers']:,} rows have notes, such as columns that were left out or "
-        "why a score is missing: tuning leaderboard --output csv."
+        f"Notes are on {counts['with_notes']:,} of {amount(counts['customers'], 'customer')}, such as columns that "
+        "were left out or why a score is missing: tuning leaderboard --output csv."
     ]
