@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 from builders import write_customers
+from chaos import wait_for
 from paths import ROOT
 
 REFUSED = "refuses the token of this process, or it has sent none. Set RAY_AUTH_MODE=token"
@@ -38,22 +40,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
     temp = f"--temp-dir=/tmp/cluster-{port}"  # sockets need a short path
     head = [*(part.replace("6379", str(port)) for part in head), f"--num-cpus={CPUS - 1}", "--include-dashboard=false"]
     other = [part.replace("HEAD:6379", f"127.0.0.1:{port}") for part in other]
-    started = []
+    started: list[subprocess.Popen[str]] = []
     try:
         for command in ([*head, temp], [*other, "--num-cpus=1"]):
             # No RAY_AUTH_MODE for the head: this is how Ray takes a token of its own accord.
             environment = node if command[2] == "--head" else with_token
-            quiet = subprocess.DEVNULL
-            started.append(subprocess.Popen([*command, *small], env=environment, stdout=quiet, stderr=quiet))
-            node_count = (
-                f"import ray; ray.init(address='127.0.0.1:{port}', log_to_driver=False); print(len(ray.nodes()))"
-            )
-            for _ in range(60):
-                answer = subprocess.run(
-                    [sys.executable, "-c", node_count], env=with_token, capture_output=True, text=True
-                )
-                if answer.stdout.strip() == str(len(started)):
-                    break
+            log = (home / f"node-{len(started)}").open("w+")
+            started.append(subprocess.Popen([*command, *small], env=environment, stdout=log, stderr=log))
+            wait_for(lambda log=log: "Ray runtime started" in Path(log.name).read_text(), 120, "a node")
         yield {**node, "RAY_ADDRESS": f"127.0.0.1:{port}"}
     finally:
         for process in reversed(started):
@@ -61,34 +55,47 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
             process.wait()
 
 
-def tuning(environment: dict[str, str], folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tuning.cli", *arguments]
-    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+COMMANDS = """
+import json, sys
+from click.testing import CliRunner
+from tuning.cli.program import main
+
+for command in json.loads(sys.argv[1]):
+    answer = CliRunner().invoke(main, command)
+    print("ANSWER", json.dumps([answer.exit_code, answer.output]))
+"""
+
+
+def tuning(environment: dict[str, str], folder: Path, *commands: list[str]) -> list[tuple[int, str]]:
+    """The exit code and the output of each command, one after the other in a new process: Ray reads a token once."""
+    start = [sys.executable, "-c", COMMANDS, json.dumps(commands)]
+    done = subprocess.run(start, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    answers = [json.loads(text) for text in re.findall(r"^ANSWER (.*)$", done.stdout, flags=re.M)]
+    assert len(answers) == len(commands), done.stderr
+    return [(code, output) for code, output in answers]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """With a definition that names no `slots`."""
-    write_customers(tmp_path / "customers", 2)
+    write_customers(tmp_path / "customers", 1)
     fields = {"data": "customers/*.csv", "target": "y", "search_space": "ridge", "trials": 2, "mlflow": False}
     (tmp_path / "churn.yaml").write_text(yaml.safe_dump(fields))
     return tmp_path
 
 
 def test_a_refused_token_is_named_as_that_at_once(cluster: dict[str, str], folder: Path) -> None:
-    for command in (["doctor"], ["plan", "churn.yaml"], ["run", "churn.yaml"]):
-        answer = tuning(cluster, folder, *command)
-        assert answer.returncode == 1
-        assert REFUSED in answer.stdout + answer.stderr, command
-        assert "busy" not in answer.stdout + answer.stderr
+    for code, output in tuning(cluster, folder, ["doctor"], ["plan", "churn.yaml"], ["run", "churn.yaml"]):
+        assert code == 1
+        assert REFUSED in output
+        assert "busy" not in output
     assert not (folder / "runs").exists()
 
 
 def test_with_the_token_every_node_is_looked_at_and_gives_its_slots(cluster: dict[str, str], folder: Path) -> None:
-    told = {**cluster, "RAY_AUTH_MODE": "token"}
-    answer = tuning(told, folder, "doctor")
-    assert f"2 nodes, {CPUS} CPUs" in answer.stdout
-    assert "\nwrong" not in answer.stdout, answer.stdout
-    assert f"on {CPUS} slots" in tuning(told, folder, "plan", "churn.yaml").stdout
-    run = tuning(told, folder, "run", "churn.yaml", "--run-dir", "runs/week", "--progress=none")
-    assert run.returncode == 0, run.stderr
+    run = ["run", "churn.yaml", "--run-dir", "runs/week", "--progress=none"]
+    doctor, plan, ran = tuning({**cluster, "RAY_AUTH_MODE": "token"}, folder, ["doctor"], ["plan", "churn.yaml"], run)
+    assert f"2 nodes, {CPUS} CPUs" in doctor[1]
+    assert "\nwrong" not in doctor[1], doctor[1]
+    assert f"on {CPUS} slots" in plan[1]
+    assert ran[0] == 0, ran[1]
