@@ -1,4 +1,7 @@
-"""Code of a user that goes wrong for one customer: `prepare`, a metric, a model and an objective with moods."""
+"""Code of a user that goes wrong for one customer: `prepare`, a metric and an objective with moods.
+
+It loads no scikit-learn: each look before a run imports it in a new process.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import sklearn
-from sklearn.linear_model import Ridge
 
 from tuning.steps import Step
 
@@ -47,7 +48,7 @@ TROUBLES: dict[str, Callable[[], object]] = {
     "stop": lambda: _raise(StopIteration()),
     "warnings": lambda: (warnings.simplefilter("error"), 1 / 0),
     "numpy": lambda: (np.seterr(all="raise"), 1 / 0),
-    "sklearn": lambda: (sklearn.set_config(transform_output="pandas", assume_finite=False), 1 / 0),
+    "sklearn": lambda: (sys.modules["sklearn"].set_config(transform_output="pandas", assume_finite=False), 1 / 0),
     "seeds": lambda: (np.random.seed(0), random.seed(0), 1 / 0),
 }
 
@@ -60,13 +61,13 @@ def _raise(error: BaseException) -> None:
 mood = {"now": ""}
 
 
-def _is_bad(values: Any) -> bool:
+def is_bad(values: Any) -> bool:
     return bool(mood["now"]) and bool(np.abs(np.asarray(values, dtype=float)).max() > LARGE)
 
 
 def prepare(frame: pd.DataFrame) -> object:
     """A `prepare` with moods."""
-    if not _is_bad(frame["y"]):
+    if not is_bad(frame["y"]):
         return frame
     return TROUBLES[mood["now"]]() if mood["now"] in TROUBLES else ANSWERS[mood["now"]](frame)
 
@@ -91,7 +92,7 @@ PREPARES = [*TROUBLES, *ANSWERS]
 
 def score(y_true: np.ndarray, y_pred: np.ndarray) -> object:
     """A metric with moods."""
-    if _is_bad(y_true):
+    if is_bad(y_true):
         return TROUBLES[mood["now"]]() if mood["now"] in TROUBLES else SCORES[mood["now"]](y_true, y_pred)
     return _loss(y_true, y_pred)
 
@@ -113,34 +114,11 @@ SCORES: dict[str, Callable[[np.ndarray, np.ndarray], object]] = {
 METRICS = [*TROUBLES, *SCORES]
 
 
-class Fickle(Ridge):
-    """A ridge with moods."""
-
-    def fit(self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Fickle:
-        self.moody_ = _is_bad(y)
-        if self.moody_ and mood["now"] in TROUBLES:
-            TROUBLES[mood["now"]]()
-        if self.moody_ and mood["now"] == "spoiling":
-            X[:], y[:] = 0, 0
-        if self.moody_ and mood["now"] == "unsaveable":
-            self.lambda_ = (number for number in range(3))
-        super().fit(X, y, sample_weight)
-        return self
-
-    def predict(self, X: np.ndarray) -> Any:
-        told = super().predict(X)
-        odd = {"shape": told[:-1], "words": np.array(["x"] * len(told)), "nothing": None, "nans": told * np.nan}
-        return odd.get(mood["now"], told) if self.moody_ else told
-
-
-MODELS = [*TROUBLES, "spoiling", "unsaveable", "shape", "words", "nothing", "nans"]
-
-
 def objective(config: dict[str, Any], data: pd.DataFrame) -> Iterator[object]:
     """An objective with moods."""
     value, kind = float(data["y"].mean()) * config["x"], mood["now"]
     yield value
-    if _is_bad(data["y"]):
+    if is_bad(data["y"]):
         if kind in TROUBLES:
             TROUBLES[kind]()
         if kind in REPORTS:

@@ -45,8 +45,7 @@ before = left()
 before
 """
 AGAIN = """
-for _ in range(2):
-    TuneRunner(objective=loss, search_space=space, mode="min", trials=2, **ON_RAY).run(progress=False)
+TuneRunner(objective=loss, search_space=space, mode="min", trials=2, **ON_RAY).run(progress=False)
 assert ray.nodes()[0]["NodeID"] == node
 assert same() is True, same()
 """
@@ -95,7 +94,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[nbformat.Note
     """What each cell shows; a cell that raises fails."""
     folder = tmp_path_factory.mktemp("notebook")
     write_customers(folder / "data", 3)
-    settings = 'ON_RAY = {"placement": "packed", "slots": 2, "mlflow": False}'
+    settings = 'ON_RAY = {"placement": "packed", "slots": 1, "mlflow": False}'
     notebook = new_notebook(cells=[new_code_cell(cell.strip()) for cell in (settings, *CELLS)])
     client = NotebookClient(notebook, timeout=200, resources={"metadata": {"path": str(folder)}})
     client.execute(env=environment())
