@@ -25,6 +25,7 @@ from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import claim, newest_claimed, newest_term
 from tuning.storage.run_directory import RunDirectory
 
+COMMAND = [sys.executable, "-m", "tuning.cli", "run", "definition.yaml"]
 QUIET = {"progress": False, "in_process": True}
 
 
@@ -55,12 +56,12 @@ def _slow(config: dict[str, float], seed: int) -> float:
     return valley(config, seed)
 
 
-def _command(tmp_path: Path, *options: str) -> subprocess.Popen[str]:
+def _command(tmp_path: Path) -> subprocess.Popen[str]:
     write_customers(tmp_path / "data", 2)
     text = yaml.safe_dump({**definition(tmp_path / "data", trials=5000), "time_budget": "2m"})
     (tmp_path / "definition.yaml").write_text(text)
     return subprocess.Popen(
-        [sys.executable, "-m", "tuning.cli", "run", "definition.yaml", "--run-dir", "run", "--progress=none", *options],
+        [*COMMAND, "--run-dir", "run", "--progress=none", "--in-process"],
         env=environment(),
         cwd=tmp_path,
         stdout=subprocess.PIPE,
@@ -74,7 +75,7 @@ def _command(tmp_path: Path, *options: str) -> subprocess.Popen[str]:
 def test_a_command_in_one_process_stops_says_how_to_go_on_and_ends_with_the_signals_code(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
-    command = _command(tmp_path, "--in-process")
+    command = _command(tmp_path)
     run = tmp_path / "run"
     wait_for(lambda: list(run.glob("records/*/trials-*")), what="a first part")
     command.send_signal(number)
@@ -90,23 +91,6 @@ def test_a_command_in_one_process_stops_says_how_to_go_on_and_ends_with_the_sign
     assert term is not None
     assert last_heartbeat(directory, term).released
     assert len(RunResult(directory).trial_records) > 0
-
-
-@pytest.mark.ray
-def test_a_command_on_ray_stops_in_order_at_the_first_signal(tmp_path: Path) -> None:
-    command = _command(tmp_path)
-    run = tmp_path / "run"
-    wait_for(lambda: list(run.glob("records/*/trials-*")), seconds=90, what="a first part")
-    os.killpg(command.pid, signal.SIGINT)  # as a terminal does: to every process of the command
-    _, err = command.communicate(timeout=60)
-    assert command.returncode == 130, err
-    assert "Stopping once finished trials are written" in err
-    assert f"Resume with: tuning resume {run}" in err
-    assert "Traceback" not in err
-    term = newest_term(RunDirectory(str(run)))
-    assert term is not None
-    assert last_heartbeat(RunDirectory(str(run)), term).released
-    assert not list(run.glob("in_progress/*/*"))  # every worker ended in order
 
 
 def test_interrupting_in_a_notebook_and_going_on_gives_the_same_result(ray_cluster: None, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def folder(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     hurry(monkeypatch)
     yield tmp_path
     if mlflow := sys.modules.get("mlflow"):
-        mlflow.set_tracking_uri("")  # a page may have set it
+        mlflow.set_tracking_uri(None)  # a page may have set it, and with it a variable
 
 
 def needed(page: Path) -> Any:

@@ -39,6 +39,18 @@ def open_run(directory: RunDirectory, timing: Timing = USUAL) -> Iterator[Lease]
         yield lease
 
 
+@contextlib.contextmanager
+def tracking_in(uri: str) -> Iterator[None]:
+    """MLflow's functions work on this store; after that, on what the next one chooses: MLflow sets a variable, too."""
+    import mlflow
+
+    mlflow.set_tracking_uri(uri)
+    try:
+        yield
+    finally:
+        mlflow.set_tracking_uri(None)
+
+
 def live_copy(directory: RunDirectory, tracking_uri: str | None, experiment: str = "churn") -> LiveCopy:
     """The copy beside an open run, started."""
     result = LiveCopy(settings_for(directory, tracking_uri, experiment, RUN), TERM, patience=MINUTES)

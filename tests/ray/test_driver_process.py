@@ -42,7 +42,7 @@ sys.ps1 = ">>> "
 assert runner.run("run", progress=False, background=True).wait().summary()["succeeded"] == 2
 assert "mlflow" not in sys.modules
 assert "RAY_TUNE_CALLBACKS" not in os.environ
-while len(processes(b"ray::IDLE")) < 2:  # what workers without work are called
+while not processes(b"ray::IDLE"):  # what workers without work are called
     time.sleep(0.1)
 ready = processes(b"ray::IDLE")
 TuneRunner(
@@ -93,7 +93,7 @@ def test_of_a_ray_that_is_interrupted_while_it_starts_nothing_is_left(tmp_path: 
 def _shown(folder: Path, script: str) -> list[str]:
     write_customers(folder / "data", 2)
     (folder / "trials.py").write_text(TRIALS)
-    (folder / "d.yaml").write_text(yaml.safe_dump(definition(folder / "data", trials=2)))
+    (folder / "d.yaml").write_text(yaml.safe_dump(definition(folder / "data", trials=2, slots=1)))
     command = [sys.executable, "-c", PROCESSES + script]
     ended = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=200)
     assert ended.returncode == 0, ended.stderr

@@ -15,7 +15,7 @@ from tuning import RunResult
 
 def test_folders_called_like_our_packages_are_left_alone_by_workers(tmp_path: Path) -> None:
     write_customers(tmp_path / "data", 2)
-    (tmp_path / "d.yaml").write_text(yaml.safe_dump(definition(tmp_path / "data", trials=2)))
+    (tmp_path / "d.yaml").write_text(yaml.safe_dump(definition(tmp_path / "data", trials=2, slots=1)))
     for name in ("tuning", "schedulers", "search_spaces", "numpy", "pyarrow"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text(f"raise ImportError('the local {name}')\n")

@@ -210,7 +210,7 @@ def test_a_resume_does_not_need_the_frame(ray_cluster: None, tmp_path: Path, mon
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "y"]).assign(shop=["a", "b"] * 30)
     more = {"data": frame, "by": "shop", "target": "y", "search_space": "ridge", "metric": "r2", "mode": "max"}
-    runner = runner_of(None, **more, steps=1)
+    runner = runner_of(None, **more, steps=1, slots=1)
     runner.timing = Timing(parts_s=0.0)
     with crashing(monkeypatch, 2, only="trials"), pytest.raises(Crash):
         runner.run(run, progress=False)

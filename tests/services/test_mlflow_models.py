@@ -18,7 +18,7 @@ import pytest
 from mlflow.exceptions import MlflowException
 from mlflow.models import Model
 from mlflow.tracking import MlflowClient
-from mlflow_records import MINUTES, RUN, TERM, by_name, open_run, study, until, write_part
+from mlflow_records import MINUTES, RUN, TERM, by_name, open_run, study, tracking_in, until, write_part
 from model_cases import CASES, data_of, make_frame
 from paths import ROOT
 
@@ -95,9 +95,7 @@ def test_every_family_predicts_what_ours_predicts(mlflow_database: str, tmp_path
     copier.add(write_part(directory, "s", *records))
     log_all(copier)
     assert copier.progress.rejected == 0
-    previous = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(mlflow_database)
-    try:
+    with tracking_in(mlflow_database):
         for folder, ours in models.items():
             task = folder.rpartition("-")[2]
             frame = make_frame(task)
@@ -120,8 +118,6 @@ def test_every_family_predicts_what_ours_predicts(mlflow_database: str, tmp_path
                 assert {metric.key for metric in found.metrics} >= {"cv_score", "test_score"}
                 assert found.params["family"] == ours.family
                 assert found.tags["tuning.final_fit"] == "search"
-    finally:
-        mlflow.set_tracking_uri(previous)
     files = [path.name for path in Path(directory.path("mlruns")).rglob("*") if path.is_file()]
     assert not [name for name in files if name.endswith((".pkl", ".pickle", ".joblib"))]
     for pinned in Path(directory.path("mlruns")).rglob("requirements.txt"):
@@ -143,12 +139,8 @@ def test_a_packed_model_is_logged_like_any_other(mlflow_database: str, tmp_path:
     copier.add(write_part(directory, "s", record))
     log_all(copier)
     (found,) = logged(mlflow_database).values()
-    previous = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(mlflow_database)
-    try:
+    with tracking_in(mlflow_database):
         theirs = mlflow.pyfunc.load_model(f"models:/{found.model_id}")
-    finally:
-        mlflow.set_tracking_uri(previous)
     assert np.array_equal(theirs.predict(data.example), model.predict(data.example))
 
 

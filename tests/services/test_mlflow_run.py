@@ -11,7 +11,7 @@ import mlflow
 import pytest
 from click.testing import CliRunner
 from mlflow.tracking import MlflowClient
-from mlflow_records import by_name, runs_in
+from mlflow_records import by_name, runs_in, tracking_in
 
 from tuning import RunResult, TuneRunner
 from tuning.cli.demo_customers import write_customers
@@ -79,12 +79,8 @@ def test_winners_are_models_that_predict_what_ours_predict(done: RunResult, uri:
     models = {model.tags["tuning.customer"]: model for model in client.search_logged_models([experiment])}
     assert sorted(models) == ["customer-01", "customer-02"]
     frame = pd.read_csv(Path(done.directory.root).parent / "customers" / "customer-01.csv")
-    previous = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(uri)
-    try:
+    with tracking_in(uri):
         loaded = mlflow.pyfunc.load_model(f"models:/{models['customer-01'].model_id}")
-    finally:
-        mlflow.set_tracking_uri(previous)
     assert list(loaded.predict(frame)) == list(done.model("customer-01").predict(frame))
 
 
