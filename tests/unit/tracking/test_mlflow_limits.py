@@ -6,6 +6,8 @@ import math
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlflow.entities import Metric, Param, RunTag
+from mlflow.utils import validation
 
 from tuning.tracking import mlflow_limits
 from tuning.tracking.identity import TrackedSearch, experiment_name
@@ -19,9 +21,6 @@ names = st.one_of(
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(names, st.one_of(st.text(max_size=20), st.floats(), st.none(), st.booleans()), max_size=8))
 def test_every_name_is_accepted_and_no_two_become_one(config: dict[str, object]) -> None:
-    from mlflow.entities import Metric, Param, RunTag  # here: the other tests of `make unit` do without MLflow
-    from mlflow.utils import validation
-
     params = mlflow_limits.params(config)
     assert len(params) == len(config)
     validation._validate_batch_log_data(
