@@ -103,40 +103,26 @@ def _shown(folder: Path, script: str) -> list[str]:
 EXITS = """
 import os
 
-from sklearn.linear_model import Ridge
 from sklearn.metrics import mean_absolute_error
 
 
-def prepare(rows):
-    if rows["y"].max() == 99:
-        os._exit(0)
-    return rows
-
-
 def score(y_true, y_pred):
-    if max(y_true) == 98:
+    if max(y_true) == 99:
         os._exit(0)
     return mean_absolute_error(y_true, y_pred)
-
-
-class Model(Ridge):
-    def fit(self, X, y, sample_weight=None):
-        if max(y) == 97:
-            os._exit(0)
-        return super().fit(X, y, sample_weight)
 """
 
 
 def test_a_quiet_exit_costs_its_customer_alone_and_of_ray_nothing_is_left(tmp_path: Path) -> None:
-    """In forks first, and then on Ray, whose processes have ended when the command has."""
-    write_customers(tmp_path / "data", 5)
-    for number, value in enumerate((97, 98, 99)):
-        file = tmp_path / "data" / f"c{number:04d}.csv"
-        file.write_text(file.read_text() + f"0,0,0,{value}\n" * 5)
+    """In forks first, and then on Ray, whose processes have ended when the command has.
+
+    Of a metric here: chaos/test_process_ends.py has all code of a user, and every way to end.
+    """
+    write_customers(tmp_path / "data", 3)
+    file = tmp_path / "data" / "c0000.csv"
+    file.write_text(file.read_text() + "0,0,0,99\n" * 5)
     (tmp_path / "mine.py").write_text(EXITS)
-    own = {"models": {"mine": "mine.py:Model"}, "metric": "mine.py:score", "mode": "min", "prepare": "mine.py:prepare"}
-    given = definition(Path("data"), trials=2, placement="auto", save_models=False, **own)
-    del given["search_space"]
+    given = definition(Path("data"), trials=2, placement="auto", metric="mine.py:score", mode="min")
     (tmp_path / "d.yaml").write_text(yaml.safe_dump(given))
     command = [sys.executable, "-m", "tuning.cli", "run", "d.yaml", "--run-dir", "run", "--progress", "none"]
     ours = {"TUNING_TEST": str(tmp_path)}
@@ -145,8 +131,8 @@ def test_a_quiet_exit_costs_its_customer_alone_and_of_ray_nothing_is_left(tmp_pa
     assert [_read(pid / "cmdline") for pid in left if _read(pid / "cmdline")] == []
     assert ended.returncode == 3, ended.stderr
     board = RunResult(tmp_path / "run").leaderboard().set_index("customer")
-    assert [board["status"][f"c{number:04d}"] for number in range(5)] == ["quarantined"] * 3 + ["ok"] * 2
-    assert board["reason"].str.contains("has ended its worker 2 times").sum() == 3
+    assert dict(board["status"]) == {"c0000": "quarantined", "c0001": "ok", "c0002": "ok"}
+    assert "has ended its worker 2 times" in board["reason"]["c0000"]
 
 
 KILLS_HEAD = """

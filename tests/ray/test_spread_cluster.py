@@ -81,7 +81,7 @@ def runner_of(objective: Any, **more: Any) -> TuneRunner:
     return TuneRunner(**{**fields, **placed, "objective": objective, **more})
 
 
-@pytest.mark.parametrize("where", ["local", "s3"])
+@pytest.mark.parametrize("where", [pytest.param("local", marks=pytest.mark.slow), "s3"])
 def test_trials_of_a_driver_that_died_go_on_from_their_checkpoints(
     ray_cluster: None, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:

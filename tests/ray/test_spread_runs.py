@@ -56,25 +56,6 @@ def test_a_killed_worker_costs_the_trial_the_steps_since_its_checkpoint(ray_clus
     assert len(run) < 9 + 5  # 9 steps, and at most the one or two since the last checkpoint again
 
 
-def test_a_customer_whose_trial_ends_its_workers_is_quarantined_and_the_others_go_on(
-    ray_cluster: None, tmp_path: Path
-) -> None:
-    write_hazards(tmp_path / "data", 3, {1: "exit"})
-    runner = hazards(tmp_path / "data", objective=hazard, placement="spread", trials=12)
-    result = runner.run(str(tmp_path / "run"), progress=False)
-    board = result.leaderboard().set_index("customer")
-    assert dict(board["status"]) == {"c0000": "ok", "c0001": "quarantined", "c0002": "ok"}
-    assert dict(board["trials"])["c0000"] == dict(board["trials"])["c0002"] == 12
-    reason = board.loc["c0001", "reason"]
-    assert "has ended its worker 2 times" in reason
-    assert "Reproduce it with: TuneRunner(…, customers=['c0001']).run(in_process=True)" in reason
-    guilty = [r for r in result.trial_records if r.customer == "c0001" and r.state == "failed"]
-    assert [record.attempt for record in guilty] == [2]
-    assert guilty[0].reason.startswith("its worker died")
-    again = runner.run(str(tmp_path / "run"), resume=True, progress=False)
-    assert again.leaderboard()["status"].tolist() == board["status"].tolist()
-
-
 def test_a_trial_that_hangs_is_killed_and_its_study_goes_on(ray_cluster: None, tmp_path: Path) -> None:
     write_hazards(tmp_path / "data", 1, {0: "loop_in_c"})  # it holds the interpreter: nothing in the worker can help
     fields: dict[str, Any] = {"objective": hazard, "algorithm": "random", "placement": "spread", "trials": 4}
@@ -124,14 +105,14 @@ def test_customers_spread_over_workers_get_models(ray_cluster: None, tmp_path: P
         data=str(tmp_path / "customers" / "*.csv"),
         target="churned",
         metric="roc_auc",
-        trials=4,
+        trials=2,
         placement="spread",
         mlflow=False,
         slots=2,
     ).run(str(tmp_path / "run"), progress=False)
     board = result.leaderboard()
     assert list(board["status"]) == ["ok", "ok", "no_model", "no_model", "no_model"]
-    assert len(result.trial_records) >= 8
+    assert len(result.trial_records) == 4
     assert board["test_score"][:2].notna().all()
     assert "not utf-8 text" in board.set_index("customer").loc["customer-broken", "reason"]
     again = TuneRunner.resume(str(tmp_path / "run"), progress=False)
