@@ -38,6 +38,7 @@ from tuning.planning.run_notes import reading_notes, run_notes
 from tuning.planning.run_time import RunTime
 from tuning.planning.shards import make_shards
 from tuning.planning.studies import check_studies, distinct, make_studies
+from tuning.records.user_scores import metric_text
 from tuning.storage.backend import check_writable
 from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
@@ -243,7 +244,7 @@ class Plan:
             f"studies     {facts['studies']} ({self._studies_text})",
             f"trials      {facts['trials']} ({self._trials_text} per study)",
             f"task        {facts['task'] or 'objective'}{self._positive}",
-            f"metric      {facts['metric']} ({facts['mode']})",
+            f"metric      {metric_text(self.spec.metric, self.spec.mode)}",
             f"portfolio   {self._portfolio_text}",
             f"placement   {self._placement_text()}",
         ]
