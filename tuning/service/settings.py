@@ -6,8 +6,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tuning.definition.complaints import complaints
+from tuning.definition.yaml_file import load_yaml
+from tuning.errors import DefinitionError
 from tuning.storage.names import is_uri
 
 GB = 2**30
@@ -84,3 +87,39 @@ class ServiceSettings(_Settings):
         own = self.team(team).data
         given = self.data if own is None else own
         return tuple(root.rstrip("/") if is_uri(root) else os.path.abspath(root) for root in given)
+
+
+def read_settings(file: Path | None, given: Mapping[str, object], defaults: Mapping[str, object]) -> ServiceSettings:
+    """The settings of a configuration file (YAML), with what is given in their place, and defaults for the rest.
+
+    Relative folders in the file are relative to its own folder, others to the one where this is called.
+    `DefinitionError` lists everything that is wrong.
+    """
+    written: Mapping[str, object] = {}
+    if file is not None:
+        try:
+            written = load_yaml(file.read_text(encoding="utf-8"), str(file))
+        except (OSError, UnicodeDecodeError) as error:
+            raise DefinitionError(f"--config {str(file)!r} cannot be read: {error}.") from error
+        written = {name: _from_folder(name, value, file.resolve().parent) for name, value in written.items()}
+    here = {name: _from_folder(name, value, Path.cwd()) for name, value in given.items()}
+    try:
+        return ServiceSettings.model_validate({**defaults, **written, **here})
+    except ValidationError as error:
+        raise DefinitionError("\n".join(complaints(error, ServiceSettings))) from None
+
+
+def _from_folder(name: str, value: object, folder: Path) -> object:
+    if name in ("storage", "work") and isinstance(value, str):
+        return value if is_uri(value) else str(folder / value)
+    if name == "data" and isinstance(value, list | tuple):
+        return [root if not isinstance(root, str) or is_uri(root) else str(folder / root) for root in value]
+    if name == "teams" and isinstance(value, Mapping):
+        return {team: _team_from(options, folder) for team, options in value.items()}
+    return value
+
+
+def _team_from(options: object, folder: Path) -> object:
+    if not isinstance(options, Mapping):
+        return options
+    return {name: _from_folder(name, value, folder) for name, value in options.items()}

@@ -21,14 +21,13 @@ import yaml
 from tuning.basics.documents import Json
 from tuning.basics.environment import import_environment
 from tuning.records.ownership import Owner, this_process
+from tuning.service.children import SECRETS, roots_variable
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.settings import ServiceSettings
 from tuning.service.supervisor import launcher
 from tuning.service.supervisor.launcher import EXIT, LAUNCHER
 
 DEFINITION = "definition.yaml"
-#: Variables of the server that are nobody else's matter.
-SECRETS = ("TUNING_TOKEN", "TUNING_TOKEN_FILE", "TUNING_DATABASE", "PGPASSWORD", "PGPASSFILE")
 
 
 @dataclass(frozen=True)
@@ -116,14 +115,12 @@ def send(driver: Owner, number: int) -> None:
 
 def driver_environment(settings: ServiceSettings, team: str) -> dict[str, str]:
     """The variables of a driver: the server's, without what is secret, with the roots that the team may read."""
-    data = settings.team(team).data
-    roots = settings.data if data is None else data
     variables = {name: value for name, value in os.environ.items() if name not in SECRETS}
-    if settings.ray_address:
-        variables["RAY_ADDRESS"] = settings.ray_address
-    else:
-        variables.pop("RAY_ADDRESS", None)
-    return {**variables, **import_environment(), "TUNING_DATA_ROOTS": os.pathsep.join(roots)}
+    for name, chosen in (("RAY_ADDRESS", settings.ray_address), ("MLFLOW_TRACKING_URI", settings.mlflow)):
+        variables.pop(name, None)
+        if chosen:
+            variables[name] = chosen
+    return {**variables, **import_environment(), **roots_variable(settings, team)}
 
 
 def search_command(run: SubmittedRun) -> Sequence[str]:

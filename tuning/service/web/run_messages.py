@@ -17,6 +17,7 @@ from tuning.service.web.auth import Asking, ServiceOf
 from tuning.service.web.messages import RUN_ID, ProgressMessage, RunMessage, moment
 
 RunId = Annotated[str, Path(description="The run's id.", examples=[RUN_ID], max_length=64)]
+OWN_PLACE = "run_dir"  # of what a command says at its end, where the server keeps the run
 LINKS = ("events", "leaderboard", "report", "model", "stop", "cancel", "resume")
 
 
@@ -58,7 +59,7 @@ def run_message(run: SubmittedRun, place: int | None = None, *, whole: bool = Fa
         not_before=moment(run.not_before) if run.state is RunState.QUEUED and run.not_before else None,
         schedule=run.schedule,
         progress=progress_of(run) if whole else None,
-        outcome=run.outcome,
+        outcome=None if run.outcome is None else {k: v for k, v in run.outcome.items() if k != OWN_PLACE},
         definition=run.definition if whole else None,
         links={"self": address, **{name: f"{address}/{name}" for name in LINKS}},
     )

@@ -1,0 +1,175 @@
+"""The server: one process with the supervisor in a thread and HTTP in the main one."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import uvicorn
+
+from tuning.definition.definition import define
+from tuning.errors import DefinitionError
+from tuning.service.children import end_children
+from tuning.service.database import schema
+from tuning.service.database.connection import Database
+from tuning.service.database.tokens import Role
+from tuning.service.service import Service
+from tuning.service.settings import ServiceSettings
+from tuning.service.single_server import SingleServer
+from tuning.service.supervisor.supervisor import Supervisor
+from tuning.service.token_files import keep_token
+from tuning.service.web.app import create_app
+
+FIRST_TEAM, FIRST_TOKEN = "default", "first of this machine"
+GRACE_S = 3  # for answers that are being sent when the server ends; streams end at once
+WAITING = 256  # connections that are not accepted yet
+
+logger = logging.getLogger(__name__)
+
+
+def serve(settings: ServiceSettings, say: Callable[[str], None], listening: Callable[[str], None]) -> None:
+    """Serve until a signal ends it, or another server has taken the database over. Runs that are at work go on.
+
+    say: tells the person who has started it. listening: called with the URL once requests are answered.
+
+    Raises `DefinitionError` where it may not listen, or cannot; `UnavailableError` for a database that another server
+    has, or that cannot be used.
+    """
+    os.umask(0o077)  # what a run records, and the database, is for the server's user alone
+    database = Database(settings.database)
+    try:
+        schema.upgrade(database)
+        listener = _listen(settings)
+        with contextlib.closing(listener):
+            url = _url(settings, listener)
+            end = threading.Event()
+            single = SingleServer(database, end.set)
+            single.take()
+            try:
+                _check_tokens(database, settings, url, say)
+                _work(settings, database, listener, end, lambda: listening(url))
+            finally:
+                single.release()
+    finally:
+        database.close()
+
+
+def _work(
+    settings: ServiceSettings,
+    database: Database,
+    listener: socket.socket,
+    end: threading.Event,
+    ready: Callable[[], None],
+) -> None:
+    settings.work.mkdir(parents=True, exist_ok=True)
+    supervisor = Supervisor(database, settings)
+    service = Service(
+        settings, database, wake=supervisor.wake, slots=supervisor.slots, hindered=supervisor.hindered, closing=end
+    )
+    server = _Server(_uvicorn(settings, service), end, ready)
+    define({"data": "rows.csv", "target": "y"})  # loads what reading the first definition would have to wait for
+    supervisor.start()
+    service.plans.go_on()
+    try:
+        server.run([listener])
+    finally:
+        end.set()
+        service.plans.close()
+        end_children()
+        supervisor.close()
+
+
+class _Server(uvicorn.Server):
+    """Ends in order when a signal comes or `end` is set, and calls `ready` once it listens."""
+
+    def __init__(self, config: uvicorn.Config, end: threading.Event, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._end, self._ready = end, ready
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: object) -> None:
+        self._end.set()
+        super().handle_exit(sig, frame)  # type: ignore[arg-type]  # the frame is that of the signal module
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or self._end.is_set()
+
+
+def _uvicorn(settings: ServiceSettings, service: Service) -> uvicorn.Config:
+    behind_proxy = settings.public_url is not None
+    return uvicorn.Config(
+        create_app(service),
+        access_log=False,  # `middleware.Frame` has one that holds no token
+        log_config=None,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        proxy_headers=behind_proxy,  # else anybody could say to come from elsewhere
+        forwarded_allow_ips="127.0.0.1,::1",
+        timeout_graceful_shutdown=GRACE_S,
+    )
+
+
+def _listen(settings: ServiceSettings) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((settings.host, settings.port), family=family, backlog=WAITING)
+    except OSError as error:
+        raise DefinitionError(
+            f"--host {settings.host} --port {settings.port}: nothing can listen there ({error.strerror}). Give another "
+            "port, or end what has it."
+        ) from error
+
+
+def _url(settings: ServiceSettings, listener: socket.socket) -> str:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"http://{host}:{listener.getsockname()[1]}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _check_tokens(database: Database, settings: ServiceSettings, url: str, say: Callable[[str], None]) -> None:
+    """Make the first token where only this machine reaches the server; elsewhere refuse to serve without one."""
+    service = Service(settings, database)
+    tokens, now = service.tokens, service.clock()
+    if any(holder.valid(now) for holder in tokens.all()):
+        return
+    if not is_loopback(settings.host):
+        raise DefinitionError(
+            f"--host {settings.host}: others reach this address, and there is no valid token yet. Make one first: "
+            "tuning token create --database URL --team NAME --role submit --name NAME."
+        )
+    tokens.forget(FIRST_TEAM, FIRST_TOKEN)
+    token = tokens.create(FIRST_TEAM, Role.ADMIN, FIRST_TOKEN, now)
+    try:
+        file: Path | None = keep_token(url, token)
+    except OSError as error:
+        tokens.forget(FIRST_TEAM, FIRST_TOKEN)
+        say(f"The first token could not be kept ({error}). Make one: tuning token create.")
+    else:
+        say(f"The first token, of team {FIRST_TEAM}, is in {file}; `tuning submit` finds it there.")

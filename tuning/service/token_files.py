@@ -1,0 +1,48 @@
+"""Where people keep the tokens of the servers that they use: a file of their own, by the server's URL."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from tuning.basics.documents import Json
+
+FILE = "service-tokens.json"
+
+
+def token_file() -> Path:
+    """The file of this user, which only they can read."""
+    from platformdirs import user_config_path
+
+    return user_config_path("tuning-service", appauthor=False) / FILE
+
+
+def kept_token(url: str) -> str | None:
+    """The token for a server; None where the file has none."""
+    found = _read(token_file()).get(_name(url))
+    return found if isinstance(found, str) else None
+
+
+def keep_token(url: str, token: str) -> Path:
+    """Write a server's token into the file, and say where that is; `OSError` where that cannot be."""
+    file = token_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    number, name = tempfile.mkstemp(dir=file.parent)  # for its owner only
+    with os.fdopen(number, "w", encoding="utf-8") as stream:
+        json.dump({**_read(file), _name(url): token}, stream, indent=1)
+    Path(name).replace(file)
+    return file
+
+
+def _name(url: str) -> str:
+    return url.rstrip("/").lower()
+
+
+def _read(file: Path) -> Json:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
