@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+
+from chaos import wait_for
 
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, Submission, SubmittedRun
@@ -13,20 +14,11 @@ from tuning.service.settings import ServiceSettings
 from tuning.service.supervisor.drivers import claim_folder, processes_in
 from tuning.service.supervisor.supervisor import Supervisor
 
-PATIENCE_S = 60.0  # a machine may be busy
-
-
-def until(done: Callable[[], object], what: str = "it") -> None:
-    """Wait for something that comes soon, and fail where it does not."""
-    last = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < last, f"{what} did not happen within {PATIENCE_S:g} s"
-        time.sleep(0.02)
-
 
 class Supervised:
-    """One server without HTTP. script: of the shell, the driver of each run, which is begun in the run's folder.
+    """One server without HTTP.
 
+    script: of the shell, the driver of each run, begun in the service's folder of it; RUN is the run's directory.
     now, later: its clocks, which a test sets: the time of day and one that only goes forward.
     """
 
@@ -53,7 +45,7 @@ class Supervised:
         """A run whose driver is at work."""
         run = self.submit()
         self.supervisor.look()
-        until(lambda: (self.work_of(run) / "begun").exists(), "the driver's beginning")
+        wait_for(lambda: (self.work_of(run) / "begun").exists(), what="the driver's beginning")
         return run
 
     def get(self, run: str) -> SubmittedRun:
@@ -64,7 +56,7 @@ class Supervised:
         return self.get(run)
 
     def look_until(self, run: str, *states: str) -> SubmittedRun:
-        until(lambda: self.look(run).state in states, " or ".join(states))
+        wait_for(lambda: self.look(run).state in states, what=" or ".join(states))
         return self.get(run)
 
     def work_of(self, run: str) -> Path:
@@ -90,7 +82,7 @@ class Supervised:
         return found
 
     def command(self, run: SubmittedRun) -> Sequence[str]:
-        return ["/bin/sh", "-c", f"echo $$ >> {self.folder}/starts; {self.script}"]
+        return ["/bin/sh", "-c", f"RUN={run.run_directory}; echo $$ >> {self.folder}/starts; {self.script}"]
 
 
 def gone(pid: int) -> bool:

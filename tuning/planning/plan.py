@@ -26,6 +26,7 @@ from tuning.errors import PlanError, StorageError
 from tuning.models.gang import Gang
 from tuning.models.trainers.trainer import TrainWorkers, workers_of
 from tuning.planning.algorithm_notes import order_matters
+from tuning.planning.allowance import check_allowance
 from tuning.planning.column_names import check_columns
 from tuning.planning.column_values import check_values
 from tuning.planning.gangs import gang_notes, largest_gang, trial_cpus, with_gang
@@ -288,6 +289,7 @@ def make_plan(
             check_values(definition, found, code)
             spec, chosen = resolve(definition, found, code)
         studies = make_studies(spec, found, code)
+        check_allowance(studies)
         checked = check_studies(spec, studies, code, models)
     lost = [f"customer {name!r} has no say in what is guessed: {why}." for name, why in process.lost.items()]
     if definition.warm_start and not definition.customers:
@@ -322,6 +324,7 @@ def resumed_plan(
         notes = (*reading_notes(spec.definition, added), *check_studies(spec, studies, code, models))
     slots, workers = _slots(spec.definition), workers_of(code.objective)
     everyone = Columnar.joined([left, studies])
+    check_allowance(everyone)
     if added and not in_process:
         column = placements(spec, everyone, slots, workers).column
         studies = studies.with_columns(placement=column.take(np.arange(len(left), len(everyone))))

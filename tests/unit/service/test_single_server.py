@@ -9,8 +9,8 @@ import threading
 from dataclasses import asdict
 
 import pytest
+from chaos import wait_for
 from sqlalchemy import insert, update
-from supervised import until
 
 from tuning.errors import UnavailableError
 from tuning.records.ownership import Owner
@@ -67,7 +67,7 @@ def test_a_killed_one_is_followed_at_once_on_its_machine(database: Database) -> 
     with pytest.raises(UnavailableError, match=f"process {first.pid} on "):
         ticks.server(database).take()
     first.send_signal(signal.SIGKILL)  # and nobody has asked for its code yet
-    until(lambda: Owner(**asdict(_owner_in(database))).is_dead)
+    wait_for(lambda: Owner(**asdict(_owner_in(database))).is_dead)
     second = ticks.server(database)
     second.take()
     assert ticks.now == 0
@@ -109,6 +109,6 @@ def test_a_server_that_was_taken_for_dead_hears_of_it(database: Database, monkey
     server.take()
     with database.write() as connection:
         connection.execute(update(SERVERS).values(owner=asdict(ELSEWHERE)))
-    until(lost.is_set)
+    wait_for(lost.is_set)
     server.release()
     assert _owner_in(database) == ELSEWHERE

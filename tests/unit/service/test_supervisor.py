@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from supervised import Supervised, gone, until
+from chaos import wait_for
+from supervised import Supervised, gone
 
 from tuning.errors import UnavailableError
 from tuning.records.ownership import Owner
@@ -67,7 +68,7 @@ def test_a_run_that_the_machine_fails_is_tried_three_times_with_growing_pauses(
     server = Supervised(database, tmp_path, "echo 'error: disk full' >&2; exit 1")
     run = server.submit()
     for tries, pause in enumerate((10.0, 60.0, 300.0), 1):
-        until(lambda tries=tries: server.look(run).attempts == tries, f"try {tries}")
+        wait_for(lambda tries=tries: server.look(run).attempts == tries, what=f"try {tries}")
         server.now += pause - 1
         assert server.look(run).state is RunState.QUEUED
         server.now += 1
@@ -132,7 +133,7 @@ def test_a_driver_that_ended_while_there_was_no_server_is_noted_by_the_next(data
     run = server.begun()
     held_by = server.process(run, "launcher")
     (server.work_of(run) / "go").touch()
-    until(lambda: gone(held_by))
+    wait_for(lambda: gone(held_by))
     server.again().look()
     assert server.get(run).state is RunState.FINISHED
     assert server.starts() == 1
@@ -156,7 +157,7 @@ def test_of_two_launchers_of_one_claim_one_starts_a_driver(database: Database, t
     assert claimed is not None
     for _ in range(5):
         Drivers(server.settings, server.command).start(claimed)
-    until(lambda: server.starts() and server.launchers() == 1, "four launchers' end")
+    wait_for(lambda: server.starts() and server.launchers() == 1, what="four launchers' end")
     assert server.starts() == 1
     (server.work_of(run) / "go").touch()
     server.look_until(run, RunState.FINISHED)
@@ -171,7 +172,7 @@ def test_a_driver_whose_launcher_was_killed_is_waited_for(database: Database, tm
     server.again().look()
     assert server.get(run).state is RunState.RUNNING
     (server.work_of(run) / "go").touch()
-    until(lambda: gone(driver))
+    wait_for(lambda: gone(driver))
     server.supervisor.look()
     again = server.get(run)
     assert (again.state, again.attempts) == (RunState.QUEUED, 1)
@@ -231,8 +232,8 @@ def test_a_database_that_is_locked_leaves_the_drivers_alone(
     driver = server.process(run, "driver")
     with database.write():
         (server.work_of(run) / "go").touch()
-        until(lambda: gone(driver))
-        until(lambda: (server.work_of(run) / launcher.EXIT).exists())
+        wait_for(lambda: gone(driver))
+        wait_for(lambda: (server.work_of(run) / launcher.EXIT).exists())
         with pytest.raises(UnavailableError, match="locked"):
             server.supervisor.look()
     server.supervisor.look()
@@ -258,11 +259,11 @@ def test_the_thread_starts_what_is_submitted_and_says_what_hinders_it(database: 
     try:
         run = server.submit()
         server.supervisor.wake()
-        until(lambda: server.get(run).state is RunState.FINISHED)
+        wait_for(lambda: server.get(run).state is RunState.FINISHED)
         assert server.supervisor.hindered() is None
         server.later = 1000.0
         server.supervisor.wake()
-        until(lambda: server.supervisor.hindered() is None)
+        wait_for(lambda: server.supervisor.hindered() is None)
     finally:
         server.supervisor.close()
     server.later = 2000.0

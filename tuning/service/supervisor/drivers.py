@@ -20,6 +20,7 @@ import yaml
 
 from tuning.basics.documents import Json
 from tuning.basics.environment import import_environment
+from tuning.planning.allowance import VARIABLE
 from tuning.records.ownership import Owner, this_process
 from tuning.service.children import SECRETS, roots_variable
 from tuning.service.database.runs import SubmittedRun
@@ -120,7 +121,9 @@ def driver_environment(settings: ServiceSettings, team: str) -> dict[str, str]:
         variables.pop(name, None)
         if chosen:
             variables[name] = chosen
-    return {**variables, **import_environment(), **roots_variable(settings, team)}
+    trials = settings.team(team).quotas.trials_per_run
+    allowed = {VARIABLE: "" if trials is None else str(trials)}
+    return {**variables, **import_environment(), **roots_variable(settings, team), **allowed}
 
 
 def search_command(run: SubmittedRun) -> Sequence[str]:

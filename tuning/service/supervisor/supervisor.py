@@ -24,6 +24,7 @@ from tuning.service.states import WORKING, RunState
 from tuning.service.supervisor.drivers import Drivers, Gone, search_command, send
 from tuning.service.supervisor.endings import sequel
 from tuning.service.supervisor.silence import NOT_YET_S, SILENT_S, Silence
+from tuning.service.supervisor.sizes import Sizes
 from tuning.service.supervisor.slots import Slots
 from tuning.service.supervisor.stopping import Stopping
 
@@ -45,6 +46,7 @@ class Supervisor:
     Attributes:
         slots: says how many there are.
         requests: what may be asked of it.
+        silence: whether its drivers still say how far they are.
     """
 
     def __init__(
@@ -59,7 +61,8 @@ class Supervisor:
         self._database, self._settings, self._clock, self._monotonic = database, settings, clock, monotonic
         self._runs, self._schedules = Runs(database), Schedules(database)
         self._drivers = Drivers(settings, command)
-        self._stopping, self._silence = Stopping(monotonic), Silence(monotonic)
+        self._stopping, self.silence = Stopping(monotonic), Silence(monotonic)
+        self._sizes = Sizes(settings, lambda run, size: self._runs.note(run, bytes=size))
         self.slots = Slots(settings, self.wake, monotonic)
         self.requests = Requests(database, settings, self.slots)
         self._news, self._over = threading.Event(), threading.Event()
@@ -98,7 +101,7 @@ class Supervisor:
         self._busy = bool(working)
         for run in working:
             self._look_at(run)
-        self._silence.look(working)
+        self.silence.look(working)
         self.slots.look()
         self._schedules.submit_due(self.requests.submit, self._clock())
         while not self._over.is_set():
@@ -149,11 +152,11 @@ class Supervisor:
             return  # it is just being started
         elif run.state is RunState.STOPPING:
             self._stopping.ask(run.id, found.driver)
-        elif self._silence.hangs(run):
+        elif self.silence.hangs(run):
             self._killed[run.id] = f"its process said nothing for {duration(SILENT_S)} and was killed"
             send(found.driver, signal.SIGKILL)
-        elif self._silence.has_said_nothing(run) and not run.reason:
-            self._runs.note(run.id, reason=QUIET)
+        elif self.silence.has_said_nothing(run) != (run.reason == QUIET):
+            self._runs.note(run.id, reason="" if run.reason == QUIET else QUIET)
 
     def _end(self, run: SubmittedRun, gone: Gone) -> None:
         """Note what came of a driver, whatever was asked of its run in the meantime."""
@@ -163,5 +166,6 @@ class Supervisor:
             if current.state not in WORKING or current.started != run.started:
                 return
             after = sequel(current, gone, self._settings.work, now)
-            change(connection, current, after.to, now, after.reason, **after.values)
+            changed = change(connection, current, after.to, now, after.reason, **after.values)
         self._stopping.forget(run.id)
+        self._sizes.measure(changed)

@@ -1,0 +1,88 @@
+"""The service's database on a real PostgreSQL: claims, schemas, one server, and a restart in the middle."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import postgres_server
+import pytest
+from chaos import wait_for
+from postgres_server import PostgresServer
+from sqlalchemy import text
+from supervised import Supervised
+
+from tuning.errors import UnavailableError
+from tuning.service.database import schema
+from tuning.service.database.connection import Database
+from tuning.service.queue.claim import claim
+from tuning.service.single_server import SingleServer
+from tuning.service.states import WORKING, RunState
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    if reason := postgres_server.missing():
+        pytest.skip(reason)
+    server = PostgresServer()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> Iterator[Database]:
+    made = Database(postgres.uri("psycopg"))
+    with made.write() as connection:
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+    schema.upgrade(made)
+    yield made
+    made.close()
+
+
+def test_ten_threads_that_claim_at_once_never_exceed_the_slots(database: Database, tmp_path: Path) -> None:
+    server = Supervised(database, tmp_path)
+    for _ in range(30):
+        server.submit()
+    barrier = threading.Barrier(10)
+
+    def claim_all() -> None:
+        barrier.wait()
+        while claim(database, server.settings, 4, server.now):
+            pass
+
+    threads = [threading.Thread(target=claim_all) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(run.slots for run in server.runs.in_states(WORKING)) == 4
+
+
+def test_a_database_that_is_restarted_is_told_and_nothing_is_lost(
+    database: Database, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    server = Supervised(database, tmp_path, "touch begun; while [ ! -e go ]; do sleep 0.05; done")
+    run = server.begun()
+    folder = server.work_of(run)
+    postgres.stop()
+    try:
+        with pytest.raises(UnavailableError, match="cannot be used"):
+            server.supervisor.look()
+        (folder / "go").touch()
+        wait_for((folder / "exit.json").exists)
+    finally:
+        postgres.start()
+    server.supervisor.look()
+    assert server.get(run).state is RunState.FINISHED
+    assert server.starts() == 1
+
+
+def test_a_second_server_is_refused(database: Database) -> None:
+    first = SingleServer(database, lambda: None)
+    first.take()
+    with pytest.raises(UnavailableError, match="another server works on") as refused:
+        SingleServer(Database(database.url.render_as_string(hide_password=False)), lambda: None).take()
+    assert "process " in str(refused.value)
+    first.release()

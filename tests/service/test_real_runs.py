@@ -1,0 +1,72 @@
+"""Runs of the service that really search: `tuning run` outlives the server, is stopped in order, and resumed."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from builders import write_customers
+from chaos import wait_for
+from real_server import RealServer
+from supervised import gone
+
+from tuning.runs.results import RunResult
+from tuning.service.states import RunState
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RealServer]:
+    write_customers(tmp_path / "data", 2)
+    made = RealServer(tmp_path)
+    yield made
+    made.process.end(signal.SIGKILL)
+    made.database.close()
+
+
+@pytest.mark.timeout(900)
+def test_a_killed_server_loses_no_run_and_none_runs_twice(server: RealServer) -> None:
+    runs = [server.submit() for _ in range(3)]  # two run at once
+    wait_for(lambda: any(server.driver(run) for run in runs), 240)
+    server.process.end(signal.SIGKILL)
+    working = [run for run in runs if (pid := server.driver(run)) and not gone(pid)]
+    assert working
+    server.process.start()
+    wait_for(lambda: any(server.runs.get(run).state is RunState.FINISHED for run in runs), 240)
+    server.process.end(signal.SIGKILL)
+    server.process.start()
+    for run in runs:
+        assert server.ended(run).state is RunState.FINISHED
+        assert server.runs.get(run).reason == "2 of 2 customers have a model"
+        assert server.owners(run) == 1
+        assert [event.state for event in server.runs.events(run)] == ["queued", "running", "finished"]
+    assert {file.name for file in (server.folder / "runs" / "churn").iterdir()} == set(runs)
+
+
+@pytest.mark.timeout(900)
+def test_a_run_is_stopped_with_all_that_it_has_recorded_then_resumed_and_cancelled(server: RealServer) -> None:
+    run = server.submit(trials=20_000)
+    wait_for(lambda: server.done_trials(run) > 0, 240, "the first trial")
+    driver, before = server.driver(run), server.done_trials(run)
+    server.requests.stop(run, "churn", time.time())
+    stopped = server.ended(run)
+    assert stopped.state is RunState.STOPPED
+    assert gone(driver)
+    recorded = len(RunResult(stopped.run_directory).trial_records)
+    assert recorded >= before
+    server.requests.resume(run, "churn", time.time(), trials=30_000)
+    wait_for(lambda: server.owners(run) == 2 and server.done_trials(run) > recorded, 240, "a resumed run's first trial")
+    server.requests.cancel(run, "churn", time.time())
+    assert server.ended(run).state is RunState.CANCELLED
+    assert len(RunResult(stopped.run_directory).trial_records) > recorded
+
+
+def test_what_is_wrong_with_a_definition_is_the_runs_reason(server: RealServer) -> None:
+    run = server.submit(target="nothing")
+    failed = server.ended(run)
+    assert failed.state is RunState.FAILED
+    assert "nothing" in failed.reason
+    assert str(server.folder / "work") not in failed.reason
+    assert failed.attempts == 0
