@@ -8,15 +8,18 @@ import tempfile
 from pathlib import Path
 
 from tuning.basics.documents import Json
+from tuning.basics.user_folder import VARIABLE, user_folder
+from tuning.errors import DefinitionError
 
 FILE = "service-tokens.json"
 
 
 def token_file() -> Path:
-    """The file of this user, which only they can read."""
-    from platformdirs import user_config_path
-
-    return user_config_path("tuning-service", appauthor=False) / FILE
+    """The file of this user, which only they can read; `DefinitionError` for a user without a home."""
+    folder = user_folder()
+    if folder is None:
+        raise DefinitionError(f"there is no folder for the token's file: set {VARIABLE} to one.")
+    return folder / FILE
 
 
 def kept_token(url: str) -> str | None:
@@ -28,7 +31,7 @@ def kept_token(url: str) -> str | None:
 def keep_token(url: str, token: str) -> Path:
     """Write a server's token into the file, and say where that is; `OSError` where that cannot be."""
     file = token_file()
-    file.parent.mkdir(parents=True, exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     number, name = tempfile.mkstemp(dir=file.parent)  # for its owner only
     with os.fdopen(number, "w", encoding="utf-8") as stream:
         json.dump({**_read(file), _name(url): token}, stream, indent=1)

@@ -12,8 +12,7 @@ from tuning.runs.outcome import sentences
 
 def test_one_customer_with_notes_is_said_as_one(tmp_path: Path) -> None:
     given = {"data": make_frame(), "target": "y", "task": "regression", "search_space": "ridge", "trials": 2}
-    result = TuneRunner({**given, "mlflow": False, "report": False}).run(
-        tmp_path / "run", progress=False, in_process=True
-    )
+    runner = TuneRunner({**given, "mlflow": False, "report": False})
+    result = runner.run(tmp_path / "run", progress=False, in_process=True)
     said = " ".join(sentences(result, result.summary()))
     assert "Notes are on 1 of 1 customer, such as columns that were left out" in said

@@ -253,6 +253,13 @@ def test_a_driver_does_not_see_what_is_secret(
     assert "RAY_ADDRESS" not in environment
 
 
+def test_without_a_root_a_driver_may_read_nothing(database: Database, tmp_path: Path) -> None:
+    settings = Supervised(database, tmp_path).settings
+    root = driver_environment(settings, "churn")["TUNING_DATA_ROOTS"]  # an empty one would allow everything
+    assert root
+    assert not Path(root).exists()
+
+
 def test_the_thread_starts_what_is_submitted_and_says_what_hinders_it(database: Database, tmp_path: Path) -> None:
     server = Supervised(database, tmp_path)
     server.supervisor.start()

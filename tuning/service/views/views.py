@@ -107,25 +107,26 @@ class Views:
     def _write_new(self, run: SubmittedRun, writing: Future[ShownTables]) -> None:
         # Named after the moment before they are read: what is recorded meanwhile may be missing.
         folder = self._folder(run.id) / str(int(self._clock() * 1e6))
+        found: ShownTables | BaseException
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._write(run.run_directory, folder)
-            shown = self._keep(run.id, folder)
-        except (TuningError, OSError) as error:
-            shutil.rmtree(folder, ignore_errors=True)
-            why = str(error).replace(run.run_directory, "its folder")  # whose place is the server's own matter
-            writing.set_exception(MissingError(f"run {run.id} has no tables: {why}"))
-        except BaseException as error:
-            writing.set_exception(error)
-            raise
-        else:
+            found = self._keep(run.id, folder)
             for older in self._folder(run.id).iterdir():
                 if older != folder:
                     shutil.rmtree(older, ignore_errors=True)  # who has them mapped can still read them
-            writing.set_result(shown)
-        finally:
-            with self._lock:
-                del self._being_written[run.id]
+        except (TuningError, OSError) as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            why = str(error).replace(run.run_directory, "its folder")  # whose place is the server's own matter
+            found = MissingError(f"run {run.id} has no tables: {why}")
+        except BaseException as error:
+            found = error
+        with self._lock:
+            del self._being_written[run.id]  # first: who is told of a failure may try again at once
+        if isinstance(found, BaseException):
+            writing.set_exception(found)
+        else:
+            writing.set_result(found)
 
     def _folder(self, run: str) -> Path:
         return self._work / run / "views"
