@@ -2,7 +2,7 @@
 
 Everything is looked at before it is read as a `Definition`, which is then read without the constraints of its search
 space: those are code, which is imported by the driver alone. This is only the door: files are opened hours later, by
-other processes, which check the roots again (`TUNING_DATA_ROOTS`).
+other processes, which are told the roots (`TUNING_DATA_ROOTS`) and do not check them yet.
 """
 
 from __future__ import annotations

@@ -28,6 +28,19 @@ def kept_token(url: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
+def token_for(url: str) -> str | None:
+    """`TUNING_TOKEN`, else what the file says that `TUNING_TOKEN_FILE` names, else the kept one; None without any."""
+    if token := os.environ.get("TUNING_TOKEN"):
+        return token
+    named = os.environ.get("TUNING_TOKEN_FILE")
+    if not named:
+        return kept_token(url)
+    try:
+        return Path(named).read_text(encoding="ascii").strip() or None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DefinitionError(f"TUNING_TOKEN_FILE: {named!r} cannot be read: {error}. Name a token's file.") from error
+
+
 def keep_token(url: str, token: str) -> Path:
     """Write a server's token into the file, and say where that is; `OSError` where that cannot be."""
     file = token_file()

@@ -181,7 +181,9 @@ def test_numbers_beyond_float32_become_its_largest(tmp_path: Path) -> None:
 
 
 def test_another_version_is_refused_and_says_which_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xgboost_ray_adapter, "version", lambda name: "9.9" if name == "xgboost" else "0.1.19")
+    monkeypatch.setattr(
+        xgboost_ray_adapter, "installed_version", lambda *names: "9.9" if "xgboost" in names else "0.1.19"
+    )
     with pytest.raises(PlanError, match=r"'xgboost_ray' works with xgboost 3\.2\.\*, and 9\.9 is installed: pip"):
         plan()
 

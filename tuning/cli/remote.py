@@ -1,0 +1,155 @@
+"""`tuning submit`, `status`, `watch`, `stop`, `cancel`: runs of a server."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from tuning.cli import exit_codes
+from tuning.cli.program import Command
+from tuning.cli.service_options import service_installed
+from tuning.cli.shared_options import read_changes
+from tuning.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from tuning.service.client import RemoteRun, TuningClient
+
+C = TypeVar("C", bound=Callable[..., object])
+
+server_option = click.option(
+    "--server",
+    metavar="URL",
+    help="Address of the server (default: TUNING_SERVER, else http://127.0.0.1:8420).",
+)
+json_option = click.option(
+    "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the data."
+)
+run_id = click.argument("run", metavar="ID")
+
+
+@click.command(cls=Command)
+@click.argument("definition", type=click.Path(exists=True, dir_okay=False))
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Override a key (value is YAML).")
+@click.option("--priority", type=int, help="Among the team's runs: the highest is first (default: 0).")
+@click.option("--schedule", metavar="CRON", help='Submit again at these times, such as "0 3 * * 1".')
+@click.option("--time-zone", metavar="ZONE", help="Of the schedule, such as Europe/Berlin (default: UTC).")
+@click.option("--key", metavar="TEXT", help="The same key with the same definition is the same run.")
+@click.option("--wait", is_flag=True, help="Show its progress until it has ended; the exit code is that of `run`.")
+@server_option
+@json_option
+def submit(
+    definition: str,
+    changes: tuple[str, ...],
+    priority: int | None,
+    schedule: str | None,
+    time_zone: str | None,
+    key: str | None,
+    wait: bool,
+    server: str | None,
+    output: str,
+) -> None:
+    """Queue a run of DEFINITION on a server; its data is named below the server's folders.
+
+    The token comes from TUNING_TOKEN, the file that TUNING_TOKEN_FILE names, or what `tuning serve` has kept here.
+    """
+    given: dict[str, object] = dict(read_changes(changes))
+    if priority is not None:
+        given["priority"] = priority
+    if schedule is not None:
+        given["schedule"] = schedule if time_zone is None else {"cron": schedule, "time_zone": time_zone}
+    elif time_zone is not None:
+        raise DefinitionError("--time-zone is of a schedule: give --schedule, too.")
+    with _client(server) as client:
+        run = client.submit(definition, key=key, **given)
+        if wait:
+            _show(run, output, err=True)
+            _follow(client, run.id, output)
+        _show(run, output)
+
+
+@click.command(cls=Command)
+@click.argument("run", metavar="ID", required=False)
+@click.option("--state", help="Only runs in this state, such as running.")
+@click.option("--most", type=click.IntRange(min=1), default=20, show_default=True, help="Runs that are listed.")
+@server_option
+@json_option
+def status(run: str | None, state: str | None, most: int, server: str | None, output: str) -> None:
+    """Tell where the run ID stands on a server, or list the team's runs, the newest first."""
+    with _client(server) as client:
+        if run is not None:
+            _show(client.run(run), output)
+            return
+        found = [each for each, _ in zip(client.runs(state=state), range(most), strict=False)]
+        if output == "json":
+            click.echo(json.dumps([each.to_dict() for each in found]))
+        for each in found if output == "text" else ():
+            click.echo(f"{each.id}  {each.name}  {each.sentence}")
+
+
+@click.command(cls=Command)
+@run_id
+@server_option
+@json_option
+def watch(run: str, server: str | None, output: str) -> None:
+    """Show the progress of run ID until it has ended; the exit code is that of `tuning run`."""
+    with _client(server) as client:
+        _follow(client, run, output)
+
+
+@click.command(cls=Command)
+@run_id
+@server_option
+@json_option
+def stop(run: str, server: str | None, output: str) -> None:
+    """End run ID of a server so that it can be resumed. What is recorded is kept."""
+    with _client(server) as client:
+        _show(client.stop(run), output)
+
+
+@click.command(cls=Command)
+@run_id
+@server_option
+@json_option
+def cancel(run: str, server: str | None, output: str) -> None:
+    """End run ID of a server for good. What is recorded is kept until the run is deleted."""
+    with _client(server) as client:
+        _show(client.cancel(run), output)
+
+
+def _client(server: str | None) -> TuningClient:
+    with service_installed():
+        from tuning.service.client import TuningClient
+
+    return TuningClient(server)
+
+
+def _show(run: RemoteRun, output: str, *, err: bool = False) -> None:
+    click.echo(json.dumps(run.to_dict()) if output == "json" else f"{run.id}  {run.name}  {run.sentence}", err=err)
+
+
+def _follow(client: TuningClient, run: str, output: str) -> None:
+    """Print what a run tells until it has ended, and end with its exit code."""
+    shown = ""
+    for event in client.events(run):
+        if output == "json":
+            click.echo(json.dumps({"event": event.kind, **event.data}))
+            continue
+        text = (
+            event.data["line"] if event.kind == "progress" else f"{event.data['state']} {event.data['reason']}".strip()
+        )
+        if text != shown:
+            click.echo(text)
+            shown = text
+    sys.exit(_exit_code(client.run(run)))
+
+
+def _exit_code(run: RemoteRun) -> int:
+    """As `tuning run` would have ended."""
+    counts = run.outcome or {}
+    if run.state == "finished":
+        return exit_codes.of_models(counts.get("customers", 0), counts.get("succeeded", 0))
+    return exit_codes.INTERRUPTED if run.state in ("stopped", "cancelled") else exit_codes.ERROR
