@@ -34,6 +34,7 @@ from tuning.basics.timing import Timing
 from tuning.errors import StorageError
 from tuning.records import lease
 from tuning.records.ownership import newest_term
+from tuning.runs.progress import PROGRESS
 from tuning.storage.backend import TEMPORARY
 from tuning.storage.run_directory import RunDirectory
 
@@ -67,6 +68,7 @@ WRITERS = {
         "_filtered",
     ): "runs/test_changed_data.py: test_a_crash_while_changed_customers_are_left_out_changes_nothing",
     ("tuning/runs/ending.py", "ended"): HERE,
+    ("tuning/runs/progress.py", "write_progress"): "how far a run is, written anew: unit/runs/test_progress_file.py",
     ("tuning/runs/report/customer.py", "write_customer_report"): "a page that is made again when it is asked for",
     ("tuning/cli/doctor.py", "_nodes"): "a file that is there for a look, in no run",
     (
@@ -128,6 +130,9 @@ def at_step(monkeypatch: pytest.MonkeyPatch, number: int, happens: Callable[...,
 
     def watched(action: Callable[..., None]) -> Callable[..., None]:
         def step(self: RunDirectory, name: str, data: bytes | Iterator[bytes]) -> None:
+            if name == PROGRESS:  # written by a clock, and no step of the run
+                action(self, name, data)
+                return
             given = list(data) if isinstance(data, Iterator) else data
             whole = b"".join(given) if isinstance(given, list) else given
             with lock:
@@ -281,6 +286,9 @@ def at_write(monkeypatch: pytest.MonkeyPatch, number: int, happens: Callable[...
 
     def watched(put: Callable[[str, bytes], None]) -> Callable[[str, bytes], None]:
         def write(target: str, data: bytes) -> None:
+            if Path(target).name == PROGRESS:  # written by a clock, and no step of the run
+                put(target, data)
+                return
             with lock:
                 count[0] += 1
                 happens(count[0] - number, lambda: put(target, data), Path(target), data)

@@ -57,9 +57,8 @@ def _against_baseline(counts: RunCounts) -> list[str]:
         return [f"{against} the one winner that is another model is {how}."]
     low, high = by_chance(compared)
     share = f" ({100 * worse / compared:.0f} %)" if worse else ""
-    verb = "is" if worse == 1 else "are"
     counted = (
-        f"{against} {worse:,} of the {compared:,} winners that are other models{share} {verb} worse than it on the "
+        f"{against} {worse:,} of the {compared:,} winners that are other models{share} did worse than it on the "
         f"hold-out rows; chance alone gives {low:,} to {high:,}."
     )
     return [counted + f" A worse one is {kept}. More rows reduce this." * (worse > 0)]

@@ -38,7 +38,7 @@ def test_exit_codes_and_outputs_of_a_run(definition: Path, finished: Path, tmp_p
     [
         (
             0,
-            "0 of the 5 winners that are other models are worse than it on the hold-out rows; "
+            "0 of the 5 winners that are other models did worse than it on the hold-out rows; "
             "chance alone gives 1 to 4.",
         ),
         (
