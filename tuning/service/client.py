@@ -164,7 +164,7 @@ class TuningClient(Public):
                 with self._http.stream("GET", f"{API}/runs/{run}/events", headers=headers) as answer:
                     _check(answer, streamed=True)
                     pause = _Pauses()
-                    for event in _told(answer.iter_lines()):
+                    for event in _parsed_events(answer.iter_lines()):
                         last = event.id or last
                         yield event
                         if event.kind == "state" and event.data["state"] in ENDED:
@@ -361,7 +361,7 @@ def _check(answer: httpx.Response, *, streamed: bool = False) -> None:
     raise kind(detail)
 
 
-def _told(lines: Iterator[str]) -> Iterator[ClientEvent]:
+def _parsed_events(lines: Iterator[str]) -> Iterator[ClientEvent]:
     """The events of a stream (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
     fields: dict[str, str] = {}
     for line in lines:

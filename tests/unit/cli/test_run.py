@@ -43,7 +43,7 @@ def test_exit_codes_and_outputs_of_a_run(definition: Path, finished: Path, tmp_p
         ),
         (
             2,
-            "Tuning against the baseline, the model tried first: 2 of the 5 winners that are other models (40 %) are "
+            "Tuning against the baseline, the model tried first: 2 of the 5 winners that are other models (40 %) did "
             "worse than it on the hold-out rows; chance alone gives 1 to 4. A worse one is kept because it was better "
             "on the folds",
         ),
