@@ -114,5 +114,6 @@ class Service:
                 f"run {run.id} is {run.state}. Cancel it first; only a run that has ended can be deleted."
             )
         RunDirectory(run.run_directory).discard()
+        self.views.forget(run.id)
         shutil.rmtree(self.work_folder(run.id), ignore_errors=True)
         self.runs.delete(run.id, run.team)
