@@ -9,11 +9,12 @@ from pathlib import Path
 import postgres_server
 import pytest
 from chaos import wait_for
+from kept_databases import KEPT, rows_of, upgrade_keeps_all
 from postgres_server import PostgresServer
 from sqlalchemy import text
 from supervised import Supervised
 
-from tuning.errors import UnavailableError
+from tuning.errors import RunError, UnavailableError
 from tuning.service.database import schema
 from tuning.service.database.connection import Database
 from tuning.service.queue.claim import claim
@@ -31,14 +32,19 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def database(postgres: PostgresServer) -> Iterator[Database]:
+def empty(postgres: PostgresServer) -> Iterator[Database]:
     made = Database(postgres.uri("psycopg"))
     with made.write() as connection:
         connection.execute(text("DROP SCHEMA public CASCADE"))
         connection.execute(text("CREATE SCHEMA public"))
-    schema.upgrade(made)
     yield made
     made.close()
+
+
+@pytest.fixture
+def database(empty: Database) -> Database:
+    schema.upgrade(empty)
+    return empty
 
 
 def test_ten_threads_that_claim_at_once_never_exceed_the_slots(database: Database, tmp_path: Path) -> None:
@@ -86,3 +92,20 @@ def test_a_second_server_is_refused(database: Database) -> None:
         SingleServer(Database(database.url.render_as_string(hide_password=False)), lambda: None).take()
     assert "process " in str(refused.value)
     first.release()
+
+
+@pytest.mark.parametrize("revision", schema.revisions())
+def test_a_database_of_each_schema_is_brought_to_the_newest_with_its_rows(empty: Database, revision: str) -> None:
+    with empty.write() as connection:
+        connection.exec_driver_sql((KEPT / f"{revision}.sql").read_text())
+    upgrade_keeps_all(empty)
+
+
+def test_a_database_of_a_newer_version_is_refused_and_left_as_it_is(database: Database) -> None:
+    with database.write() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    before = rows_of(database)
+    with pytest.raises(RunError, match="the schema '9999' of a newer version of this program") as refused:
+        schema.upgrade(database)
+    assert "Install that version, or give another --database" in str(refused.value)
+    assert rows_of(database) == before

@@ -56,13 +56,25 @@ class Database:
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that may change it; all of its changes are kept, or none."""
-        with self._translated(), self.engine.connect().execution_options(writes=True) as connection, connection.begin():
-            if self.engine.dialect.name == "postgresql":
-                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": WRITER})
+        with self._writing() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def migrate(self) -> Iterator[Connection]:
+        """A transaction that may also make a table anew, as SQLite changes a column: what refers to its rows stays."""
+        with self._writing(references="OFF") as connection:
             yield connection
 
     def close(self) -> None:
         self.engine.dispose()
+
+    @contextlib.contextmanager
+    def _writing(self, **options: object) -> Iterator[Connection]:
+        options = {"writes": True, **options}
+        with self._translated(), self.engine.connect().execution_options(**options) as connection, connection.begin():
+            if self.engine.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": WRITER})
+            yield connection
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
@@ -96,10 +108,12 @@ class Database:
 
 def _configure_sqlite(connection, _record) -> None:  # type: ignore[no-untyped-def]  # the driver's own, which has no types
     connection.isolation_level = None  # no BEGIN of the driver's own: `_begin_sqlite` says it
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    for pragma in ("journal_mode=WAL", "synchronous=FULL"):
         connection.execute(f"PRAGMA {pragma}")
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    options = connection.get_execution_options()
+    # A table that is dropped takes the rows with it that refer to its own; within a transaction this is not changed.
+    connection.exec_driver_sql(f"PRAGMA foreign_keys={options.get('references', 'ON')}")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("writes", False) else "BEGIN")

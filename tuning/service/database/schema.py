@@ -21,7 +21,7 @@ def upgrade(database: Database) -> None:
     Raises `RunError` for a database of a newer version of this program.
     """
     config = _config()
-    with database.write() as connection:
+    with database.migrate() as connection:
         at = MigrationContext.configure(connection).get_current_revision()
         if at is not None and at not in revisions():
             raise RunError(

@@ -1,6 +1,6 @@
 """The tables. Times are seconds since 1970 (UTC); documents are JSON.
 
-A change here is a migration in `migrations/versions`, too; `tests/services` compares the two.
+A change here is a migration in `migrations/versions`, too; `tests/unit/service` compares the two.
 """
 
 from __future__ import annotations
