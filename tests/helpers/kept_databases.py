@@ -3,7 +3,7 @@
     python tests/helpers/kept_databases.py
 
 writes the two of the newest schema, `SCHEMA.db` of SQLite and `SCHEMA.sql` of PostgreSQL, into `tests/fixtures`. It is
-run once for each schema that is released; those of older ones stay as they are.
+run once for each schema, before a step that follows it is written; those of older ones stay as they are.
 """
 
 from __future__ import annotations

@@ -27,7 +27,12 @@ def kept(revision: str, folder: Path) -> Database:
     return Database(f"sqlite:///{shutil.copy(KEPT / f'{revision}.db', folder)}")
 
 
-@pytest.mark.parametrize("revision", schema.revisions())
+def test_every_schema_before_the_newest_is_kept() -> None:
+    for revision in schema.revisions()[1:]:
+        assert {file.name for file in KEPT.glob(f"{revision}.*")} == {f"{revision}.db", f"{revision}.sql"}
+
+
+@pytest.mark.parametrize("revision", sorted(file.stem for file in KEPT.glob("*.db")))
 def test_a_file_of_each_schema_is_brought_to_the_newest_with_its_rows(revision: str, tmp_path: Path) -> None:
     database = kept(revision, tmp_path)
     upgrade_keeps_all(database)
