@@ -301,6 +301,8 @@ print(json.dumps(different))
     ("name", "donor", "other"),
     [
         ("hist_gradient_boosting", {"max_bins": 16}, {"max_bins": 200}),
+        ("lightgbm", {"subsample": 0.8}, {"subsample": 0.5}),
+        ("lightgbm", {"subsample": 0.5}, {"subsample": 1.0}),
         ("mlp", {"width": 8, "depth": 2}, {"width": 32, "depth": 1}),
         ("sgd", {"average": False}, {"average": True}),
     ],

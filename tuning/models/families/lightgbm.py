@@ -30,7 +30,18 @@ LightGBMStory: TypeAlias = Sequence[tuple[Hyperparameters, int]]
 #: The rounds so far, the raw predictions of the validation rows, and the trees counted in them.
 LightGBMState: TypeAlias = "tuple[LightGBMStory, np.ndarray, int]"
 
-BINNING = ("max_bin", "min_data_in_bin", "bin_construct_sample_cnt", "enable_bundle", "linear_tree")
+BINNING = (
+    *("max_bin", "max_bins", "min_data_in_bin", "bin_construct_sample_cnt", "subsample_for_bin"),
+    *("enable_bundle", "bundle", "is_enable_bundle", "linear_tree", "linear_trees"),
+)
+# LightGBM's `reset_parameter` keeps the rows that were drawn before: with other shares it trains on what is left of
+# them, or on freed memory, which ends the process.
+SAMPLING = (
+    *("bagging_fraction", "sub_row", "subsample", "bagging", "bagging_freq", "subsample_freq", "bagging_by_query"),
+    *("pos_bagging_fraction", "pos_sub_row", "pos_subsample", "pos_bagging"),
+    *("neg_bagging_fraction", "neg_sub_row", "neg_subsample", "neg_bagging"),
+    *("boosting", "boosting_type", "boost", "data_sample_strategy"),
+)
 # Other names of min_child_samples; who uses one means the number as it is.
 LEAF_ALIASES = {"min_data_in_leaf", "min_data_per_leaf", "min_data", "min_samples_leaf"}
 OBJECTIVES = {REGRESSION: "regression", BINARY: "binary", MULTICLASS: "multiclass"}
@@ -46,7 +57,7 @@ class LightGBMFamily(SteppedFamily):
     length = "n_estimators"
     step_length = 10
     total_steps = 20
-    frozen = frozenset({*BINNING, "boosting", "boosting_type"})
+    frozen = frozenset({*BINNING, *SAMPLING})
     simpler = (("num_leaves", "smaller"), ("min_child_samples", "larger"), ("reg_lambda", "larger"))
 
     def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Booster:
@@ -133,15 +144,14 @@ def _frozen(story: LightGBMStory, raw: np.ndarray, counted: int) -> LightGBMStat
 
 
 def _boosted(train: Matrix, story: LightGBMStory) -> Booster:
-    """A Booster that has trained these rounds, each stretch with its own parameters."""
+    """A Booster that has trained these rounds, each stretch with its own parameters but for the frozen ones."""
     import lightgbm
 
-    booster, current = None, None
+    first = current = story[0][0]
+    booster = lightgbm.Booster(first, _dataset(train, first))
     for params, rounds in story:
-        if booster is None:
-            booster = lightgbm.Booster(params, _dataset(train, params))
-        elif params != current:
-            booster.reset_parameter(params)
+        if params != current:
+            booster.reset_parameter({name: params[name] for name in params if name not in LightGBMFamily.frozen})
         current = params
         for _ in range(rounds):
             booster.update()
