@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
+from sqlalchemy import insert
 
-from tuning.service.database.runs import Submission
+from tuning.service.database.runs import Submission, new_id
+from tuning.service.database.tables import PLANS
 from tuning.service.database.tokens import Role
 from tuning.service.service import Service
 
+ORIGIN = {"Origin": "http://testserver"}
+BROWSER = {"Accept": "text/html"}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
 
@@ -30,9 +34,12 @@ def submitted(service: Service, team: str = "churn", name: str = "week") -> str:
     return service.requests.submit(submission, service.clock())[0].id
 
 
-def planned(service: Service, team: str = "churn") -> str:
-    """The id of a plan; it is refused, as there are no data."""
-    return service.plans.ask(Submission(team, "week", {"data": "nothing.csv"}), service.clock()).id
+def planned(service: Service, team: str = "churn", **values: object) -> str:
+    """The id of a plan whose child process has ended; refused, unless `values` of its row say otherwise."""
+    row = {"id": new_id(), "team": team, "state": "refused", "definition": {}, "problem": "no data", "at": 1.0}
+    with service.database.write() as connection:
+        connection.execute(insert(PLANS).values({**row, **values}))
+    return str(row["id"])
 
 
 def scheduled(service: Service, team: str = "churn") -> str:

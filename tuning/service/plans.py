@@ -52,6 +52,7 @@ class AskedPlan:
     result: Json | None
     problem: str | None
     at: float
+    typed: str | None = None
 
 
 class Plans:
@@ -64,8 +65,11 @@ class Plans:
         self._database, self._settings, self._slots = database, settings, slots
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="plans")
 
-    def ask(self, submission: Submission, now: float) -> AskedPlan:
-        """Begin a plan; the same one for the same key. `QuotaError` for a team that has many open ones."""
+    def ask(self, submission: Submission, now: float, typed: str | None = None) -> AskedPlan:
+        """Begin a plan; the same one for the same key. `QuotaError` for a team that has many open ones.
+
+        typed: the definition as somebody typed it, which is kept for them.
+        """
         key = None if submission.key is None else f"plan {submission.key}"[:255]
         with self._database.write() as connection:
             earlier = submitted_before(connection, submission.team, key, submission.digest)
@@ -77,7 +81,7 @@ class Plans:
                 raise QuotaError(f"{waiting} plans of your team are not made yet, of {MOST_OPEN} at once.", later=10.0)
             connection.execute(delete(PLANS).where(PLANS.c.at < now - KEPT_S))
             plan = new_id()
-            values = {"id": plan, "team": submission.team, "state": PlanState.WAITING, "at": now}
+            values = {"id": plan, "team": submission.team, "state": PlanState.WAITING, "at": now, "typed": typed}
             connection.execute(insert(PLANS).values(definition=dict(submission.definition), **values))
             remember(connection, submission.team, key, submission.digest, plan, now)
             asked = _one(connection, plan, submission.team)

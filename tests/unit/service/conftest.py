@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from service_app import ORIGIN
 from starlette.testclient import TestClient
 
 from tuning.service.database import schema
 from tuning.service.database.connection import Database
+from tuning.service.database.tokens import Role
 from tuning.service.service import Service
 from tuning.service.settings import ServiceSettings
 from tuning.service.web.app import create_app
@@ -43,6 +45,14 @@ def service(database: Database, tmp_path: Path) -> Service:
         data=(str(tmp_path / "data"),),
     )
     return Service(settings, database, slots=lambda: 4, stream_s=0.0)  # a stream ends after what is there
+
+
+@pytest.fixture
+def page(web: TestClient, service: Service) -> TestClient:
+    """A browser in which a member of `churn` has logged in."""
+    token = service.tokens.create("churn", Role.SUBMIT, "person", 1.0)
+    assert web.post("/login", data={"token": token}, headers=ORIGIN).status_code == 303
+    return web
 
 
 @pytest.fixture

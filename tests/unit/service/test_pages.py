@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
+from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from builders import write_customers
+from service_app import BROWSER, ORIGIN
 from starlette.testclient import TestClient
 
 from tuning import RunResult, TuneRunner
@@ -16,9 +20,10 @@ from tuning.service.database.runs import Submission
 from tuning.service.database.tokens import Role
 from tuning.service.service import Service
 from tuning.service.states import RunState
+from tuning.service.views.views import write_in_child
+from tuning.service.web.app import create_app
 
 HOSTILE = "<script>alert(1)</script>/é\n"
-ORIGIN = {"Origin": "http://testserver"}
 
 
 @pytest.fixture(scope="module")
@@ -33,30 +38,39 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     return runner.run(folder / "run", in_process=True, progress=False)
 
 
+@pytest.fixture(scope="module")
+def tables(result: RunResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its tables, which a child process has written once."""
+    folder = tmp_path_factory.mktemp("tables")
+    write_in_child(result.directory.uri, folder)
+    return folder
+
+
 @pytest.fixture
-def run(service: Service, result: RunResult) -> str:
+def run(service: Service, result: RunResult, tables: Path) -> str:
     """A finished run of the team `churn`."""
     submission = Submission("churn", "week", {"name": "week", "target": "y"})
     run = service.requests.submit(submission, 1.0)[0].id
     service.runs.note(run, run_directory=result.directory.uri)
     service.runs.change(run, RunState.RUNNING, 2.0, slots=1)
     service.runs.change(run, RunState.FINISHED, 3.0)
+    shutil.copytree(tables, service.work_folder(run) / "views" / "4000000")  # at its fourth second, in microseconds
     return run
 
 
-@pytest.fixture
-def page(web: TestClient, service: Service) -> TestClient:
-    """A browser that has logged in."""
-    token = service.tokens.create("churn", Role.SUBMIT, "person", 1.0)
-    assert web.post("/login", data={"token": token}, headers=ORIGIN).status_code == 303
-    return web
-
-
-def test_nobody_sees_a_page_before_the_login(web: TestClient, run: str) -> None:
+def test_who_logs_in_gets_the_page_that_was_asked_for(web: TestClient, service: Service, run: str) -> None:
     for path in ("/", f"/runs/{run}", f"/runs/{run}/customer?id=c0001"):
-        answer = web.get(path, headers={"Accept": "text/html"})
-        assert (answer.status_code, answer.headers["location"]) == (303, "/login")
-    assert 'name="token"' in web.get("/login").text
+        answer = web.get(path, headers=BROWSER)
+        assert answer.status_code == 303
+        assert answer.headers["location"].startswith("/login")
+    asked = web.get(answer.headers["location"]).text
+    token = service.tokens.create("churn", Role.READ, "person", 1.0)
+    assert web.post("/login", data={"token": "wrong"}, headers=ORIGIN).text.count("not valid") == 1
+    (wanted,) = re.findall(r'name="next" value="([^"]*)"', asked)
+    answer = web.post("/login", data={"token": token, "next": unescape(wanted)}, headers=ORIGIN)
+    assert answer.headers["location"] == f"/runs/{run}/customer?id=c0001"
+    elsewhere = web.post("/login", data={"token": token, "next": "//evil.example"}, headers=ORIGIN)
+    assert elsewhere.headers["location"] == "/"
 
 
 def test_a_run_is_listed_and_shown_with_its_customers(page: TestClient, run: str) -> None:
@@ -146,3 +160,12 @@ def test_a_run_that_has_recorded_nothing_says_so(page: TestClient, service: Serv
     assert refused.status_code == 404
     assert str(tmp_path) not in refused.text  # the server's own places are nobody's matter
     assert page.get(f"/api/v1/runs/{queued}/report").status_code == 404
+
+
+def test_a_run_leads_to_its_experiment_where_mlflow_has_a_server(page: TestClient, service: Service, run: str) -> None:
+    assert ">MLflow<" not in page.get(f"/runs/{run}").text
+    settings = service.settings.model_copy(update={"mlflow": "http://user:secret@mlflow.example:5000/"})
+    with_server = TestClient(create_app(replace(service, settings=settings)), cookies=page.cookies)
+    shown = with_server.get(f"/runs/{run}").text
+    assert "mlflow.example:5000/#/experiments?experimentSearchFilter=churn%2Fweek" in shown
+    assert "secret" not in shown

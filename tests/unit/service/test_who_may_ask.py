@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 
 import pytest
-from service_app import bearer, routes_of, scheduled, submitted
+from service_app import bearer, planned, routes_of, scheduled, submitted
 from starlette.testclient import TestClient
 
 from tuning.service.database.tokens import Role
@@ -18,7 +18,7 @@ REFUSED = (401, 403)
 
 def filled(service: Service, path: str, team: str) -> str:
     """A path with the ids of a team's things in it."""
-    for part, make in {"{run}": submitted, "{schedule}": scheduled}.items():
+    for part, make in {"{run}": submitted, "{schedule}": scheduled, "{plan}": planned}.items():
         if part in path:
             path = path.replace(part, make(service, team))
     return path
@@ -135,5 +135,5 @@ def test_behind_tls_the_cookie_is_for_tls_alone(service: Service) -> None:
 
 def test_a_browser_without_a_session_is_sent_to_the_login(web: TestClient) -> None:
     answer = web.get("/metrics", headers={"Accept": "text/html"})
-    assert (answer.status_code, answer.headers["location"]) == (303, "/login")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login?next=%2Fmetrics")
     assert web.get("/api/v1/runs", headers={"Accept": "text/html"}).status_code == 401

@@ -102,6 +102,7 @@ SUBMISSIONS = Table(
 )
 
 #: A plan that was asked for. `result`: as `tuning plan --output json` prints it; `problem`: a sentence in its place.
+#: `typed`: the definition as somebody typed it on the page; None for one that a program sent.
 PLANS = Table(
     "plans",
     METADATA,
@@ -112,6 +113,7 @@ PLANS = Table(
     Column("result", JSON),
     Column("problem", Text),
     Column("at", Float, nullable=False),
+    Column("typed", Text),
     Index(None, "team", "at"),
     Index(None, "state"),
 )

@@ -15,13 +15,13 @@ from tuning.service.web.auth import authenticate
 from tuning.service.web.limits import RateLimiter
 from tuning.service.web.metrics import Metrics
 from tuning.service.web.middleware import Frame
-from tuning.service.web.pages import all_runs, one_run, rendering
-from tuning.service.web.routes import events, health, login, plans, results, runs, schedules
+from tuning.service.web.pages import all_runs, changes, login, new_run, one_run, rendering
+from tuning.service.web.routes import events, health, plans, results, runs, schedules
 
 API = "/api/v1"
 ROUTERS: Iterable[APIRouter] = (
-    *(health.router, login.router, runs.router, events.router, plans.router, schedules.router, results.router),
-    *(rendering.router, all_runs.router, one_run.router),
+    *(health.router, runs.router, events.router, plans.router, schedules.router, results.router),
+    *(rendering.router, login.router, all_runs.router, new_run.router, one_run.router, changes.router),
 )
 DESCRIPTION = """Submit definitions, watch them run, and use what they have found.
 
@@ -48,6 +48,7 @@ def create_app(service: Service) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.service, app.state.metrics, app.state.rates = service, metrics, RateLimiter()
+    app.state.problem_page = rendering.problem_page
     problems.add_handlers(app)
     for router in ROUTERS:
         app.include_router(router)

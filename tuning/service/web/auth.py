@@ -33,6 +33,8 @@ ROLES: Mapping[str, Role] = {
     "POST /api/v1/runs/{run}/predictions": Role.READ,
     "DELETE /api/v1/schedules/{schedule}": Role.SUBMIT,
     "POST /logout": Role.READ,
+    "GET /runs/new": Role.SUBMIT,
+    "POST /runs/{run}/delete": Role.ADMIN,
 }
 
 _BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="A token of `tuning token create`.")

@@ -53,13 +53,13 @@ SCHEMA: dict[str, object] = {
     },
     "additionalProperties": True,
 }
-_YAML_EXAMPLE = "name: churn\ndata: churn.csv\nby: region\ntarget: churned\ntrials: 20\n"
+YAML_EXAMPLE = "name: churn\ndata: churn.csv\nby: region\ntarget: churned\ntrials: 20\n"
 BODY: dict[str, object] = {
     "requestBody": {
         "required": True,
         "content": {
             JSON[0]: {"schema": SCHEMA, "example": EXAMPLE},
-            YAML[0]: {"schema": SCHEMA, "example": _YAML_EXAMPLE},
+            YAML[0]: {"schema": SCHEMA, "example": YAML_EXAMPLE},
         },
     }
 }

@@ -11,6 +11,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from tuning.service.states import RunState
 
 RUN_ID = "5f0c9f3ab2d44e10a7c1b2d3"
+MOST_TRIALS, MOST_SLOTS = 1_000_000, 100_000  # that a resume may ask for
 Id = Annotated[str, Field(examples=[RUN_ID], max_length=64)]
 
 
@@ -89,8 +90,8 @@ class ResumeMessage(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    trials: int | None = Field(None, ge=1, le=1_000_000, description="Number of trials per study.", examples=[40])
-    slots: int | None = Field(None, ge=1, le=100_000, description="Slots that it asks for.", examples=[4])
+    trials: int | None = Field(None, ge=1, le=MOST_TRIALS, description="Number of trials per study.", examples=[40])
+    slots: int | None = Field(None, ge=1, le=MOST_SLOTS, description="Slots that it asks for.", examples=[4])
 
 
 class LeaderboardMessage(_Message):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import cast
+from urllib.parse import urlencode
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -59,6 +60,11 @@ SENTENCES: Mapping[int, str] = {
 OUT_OF_ORDER = (
     "The service cannot reach its database or its storage at the moment. Nothing was changed. Try again; the server's "
     "log says more under this request id."
+)
+
+LOGIN_ENDED = (
+    "Your login has ended, and nothing was done. Log in again in another tab, and then reload this page: your browser "
+    "sends the form once more."
 )
 
 
@@ -161,10 +167,19 @@ async def _of_http(request: Request, error: Exception) -> Response:
     """What Starlette, FastAPI or a route raised by a status."""
     found = cast(HTTPException, error)
     if found.status_code == HTTPStatus.UNAUTHORIZED and wants_page(request):
-        return RedirectResponse("/login", HTTPStatus.SEE_OTHER)
+        return _to_login(request)
     plain = found.detail in (HTTPStatus(found.status_code).phrase, "")
     detail = SENTENCES.get(found.status_code, found.detail) if plain else found.detail
     return answer(request, found.status_code, detail, headers=found.headers)
+
+
+def _to_login(request: Request) -> Response:
+    """The login, and then back; of a form that was sent, its text is kept by the browser that sends it again."""
+    if request.method not in ("GET", "HEAD"):
+        return answer(request, HTTPStatus.UNAUTHORIZED, LOGIN_ENDED)
+    wanted = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+    query = "" if wanted == "/" else f"?{urlencode({'next': wanted})}"
+    return RedirectResponse(f"/login{query}", HTTPStatus.SEE_OTHER)
 
 
 def key_of(sentence: str) -> str | None:

@@ -1,34 +1,20 @@
-"""The pages of a team: its runs, and the login."""
+"""The page of a team: its runs."""
 
 from __future__ import annotations
 
 from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
-from starlette.concurrency import run_in_threadpool
-from starlette.responses import RedirectResponse, Response
+from fastapi import APIRouter, Query
+from starlette.responses import Response
 
 from tuning.service.states import ENDED, RunState
-from tuning.service.web.auth import COOKIE, Asking, ServiceOf
+from tuning.service.web.auth import Asking, ServiceOf
 from tuning.service.web.pages.rendering import Render
-from tuning.service.web.routes.runs import TeamRun
 from tuning.service.web.run_messages import cursor_of, progress_of, read_cursor
 
 router = APIRouter(include_in_schema=False)
 RUNS = 50  # of a page
-
-
-@router.get("/login")
-async def login_page(request: Request, service: ServiceOf, render: Render) -> Response:
-    """Asks for a token; who has logged in goes on to the runs."""
-    session = request.cookies.get(COOKIE)
-    if session:
-        now = service.clock()
-        holder = await run_in_threadpool(service.sessions.holder, session, now)
-        if holder is not None and holder.valid(now):
-            return RedirectResponse("/", 303)
-    return render("login.html")
 
 
 @router.get("/")
@@ -66,22 +52,3 @@ def runs_page(
         live=any(run.state not in ENDED for run in shown),
         older=f"/?{urlencode({key: value for key, value in asked.items() if value})}" if asked["cursor"] else "",
     )
-
-
-@router.post("/runs/{run}/stop")
-def stop(found: TeamRun, service: ServiceOf) -> Response:
-    """End a run so that it can be resumed."""
-    service.requests.stop(found.id, found.team, service.clock())
-    return _back(found.id, service)
-
-
-@router.post("/runs/{run}/cancel")
-def cancel(found: TeamRun, service: ServiceOf) -> Response:
-    """End a run for good."""
-    service.requests.cancel(found.id, found.team, service.clock())
-    return _back(found.id, service)
-
-
-def _back(run: str, service: ServiceOf) -> Response:
-    service.wake()
-    return RedirectResponse(f"/runs/{run}", 303)

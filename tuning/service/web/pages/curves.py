@@ -10,6 +10,7 @@ from tuning.basics.wording import value_text
 
 LEFT, RIGHT, TOP, BOTTOM = 60, 630, 15, 225  # of the area that is drawn in
 MOST = 100  # curves
+MOST_STEPS = 100  # of a curve: more than that are not told apart on 570 pixels
 SPREAD = 0.95  # of the scores are on the scale, so that one diverging trial does not flatten the others
 
 
@@ -72,6 +73,9 @@ def drawn_curves(
 
 
 def _steps(trial: Mapping[str, object]) -> list[tuple[int, float]]:
+    """Steps with their scores, of many some evenly apart, the last among them."""
     steps = trial["steps"]
     found = [(each["step"], each["score"]) for each in steps] if isinstance(steps, list) else []
-    return [(step, score) for step, score in found if score is not None and math.isfinite(score)]
+    finite = [(step, score) for step, score in found if score is not None and math.isfinite(score)]
+    apart = math.ceil(len(finite) / MOST_STEPS) or 1
+    return finite[::-1][::apart][::-1]

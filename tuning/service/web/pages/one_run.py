@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlencode
 
-import yaml
 from fastapi import APIRouter, HTTPException, Query
 from starlette.responses import FileResponse, Response
 
+from search_spaces.yaml_text import dump_yaml
 from tuning.basics.wording import duration, shorten, value_text
+from tuning.definition.definition import Definition
 from tuning.errors import MissingError
 from tuning.records.figures import FigureRow, shown_in
 from tuning.service.database.runs import SubmittedRun
@@ -23,11 +24,13 @@ from tuning.service.web.pages.curves import drawn_curves
 from tuning.service.web.pages.rendering import Render
 from tuning.service.web.routes.runs import TeamRun
 from tuning.service.web.run_messages import progress_of
+from tuning.storage.names import mask
 
 router = APIRouter(include_in_schema=False)
 ROWS = 50  # of a page of the leaderboard
 MOST_TRIALS = 200  # of a customer
 MOST_TEXT = 300  # characters of a cell
+MOST_DEFINITION = 20_000  # characters
 COLUMNS = [each for each in shown_in("report") if not each.long]
 STATUSES = ("ok", "no_model", "quarantined", "running", "unfinished")
 _PICTURE = re.compile(r"picture-\d+\.svg")
@@ -71,7 +74,8 @@ def run_page(
         "run.html",
         run={**_facts(found), "place": service.places().get(found.id), "progress": progress_of(found)},
         live=found.state in OPEN,
-        definition=yaml.safe_dump(dict(found.definition), sort_keys=False, allow_unicode=True),
+        trials=found.definition.get("trials", Definition.model_fields["trials"].default),
+        definition=_definition(found),
         tables=None if shown is None else shown.tables.summary,
         no_tables=without,
         board=None if shown is None else _board(shown, address, sort, search, status, start),
@@ -127,10 +131,20 @@ def _tables(views: Views, run: SubmittedRun) -> tuple[ShownTables | None, str]:
         return None, f"Nothing is recorded yet. {error}" if run.state in WORKING else str(error)
 
 
+def _definition(run: SubmittedRun) -> str:
+    """As it was submitted, without what the server adds; of a very long one its beginning."""
+    text = dump_yaml({name: value for name, value in run.definition.items() if name != "mlflow"})
+    return (
+        text
+        if len(text) <= MOST_DEFINITION
+        else f"{text[:MOST_DEFINITION]}\n… ({len(text):,} characters; the API has all)"
+    )
+
+
 def _facts(run: SubmittedRun) -> dict[str, object]:
     return {
         name: getattr(run, name)
-        for name in ("id", "name", "state", "reason", "submitted", "started", "ended", "slots", "run_directory")
+        for name in ("id", "name", "state", "reason", "submitted", "started", "ended", "slots", "slots_asked")
     }
 
 
@@ -142,7 +156,8 @@ def _links(run: SubmittedRun, mlflow: str | None) -> list[Mapping[str, str]]:
         {"href": f"{api}/leaderboard?format=parquet", "text": "as Parquet"},
     ]
     if mlflow is not None and mlflow.startswith(("http://", "https://")):
-        links.append({"href": mlflow, "text": "MLflow"})
+        wanted = urlencode({"experimentSearchFilter": f"{run.team}/{run.name}"})
+        links.append({"href": f"{mask(mlflow).rstrip('/')}/#/experiments?{wanted}", "text": "MLflow"})
     return links
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import cache
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, HTTPException, Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.responses import FileResponse, HTMLResponse, Response
 
 from tuning.service.database.tokens import Role, TokenHolder
+from tuning.service.web.problems import ProblemMessage
 
 FOLDER = Path(__file__).parent.parent
 STATIC = {"service.css": "text/css", "service.js": "text/javascript"}
@@ -28,7 +31,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"moment": moment_text, "iso": iso_text}
+    made.filters |= {"moment": moment_text, "iso": iso_text, "marked": marked}
     return made
 
 
@@ -42,6 +45,17 @@ def iso_text(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
+def marked(text: str) -> Markup:
+    """A sentence in which what stands between backticks looks like what can be typed."""
+    parts = text.split("`")
+    closed = len(parts) - (len(parts) % 2 == 0)  # without a partner, the last backtick is one
+    words = (
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(part)
+        for number, part in enumerate(parts[:closed])
+    )
+    return Markup("").join(words) + "".join(f"`{part}" for part in parts[closed:])
+
+
 class Renderer:
     """Makes pages for who asks; without a holder, those before the login."""
 
@@ -53,16 +67,22 @@ class Renderer:
         """values: of the template; `problem` is a sentence above the content."""
         holder = self._holder
         shared = {
-            "base": self._request.scope.get("root_path", ""),
-            "address": str(self._request.base_url).rstrip("/"),
+            "path": self._request.url.path,
             "holder": holder,
             "may_submit": holder is not None and holder.role.includes(Role.SUBMIT),
+            "may_delete": holder is not None and holder.role.includes(Role.ADMIN),
             "problem": "",
         }
         return HTMLResponse(_environment().get_template(template).render({**shared, **values}), status)
 
 
 Render = Annotated[Renderer, Depends(Renderer)]
+
+
+def problem_page(request: Request, message: ProblemMessage) -> Response:
+    """Why there is no page, with a way back."""
+    run = request.path_params.get("run") if message.status != HTTPStatus.NOT_FOUND else None
+    return Renderer(request)("problem.html", message.status, message=message, run=run)
 
 
 @router.get("/static/{name}")

@@ -14,6 +14,7 @@ from tuning.service.web.documents import IdempotencyKey, SentDefinition
 from tuning.service.web.messages import PlanMessage, moment
 
 router = APIRouter(tags=["plans"])
+PlanId = Annotated[str, Path(description="The plan's id.", max_length=64)]
 
 
 @router.post(
@@ -34,9 +35,7 @@ def ask_plan(
 
 
 @router.get("/api/v1/plans/{plan}")
-def show_plan(
-    service: ServiceOf, holder: Asking, plan: Annotated[str, Path(description="The plan's id.", max_length=64)]
-) -> PlanMessage:
+def show_plan(service: ServiceOf, holder: Asking, plan: PlanId) -> PlanMessage:
     """A plan, or why there is none, or that it is not made yet."""
     return plan_message(service.plans.get(plan, holder.team))
 

@@ -42,12 +42,6 @@ document.addEventListener("submit", async (event) => {
 
 window.addEventListener("popstate", () => location.reload());
 
-// A form that cannot be taken back asks first.
-document.addEventListener("submit", (event) => {
-  const question = event.target.dataset.ask;
-  if (question && !window.confirm(question)) event.preventDefault();
-});
-
 // Parts marked `data-live="SECONDS"` follow what happens; not while somebody types in them, nor in a hidden tab.
 function follow(part) {
   const every = Number(part.dataset.live) * 1000, id = part.id;
