@@ -10,6 +10,7 @@ from tuning.service.database.runs import Submission, new_id
 from tuning.service.database.tables import PLANS
 from tuning.service.database.tokens import Role
 from tuning.service.service import Service
+from tuning.service.states import RunState
 
 ORIGIN = {"Origin": "http://testserver"}
 BROWSER = {"Accept": "text/html"}
@@ -45,3 +46,12 @@ def planned(service: Service, team: str = "churn", **values: object) -> str:
 def scheduled(service: Service, team: str = "churn") -> str:
     """The id of a schedule."""
     return service.schedules.add(Submission(team, "week", {}), "0 3 * * 1", "UTC", service.clock()).id
+
+
+def finished(service: Service, run_directory: str, team: str = "churn") -> str:
+    """The id of a run that has ended, with the records of another in a directory."""
+    run = submitted(service, team)
+    service.runs.note(run, run_directory=run_directory)
+    service.runs.change(run, RunState.RUNNING, 2.0, slots=1)
+    service.runs.change(run, RunState.FINISHED, 3.0)
+    return run

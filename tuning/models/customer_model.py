@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -298,6 +298,23 @@ def load_model(
         preparation=_preparation(description.get("prepare"), example),
         final_fit=description.get("final_fit", SEARCH_ROWS),
     )
+
+
+@dataclass(frozen=True)
+class SavedFile:
+    """A file of a saved model, with the digest that the run has recorded."""
+
+    name: str
+    content: bytes
+    sha256: str
+
+
+def saved_files(directory: RunDirectory, folder: str, sha256: str | None) -> Iterator[SavedFile]:
+    """All files of a saved model, `model.json` first; each one's digest is checked."""
+    document = _read(directory, f"{folder}/model.json", sha256)
+    yield SavedFile("model.json", document, hashlib.sha256(document).hexdigest())
+    for name, digest in json.loads(document)["sha256"].items():
+        yield SavedFile(name, _read(directory, f"{folder}/{name}", digest), digest)
 
 
 def inputs(description: Description) -> dict[str, bool]:

@@ -82,6 +82,7 @@ def _work(
     finally:
         end.set()
         service.plans.close()
+        service.extracts.close()
         end_children()
         supervisor.close()
 

@@ -17,6 +17,7 @@ from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, SubmittedRun
 from tuning.service.database.sessions import Sessions
 from tuning.service.database.tokens import Tokens
+from tuning.service.extracts import Extracts
 from tuning.service.plans import Plans
 from tuning.service.queue.claim import places
 from tuning.service.requests import Requests
@@ -83,6 +84,10 @@ class Service:
     @cached_property
     def views(self) -> Views:
         return Views(self.settings.work, write_in_child, self.clock)
+
+    @cached_property
+    def extracts(self) -> Extracts:
+        return Extracts(self.settings, self.views)
 
     def places(self) -> dict[str, int]:
         """The place of each queued run of all teams; 1 is next."""

@@ -74,7 +74,9 @@ class ServiceSettings(_Settings):
     mlflow: str | None = None
     public_url: str | None = None
     body_bytes: int = Field(2**20, ge=1024, description="Largest body of a request.")
-    prediction_rows: int = Field(10_000, ge=1)
+    body_seconds: float = Field(20.0, gt=0, description="In which a body has to come, beside 1 s for each 50 kB.")
+    prediction_rows: int = Field(10_000, ge=1, description="Most rows that are predicted at once.")
+    prediction_bytes: int = Field(2**24, ge=1024, description="Largest body of rows to predict.")
     plan_seconds: float = Field(120.0, gt=0, description="Longest time of a plan.")
     plan_memory_gb: float = Field(8.0, gt=0, description="Memory of a plan.")
     requests_per_minute: int = Field(300, ge=1, description="Requests from one address without a valid token.")

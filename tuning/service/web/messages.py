@@ -12,6 +12,7 @@ from tuning.service.states import RunState
 
 RUN_ID = "5f0c9f3ab2d44e10a7c1b2d3"
 MOST_TRIALS, MOST_SLOTS = 1_000_000, 100_000  # that a resume may ask for
+RowCell = float | int | str | bool | None  # of a row that is predicted
 Id = Annotated[str, Field(examples=[RUN_ID], max_length=64)]
 
 
@@ -115,6 +116,27 @@ class CustomerMessage(_Message):
         description="Records of its trials; null where the run has too many to be kept for pages."
     )
     written: AwareDatetime | None = Field(description="When this was so.")
+
+
+class RowsMessage(BaseModel):
+    """Rows to predict."""
+
+    rows: list[Mapping[str, RowCell]] = Field(
+        description="By column name, with the columns of the training data; without `id` the key columns, too.",
+        min_length=1,
+        examples=[[{"region": "north", "age": 41}]],
+    )
+
+
+class PredictionsMessage(_Message):
+    """Rows with predictions."""
+
+    rows: list[Mapping[str, RowCell]] = Field(
+        description="As they were sent, with the new columns; null where there is no prediction.",
+        examples=[[{"region": "north", "age": 41, "prediction": "no", "probability_no": 0.83}]],
+    )
+    column: str = Field(description="That of the predictions, one that no row had.", examples=["prediction"])
+    without: Mapping[str, str] = Field(description="Customers without a prediction, and why.", examples=[{}])
 
 
 class PlanMessage(_Message):

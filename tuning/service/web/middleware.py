@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import time
@@ -12,13 +13,16 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tuning.basics.wording import size_text
 from tuning.service.settings import ServiceSettings
 from tuning.service.web import problems
 from tuning.service.web.metrics import Metrics
 
 logger = logging.getLogger("tuning.service.requests")
 
-TOO_LARGE = 413
+TOO_SLOW, TOO_LARGE = 408, 413
+SLOWEST = 50_000  # bytes of a body in a second, after the first seconds
+ROWS_PATH = "/predictions"  # how the path ends whose bodies hold data
 CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -47,8 +51,9 @@ HEADERS = {
 class Frame:
     """The outermost middleware.
 
-    A body beyond `settings.body_bytes` is refused before it is read where its length is announced, else as soon as it
-    has gone beyond. An error that nobody foresaw is logged with its traceback and answered without it.
+    A body that is too large is refused before it is read where its length is announced, else as soon as it has gone
+    beyond; one that comes too slowly is waited for no longer. An error that nobody foresaw is logged with its
+    traceback and answered without it.
     """
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings, metrics: Metrics) -> None:
@@ -72,11 +77,13 @@ class Frame:
                 message = {**message, "headers": message["headers"]}
             await send(message)
 
+        with_rows = request.url.path.endswith(ROWS_PATH)
+        most = self._settings.prediction_bytes if with_rows else self._settings.body_bytes
         try:
-            if _announced(Headers(scope=scope).get("content-length")) > self._settings.body_bytes:
-                await problems.answer(request, TOO_LARGE, problems.SENTENCES[TOO_LARGE])(scope, receive, framed)
+            if _announced(Headers(scope=scope).get("content-length")) > most:
+                await problems.answer(request, TOO_LARGE, _too_large(most))(scope, receive, framed)
             else:
-                await self._app(scope, _limited(receive, self._settings.body_bytes), framed)
+                await self._app(scope, _limited(receive, most, self._settings.body_seconds), framed)
         except Exception:
             logger.exception("request %s failed", request.state.request_id)
             if status:
@@ -90,7 +97,7 @@ class Frame:
         for name, value in self._headers.items():
             headers.setdefault(name, value)
         headers["X-Request-Id"] = request.state.request_id
-        if status == TOO_LARGE:  # the rest of the body is not read, so the connection is of no use any more
+        if status in (TOO_LARGE, TOO_SLOW):  # the rest of the body is not read, so the connection is of no use any more
             headers["Connection"] = "close"
 
     def _tell(self, request: Request, status: int, seconds: float) -> None:
@@ -116,15 +123,35 @@ def _announced(text: str | None) -> int:
     return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 20 else 0
 
 
-def _limited(receive: Receive, most: int) -> Receive:
-    read = 0
+def _too_large(most: int) -> str:
+    return (
+        f"The body is larger than the {size_text(most)} that are taken here. A definition names its data and does not "
+        "hold them; rows to predict come in parts."
+    )
+
+
+def _limited(receive: Receive, most: int, seconds: float) -> Receive:
+    """What gives a body of so many bytes, which has so many seconds to come and the time of what has come before."""
+    read, began, whole = 0, 0.0, False
 
     async def limited() -> Message:
-        nonlocal read
-        message = await receive()
+        nonlocal read, began, whole
+        if whole:  # then it is waited for the client's going away
+            return await receive()
+        began = began or time.monotonic()
+        try:
+            message = await asyncio.wait_for(receive(), began + seconds + read / SLOWEST - time.monotonic())
+        except TimeoutError:
+            raise HTTPException(
+                TOO_SLOW,
+                f"The body came too slowly: {size_text(read)} in {time.monotonic() - began:.0f} s. Send it again at "
+                f"{size_text(SLOWEST)} a second or more.",
+                {"Connection": "close"},
+            ) from None
         read += len(message.get("body", b""))
+        whole = not message.get("more_body", False)
         if read > most:
-            raise HTTPException(TOO_LARGE)
+            raise HTTPException(TOO_LARGE, _too_large(most))
         return message
 
     return limited

@@ -54,7 +54,6 @@ STATUSES: Sequence[tuple[type[TuningError], int]] = (
 SENTENCES: Mapping[int, str] = {
     404: "There is nothing at this address. GET /api/v1/openapi.json lists what there is.",
     405: "This address does not take that method. GET /api/v1/openapi.json lists which it takes.",
-    413: "The body is larger than this server takes. Leave data out: a definition names files, it does not hold them.",
 }
 #: What the client is told of a database or storage that fails, whose sentences name the server's own places.
 OUT_OF_ORDER = (
@@ -95,6 +94,7 @@ RESPONSES: dict[int | str, dict[str, object]] = {
         (404, "There is no such thing in this team."),
         (405, "The address does not take that method."),
         (409, "What is asked for does not follow from how things are."),
+        (408, "The body came too slowly."),
         (413, "The body is too large."),
         (415, "The body's type is not taken."),
         (422, "What was sent is wrong."),

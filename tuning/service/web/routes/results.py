@@ -21,6 +21,7 @@ from tuning.runs.outcome import REPORT
 from tuning.service.views.tables import MOST_ROWS, RunTables
 from tuning.service.web.auth import ServiceOf
 from tuning.service.web.messages import CustomerMessage, LeaderboardMessage, moment
+from tuning.service.web.routes.models import recorded
 from tuning.service.web.routes.runs import TeamRun
 from tuning.storage.run_directory import RunDirectory
 
@@ -71,13 +72,24 @@ def customer(
 
 
 @router.get("/api/v1/runs/{run}/report", response_class=HTMLResponse)
-def report(found: TeamRun) -> Response:
-    """The run's report: one page of HTML that needs nothing else."""
+def report(
+    found: TeamRun,
+    service: ServiceOf,
+    id: Annotated[str | None, Query(description="A customer's id, for its own report.", max_length=4096)] = None,
+) -> Response:
+    """The report of the run, or of one customer: one page of HTML that needs nothing else."""
+    if id is not None:
+        with service.extracts.report(recorded(found), id).result() as page:
+            return _page(page.read())
     directory = RunDirectory(found.run_directory)
     try:
         content = directory.read(REPORT)
     except (StorageError, FileNotFoundError):
         raise HTTPException(404, f"run {found.id} has no report yet; it is written when the run ends.") from None
+    return _page(content)
+
+
+def _page(content: bytes) -> Response:
     return HTMLResponse(content, headers={"Content-Security-Policy": _policy(content.decode("utf-8", "replace"))})
 
 

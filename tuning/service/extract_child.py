@@ -1,0 +1,168 @@
+"""The child process that takes something out of a run for one request: `python -m tuning.service.extract_child RUN`.
+
+What is asked for comes as JSON on stdin. It works in a folder of its own, where the rows to predict are, and leaves its
+answer there. An error of `tuning.errors` is told by its name, so that whoever asks is told the same.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tuning.basics.wording import shorten, without_text
+from tuning.errors import DataError, DefinitionError, NoModelError, TuningError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tuning.runs.prediction import PredictedRows
+
+ANSWER = "answer"
+ROWS_CSV, ROWS_JSON, ROWS_TABLE = "rows.csv", "rows.json", "rows.parquet"
+DIGESTS = "SHA256SUMS"
+REFUSED = 9  # the exit code with an error of ours, which stdout holds
+
+
+def write_model(run: str, customer: str | None) -> None:
+    """A ZIP archive of a customer's saved model, each file checked against its digest, with a list of the digests."""
+    from tuning.models.customer_model import saved_files
+    from tuning.runs.results import RunResult
+
+    result = RunResult(run)
+    found = result.customer(customer)
+    if found.study is None or found.study.model_path is None:
+        raise NoModelError(without_text(found.customer, "model", found.reason or "no model was saved"))
+    digests = []
+    with zipfile.ZipFile(ANSWER, "w") as archive:
+        for file in saved_files(result.directory, found.study.model_path, found.study.model_sha256):
+            archive.writestr(zipfile.ZipInfo(file.name), file.content)
+            digests.append(f"{file.sha256}  {file.name}\n")
+        archive.writestr(zipfile.ZipInfo(DIGESTS), "".join(digests))
+
+
+def write_report(run: str, customer: str) -> None:
+    """The page that `tuning report RUN --customer ID` writes."""
+    from tuning.runs.report.customer import customer_page
+    from tuning.runs.results import RunResult
+
+    Path(ANSWER).write_text(customer_page(RunResult(run), customer), encoding="utf-8")
+
+
+def write_predictions(run: str, customer: str | None, most: int) -> None:
+    """The rows with predictions, as JSON or CSV, as they came. most: rows that are taken."""
+    rows = _json_rows(most) if Path(ROWS_JSON).exists() else None
+    if rows is None:
+        _check_csv(most)
+
+    import pyarrow.parquet as pq
+
+    from tuning.data.formats.csv_file import csv_text
+    from tuning.runs.prediction import predict_file
+    from tuning.runs.results import RunResult
+
+    if rows is None:
+        text = csv_text(predict_file(RunResult(run), ROWS_CSV, customer).rows)
+    else:
+        pq.write_table(_table(rows), ROWS_TABLE)
+        text = json.dumps(_answered(rows, predict_file(RunResult(run), ROWS_TABLE, customer)), allow_nan=False)
+    Path(ANSWER).write_text(text, encoding="utf-8", newline="")
+
+
+def _check_count(count: int, most: int) -> None:
+    if not count:
+        raise DefinitionError("rows: there are none. Send one or more with the columns of the training data.")
+    if count > most:
+        raise DefinitionError(f"rows: {count:,} were sent; at most {most:,} are predicted at once. Send them in parts.")
+
+
+def _check_csv(most: int) -> None:
+    """Too many rows are refused before anything reads them."""
+    csv.field_size_limit(sys.maxsize)
+    try:
+        with open(ROWS_CSV, encoding="utf-8", newline="") as stream:
+            count = sum(1 for row in csv.reader(stream) if row)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"the body is no CSV in UTF-8: {error}") from error
+    _check_count(max(0, count - 1), most)
+
+
+def _json_rows(most: int) -> list[Mapping[str, object]]:
+    try:
+        document = json.loads(Path(ROWS_JSON).read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise DefinitionError(f"the body is not JSON: {shorten(str(error))}.") from None
+    rows = document.get("rows") if isinstance(document, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) and row for row in rows):
+        raise DefinitionError('rows: a list of rows by column name is expected, such as {"rows": [{"age": 41}]}.')
+    _check_count(len(rows), most)
+    for number, row in enumerate(rows):
+        for name, cell in row.items():
+            _check_cell(cell, name, number)
+    return rows
+
+
+def _check_cell(cell: object, name: str, number: int) -> None:
+    said = ""
+    if isinstance(cell, list | dict):
+        said = "a cell is a number, a text, true, false or null"
+    elif isinstance(cell, float) and not math.isfinite(cell):
+        said = "numbers are finite; null is a missing one"
+    elif any("\ud800" <= sign <= "\udfff" for text in (name, cell) if isinstance(text, str) for sign in text):
+        said = "half of a pair is no character"
+    if said:
+        raise DefinitionError(f"rows: {shorten(ascii(name), 60)} of row {number + 1}: {said}.")
+
+
+def _table(rows: Sequence[Mapping[str, object]]) -> pa.Table:
+    """A column of several kinds of cells is one of texts."""
+    import pyarrow as pa
+
+    columns = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        cells = [row.get(name) for row in rows]
+        try:
+            columns[name] = pa.array(cells)
+        except (pa.ArrowException, OverflowError):
+            columns[name] = pa.array([cell if cell is None or isinstance(cell, str) else str(cell) for cell in cells])
+    return pa.table(columns)
+
+
+def _answered(rows: Sequence[Mapping[str, object]], found: PredictedRows) -> dict[str, object]:
+    sent = {name for row in rows for name in row}
+    added = {name: found.rows[name].tolist() for name in found.rows.columns if name not in sent}
+    return {
+        "rows": [
+            {**row, **{name: _plain(cells[number]) for name, cells in added.items()}} for number, row in enumerate(rows)
+        ],
+        "column": found.column,
+        "without": found.without,
+    }
+
+
+def _plain(cell: object) -> object:
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell
+
+
+def main() -> None:
+    run, asked = sys.argv[1], json.load(sys.stdin)
+    kind, customer = asked["kind"], asked["customer"]
+    try:
+        if kind == "model":
+            write_model(run, customer)
+        elif kind == "report":
+            write_report(run, customer)
+        else:
+            write_predictions(run, customer, asked["most"])
+    except TuningError as error:
+        json.dump({"error": type(error).__name__, "says": str(error)}, sys.stdout)
+        sys.exit(REFUSED)
+
+
+if __name__ == "__main__":
+    main()

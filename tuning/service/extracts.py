@@ -1,0 +1,142 @@
+"""What is taken out of a run for one request: a model's files, predictions, a customer's report.
+
+Each is made by a child process, a few at a time whoever asks, since all of them read what a run holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from tuning import errors
+from tuning.errors import QuotaError, RunError, TuningError
+from tuning.service.children import ChildLimits, roots_variable, run_child
+from tuning.service.database.runs import SubmittedRun
+from tuning.service.extract_child import ANSWER, REFUSED, ROWS_CSV, ROWS_JSON
+from tuning.service.settings import ServiceSettings
+from tuning.service.views.views import Views
+
+AT_ONCE = 2
+MOST_OPEN = 4  # of a team
+MOST_REPORTS = 100  # of customers of one run, that are kept
+LIMITS = ChildLimits(seconds=120.0)
+
+RowsForm = Literal["csv", "json"]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the child is told. most: rows that are predicted."""
+
+    kind: Literal["model", "report", "predictions"]
+    customer: str | None
+    most: int = 0
+
+
+class Extracts:
+    """What is taken out of runs, and the threads that wait for the child processes.
+
+    views: whose folders keep the reports. Answers are open files whose names are gone: closing one deletes it.
+    """
+
+    def __init__(self, settings: ServiceSettings, views: Views) -> None:
+        self._settings, self._views = settings, views
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="extracts")
+        self._open, self._lock = Counter[str](), threading.Lock()
+
+    def model(self, run: SubmittedRun, customer: str | None) -> Future[BinaryIO]:
+        """A ZIP archive of a customer's saved model; None where the run has a single one. `QuotaError` for too many
+        at once; the child's errors are those of `tuning.errors`."""
+        return self._begin(run, lambda: self._extract(run, _Asked("model", customer)))
+
+    def predictions(self, run: SubmittedRun, customer: str | None, rows: bytes, form: RowsForm) -> Future[BinaryIO]:
+        """Rows with predictions, in the form in which they were sent; errors as of `model`."""
+        given = {ROWS_CSV if form == "csv" else ROWS_JSON: rows}
+        asked = _Asked("predictions", customer, self._settings.prediction_rows)
+        return self._begin(run, lambda: self._extract(run, asked, given))
+
+    def report(self, run: SubmittedRun, customer: str) -> Future[BinaryIO]:
+        """A customer's page, which is kept as long as the run's tables are; errors as of `model`."""
+        return self._begin(run, lambda: self._report(run, customer))
+
+    def close(self) -> None:
+        """Begin no further ones."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _begin(self, run: SubmittedRun, work: Callable[[], BinaryIO]) -> Future[BinaryIO]:
+        with self._lock:
+            if self._open[run.team] >= MOST_OPEN:
+                raise QuotaError(
+                    f"{MOST_OPEN} models, predictions or reports of your team are being made, as many as may be at "
+                    "once. Try again in some seconds.",
+                    later=5.0,
+                )
+            self._open[run.team] += 1
+        future = self._threads.submit(work)
+        future.add_done_callback(lambda _: self._done(run.team))
+        return future
+
+    def _done(self, team: str) -> None:
+        with self._lock:
+            self._open[team] -= 1
+
+    def _extract(self, run: SubmittedRun, asked: _Asked, given: Mapping[str, bytes] | None = None) -> BinaryIO:
+        with self._folder(run) as folder:
+            for name, content in (given or {}).items():
+                (folder / name).write_bytes(content)
+            # Rows that were sent are all that is read beside the run; a report reads the customer's rows.
+            roots = roots_variable(self._settings, run.team)
+            allowed = roots if asked.kind == "report" else {"TUNING_DATA_ROOTS": str(folder)}
+            arguments = json.dumps(asdict(asked)).encode()
+            child = "tuning.service.extract_child"
+            end = run_child(child, [run.run_directory], allowed, LIMITS, folder=folder, given=arguments)
+            if end.code == REFUSED:
+                raise _refusal(json.loads(end.output), run)
+            if end.code:
+                raise RunError(_outside(f"this could not be made: {end.sentence}", run))
+            return open(folder / ANSWER, "rb")
+
+    def _report(self, run: SubmittedRun, customer: str) -> BinaryIO:
+        folder = self._views.of(run).tables.folder
+        kept = folder / f"report-{hashlib.sha256(customer.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}.html"
+        with contextlib.suppress(FileNotFoundError):
+            return open(kept, "rb")
+        page = self._extract(run, _Asked("report", customer))
+        with contextlib.suppress(FileNotFoundError):  # newer tables have taken the folder's place
+            part = kept.with_suffix(f".{threading.get_ident()}")
+            part.write_bytes(page.read())
+            os.replace(part, kept)
+            reports = sorted(folder.glob("report-*.html"), key=lambda file: file.stat().st_mtime)
+            for oldest in reports[:-MOST_REPORTS]:
+                oldest.unlink(missing_ok=True)
+        page.seek(0)
+        return page
+
+    @contextlib.contextmanager
+    def _folder(self, run: SubmittedRun) -> Iterator[Path]:
+        """Of one child, among what the service keeps of a run."""
+        work = self._settings.work / run.id
+        work.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=work, prefix="extract-") as folder:
+            yield Path(folder)
+
+
+def _refusal(told: Mapping[str, str], run: SubmittedRun) -> TuningError:
+    """The error that the child has told."""
+    kind: type[TuningError] = getattr(errors, told["error"])
+    return kind(_outside(told["says"], run))
+
+
+def _outside(sentence: str, run: SubmittedRun) -> str:
+    """A sentence without the server's own places, and with the parameter in place of the command's option."""
+    return sentence.replace(run.run_directory, f"run {run.id}").replace("--customer", "id")

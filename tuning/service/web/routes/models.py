@@ -1,0 +1,89 @@
+"""The models that a run has found: their files, and what they say of new rows."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from typing import Annotated, BinaryIO
+
+from fastapi import APIRouter, HTTPException, Query, Request
+from starlette.responses import Response, StreamingResponse
+
+from tuning.basics.wording import shorten
+from tuning.errors import RefusedChangeError
+from tuning.service.database.runs import SubmittedRun
+from tuning.service.extracts import RowsForm
+from tuning.service.web.auth import ServiceOf
+from tuning.service.web.limits import JSON
+from tuning.service.web.messages import PredictionsMessage, RowsMessage
+from tuning.service.web.routes.runs import TeamRun
+
+router = APIRouter(tags=["results"])
+UNIT = 1 << 16  # bytes that are sent at a time
+ZIP, CSV = "application/zip", "text/csv"
+FORMS: Mapping[str, RowsForm] = {JSON[0]: "json", CSV: "csv"}
+ARCHIVE: Mapping[str, object] = {ZIP: {"schema": {"type": "string", "format": "binary"}}}
+TEXT: Mapping[str, object] = {"schema": {"type": "string"}, "example": "age,prediction\n41,no\n"}
+BODY: dict[str, object] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            JSON[0]: {"schema": RowsMessage.model_json_schema()},
+            CSV: {"schema": {"type": "string"}, "example": "age\n41\n"},
+        },
+    }
+}
+
+CustomerId = Annotated[
+    str | None,
+    Query(
+        description="The customer's id, whatever is in it; by default the run's only one, and for predictions the one "
+        "that each row's key columns name.",
+        max_length=4096,
+    ),
+]
+
+
+@router.get("/api/v1/runs/{run}/model", response_class=Response, responses={200: {"content": ARCHIVE}})
+async def model(found: TeamRun, service: ServiceOf, id: CustomerId = None) -> Response:
+    """A customer's saved model: a ZIP archive of its files, with their digests as `sha256sum --check` reads them."""
+    named = {"Content-Disposition": f'attachment; filename="model-{found.id}.zip"'}
+    return await streamed(service.extracts.model(recorded(found), id), ZIP, named)
+
+
+@router.post(
+    "/api/v1/runs/{run}/predictions",
+    response_model=PredictionsMessage,
+    openapi_extra=BODY,
+    responses={200: {"content": {CSV: TEXT}}},
+)
+async def predict(found: TeamRun, service: ServiceOf, request: Request, id: CustomerId = None) -> object:
+    """Rows in, predictions out, in the form in which they came: the rows with a column `prediction`, and one of
+    probabilities per class where the model has them. CSV is read as the run's data are."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in FORMS:
+        raise HTTPException(415, f"Content-Type {shorten(repr(kind))} is not taken. Send {JSON[0]} or {CSV}.")
+    rows = await request.body()
+    return await streamed(service.extracts.predictions(recorded(found), id, rows, FORMS[kind]), kind)
+
+
+def recorded(run: SubmittedRun) -> SubmittedRun:
+    """A run that has begun; `RefusedChangeError` for another, without a look at its folder."""
+    if run.started is None:
+        raise RefusedChangeError(f"run {run.id} is {run.state} and has recorded nothing yet. Wait until it has begun.")
+    return run
+
+
+async def streamed(made: Future[BinaryIO], media_type: str, headers: Mapping[str, str] | None = None) -> Response:
+    """A file as answer, a piece at a time, once it is made."""
+    file = await asyncio.wrap_future(made)
+    size = {"Content-Length": str(os.fstat(file.fileno()).st_size)}
+    return StreamingResponse(_pieces(file), media_type=media_type, headers={**(headers or {}), **size})
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while piece := file.read(UNIT):
+            yield piece
