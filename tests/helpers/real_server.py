@@ -36,8 +36,9 @@ class RealServer:
         self.requests = Requests(self.database, self.settings, lambda: slots)
 
     def submit(self, **fields: object) -> str:
-        made = {key: value for key, value in definition(self.folder / "data", **fields).items() if key != "slots"}
-        submission = Submission("churn", "chaos", {**made, "placement": "auto"}, slots_asked=1)
+        made = definition(self.folder / "data", **{"placement": "auto", **fields})
+        del made["slots"]
+        submission = Submission("churn", "chaos", made, slots_asked=1)
         return self.requests.submit(submission, time.time())[0].id
 
     def driver(self, run: str) -> int:

@@ -31,6 +31,11 @@ class ServerProcess:
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == b"ready\n"
 
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
     def end(self, number: int = signal.SIGTERM) -> int:
         """Send it a signal, and wait for its end."""
         assert self.process is not None
