@@ -1,18 +1,22 @@
-"""Columns with a role are read of some customers, before anything is paid for: weights, and what splits the rows."""
+"""Columns are read of some customers, before anything is paid for: weights, what splits the rows, and odd text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import pandas as pd
 
+from tuning.basics.wording import amount
 from tuning.data.customers import Customers
 from tuning.data.prepared import OwnCode
 from tuning.data.sampling import sample_frames
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, PlanError
+from tuning.preprocessing.kinds import TEXT, Values, seeming
 from tuning.preprocessing.roles import read_groups, read_moments, read_weights
+
+MOST_ROWS, MOST_COLUMNS = 2000, 50  # of a customer, looked at for odd text
 
 
 def check_values(definition: Definition, customers: Customers, code: OwnCode) -> None:
@@ -53,3 +57,18 @@ def _refusal(definition: Definition, frame: pd.DataFrame) -> tuple[str, str] | N
         except CustomerError as error:
             return key, str(error)
     return None
+
+
+def odd_text_notes(definition: Definition, frames: Mapping[str, pd.DataFrame]) -> Iterator[str]:
+    """A note for each feature whose text seems to be numbers or dates, in the first rows of some customers."""
+    left_out = (definition.target, *definition.not_features)
+    found: dict[tuple[str, str], int] = {}
+    for frame in frames.values():
+        there = frame.columns if definition.features is None else definition.features
+        for name in [each for each in there if each in frame.columns and each not in left_out][:MOST_COLUMNS]:
+            values = Values(frame[name][:MOST_ROWS], definition.dates)
+            if values.kind(None) == TEXT and (said := seeming(values.texts()[1])):
+                found[name, said] = found.get((name, said), 0) + 1
+    for (name, said), customers in found.items():
+        whose = "" if len(frames) == 1 else f" for {customers} of the {amount(len(frames), 'customer')} looked at"
+        yield f"column {name!r} seems to hold {said}; as it is, it says little{whose}."

@@ -39,7 +39,8 @@ from tuning.planning.run_notes import reading_notes, run_notes
 from tuning.planning.run_time import RunTime
 from tuning.planning.shards import make_shards
 from tuning.planning.studies import check_studies, distinct, make_studies
-from tuning.records.user_scores import metric_text
+from tuning.records.gains import user_metric
+from tuning.records.user_scores import metric_text, user_mode
 from tuning.storage.backend import check_writable
 from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
@@ -171,8 +172,8 @@ class Plan:
             "trials": self.n_trials,
             "task": self.spec.task,
             "positive": self.spec.positive,
-            "metric": self.spec.metric,
-            "mode": self.spec.mode,
+            "metric": user_metric(self.spec.metric),
+            "mode": user_mode(self.spec.metric, self.spec.mode),
             "algorithm": self._names("algorithm"),
             "scheduler": self._names("scheduler"),
             "portfolio": len(self.portfolio),

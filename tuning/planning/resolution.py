@@ -18,6 +18,7 @@ from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
 from tuning.evaluation.metrics import is_of_numbers, resolve_metric
+from tuning.planning.column_values import odd_text_notes
 from tuning.planning.model_space import check_models, space_of
 from tuning.planning.portfolios.sources import check_portfolio, find_portfolio
 from tuning.planning.random_split import random_split_notes
@@ -136,6 +137,7 @@ def _predicted(
         notes.append(f"task {task!r} is guessed from the target of {sample.names}: {why}; set `task` to choose.")
     _check_task(definition, task)
     notes += random_split_notes(definition, task, sample.frames)
+    notes += odd_text_notes(definition, sample.frames)
     return task, _positive(definition, task, sample, notes)
 
 

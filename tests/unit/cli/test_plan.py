@@ -111,3 +111,10 @@ def test_options_without_a_name_are_those_of_the_default(customers: Path, tmp_pa
     assert made.scheduler.to_dict()["grace_period"] == 2
     wrong = tuning("plan", tmp_path / "d.yaml", "--set", "scheduler.burn_in_period=2")
     assert (wrong.exit_code, "scheduler asha: unknown option 'burn_in_period'" in wrong.stderr) == (2, True)
+
+
+def test_a_plan_as_json_names_the_metric_as_its_text_does(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("x,y\n" + "".join(f"{number},{number * 0.5}\n" for number in range(40)))
+    (tmp_path / "d.yaml").write_text("data: d.csv\ntarget: y\nmetric: rmse\nsearch_space: ridge\n")
+    facts = json.loads(tuning("plan", tmp_path / "d.yaml", "--output", "json").stdout)
+    assert (facts["metric"], facts["mode"]) == ("rmse", "min")

@@ -86,3 +86,18 @@ def test_the_run_and_its_report_say_it(tmp_path: Path) -> None:
     result = runner.run(tmp_path / "run", in_process=True, progress=False)
     assert any("the rows are sorted by 'day'" in note for note in result.notes)
     assert "the rows are sorted by" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_plan_names_dates_in_several_notations_and_decimal_commas() -> None:
+    """They are no refusal: as text they are worth little, and the way out is a word in the definition."""
+    days = pd.date_range("2020-01-01", periods=ROWS)
+    odd = [day.strftime(("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y")[place % 3]) for place, day in enumerate(days)]
+    frame = pd.DataFrame({"day": odd, "price": [f"{each:.2f}".replace(".", ",") for each in PRICES], "y": NOISE})
+    definition = {"data": {"a": frame, "b": frame.drop(columns="day")}, "target": "y", "search_space": "ridge"}
+    notes = make_plan(define({**definition, "mlflow": False})).notes
+    assert [note for note in notes if note.startswith("column")] == [
+        "column 'day' seems to hold dates in several notations: write them in one, or convert them with `prepare`; as it "
+        "is, it says little for 1 of the 2 customers looked at.",
+        "column 'price' seems to hold numbers with a decimal comma: set `csv: {decimal: ','}`, or convert them; as it is, "
+        "it says little for 2 of the 2 customers looked at.",
+    ]
