@@ -166,9 +166,12 @@ def shorten(text: str, most: int = 80) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """The kind of an error and the first line of what it says: libraries add pages of advice of their own."""
+    """The kind of an error and the first line of what it says, without its full stop, within a sentence.
+
+    Libraries add pages of advice of their own.
+    """
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "no reason is known")
-    return f"{type(error).__name__}: {shorten(first, 300)}"
+    return f"{type(error).__name__}: {shorten(first.rstrip('.'), 300)}"
 
 
 @contextlib.contextmanager

@@ -68,7 +68,7 @@ def is_permanent(error: OSError) -> bool:
 
 def described(error: OSError) -> str:
     """The failure in words that a user can act upon, the storage's own in brackets."""
-    own = " ".join(str(error).split())
+    own = " ".join(str(error).split()).rstrip(".")  # what follows is the rest of a sentence
     for text, meaning in {**PERMANENT_TEXTS, **TRANSIENT_TEXTS}.items():
         if text in own:
             return f"{meaning} ({own})"

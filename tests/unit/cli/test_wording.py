@@ -10,8 +10,9 @@ import pytest
 from commands import tuning
 
 from tuning import TuneRunner
-from tuning.basics.wording import amount, score_text, size_text
+from tuning.basics.wording import amount, one_line, score_text, size_text
 from tuning.storage.names import slug
+from tuning.storage.retrying import described
 
 
 @pytest.mark.parametrize(
@@ -53,3 +54,9 @@ def test_a_run_of_one_customer_speaks_of_one(tmp_path: Path) -> None:
 def test_capitals_stay_where_no_other_name_is_near() -> None:
     assert slug("dowjones-Price", cased=True) == "dowjones-Price"
     assert slug("Anna") != "Anna", "on some disks it is the file of anna"
+
+
+def test_what_a_library_says_with_a_full_stop_ends_the_sentence_around_it_with_one() -> None:
+    error = OSError("The node crashed or became overloaded.\nSee the pages of advice.")
+    assert f"{one_line(error)}. Resume it." == "OSError: The node crashed or became overloaded. Resume it."
+    assert described(OSError("it became\n overloaded.")) == "it became overloaded"

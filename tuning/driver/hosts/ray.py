@@ -115,7 +115,8 @@ class RayHost:
             if left and fruitless and fruitless < FRUITLESS_ATTEMPTS:
                 time.sleep(owned.timing.attempt_pause_s)
         if left and not halt.wanted:
-            reasons = "; ".join(dict.fromkeys([*counter.errors, failure])).strip("; ") or "no reason was reported"
+            said = dict.fromkeys(text.rstrip(".") for text in (*counter.errors, failure))
+            reasons = "; ".join(said).strip("; ") or "no reason was reported"
             raise MachineError(
                 f"{left} of {len(owned.plan.studies)} studies could not be finished in {FRUITLESS_ATTEMPTS} attempts "
                 f"without progress: {reasons}. Everything recorded is kept. Resume with: {owned.resume_advice()}"

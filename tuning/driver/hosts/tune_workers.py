@@ -84,7 +84,7 @@ def _last_error(trial: Trial) -> str:
     """What an error file of Tune comes to in one line."""
     lines = [line.strip() for line in error_text(trial).splitlines()]
     errors = [line for line in lines if re.match(r"[A-Za-z_.]+(Error|Exception|Exit)\b", line)]
-    return (errors or [line for line in lines if line] or ["no reason is known"])[-1][:500]
+    return (errors or [line for line in lines if line] or ["no reason is known"])[-1][:500].rstrip(".")
 
 
 def stopper(workers: CallbackKey[TuneWorkers]) -> tune.Stopper:
