@@ -40,7 +40,7 @@ test: install
 	wait $$ray; ray=$$?; cat $$log; test $$rest -eq 0 && test $$ray -eq 0
 
 unit: install
-	$(BIN)/python -m pytest tests/unit -n 2 --most-seconds 5
+	$(BIN)/python -m pytest tests/unit -m "not long" -n 2 --most-seconds 2
 
 lint: install
 	$(BIN)/ruff check .

@@ -6,6 +6,7 @@ import gc
 import math
 import os
 import shutil
+import sys
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -33,6 +34,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # What a test needs is said by its folder, its file's name or its fixtures; `@pytest.mark` says only what they do not.
 FOLDERS = {"ray/": "ray", "chaos/": "chaos", "services/test_mlflow": "mlflow"}
 FIXTURES = {"ray_cluster": "ray", "mlflow_database": "mlflow", "s3_server": "s3"}
+# Where a plan times no trials, for which it starts a process of seconds: runs/test_run_time.py and docs/ look at that.
+UNTIMED = ("unit/", "contracts/")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,7 +70,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     result = yield
     used, most = time.process_time() - before, item.config.getoption("most_seconds")
     if used > most:
-        pytest.fail(f"it took {used:.1f} s; a test here has {most:g}. Make it smaller, or move it to tests/runs")
+        pytest.fail(f"it took {used:.1f} s; a test here has {most:g}. Make it smaller, or mark it as long")
     return result
 
 
@@ -103,6 +106,15 @@ def gang_cluster(ray_cluster: None) -> Iterator[None]:
 
     yield
     assert left_over() == {}
+
+
+@pytest.fixture(autouse=True)
+def untimed_plans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans of these tests say that they do not know how long their runs take."""
+    if _place(request.node).startswith(UNTIMED) and "tuning.runs.earlier_runs" in sys.modules:
+        from tuning.planning.run_time import RunTime
+
+        monkeypatch.setattr("tuning.runs.earlier_runs.timed_run_time", lambda plan, patience: RunTime("not timed"))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -217,6 +217,7 @@ OF_A_MILLION = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_killed_and_resumed_run_of_many_customers_is_whole_and_measured() -> None:
     done = subprocess.run(

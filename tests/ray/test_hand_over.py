@@ -34,7 +34,7 @@ def loss(config, data):
 """
 
 
-@pytest.mark.parametrize(("customers", "placement"), [(1, "spread"), (2, "packed")])
+@pytest.mark.parametrize(("customers", "placement"), [pytest.param(1, "spread", marks=pytest.mark.slow), (2, "packed")])
 def test_ray_goes_on_where_the_forks_stop(tmp_path: Path, customers: int, placement: str) -> None:
     (tmp_path / "mine.py").write_text(OBJECTIVE)
     for number in range(customers):

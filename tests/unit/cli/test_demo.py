@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from commands import tuning
 
 from tuning.cli.demo import make_demo
@@ -13,6 +14,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.long
 def test_the_definition_is_one_that_every_command_takes(tmp_path: Path) -> None:
     definition = make_demo(tmp_path / "new" / "demo")
     answer = tuning("validate", definition, "--all")

@@ -12,6 +12,7 @@ from tuning import RunResult
 from tuning.cli.output import show_finished
 
 
+@pytest.mark.long
 def test_exit_codes_and_outputs_of_a_run(definition: Path, finished: Path, tmp_path: Path) -> None:
     board = tuning("leaderboard", finished, "--output", "csv")
     assert board.exit_code == 0
@@ -84,6 +85,7 @@ def test_an_objective_may_be_in_a_file_beside_the_definition(tmp_path: Path) -> 
     assert (gone.exit_code, "mine.py:loss': the file cannot be read" in gone.stderr) == (2, True)
 
 
+@pytest.mark.long
 def test_users_code_that_exits_does_not_pass_for_success(customers: Path, tmp_path: Path) -> None:
     (tmp_path / "d.yaml").write_text(f"data: {customers}\ntarget: churned\nmodels: ['sys:exit']\n")
     for command in ("plan", "validate", "run"):

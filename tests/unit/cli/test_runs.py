@@ -66,6 +66,7 @@ def test_a_folder_that_cannot_be_read_costs_the_list_nothing(here: Path, tmp_pat
     assert states == {"whole": "finished", "damaged": "damaged"}
 
 
+@pytest.mark.long
 def test_the_newest_run_is_the_default() -> None:
     told = call("leaderboard", "--output", "json")
     assert [row["customer"] for row in json.loads(told.stdout)] == ["c0000"]
@@ -136,6 +137,7 @@ def test_who_or_what_is_not_there_is_said_with_what_is(names: tuple[str, str], s
     assert said in answer.stderr
 
 
+@pytest.mark.long
 def test_of_a_customer_whose_prepare_raised_the_users_lines_are_shown(tmp_path: Path) -> None:
     write_customers(tmp_path / "data", 1)
     write_customers(tmp_path / "data" / "few", 1, rows=20)

@@ -33,6 +33,7 @@ def test_an_error_is_no_power_of_ten(error: float, said: str) -> None:
     assert score_text(753.0, error) == said
 
 
+@pytest.mark.long
 def test_a_run_of_one_customer_speaks_of_one(tmp_path: Path) -> None:
     frame = pd.DataFrame({"x": np.arange(40.0), "y": np.arange(40.0) ** 2})
     (tmp_path / "Price").mkdir()

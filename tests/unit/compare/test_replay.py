@@ -40,6 +40,7 @@ def test_seconds_are_recorded_ones_plus_the_samplers(table: Table) -> None:
     assert (found.groupby(["method", "task", "seed"])["seconds"].diff().dropna() > 0.1 - 1e-9).all()
 
 
+@pytest.mark.long
 def test_a_comparison_says_which_algorithms_were_random_search(table: Table) -> None:
     said = "optuna is random search here: its model proposes nothing before 10 trials have ended, and a study has 8"
     short = compare_on_table(table, "random,optuna", seeds=2, trials=8)

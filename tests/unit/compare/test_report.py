@@ -55,6 +55,7 @@ def _seen(html: str) -> _Seen:
     return seen
 
 
+@pytest.mark.long
 def test_the_page_needs_no_network_and_runs_no_script(html: str) -> None:
     seen = _seen(html)
     assert not {"script", "link", "iframe", "object"} & set(seen.tags)
@@ -113,6 +114,7 @@ def test_a_heat_map_of_many_tasks_shows_those_that_differ_most() -> None:
     assert spread.index[-1] in [label.get_text() for label in axes.get_yticklabels()]
 
 
+@pytest.mark.long
 def test_two_methods_and_trials_only_make_a_page_too_and_always_the_same_one(tmp_path: Path) -> None:
     frame = curves({"random": 0.0, "optuna": 0.9}, tasks=2, seeds=1).drop(columns=["steps", "seconds"])
     html, again = (

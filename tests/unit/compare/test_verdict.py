@@ -31,6 +31,7 @@ def test_same_score_at_a_lower_cost_wins() -> None:
     assert "same score as optuna at 40% of the cost; random is worse on 12 of 12 customers" in found.sentence
 
 
+@pytest.mark.long
 def test_a_null_difference_comes_out_null() -> None:
     # Two methods with the same skill; over 12 data sets, 3 or more rejections at 0.05 happen in 2 % of all
     # trials of a correct test: seeds are fixed, so this cannot flake.

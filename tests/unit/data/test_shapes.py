@@ -87,6 +87,7 @@ def test_a_keyed_table_is_divided_by_its_key(kind: str, tmp_path: Path, monkeypa
     check(rows_of(made, tmp_path), table, table["zone"].astype(str))
 
 
+@pytest.mark.long
 def test_a_parquet_table_in_another_order_is_partitioned_once_and_an_ordered_one_read_in_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -84,6 +85,7 @@ SETTINGS = settings(
 )
 
 
+@pytest.mark.long
 @settings(SETTINGS, max_examples=300)
 @given(values=DEFINITIONS)
 def test_any_definition_is_accepted_or_refused_with_its_field(values: dict[str, Any]) -> None:
@@ -97,6 +99,7 @@ def test_any_definition_is_accepted_or_refused_with_its_field(values: dict[str, 
     assert len(said) < 5000
 
 
+@pytest.mark.long
 @settings(SETTINGS, max_examples=100)
 @given(values=DEFINITIONS)
 def test_any_definition_is_planned_or_refused(values: dict[str, Any]) -> None:

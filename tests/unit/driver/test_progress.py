@@ -186,6 +186,7 @@ def test_a_run_of_one_study_says_its_best_score() -> None:
     assert repr(counter.now) == "Progress(8/9 trials, best 0.25)"
 
 
+@pytest.mark.long
 def test_the_median_of_a_million_gains_is_not_computed_for_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     counter, medians = Counter(n_trials=3_000_000, n_studies=1_000_000), [0]
     median = np.median

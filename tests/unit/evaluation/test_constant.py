@@ -162,6 +162,7 @@ def test_an_objective_and_a_comparison_have_no_constant(tmp_path: Path) -> None:
     assert {record.family for record in compared.study_records} == {"ridge"}, "what each algorithm found"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("task", ["regression", "binary"])
 def test_a_constant_is_the_same_resumed_and_where_trials_ran_elsewhere(tmp_path: Path, task: str) -> None:
     frame = noise()
@@ -188,6 +189,7 @@ def test_a_constant_is_the_same_resumed_and_where_trials_ran_elsewhere(tmp_path:
 METRIC = {"regression": "neg_root_mean_squared_error", "binary": "neg_log_loss"}
 
 
+@pytest.mark.long
 def test_a_row_says_why_the_baseline_was_kept(tmp_path: Path) -> None:
     fields = {"search_space": {"model": {"type": "constant", "value": "ridge"}, "alpha": {
         "type": "float", "low": 0.001, "high": 1000.0, "log": True, "default": 0.001}}}  # fmt: skip
@@ -200,6 +202,7 @@ def test_a_row_says_why_the_baseline_was_kept(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_constant_may_be_named_as_a_model(tmp_path: Path) -> None:
     (study,) = search(tmp_path / "run", noise(), models=["constant", "ridge"], search_space=None).study_records
     assert study.family == "constant"

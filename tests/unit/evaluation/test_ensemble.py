@@ -87,6 +87,7 @@ def search(folder: Path, **fields: Any) -> RunResult:
     return TuneRunner(**{"mlflow": False, **fields}).run(str(folder), progress=False, in_process=True)
 
 
+@pytest.mark.long
 def test_an_ensemble_is_better_than_its_winner_and_is_one_model(tmp_path: Path) -> None:
     alone, together = (search(tmp_path / kind, ensemble=kind, final_fit="search") for kind in ("none", "greedy"))
     (single,), (study,) = alone.study_records, together.study_records
@@ -143,6 +144,7 @@ SMALL: dict[str, Any] = {"models": (), "scheduler": "asha", "algorithm": "random
 SAID = ("trial", "cv_score", "ensemble", "ensemble_score", "test_score", "baseline_test_score", "gain", "notes")
 
 
+@pytest.mark.long
 def test_a_resumed_study_makes_the_predictions_that_it_lacks_again_and_finds_the_same_ensemble(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

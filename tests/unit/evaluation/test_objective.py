@@ -30,6 +30,7 @@ def search(tmp_path: Path, objective: Any, **fields: Any) -> RunResult:
     return runner.run(str(tmp_path / "run"), progress=False, in_process=True)
 
 
+@pytest.mark.long
 def test_a_number_a_dict_and_a_generator_are_all_objectives(tmp_path: Path) -> None:
     def growing(config: dict[str, Any]) -> Iterator[dict[str, float]]:
         for step in (1, 2, 3):
@@ -168,6 +169,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.long
 def test_a_function_travels_with_where_its_module_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers import what the script imports; where they cannot, the trial's reason says so."""
     packed = []

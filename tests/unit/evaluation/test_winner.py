@@ -81,6 +81,7 @@ def test_of_two_equally_good_models_of_a_family_the_simpler_one_wins(name: str) 
         assert choose([unlimited, high], {name: simpler}).winner is high
 
 
+@pytest.mark.long
 def test_one_standard_error_takes_the_strongest_penalty_of_a_family_without_steps(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(rng.normal(size=(60, 8)), columns=list("abcdefgh"))

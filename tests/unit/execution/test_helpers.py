@@ -73,6 +73,7 @@ def searched(folder: Path, monkeypatch: pytest.MonkeyPatch, kind: type[LocalLink
     return RunResult(str(folder))
 
 
+@pytest.mark.long
 def test_a_worker_without_any_helper_trains_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = RUNNER.run(tmp_path / "whole", progress=False, in_process=True)
     assert truth(searched(tmp_path / "nobody", monkeypatch, Nobody)) == truth(whole)

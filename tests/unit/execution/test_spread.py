@@ -27,6 +27,7 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.study.build import PlannedStudy
 
 
+@pytest.mark.long
 def test_an_easy_and_a_hard_customer_take_the_decisions_they_take_alone(tmp_path: Path) -> None:
     alone = {}
     for name in ("easy", "hard"):
@@ -48,6 +49,7 @@ def undisturbed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     return request.param, [row[:5] for row in decisions(live)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("died_after", [1, 7, 40, 77])
 def test_a_resumed_driver_takes_the_same_decisions(
     tmp_path: Path, undisturbed: tuple[str, list[Any]], died_after: int

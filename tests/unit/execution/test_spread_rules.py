@@ -82,6 +82,7 @@ def undisturbed(
     return request.param, run(tmp_path_factory.mktemp("whole"), request.param, slots=1)[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("died_after", [3, 25, 48])
 def test_a_resumed_driver_decides_as_the_first_one_did(
     tmp_path: Path, undisturbed: tuple[dict[str, Any], SpreadStudy], died_after: int

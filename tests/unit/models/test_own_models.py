@@ -168,6 +168,7 @@ def test_sample_weights_reach_the_last_step_of_a_pipeline() -> None:
     assert (plain.predict(plain.fit({}, rows, data.task, 0), unseen, data.task).values != without).any()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "parameter", "message"),
     [

@@ -71,6 +71,7 @@ def test_values_that_many_share_are_looked_at_once_and_those_left_out_never() ->
     assert not Columnar.of(Customer, [])
 
 
+@pytest.mark.long
 def test_a_plan_holds_no_object_for_each_customer(tmp_path: Path) -> None:
     table = keyed_by_number(tmp_path, 20_000, 10_000)
     plan_of(table)  # whatever is loaded with the first one
@@ -82,6 +83,7 @@ def test_a_plan_holds_no_object_for_each_customer(tmp_path: Path) -> None:
     assert held / 20_000 < 150, "Python's bytes for each customer; objects take more than a thousand"
 
 
+@pytest.mark.long
 def test_a_large_table_sorted_by_its_integer_key_is_read_in_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

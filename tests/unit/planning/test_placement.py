@@ -203,6 +203,7 @@ def test_actors_for_customers_who_are_all_small_are_noted_unless_they_are_for_th
     assert not any("rows or fewer" in note for note in for_one.notes)
 
 
+@pytest.mark.long
 def test_the_plan_says_the_range_of_trials_where_customers_have_numbers_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "manifest.yaml").write_text("c001: {trials: 9}")
     data = rows_of(tmp_path, **small(3))

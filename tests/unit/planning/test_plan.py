@@ -16,6 +16,7 @@ def lines(runner: TuneRunner) -> dict[str, str]:
     return {line[:11].strip(): line[12:] for line in runner.plan().describe().splitlines()}
 
 
+@pytest.mark.long
 def test_it_says_how_long_a_trial_may_hang(tmp_path: Path) -> None:
     write_customers(tmp_path, 3)
     fields = definition(tmp_path)

@@ -145,6 +145,7 @@ def test_the_plan_says_what_studies_begin_with_and_keeps_it() -> None:
     assert {config["model"] for config in only.portfolio} == {"ridge", "knn"}
 
 
+@pytest.mark.long
 def test_there_is_no_portfolio_where_nothing_or_searchers_are_compared_unless_it_is_asked_for() -> None:
     compared = {"compare": {"algorithms": ["random", "optuna"], "seeds": 1}}
     assert runner(**compared).plan().portfolio == []
@@ -209,6 +210,7 @@ def test_a_family_whose_package_is_missing_is_in_no_space(monkeypatch: pytest.Mo
     assert not optional & {config["model"] for config in plan.portfolio}
 
 
+@pytest.mark.long
 def test_a_run_is_learned_from_and_a_resume_keeps_what_was_learned(tmp_path: Path) -> None:
     given = {"data": {"acme": frame(), "beta": frame(50)}, "models": ["ridge", "knn"], "scheduler": "fifo"}
     quick: dict[str, Any] = {"progress": False, "in_process": True}

@@ -79,6 +79,7 @@ def test_init_proposes_a_split_by_time(tmp_path: Path) -> None:
     assert "# the rows are sorted by 'day' and the target follows that of the row before (lag-1" in answer.stdout
 
 
+@pytest.mark.long
 def test_the_run_and_its_report_say_it(tmp_path: Path) -> None:
     runner = TuneRunner(
         data=pd.DataFrame({"day": DAYS, "y": PRICES}), target="y", search_space="ridge", trials=1, mlflow=False

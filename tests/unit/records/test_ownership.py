@@ -133,6 +133,7 @@ def test_an_owner_finds_out_that_its_run_was_deleted(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 def test_whatever_an_old_owner_writes_is_never_read(tmp_path: Path) -> None:
     """The old owner is asleep while another one takes over; then it wakes up and finishes everything."""
     write_customers(tmp_path / "data", 3)

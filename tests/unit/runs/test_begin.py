@@ -90,6 +90,7 @@ def test_a_run_that_died_in_its_first_write_can_be_begun_again(tmp_path: Path) -
     assert len(again.leaderboard()) == 2
 
 
+@pytest.mark.long
 def test_the_file_of_an_objective_goes_into_the_run(tmp_path: Path) -> None:
     """A resume works without it, and refuses another function in its place."""
     code = tmp_path / "mine.py"

@@ -41,6 +41,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     return run_of(folder, data=pd.concat([rows(0).assign(shop="a's"), rows(1).assign(shop="b")]), by="shop")
 
 
+@pytest.mark.long
 def test_a_run_of_one_customer_ends_with_predictions_and_what_matters(tmp_path: Path) -> None:
     result = run_of(tmp_path, data={"only": rows(0)})
     html = (tmp_path / "run" / "report.html").read_text()
@@ -69,6 +70,7 @@ def test_what_is_drawn_is_what_the_model_was_scored_by(many: RunResult) -> None:
     np.testing.assert_allclose(left, np.column_stack([table["prediction"], table["actual"] - table["prediction"]]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("classes", [2, 3])
 def test_classes_have_confusion_roc_and_calibration(tmp_path: Path, classes: int) -> None:
     frame = rows(0, 150)
@@ -86,6 +88,7 @@ def test_classes_have_confusion_roc_and_calibration(tmp_path: Path, classes: int
     assert legend.get_texts()[-1].get_text() == f"{last}: area {area:.3f}"
 
 
+@pytest.mark.long
 def test_a_customer_of_many_has_a_report_on_demand(many: RunResult) -> None:
     run = many.directory.shown
     answer = CliRunner().invoke(main, ["report", run, "--customer", "b"])
@@ -109,6 +112,7 @@ def test_where_the_data_are_gone_the_page_says_so(tmp_path: Path) -> None:
     assert alts(html) == {"Score of each trial step by step"}
 
 
+@pytest.mark.long
 def test_a_report_runs_no_code_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.py").write_text(CODE)

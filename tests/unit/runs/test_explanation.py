@@ -46,6 +46,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     return runner.run(folder / "run", in_process=True, progress=False)
 
 
+@pytest.mark.long
 def test_the_columns_that_decide_are_found(result: RunResult) -> None:
     table = result.customer("a").importance()
     assert table["column"].tolist()[:2] == ["x", "city"]
@@ -134,6 +135,7 @@ def test_rows_that_have_changed_since_are_not_explained(tmp_path: Path) -> None:
     assert list(table.attrs["left_out"]) == ["a"]
 
 
+@pytest.mark.long
 def test_columns_are_those_that_prepare_makes(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(PREPARE)
     rows(0).to_csv(tmp_path / "a.csv", index=False)

@@ -137,6 +137,7 @@ def test_a_study_without_two_trials_that_compare_says_so_in_place_of_a_picture(r
     pyplot.close("all")
 
 
+@pytest.mark.long
 def test_optunas_pictures_say_which_trials_they_are_of_and_have_room_for_all_names() -> None:
     from matplotlib import pyplot
 

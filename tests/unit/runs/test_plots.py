@@ -79,6 +79,7 @@ def test_one_customer_does_not_ruin_the_scale_and_is_named() -> None:
     assert not usual.texts
 
 
+@pytest.mark.long
 def test_a_million_gains_are_as_many_bars_as_there_are_pixels() -> None:
     axes = plots.gains(pa.table({"gain": np.linspace(-1, 1, 100_000)}), "r2")
     assert len(axes.patches) == plots.MOST_BARS

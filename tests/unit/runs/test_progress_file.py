@@ -99,6 +99,7 @@ def test_a_resumed_run_names_its_new_owner_and_all_customers(tmp_path: Path) -> 
     assert (found.term, found.customers, found.studies, found.done_studies) == (2, 3, 1, 1)
 
 
+@pytest.mark.long
 def test_how_a_run_has_ended_is_said(tmp_path: Path) -> None:
     runner = tuner_of(lambda config, seed: config["x"], trials=10_000, time_budget=0.5)
     runner.run(tmp_path / "spent", progress=False, in_process=True)

@@ -89,6 +89,7 @@ class Seen(HTMLParser):
         }
 
 
+@pytest.mark.long
 def test_a_run_leaves_a_report_that_says_what_the_records_say(run: Path, html: str) -> None:
     result, seen = RunResult(run), Seen(html)
     assert "5 of 7 customers have a model" in seen.text
@@ -146,6 +147,7 @@ def test_nothing_is_loaded_and_no_text_becomes_a_script(html: str) -> None:
     assert EVIL in seen.table["customer"]
 
 
+@pytest.mark.long
 def test_the_command_writes_it_again_and_says_where(run: Path) -> None:
     (run / "report.html").unlink()
     answer = CliRunner().invoke(main, ["report", str(run)])
@@ -154,6 +156,7 @@ def test_the_command_writes_it_again_and_says_where(run: Path) -> None:
     assert (run / "report.html").is_file()
 
 
+@pytest.mark.long
 def test_the_last_line_of_a_run_says_where_its_report_is(tmp_path: Path) -> None:
     write_customers(tmp_path / "data", 1)
     written = {**definition(tmp_path / "data", trials=1), "report": True}
@@ -164,6 +167,7 @@ def test_the_last_line_of_a_run_says_where_its_report_is(tmp_path: Path) -> None
     assert answer.stderr.splitlines()[-1].split() == ["report", str(tmp_path / "run" / "report.html")]
 
 
+@pytest.mark.long
 def test_a_report_of_many_customers_has_the_first_and_says_so(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "MOST_CUSTOMERS", 3)
     monkeypatch.setattr(page, "MOST_DRAWN", 4)

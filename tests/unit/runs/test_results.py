@@ -48,6 +48,7 @@ def leaderboard(run: RunResult, *options: str) -> str:
     return answer.stdout
 
 
+@pytest.mark.long
 def test_ids_are_in_the_order_of_their_numbers_and_models_come_first(run: RunResult) -> None:
     assert list(run.leaderboard()["customer"]) == ["zone-2", "zone-3", "zone-10", "zone-1"]
     assert [line.split()[0] for line in leaderboard(run).splitlines()[2:]] == ["zone-2", "zone-3", "zone-10", "zone-1"]

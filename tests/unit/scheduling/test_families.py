@@ -99,6 +99,7 @@ def test_models_of_every_stepped_family_change_hands(loop: Any) -> None:
             SPACE.check(config)
 
 
+@pytest.mark.long
 def test_a_winner_is_refitted_along_its_schedule(loop: Any) -> None:
     """The way that a record describes, trained again on the folds, gives its scores; on all rows, its model."""
     records = list(loop({"name": "pbt", "perturbation_interval": 1}))

@@ -183,6 +183,7 @@ NAMES += (
 )
 
 
+@pytest.mark.long
 def test_of_ten_thousand_names_none_leads_out_of_the_root(settings: ServiceSettings, tmp_path: Path) -> None:
     root, drawn, refused, inside = Path(settings.data[0]), random.Random(7), 0, 0
     (root / "a").mkdir()
@@ -294,6 +295,7 @@ def made(service: Service, asked: AskedPlan) -> AskedPlan:
     return asked
 
 
+@pytest.mark.long
 def test_no_spelling_of_an_address_is_connected_to(
     service: Service, settings: ServiceSettings, listener: Listener
 ) -> None:

@@ -73,6 +73,7 @@ def test_who_logs_in_gets_the_page_that_was_asked_for(web: TestClient, service: 
     assert elsewhere.headers["location"] == "/"
 
 
+@pytest.mark.long
 def test_a_run_is_listed_and_shown_with_its_customers(page: TestClient, run: str) -> None:
     assert f'href="/runs/{run}"' in page.get("/").text
     assert "week" not in page.get("/?state=failed").text
@@ -85,6 +86,7 @@ def test_a_run_is_listed_and_shown_with_its_customers(page: TestClient, run: str
     assert "c0001" not in found
 
 
+@pytest.mark.long
 def test_ids_are_text_whatever_is_in_them(page: TestClient, run: str) -> None:
     shown = page.get(f"/runs/{run}").text
     assert HOSTILE not in shown
@@ -96,6 +98,7 @@ def test_ids_are_text_whatever_is_in_them(page: TestClient, run: str) -> None:
     assert "<polyline" in customer.text
 
 
+@pytest.mark.long
 def test_no_page_has_a_script_or_style_of_its_own(page: TestClient, run: str) -> None:
     for path in ("/", "/login", f"/runs/{run}", f"/runs/{run}/customer?id=c0001"):
         answer = page.get(path)
@@ -122,6 +125,7 @@ def test_a_run_is_stopped_and_cancelled_on_its_page(page: TestClient, service: S
     assert "cancelled" in page.get(f"/runs/{queued}").text
 
 
+@pytest.mark.long
 def test_the_api_pages_the_leaderboard_and_gives_it_as_files(page: TestClient, run: str, result: RunResult) -> None:
     address = f"/api/v1/runs/{run}/leaderboard"
     answer = page.get(address, params={"sort": "test_score", "limit": 2, "start": 1}).json()
@@ -137,6 +141,7 @@ def test_the_api_pages_the_leaderboard_and_gives_it_as_files(page: TestClient, r
     assert "test_score" in refused.json()["detail"]
 
 
+@pytest.mark.long
 def test_the_api_tells_one_customer_by_any_id(page: TestClient, run: str, result: RunResult) -> None:
     answer = page.get(f"/api/v1/runs/{run}/customer", params={"id": HOSTILE}).json()
     assert answer["row"]["customer"] == HOSTILE
@@ -153,6 +158,7 @@ def test_a_report_runs_its_own_scripts_alone_and_without_the_sessions_origin(pag
     assert policy.count("sha256-") == len(scripts) + len(re.findall(r"<style[^>]*>", answer.text))
 
 
+@pytest.mark.long
 def test_a_run_that_has_recorded_nothing_says_so(page: TestClient, service: Service, tmp_path: Path) -> None:
     queued = service.requests.submit(Submission("churn", "other", {"target": "y"}), 5.0)[0].id
     assert "Nothing is recorded yet." in page.get(f"/runs/{queued}").text

@@ -35,6 +35,7 @@ def simulated(config: ServiceSettings, total: int, runs: list[tuple[Waiting, flo
     return uses
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_an_hour_divides_slot_seconds_by_the_shares(seed: int) -> None:
     rng = random.Random(seed)

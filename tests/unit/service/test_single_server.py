@@ -53,6 +53,7 @@ def test_a_second_server_is_refused_at_once_and_the_process_named(database: Data
     second.release()
 
 
+@pytest.mark.long
 def test_a_killed_one_is_followed_at_once_on_its_machine(database: Database) -> None:
     code = (
         "import sys, time; from tuning.service.database.connection import Database; "

@@ -14,6 +14,7 @@ from tuning.service.settings import GB, Quotas, Team
 from tuning.service.states import RunState
 
 
+@pytest.mark.long
 def test_a_teams_runs_fill_its_storage(database: Database, tmp_path: Path) -> None:
     server = Supervised(database, tmp_path, f"mkdir -p {tmp_path}/runs/churn; cp -r {tmp_path}/large $RUN")
     teams = {"churn": Team(quotas=Quotas(storage_gb=3000 / GB))}

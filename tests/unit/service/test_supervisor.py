@@ -109,6 +109,7 @@ def test_a_driver_that_does_not_end_is_killed_after_a_minute_with_all_that_it_ha
     assert all(gone(pid) for pid in pids)
 
 
+@pytest.mark.long
 def test_what_a_driver_leaves_behind_is_ended_before_its_run_is(database: Database, tmp_path: Path) -> None:
     server = Supervised(database, tmp_path, "setsid sh -c 'trap \"\" HUP; echo $$ > left; exec sleep 3' & sleep 0.5")
     run = server.submit()

@@ -62,6 +62,7 @@ def tables(result: RunResult, tmp_path_factory: pytest.TempPathFactory) -> RunTa
     return RunTables(folder)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sort", [name for name in LEADERBOARD if name not in UNSORTED or name == "customer"])
 def test_pages_are_the_leaderboard_in_any_order(result: RunResult, tables: RunTables, sort: str) -> None:
     expected = result.rows(sort)
@@ -85,6 +86,7 @@ def test_a_column_that_there_is_not_is_refused_with_the_nearest(tables: RunTable
         tables.page(sort="test_scor")
 
 
+@pytest.mark.long
 def test_a_customer_is_what_its_records_say(result: RunResult, tables: RunTables) -> None:
     for customer in result:
         found, expected = tables.customer(customer), result.customer(customer)

@@ -45,6 +45,7 @@ def tokens_of(service: Service) -> dict[str, dict[str, str]]:
     }
 
 
+@pytest.mark.long
 def test_every_route_asked_with_every_token_lets_through_whom_it_should(web: TestClient, service: Service) -> None:
     routes, wrong, cells = routes_of(web.app), [], 0
     tokens = tokens_of(service)

@@ -252,6 +252,7 @@ def test_a_search_without_a_cheap_end_begins_at_the_default_alone() -> None:
 # --- bohb and hyperband -----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_bohb_learns_at_the_largest_budget() -> None:
     space = SearchSpace([Float("x", 0, 1)])
 

@@ -59,6 +59,7 @@ def test_what_a_constraint_was_made_with_is_part_of_the_fingerprint(
     assert fingerprint(one) != fingerprint(other)
 
 
+@pytest.mark.long
 def test_a_fingerprint_is_the_same_in_every_process() -> None:
     """Sets have another order in every process, objects another address."""
     code = (

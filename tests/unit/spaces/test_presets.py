@@ -318,6 +318,7 @@ def test_ray_tune_spaces_that_cannot_be_searched() -> None:
         assert message in str(caught.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("task", [REGRESSION, BINARY, MULTICLASS])
 def test_every_preset_passes_the_check_of_written_spaces(task: str) -> None:
     for name in presets.families(task):

@@ -26,6 +26,7 @@ def search(folder: Path, files: str, name: str) -> RunResult:
     return TuneRunner(**definition(folder / "data", model_files=files)).run(str(folder / name), **QUIET)
 
 
+@pytest.mark.long
 def test_packed_models_are_those_of_folders_in_few_files(tmp_path: Path) -> None:
     write_customers(tmp_path / "data", 5)
     single, packed = (search(tmp_path, files, files) for files in ("folders", "packs"))

@@ -31,6 +31,7 @@ def tried(result: RunResult) -> list[tuple[float, int]]:
     return [(row["config.x"], row["config.n"]) for _, row in result.trials().sort_values("trial").iterrows()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ["optuna", "random", {"name": "grid", "levels": 3}])
 def test_given_configurations_follow_the_default_each_once(algorithm: Any, tmp_path: Path) -> None:
     entries = [{"config": {"x": 3.0}}, {"config": {"n": 2, "x": 3}}, {"config": {"x": 0.0}}, {"config": {"x": 3.0}}]
@@ -39,6 +40,7 @@ def test_given_configurations_follow_the_default_each_once(algorithm: Any, tmp_p
     assert len(tried(found)) == 6
 
 
+@pytest.mark.long
 def test_thousands_of_configurations_are_told_apart_in_one_pass() -> None:
     """Each was compared with all before it: 100,000, as many as are allowed, took hours for each customer."""
     entries = [WarmStart(config={"x": number % 20_000 / 20_000}) for number in range(30_000)]
@@ -58,6 +60,7 @@ def test_studies_that_begin_alike_have_points_of_their_own() -> None:
     assert points_to_try(SPACE, StartingPoints(portfolio=[{"x": 2.0}]))[0]["x"] == 2.0
 
 
+@pytest.mark.long
 def test_known_scores_steer_a_model_and_are_not_tried(tmp_path: Path) -> None:
     known = [{"config": {"x": x / 10, "n": 1}, "score": (x / 10 - 3) ** 2 + 1} for x in range(-100, 101, 5)]
     options = {"name": "optuna", "n_startup_trials": 1}
@@ -69,6 +72,7 @@ def test_known_scores_steer_a_model_and_are_not_tried(tmp_path: Path) -> None:
     assert distance[0] < distance[1]
 
 
+@pytest.mark.long
 def test_the_best_of_one_run_begin_the_next(tmp_path: Path) -> None:
     first = runner().run(str(tmp_path / "first"), progress=False, in_process=True)
     entries = first.warm_start(best=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlflow.entities import Metric, Param, RunTag
@@ -18,6 +19,7 @@ names = st.one_of(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(names, st.one_of(st.text(max_size=20), st.floats(), st.none(), st.booleans()), max_size=8))
 def test_every_name_is_accepted_and_no_two_become_one(config: dict[str, object]) -> None:
