@@ -124,7 +124,7 @@ SHOWN = tuple(each for each in shown_in("terminal") if not each.long)
 #: What a narrow window does without, in this order; of the score on the folds where there is one on the hold-out.
 SPARED = tuple(each.name for each in sorted(SHOWN, key=lambda each: (each.spared, -SHOWN.index(each))) if each.spared)
 #: What it cuts then, in this order, and the characters that are left.
-CUT = {"model": 12, LAST: 15, "customer": 12, "status": 8}
+CUT = {"model": 12, LAST: 10, "customer": 12, "status": 8}
 
 
 def table(rows: Iterable[FigureRow], width: int | None = None) -> str:
@@ -157,8 +157,16 @@ def lines(rows: Iterable[FigureRow], width: int | None = None, sort: str = "cust
         _fit(names, widths, width, wanted)
     yield _cut(f"{better}{_positive(positive)}", width)
     for line in chain([{name: name for name in names}], (_line(row, wanted) for row in rows)):
-        cells = (f"{shorten(line[name], widths[name]):{_side(name)}{widths[name]}}" for name in names)
-        yield _cut("  ".join(cells).rstrip(), width)
+        yield _cut(_cells(line, names, widths), width)
+
+
+def _cells(line: dict[str, str], names: list[str], widths: dict[str, int]) -> str:
+    """A line of the table. A reason that does not fit into its column begins where those before it are empty."""
+    shown, room = names[:-1], widths[LAST]
+    while shown and len(line[LAST]) > room and not line[shown[-1]]:
+        room += widths[shown.pop()] + 2
+    cells = [f"{shorten(line[name], widths[name]):{_side(name)}{widths[name]}}" for name in shown]
+    return "  ".join([*cells, shorten(line[LAST], room)]).rstrip()
 
 
 def _fit(names: list[str], widths: dict[str, int], width: int, wanted: str) -> None:

@@ -89,6 +89,8 @@ def test_a_narrow_window_keeps_who_what_and_how_good(capsys: pytest.CaptureFixtu
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"shop": np.repeat(["a shop with a long name", "b"], 40), "x": rng.normal(size=80)})
     frame["y"] = 2 * frame["x"] + rng.normal(size=80)
+    few = pd.DataFrame({"shop": ["customer-few"], "x": [0.5], "y": [1.0]})
+    frame = pd.concat([frame, few])
     runner = TuneRunner(data=frame, by="shop", target="y", metric="mae", search_space="ridge", trials=3, mlflow=False)
     made = runner.run(tmp_path / "run", in_process=True, progress=False)
     for width in (60, 80):
@@ -96,6 +98,8 @@ def test_a_narrow_window_keeps_who_what_and_how_good(capsys: pytest.CaptureFixtu
         assert names.split()[:5] == ["customer", "status", "model", "test_score", "gain"]
         assert max(map(len, [head, names, *rows])) <= width
         assert "%" in rows[1]
+        assert rows[2].startswith("customer-few"), "ids are cut after parameters"
+        assert "1 row with a target, fewer than" in rows[2], "a reason has the room of empty columns"
 
 
 def test_one_customer_fits_the_window_and_comes_page_by_page(
