@@ -6,11 +6,12 @@ import json
 import signal
 from collections.abc import Iterator
 
+import pandas as pd
 import pytest
 from chaos import wait_for
 from served_folder import ServedFolder
 
-from tuning.errors import DefinitionError, MissingError, NotAllowedError
+from tuning.errors import DefinitionError, MissingError, NotAllowedError, RefusedChangeError
 from tuning.service.client import TuningClient
 from tuning.service.states import RunState
 
@@ -48,8 +49,17 @@ def test_the_client_submits_once_waits_and_reads_the_leaderboard(served: ServedF
     assert ended.state is RunState.FINISHED
     board = ended.leaderboard()
     assert sorted(board["customer"]) == ["c0000", "c0001", "c0002", "tiny"]
-    assert "by-client" in ended._repr_html_()
-    assert "tiny" in ended._repr_html_()
+    shown = run._repr_html_()  # asked for while the run waited, shown as it is now
+    assert "finished" in shown
+    assert "tiny" in shown
+    assert "rmse" not in shown
+    assert "r2, larger is better" in shown
+    rows = pd.read_csv(served.folder / "data" / "c0000.csv").drop(columns="y")[:3]
+    predicted = ended.predict(rows.set_axis([7, 8, 9]), "c0000")
+    assert list(predicted.index) == [7, 8, 9]
+    assert list(predicted["prediction"]) == pytest.approx(list(ended.model("c0000").predict(rows)))
+    with pytest.raises(RefusedChangeError, match="tiny"):
+        ended.model("tiny")
 
 
 def test_a_stopped_run_goes_on_where_it_was(served: ServedFolder, client: TuningClient) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,8 +18,6 @@ from tuning.errors import DefinitionError
 if TYPE_CHECKING:
     from tuning.service.client import RemoteRun, TuningClient
 
-C = TypeVar("C", bound=Callable[..., object])
-
 server_option = click.option(
     "--server",
     metavar="URL",
@@ -28,7 +26,12 @@ server_option = click.option(
 json_option = click.option(
     "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the data."
 )
-run_id = click.argument("run", metavar="ID")
+
+
+def on_one_run(command: Callable[..., object]) -> click.Command:
+    """A command that asks a server for something about its run ID."""
+    given = click.argument("run", metavar="ID")(server_option(json_option(command)))
+    return click.command(cls=Command)(given)
 
 
 @click.command(cls=Command)
@@ -90,30 +93,21 @@ def status(run: str | None, state: str | None, most: int, server: str | None, ou
             click.echo(f"{each.id}  {each.name}  {each.sentence}")
 
 
-@click.command(cls=Command)
-@run_id
-@server_option
-@json_option
+@on_one_run
 def watch(run: str, server: str | None, output: str) -> None:
     """Show the progress of run ID until it has ended; the exit code is that of `tuning run`."""
     with _client(server) as client:
         _follow(client, run, output)
 
 
-@click.command(cls=Command)
-@run_id
-@server_option
-@json_option
+@on_one_run
 def stop(run: str, server: str | None, output: str) -> None:
     """End run ID of a server so that it can be resumed. What is recorded is kept."""
     with _client(server) as client:
         _show(client.stop(run), output)
 
 
-@click.command(cls=Command)
-@run_id
-@server_option
-@json_option
+@on_one_run
 def cancel(run: str, server: str | None, output: str) -> None:
     """End run ID of a server for good. What is recorded is kept until the run is deleted."""
     with _client(server) as client:

@@ -6,14 +6,15 @@ A figure has one name: in the records' files, leaderboard.csv, the terminal, not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from tuning.basics.wording import gain_text, params_text, score_text, value_text
+from tuning.basics.wording import better_text, gain_text, params_text, score_text, value_text
 from tuning.records.gains import ERRORS
+from tuning.reporting.cells import paragraph, table
 
 #: leaderboard: CSV, JSON and DataFrame. terminal, notebook: the table of customers there. customer: what a notebook and
 #: `tuning show` tell of one customer. report: the table in report.html; details: what opens below a row of it.
@@ -339,3 +340,18 @@ def shown_in(view: View, figures: Iterable[Figure] = STUDY_FIGURES) -> tuple[Fig
 def named(figures: Iterable[Figure]) -> dict[str, Figure]:
     """Figures by name."""
     return {each.name: each for each in figures}
+
+
+def notebook_table(rows: Sequence[FigureRow], customers: int, *, of_objective: bool) -> str:
+    """What matters of a leaderboard's first rows, as a notebook shows it.
+
+    customers: how many there are. of_objective: with the parameters.
+    """
+    shown = [each for each in shown_in("notebook") if of_objective or each.name != "params"]
+    cells = []
+    for row in rows:
+        texts = {each.name: each.text(row) for each in shown}
+        cells.append([*{**texts, "cv_score": score_text(row["cv_score"], row["cv_error"])}.values()])
+    less = f"The first {len(rows)} of {customers} customers; leaderboard() has all." if customers > len(rows) else ""
+    metric = better_text(str(rows[0]["metric"]), str(rows[0]["mode"])) if rows else ""
+    return f"{paragraph(metric)}{table([each.name for each in shown], cells)}{paragraph(less)}"

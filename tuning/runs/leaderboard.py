@@ -15,16 +15,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.wording import guarded, natural_order, score_text, value_text
+from tuning.basics.wording import guarded, natural_order, value_text
 from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import described_as
 from tuning.models.gang import gang_last
 from tuning.models.registry import families
-from tuning.records.figures import STUDY_FIGURES, FigureRow, named, shown_in
+from tuning.records.figures import STUDY_FIGURES, FigureRow, named, notebook_table
 from tuning.records.gains import is_error, user_metric
 from tuning.records.schema import FINISHED, MODEL, NO_MODEL, OK, QUARANTINED, RUNNING, UNFINISHED, Config, canonical
-from tuning.records.user_scores import GAINS, SCORES, metric_text, percents, user_mode, user_reason, user_score
-from tuning.reporting.cells import paragraph, table
+from tuning.records.user_scores import GAINS, SCORES, percents, user_mode, user_reason, user_score
 
 _FIGURES = named(each for each in STUDY_FIGURES if "leaderboard" in each.shown)
 LEADERBOARD = tuple(_FIGURES)
@@ -218,14 +217,7 @@ class Leaderboard:
 
     def html(self, *, of_objective: bool) -> str:
         """What matters of the first customers, as a notebook shows it. of_objective: with the parameters."""
-        shown = [each for each in shown_in("notebook") if of_objective or each.name != "params"]
-        rows = []
-        for row in self.first(SHOWN):
-            texts = {each.name: each.text(row) for each in shown}
-            rows.append([*{**texts, "cv_score": score_text(row["cv_score"], row["cv_error"])}.values()])
-        less = f"The first {SHOWN} of {len(self)} customers; leaderboard() has all." if len(self) > SHOWN else ""
-        found = table([each.name for each in shown], rows)
-        return f"{paragraph(metric_text(self.metric, self.mode))}{found}{paragraph(less)}"
+        return notebook_table(self.first(SHOWN), len(self), of_objective=of_objective)
 
     def frame(self, rows: int | None = None) -> pd.DataFrame:
         """The first rows, by default all of them, as a table of pandas."""

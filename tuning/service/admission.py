@@ -70,10 +70,8 @@ def admit(
     for own in SERVERS_OWN:
         if own in wanted:
             raise NotAllowedError(f"{own}: the server says this. Leave the key out.")
-    allowed, roots = settings.team(team), settings.roots(team)
-    for reference in Definition.references(wanted):
-        if reference.kind == "code":
-            _check_code(reference, allowed)
+    _check_listed(wanted, settings.team(team))
+    roots = settings.roots(team)
     placed = {name: _placed(name, value, roots) for name, value in wanted.items()}
     _check_places(placed, roots)
     definition = define(cast(dict[str, object], _without_constraints(placed)))
@@ -81,6 +79,12 @@ def admit(
     kept = {**placed, "name": definition.name, "mlflow": {"experiment": f"{team}/{definition.name}"}}
     submission = Submission(team, definition.name, kept, priority, definition.slots, key=key, digest=digest)
     return Admitted(submission, timetable)
+
+
+def check_again(definition: Json, team: str, settings: ServiceSettings) -> None:
+    """`NotAllowedError` where a definition that was admitted holds what its team may not use any more."""
+    _check_listed(definition, settings.team(team))
+    _check_places(definition, settings.roots(team))
 
 
 def _with_text_keys(value: object) -> object:
@@ -121,6 +125,12 @@ def _timetable(value: object, now: float) -> Timetable | None:
     found = Timetable(**{name: str(text) for name, text in value.items()})
     next_time(found.cron, found.time_zone, now)
     return found
+
+
+def _check_listed(values: Mapping[str, object], allowed: Team) -> None:
+    for reference in Definition.references(cast(Json, values)):
+        if reference.kind == "code":
+            _check_code(reference, allowed)
 
 
 def _check_code(reference: Reference, allowed: Team) -> None:

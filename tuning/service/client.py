@@ -5,69 +5,33 @@ from __future__ import annotations
 import io
 import json
 import os
+import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from http import HTTPStatus
+import zipfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
-
-import httpx
 
 from search_spaces import SpaceError
 from search_spaces.yaml_text import parse_yaml
 from tuning.basics.documents import Json
 from tuning.basics.public import Public
-from tuning.errors import (
-    DefinitionError,
-    MissingError,
-    NotAllowedError,
-    QuotaError,
-    RefusedChangeError,
-    ServiceError,
-    UnavailableError,
-)
+from tuning.errors import DefinitionError, ServiceError
 from tuning.reporting.cells import paragraph
+from tuning.service.server_link import ClientEvent, Pauses, ServerLink
 from tuning.service.states import ENDED, RunState
 from tuning.service.token_files import token_for
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tuning.models.customer_model import CustomerModel
+    from tuning.records.figures import FigureRow
+
 API = "/api/v1"
 ADDRESS = "http://127.0.0.1:8420"  # where `tuning serve` listens by default
-PATIENCE_S = 60.0  # for which a server that is away is asked again
-PAUSE_S = 0.5  # before the second request; each further pause is twice as long, up to:
-LONGEST_PAUSE_S = 8.0
-SHOWN = 20  # customers, in a notebook
-
-#: What an answer's status says; other errors are a `ServiceError`.
-ERRORS: Mapping[int, type[ServiceError] | type[DefinitionError]] = {
-    HTTPStatus.UNAUTHORIZED: NotAllowedError,
-    HTTPStatus.FORBIDDEN: NotAllowedError,
-    HTTPStatus.NOT_FOUND: MissingError,
-    HTTPStatus.CONFLICT: RefusedChangeError,
-    HTTPStatus.UNPROCESSABLE_ENTITY: DefinitionError,
-    HTTPStatus.TOO_MANY_REQUESTS: QuotaError,
-    HTTPStatus.SERVICE_UNAVAILABLE: UnavailableError,
-}
-
-
-@dataclass(frozen=True)
-class ClientEvent:
-    """What a run's stream has told.
-
-    Attributes:
-        kind: "state" or "progress".
-        id: of a change of state; empty for progress, of which only the newest counts.
-        data: the event's document.
-    """
-
-    kind: str
-    id: str
-    data: Json
 
 
 class TuningClient(Public):
@@ -80,8 +44,8 @@ class TuningClient(Public):
     Errors are those of `tuning.errors`, with the server's sentences: `DefinitionError`, `MissingError`, …
     """
 
-    public = ("submit", "plan", "run", "runs", "wait", "events", "leaderboard", "stop", "cancel", "resume",
-              "delete")  # fmt: skip
+    public = ("submit", "plan", "run", "runs", "wait", "events", "leaderboard", "model", "predict", "stop", "cancel",
+              "resume", "delete")  # fmt: skip
     elsewhere: ClassVar[Mapping[str, str]] = {"fit": "submit(…)", "status": "run(ID)", "list": "runs()"}
 
     def __init__(self, server: str | None = None, token: str | None = None, timeout: float = 60.0) -> None:
@@ -89,8 +53,7 @@ class TuningClient(Public):
         if urlsplit(self.server).scheme not in ("http", "https"):
             raise DefinitionError(f"server {self.server!r} is not an address. Give one such as {ADDRESS}.")
         found = token or token_for(self.server)
-        headers = {"Authorization": f"Bearer {found}"} if found else {}
-        self._http = httpx.Client(base_url=self.server, headers=headers, timeout=timeout)
+        self._link = ServerLink(self.server, found, timeout)
 
     def __enter__(self) -> TuningClient:
         return self
@@ -102,7 +65,7 @@ class TuningClient(Public):
         return f"TuningClient({self.server!r})"
 
     def close(self) -> None:
-        self._http.close()
+        self._link.close()
 
     def submit(
         self, definition: Mapping[str, object] | str | Path, *, key: str | None = None, **changes: object
@@ -115,16 +78,16 @@ class TuningClient(Public):
         """
         document = {**_document(definition), **changes}
         headers = {"Idempotency-Key": key or uuid.uuid4().hex}
-        return RemoteRun(self, self._json("POST", f"{API}/runs", json=document, headers=headers))
+        return RemoteRun(self, self._link.json("POST", f"{API}/runs", json=document, headers=headers))
 
     def plan(self, definition: Mapping[str, object] | str | Path, **changes: object) -> Json:
         """What would run, as `tuning plan --output json` prints it; `DefinitionError` says what is wrong."""
         headers = {"Idempotency-Key": uuid.uuid4().hex}
-        plan = self._json("POST", f"{API}/plans", json={**_document(definition), **changes}, headers=headers)
-        pause = _Pauses()
+        plan = self._link.json("POST", f"{API}/plans", json={**_document(definition), **changes}, headers=headers)
+        pause = Pauses()
         while plan["result"] is None and plan["problem"] is None:
             pause()
-            plan = self._json("GET", plan["links"]["self"])
+            plan = self._link.json("GET", plan["links"]["self"])
         if plan["problem"] is not None:
             raise DefinitionError(plan["problem"])
         found: Json = plan["result"]
@@ -132,13 +95,13 @@ class TuningClient(Public):
 
     def run(self, run: str) -> RemoteRun:
         """A run of the team by its id."""
-        return RemoteRun(self, self._json("GET", f"{API}/runs/{run}"))
+        return RemoteRun(self, self._link.json("GET", f"{API}/runs/{run}"))
 
     def runs(self, *, state: str | None = None, name: str | None = None) -> Iterator[RemoteRun]:
         """The team's runs, the newest first."""
         asked = {key: value for key, value in {"state": state, "name": name}.items() if value is not None}
         while True:
-            page = self._json("GET", f"{API}/runs", params=asked)
+            page = self._link.json("GET", f"{API}/runs", params=asked)
             yield from (RemoteRun(self, each) for each in page["runs"])
             if page["next"] is None:
                 return
@@ -147,7 +110,7 @@ class TuningClient(Public):
     def wait(self, run: str, timeout: float | None = None) -> RemoteRun:
         """The run once it has ended, or after `timeout` seconds as it is then."""
         end = None if timeout is None else time.monotonic() + timeout
-        pause = _Pauses()
+        pause = Pauses()
         while (found := self.run(run)).running and (end is None or time.monotonic() < end):
             pause(None if end is None else end - time.monotonic())
         return found
@@ -157,65 +120,61 @@ class TuningClient(Public):
 
         A server that is away meanwhile is asked again, from the event that came last.
         """
-        last, pause = "", _Pauses()
-        while True:
-            headers = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last else {})}
-            try:
-                with self._http.stream("GET", f"{API}/runs/{run}/events", headers=headers) as answer:
-                    _check(answer, streamed=True)
-                    pause = _Pauses()
-                    for event in _parsed_events(answer.iter_lines()):
-                        last = event.id or last
-                        yield event
-                        if event.kind == "state" and event.data["state"] in ENDED:
-                            return
-            except (httpx.TransportError, UnavailableError) as error:
-                pause.check(self.server, error)
-            pause()
+        return self._link.events(
+            f"{API}/runs/{run}/events", lambda event: event.kind == "state" and event.data["state"] in ENDED
+        )
 
     def leaderboard(self, run: str, sort: str = "customer") -> pd.DataFrame:
         """One row per customer, as `RunResult.leaderboard`."""
         import pandas as pd
 
-        answer = self._answer("GET", f"{API}/runs/{run}/leaderboard", params={"sort": sort, "format": "parquet"})
+        answer = self._link.answer("GET", f"{API}/runs/{run}/leaderboard", params={"sort": sort, "format": "parquet"})
         return pd.read_parquet(io.BytesIO(answer.content))
+
+    def rows(self, run: str, most: int, sort: str = "customer") -> tuple[list[FigureRow], int]:
+        """The first rows of the leaderboard by column name, and how many customers it has."""
+        found = self._link.json("GET", f"{API}/runs/{run}/leaderboard", params={"sort": sort, "limit": most})
+        return list(found["rows"]), int(found["customers"])
+
+    def model(self, run: str, customer: str | None = None, *, allow_code: bool = False) -> CustomerModel:
+        """A customer's model, which predicts here, its digests checked.
+
+        customer: may be left out where the run has a single one. allow_code: also one that runs code of the run's.
+        """
+        answer = self._link.answer("GET", f"{API}/runs/{run}/model", params=_chosen(customer))
+        return _read_model(answer.content, allow_code)
+
+    def predict(self, run: str, rows: pd.DataFrame, customer: str | None = None) -> pd.DataFrame:
+        """Up to 10,000 rows with the server's predictions: a column `prediction`, and of classes probabilities.
+
+        customer: whose model; by default each row's own one's, by the key columns.
+        """
+        import pandas as pd
+
+        cells = rows.astype(object).where(rows.notna(), None).to_dict("records")
+        document = json.dumps({"rows": cells}, default=str)
+        headers = {"Content-Type": "application/json"}
+        path = f"{API}/runs/{run}/predictions"
+        found = self._link.json("POST", path, content=document, headers=headers, params=_chosen(customer))
+        answered = pd.DataFrame(found["rows"], index=rows.index)
+        return rows.join(answered[[name for name in answered.columns if name not in rows.columns]])
 
     def stop(self, run: str) -> RemoteRun:
         """End a run so that it can be resumed; what is recorded is kept."""
-        return RemoteRun(self, self._json("POST", f"{API}/runs/{run}/stop"))
+        return RemoteRun(self, self._link.json("POST", f"{API}/runs/{run}/stop"))
 
     def cancel(self, run: str) -> RemoteRun:
         """End a run for good; what is recorded is kept until it is deleted."""
-        return RemoteRun(self, self._json("POST", f"{API}/runs/{run}/cancel"))
+        return RemoteRun(self, self._link.json("POST", f"{API}/runs/{run}/cancel"))
 
     def resume(self, run: str, *, trials: int | None = None, slots: int | None = None) -> RemoteRun:
         """Queue a run again that has stopped, failed or finished. trials, slots: in place of those it had."""
         changes = {name: value for name, value in (("trials", trials), ("slots", slots)) if value is not None}
-        return RemoteRun(self, self._json("POST", f"{API}/runs/{run}/resume", json=changes))
+        return RemoteRun(self, self._link.json("POST", f"{API}/runs/{run}/resume", json=changes))
 
     def delete(self, run: str) -> None:
         """Delete a run that has ended, with its directory."""
-        self._answer("DELETE", f"{API}/runs/{run}")
-
-    def _json(self, method: str, path: str, **request: object) -> Json:
-        found: Json = self._answer(method, path, **request).json()
-        return found
-
-    def _answer(self, method: str, path: str, **request: object) -> httpx.Response:
-        """An answer that is none of an error. What may be repeated is asked again while the server is away."""
-        headers = request.get("headers")
-        repeatable = method == "GET" or (isinstance(headers, Mapping) and "Idempotency-Key" in headers)
-        pause = _Pauses()
-        while True:
-            try:
-                answer = self._http.request(method, path, **request)  # type: ignore[arg-type]  # as httpx declares them
-                _check(answer)
-                return answer
-            except (httpx.TransportError, UnavailableError) as error:
-                if not repeatable:
-                    raise _away(self.server, error) from error
-                pause.check(self.server, error)
-            pause()
+        self._link.answer("DELETE", f"{API}/runs/{run}")
 
 
 class RemoteRun(Public):
@@ -230,6 +189,8 @@ class RemoteRun(Public):
         "progress",
         "outcome",
         "leaderboard",
+        "model",
+        "predict",
         "stop",
         "cancel",
         "resume",
@@ -289,6 +250,14 @@ class RemoteRun(Public):
         """One row per customer."""
         return self._client.leaderboard(self.id, sort)
 
+    def model(self, customer: str | None = None, *, allow_code: bool = False) -> CustomerModel:
+        """A customer's model, as of `TuningClient.model`."""
+        return self._client.model(self.id, customer, allow_code=allow_code)
+
+    def predict(self, rows: pd.DataFrame, customer: str | None = None) -> pd.DataFrame:
+        """Rows with predictions, as of `TuningClient.predict`."""
+        return self._client.predict(self.id, rows, customer)
+
     def stop(self) -> RemoteRun:
         """End it so that it can be resumed."""
         return self._client.stop(self.id)
@@ -317,63 +286,35 @@ class RemoteRun(Public):
         return ": ".join(text for text in (where, self.reason or told) if text)
 
     def _repr_html_(self) -> str:
-        shown = paragraph(repr(self))
+        """As it is now, not when it was asked for: a cell that is run again shows how far it has come."""
+        from tuning.records.figures import notebook_table
+        from tuning.runs.leaderboard import SHOWN
+
+        now = self._client.run(self.id)
+        shown = paragraph(repr(now))
         try:
-            return f"{shown}{self.leaderboard().head(SHOWN)._repr_html_()}"
+            rows, customers = self._client.rows(self.id, SHOWN)
         except ServiceError:
             return shown  # nothing is recorded yet
+        return f"{shown}{notebook_table(rows, customers, of_objective='objective' in now.to_dict()['definition'])}"
 
 
-class _Pauses:
-    """Pauses between requests, each twice as long as the one before."""
+def _read_model(archive: bytes, allow_code: bool) -> CustomerModel:
+    """The model in an archive of `GET …/model`; `RunError` for one that is damaged."""
+    from tuning.models.customer_model import load_model
+    from tuning.runs.trusted_code import check_preparation
+    from tuning.storage.run_directory import RunDirectory
 
-    def __init__(self) -> None:
-        self._next, self._end = PAUSE_S, time.monotonic() + PATIENCE_S
-
-    def __call__(self, most: float | None = None) -> None:
-        time.sleep(self._next if most is None else max(0.0, min(self._next, most)))
-        self._next = min(2 * self._next, LONGEST_PAUSE_S)
-
-    def check(self, server: str, error: Exception) -> None:
-        """Raise once the server was away for too long."""
-        if time.monotonic() > self._end:
-            raise _away(server, error) from error
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(io.BytesIO(archive)) as files:
+        files.extractall(f"{folder}/model")
+        directory = RunDirectory(folder)
+        found = load_model(directory, "model", allow_code=allow_code)
+        check_preparation(found.preparation, directory, allow_code)
+        return found
 
 
-def _away(server: str, error: Exception) -> ServiceError:
-    if isinstance(error, UnavailableError):
-        return error
-    return UnavailableError(f"{server} does not answer: {error}. Is `tuning serve` running there? Then try again.")
-
-
-def _check(answer: httpx.Response, *, streamed: bool = False) -> None:
-    """Raise what a problem says."""
-    if answer.is_success:
-        return
-    if streamed:
-        answer.read()
-    try:
-        problem: Json = answer.json()
-        detail = str(problem["detail"])
-    except (ValueError, KeyError, TypeError):
-        detail = f"{answer.url.host} answers {answer.status_code} {answer.reason_phrase}: {answer.text[:200]}"
-    kind: Callable[[str], Exception] = ERRORS.get(answer.status_code, ServiceError)
-    raise kind(detail)
-
-
-def _parsed_events(lines: Iterator[str]) -> Iterator[ClientEvent]:
-    """The events of a stream (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
-    fields: dict[str, str] = {}
-    for line in lines:
-        if line:
-            name, _, value = line.partition(":")
-            value = value.removeprefix(" ")
-            fields[name] = f"{fields[name]}\n{value}" if name == "data" and "data" in fields else value
-        elif "data" in fields:
-            yield ClientEvent(fields.get("event", "message"), fields.get("id", ""), json.loads(fields["data"]))
-            fields = {}
-        else:
-            fields = {}
+def _chosen(customer: str | None) -> dict[str, str]:
+    return {} if customer is None else {"id": customer}
 
 
 def _document(definition: Mapping[str, object] | str | Path) -> dict[str, object]:

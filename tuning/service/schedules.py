@@ -14,7 +14,7 @@ from tuning.basics.documents import Json
 from tuning.basics.wording import shorten
 from tuning.errors import DefinitionError, MissingError, ServiceError, UnavailableError
 from tuning.service.database.connection import Database
-from tuning.service.database.runs import Submission, SubmittedRun, new_id
+from tuning.service.database.runs import Submission, new_id
 from tuning.service.database.tables import RUNS, SCHEDULES
 from tuning.service.states import OPEN
 
@@ -96,10 +96,10 @@ class Schedules:
             _one(connection, schedule, team)
             connection.execute(delete(SCHEDULES).where(SCHEDULES.c.id == schedule))
 
-    def submit_due(self, submit: Callable[[Submission, float], tuple[SubmittedRun, bool]], now: float) -> None:
+    def submit_due(self, submit: Callable[[Submission, float], object], now: float) -> None:
         """Submit what is due, each once however many of its times were missed; not beside a run that goes on.
 
-        submit: as of `Requests.submit`; what it refuses is the schedule's `problem`.
+        submit: takes what is to be queued, and the time; what it refuses is the schedule's `problem`.
         """
         with self._database.read() as connection:
             found = connection.execute(select(SCHEDULES).where(SCHEDULES.c.next <= now)).mappings()

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tuning.errors import RefusedChangeError
-from tuning.service.admission import Admitted
+from tuning.service.admission import Admitted, check_again
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, SubmittedRun
 from tuning.service.database.sessions import Sessions
@@ -111,6 +111,11 @@ class Service:
             made = self.schedules.add(submission, timetable.cron, timetable.time_zone, self.clock())
             self.runs.note(run.id, schedule=made.id)
             return self.runs.get(run.id)
+
+    def resume(self, run: SubmittedRun, *, trials: int | None = None, slots: int | None = None) -> SubmittedRun:
+        """Queue a run again, as `Requests.resume`; `NotAllowedError` for one that its team may not run any more."""
+        check_again(run.definition, run.team, self.settings)
+        return self.requests.resume(run.id, run.team, self.clock(), trials=trials, slots=slots)
 
     def delete(self, run: SubmittedRun) -> None:
         """Delete a run that has ended: its directory, what the service keeps of it, and its row, in this order."""

@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from supervised import Supervised
 
 from tuning.errors import DefinitionError, MissingError
+from tuning.service.admission import admit
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, Submission, SubmittedRun
 from tuning.service.requests import Requests
@@ -121,6 +123,39 @@ def test_what_a_quota_refuses_is_the_schedules_problem(database: Database) -> No
     assert after.problem is not None
     assert "0 are allowed" in after.problem
     assert after.next == MONDAY + WEEK
+
+
+@pytest.mark.parametrize(
+    ("taken", "reason"),
+    [
+        ({"code": ()}, "metric: 'ours.metrics:profit' is code that this server's configuration does not list"),
+        ({"data": ("/elsewhere",)}, "data: "),
+    ],
+)
+def test_what_a_team_may_not_use_any_more_is_refused_at_the_time(
+    database: Database, tmp_path: Path, taken: dict[str, object], reason: str
+) -> None:
+    server = Supervised(database, tmp_path, "touch begun; exec sleep 60", slots=1)
+    team = Team(data=(str(tmp_path / "data"),), code=("ours.metrics:profit",))
+    server.settings = server.settings.model_copy(update={"teams": {"churn": team}})
+    definition = {"data": "a.csv", "target": "y", "metric": "ours.metrics:profit", "name": "week"}
+    admitted = admit(definition, "churn", server.settings)
+    schedules = Schedules(database)
+    made = schedules.add(admitted.submission, "0 3 * * 1", "UTC", MONDAY - 3600)
+    allowed = server.settings
+    server.settings = allowed.model_copy(update={"teams": {"churn": team.model_copy(update=taken)}})
+    server.now = MONDAY
+    server.again().look()
+    after = schedules.get(made.id, "churn")
+    assert server.runs.page("churn") == []
+    assert after.problem is not None
+    assert after.problem.startswith(reason)
+    server.settings, server.now = allowed, MONDAY + WEEK
+    blocking = server.submit("credit")  # has the slot, so that the team's run waits
+    server.runs.change(blocking, RunState.RUNNING, server.now, slots=1)
+    server.again().look()
+    (run,) = server.runs.page("churn")
+    assert (run.schedule, schedules.get(made.id, "churn").problem) == (made.id, None)
 
 
 def test_another_teams_schedule_is_like_one_that_is_not_there(database: Database) -> None:

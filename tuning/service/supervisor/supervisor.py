@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 
 from tuning.basics.wording import duration, one_line
 from tuning.errors import UnavailableError
+from tuning.service.admission import check_again
 from tuning.service.database.connection import Database
-from tuning.service.database.runs import Runs, SubmittedRun, change, one
+from tuning.service.database.runs import Runs, Submission, SubmittedRun, change, one
 from tuning.service.queue.claim import claim
 from tuning.service.requests import Requests
 from tuning.service.schedules import Schedules
@@ -103,7 +104,7 @@ class Supervisor:
             self._look_at(run)
         self.silence.look(working)
         self.slots.look()
-        self._schedules.submit_due(self.requests.submit, self._clock())
+        self._schedules.submit_due(self._submit_again, self._clock())
         while not self._over.is_set():
             total = self.slots()
             begun = None if total is None else claim(self._database, self._settings, total, self._clock())
@@ -131,6 +132,11 @@ class Supervisor:
         if problem != self._problem:
             logger.warning("%s", problem)
         self._problem = problem
+
+    def _submit_again(self, submission: Submission, now: float) -> None:
+        """What a schedule submits: its team may have lost a root or a listing since the definition was admitted."""
+        check_again(submission.definition, submission.team, self._settings)
+        self.requests.submit(submission, now)
 
     def _begin(self, run: SubmittedRun) -> None:
         try:

@@ -37,7 +37,7 @@ def resume(
     slots: Annotated[int | None, Form(ge=1, le=MOST_SLOTS)] = None,
 ) -> Response:
     """Queue a run again; an empty field leaves things as they were."""
-    service.requests.resume(found.id, found.team, service.clock(), trials=trials, slots=slots)
+    service.resume(found, trials=trials, slots=slots)
     return _back(found.id, service)
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Request
+from fastapi import APIRouter, Header, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
@@ -16,7 +16,8 @@ from tuning.service.service import Service
 from tuning.service.states import ENDED, WORKING
 from tuning.service.web.auth import ServiceOf, still_valid
 from tuning.service.web.messages import EventMessage, ProgressMessage, moment
-from tuning.service.web.run_messages import progress_of, team_run
+from tuning.service.web.routes.runs import TeamRun
+from tuning.service.web.run_messages import progress_of
 
 router = APIRouter(tags=["runs"])
 
@@ -27,7 +28,7 @@ MOST_ID = 2**62
 async def events(
     request: Request,
     service: ServiceOf,
-    found: Annotated[SubmittedRun, Depends(team_run)],
+    found: TeamRun,
     last_event_id: Annotated[
         int, Header(ge=0, le=MOST_ID, description="The id of the last event that is known; those after it are sent.")
     ] = 0,

@@ -15,7 +15,7 @@ from tuning.service.web import documents
 from tuning.service.web.auth import Asking, ServiceOf
 from tuning.service.web.documents import IdempotencyKey, SentDefinition
 from tuning.service.web.messages import ResumeMessage, RunMessage, RunPage
-from tuning.service.web.run_messages import RunId, cursor_of, read_cursor, run_message, team_run
+from tuning.service.web.run_messages import cursor_of, read_cursor, run_message, team_run
 
 router = APIRouter(tags=["runs"])
 MOST_RUNS = 200  # of a page
@@ -60,36 +60,33 @@ def submit(
     now = service.clock()
     admitted = admit(sent.values, holder.team, service.settings, key=idempotency_key, digest=sent.digest, now=now)
     run = service.submit(admitted)
-    service.wake()
     response.headers["Location"] = f"/api/v1/runs/{run.id}"
-    return run_message(run, service.places().get(run.id), whole=True)
+    return _changed(service, run)
 
 
 @router.get("/api/v1/runs/{run}", responses={200: {"links": documents.RUN_LINKS}})
 def show_run(service: ServiceOf, found: TeamRun) -> RunMessage:
     """One run: state, reason, place in the queue, progress, definition, and where to look further."""
-    place = service.places().get(found.id) if found.state is RunState.QUEUED else None
-    return run_message(found, place, whole=True)
+    return _whole(service, found)
 
 
 @router.post("/api/v1/runs/{run}/stop", status_code=202)
-def stop(service: ServiceOf, holder: Asking, run: RunId) -> RunMessage:
+def stop(service: ServiceOf, found: TeamRun) -> RunMessage:
     """End a run so that it can be resumed; what is recorded is kept."""
-    return _asked(service, service.requests.stop(run, holder.team, service.clock()))
+    return _changed(service, service.requests.stop(found.id, found.team, service.clock()))
 
 
 @router.post("/api/v1/runs/{run}/cancel", status_code=202)
-def cancel(service: ServiceOf, holder: Asking, run: RunId) -> RunMessage:
+def cancel(service: ServiceOf, found: TeamRun) -> RunMessage:
     """End a run for good; what is recorded is kept until the run is deleted."""
-    return _asked(service, service.requests.cancel(run, holder.team, service.clock()))
+    return _changed(service, service.requests.cancel(found.id, found.team, service.clock()))
 
 
 @router.post("/api/v1/runs/{run}/resume", status_code=202)
-def resume(service: ServiceOf, holder: Asking, run: RunId, changes: ResumeMessage | None = None) -> RunMessage:
+def resume(service: ServiceOf, found: TeamRun, changes: ResumeMessage | None = None) -> RunMessage:
     """Queue a stopped, failed or finished run again, where wanted with more trials or other slots."""
     given = changes or ResumeMessage()
-    again = service.requests.resume(run, holder.team, service.clock(), trials=given.trials, slots=given.slots)
-    return _asked(service, again)
+    return _changed(service, service.resume(found, trials=given.trials, slots=given.slots))
 
 
 @router.delete("/api/v1/runs/{run}", status_code=204)
@@ -98,6 +95,11 @@ def delete_run(service: ServiceOf, found: TeamRun) -> None:
     service.delete(found)
 
 
-def _asked(service: Service, run: SubmittedRun) -> RunMessage:
+def _changed(service: Service, run: SubmittedRun) -> RunMessage:
     service.wake()
-    return run_message(run, service.places().get(run.id) if run.state is RunState.QUEUED else None, whole=True)
+    return _whole(service, run)
+
+
+def _whole(service: Service, run: SubmittedRun) -> RunMessage:
+    place = service.places().get(run.id) if run.state is RunState.QUEUED else None
+    return run_message(run, place, whole=True)
