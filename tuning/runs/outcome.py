@@ -22,8 +22,10 @@ def typing() -> bool:
 
 def sentences(result: RunResult, counts: RunCounts) -> list[str]:
     """A sentence on each thing that somebody should know of a run. counts: its `summary`."""
-    lacking = counts["without_model"]
-    without = f", {lacking:,} without (the reason is in their row)" if lacking else ""
+    awaited = min(result.unfinished, counts["without_model"]) if result.goes_on else 0
+    lacking = counts["without_model"] - awaited
+    without = f", {awaited:,} not finished yet" if awaited else ""
+    without += f", {lacking:,} without (the reason is in their row)" if lacking else ""
     return [
         f"{result.outcome(counts)}{without}; {amount(counts['trials'], 'trial')}.",
         *_against_baseline(counts),

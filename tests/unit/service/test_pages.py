@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import shutil
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from builders import write_customers
+from pyarrow import feather
 from service_app import BROWSER, ORIGIN
 from starlette.testclient import TestClient
 
@@ -20,6 +25,15 @@ from tuning.service.database.runs import Submission
 from tuning.service.database.tokens import Role
 from tuning.service.service import Service
 from tuning.service.states import RunState
+from tuning.service.views.tables import (
+    LEADERBOARD_FILE,
+    ORDERS_FILE,
+    STUDIES_FILE,
+    SUMMARY_FILE,
+    TRIALS_FILE,
+    RunTables,
+    starts,
+)
 from tuning.service.views.views import write_in_child
 from tuning.service.web.app import create_app
 
@@ -175,3 +189,62 @@ def test_a_run_leads_to_its_experiment_where_mlflow_has_a_server(page: TestClien
     shown = with_server.get(f"/runs/{run}").text
     assert "mlflow.example:5000/#/experiments?experimentSearchFilter=churn%2Fweek" in shown
     assert "secret" not in shown
+
+
+CUSTOMERS = 50_000
+LONG = "<é>" * 90
+
+
+def large(small: Path, folder: Path) -> None:
+    """The tables of 50,000 customers with long ids and reasons; the first has 2,000 trials of 1,000 steps."""
+    board, trials = (feather.read_table(small / name) for name in (LEADERBOARD_FILE, TRIALS_FILE))
+    one = board.filter(pc.equal(board["customer"], "c0001"))
+    ids = pa.array([f"{number:05} {LONG}" for number in range(CUSTOMERS)])
+    rows = pa.concat_tables([one] * CUSTOMERS).combine_chunks()
+    scores = pa.array(np.random.default_rng(0).random(CUSTOMERS))
+    trial = trials.slice(0, 1)
+    steps = trial["steps"].combine_chunks()
+    step = steps.flatten().take(pa.array([0] * 1000))
+    trial = trial.set_column(
+        trials.column_names.index("steps"), trials.schema.field("steps"), pa.ListArray.from_arrays([0, 1000], step)
+    )
+    for name, values in {
+        "customer": ids, "reason": pa.array([LONG * 9] * CUSTOMERS), "cv_score": scores,
+        starts("trials"): pa.array([0] + [2000] * (CUSTOMERS - 1)), starts("studies"): pa.array([0] * CUSTOMERS),
+    }.items():  # fmt: skip
+        rows = rows.set_column(rows.column_names.index(name), name, values.cast(rows.schema.field(name).type))
+    orders = feather.read_table(small / ORDERS_FILE)
+    order = pa.array(np.argsort(-scores.to_numpy())).cast(orders.schema.field("cv_score").type)
+    written = {
+        LEADERBOARD_FILE: rows,
+        ORDERS_FILE: pa.table(dict.fromkeys(orders.column_names, order)),
+        TRIALS_FILE: pa.concat_tables([trial] * 2000),
+        STUDIES_FILE: feather.read_table(small / STUDIES_FILE).slice(0, 0),
+    }
+    for name, table in written.items():
+        feather.write_feather(table, folder / name, compression="uncompressed")
+    summary = json.loads((small / SUMMARY_FILE).read_text())
+    group = {"message": LONG * 9, "count": 3, "examples": [LONG] * 3, "advice": "Bring more rows."}
+    (folder / SUMMARY_FILE).write_text(json.dumps({**summary, "failures": [group] * 5000}))
+
+
+def test_50_000_customers_are_paged_sorted_and_searched_in_pages_below_300_kb(
+    page: TestClient, service: Service, run: str, tables: Path
+) -> None:
+    folder = service.work_folder(run) / "views" / "5000000"
+    folder.mkdir()
+    large(tables, folder)
+    address, sizes, seen = f"/runs/{run}?sort=cv_score", [], list[str]()
+    for _ in range(3):
+        answer = page.get(address)
+        sizes.append(len(answer.content))
+        seen += re.findall(r'<th scope="row"><a href="[^"]*">(\d{5})', answer.text)
+        (address,) = [unescape(href) for href in re.findall(r'href="([^"]*)">Next page', answer.text)]
+    scores = RunTables(folder).page(sort="cv_score", rows=len(seen)).rows
+    assert seen == [str(row["customer"])[:5] for row in scores]  # each once, in order, whatever fits a page
+    assert len(seen) > 20
+    found = page.get(f"/runs/{run}?search=0499&sort=cv_score")
+    assert "1 to 14 of 14 customers found of 50,000" in found.text
+    customer = page.get(f"/runs/{run}/customer", params={"id": f"00000 {LONG}"})
+    assert "of 2,000 trials" in customer.text
+    assert max(*sizes, len(found.content), len(customer.content)) < 300_000

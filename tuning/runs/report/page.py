@@ -176,13 +176,14 @@ def _values(rows: pa.Table, figure: Figure) -> list[str | float | None]:
 
 
 def customers_without(result: RunResult) -> list[Group]:
-    """The customers without a model by reason, the most frequent first; those that are not finished before all."""
+    """The customers without a model by reason, the most frequent first; those that are not finished before all, unless
+    the run goes on."""
     board = result.board()
     studies = board.standings.best_studies(["customer", "status", "reason"])
     without = studies.filter(pc.not_equal(studies["status"], OK))
     pending = len(board) - len(studies)
     groups = grouped(zip(without["customer"].to_pylist(), without["reason"].to_pylist(), strict=True))
-    return [Group(board.unfinished.reason, pending), *groups] if pending else groups
+    return [Group(board.unfinished.reason, pending), *groups] if pending and not result.goes_on else groups
 
 
 def _failures(result: RunResult, trials: pa.Table) -> list[Section]:

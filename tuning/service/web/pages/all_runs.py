@@ -8,13 +8,15 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from tuning.service.states import ENDED, RunState
+from tuning.basics.wording import shorten
+from tuning.service.states import ENDED, WORKING, RunState
 from tuning.service.web.auth import Asking, ServiceOf
 from tuning.service.web.pages.rendering import Render
 from tuning.service.web.run_messages import cursor_of, progress_of, read_cursor
 
 router = APIRouter(include_in_schema=False)
 RUNS = 50  # of a page
+MOST_TEXT = 300  # characters of a reason
 
 
 @router.get("/")
@@ -40,9 +42,10 @@ def runs_page(
         "runs.html",
         runs=[
             {
-                **{key: getattr(run, key) for key in ("id", "name", "state", "reason", "submitted")},
+                **{key: getattr(run, key) for key in ("id", "name", "state", "submitted")},
+                "reason": shorten(run.reason, MOST_TEXT),
                 "place": places.get(run.id),
-                "progress": progress_of(run) if run.state not in ENDED and run.started is not None else None,
+                "progress": progress_of(run) if run.state in WORKING else None,
             }
             for run in shown
         ],

@@ -63,7 +63,7 @@ def drawn_curves(
     ]
     return CurvePicture(
         label=f"{metric} by step of {len(lines)} trials",
-        caption=f"{metric} after each step. The blue line is the winner's; scores beyond the scale are at its edge.",
+        caption=f"{metric} after each step. The thick line is the winner's; scores beyond the scale are at its edge.",
         lines=lines,
         top=value_text(high),
         bottom=value_text(low),

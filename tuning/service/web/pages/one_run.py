@@ -12,6 +12,7 @@ from fastapi import APIRouter, HTTPException, Query
 from starlette.responses import FileResponse, Response
 
 from search_spaces.yaml_text import dump_yaml
+from tuning.basics.documents import Json
 from tuning.basics.wording import duration, shorten, value_text
 from tuning.definition.definition import Definition
 from tuning.errors import MissingError
@@ -21,17 +22,19 @@ from tuning.service.states import OPEN, WORKING
 from tuning.service.views.views import ShownTables, Views
 from tuning.service.web.auth import ServiceOf
 from tuning.service.web.pages.curves import drawn_curves
-from tuning.service.web.pages.rendering import Render
+from tuning.service.web.pages.rendering import Render, fitting
 from tuning.service.web.routes.runs import TeamRun
 from tuning.service.web.run_messages import progress_of
-from tuning.storage.names import mask
+from tuning.storage.names import is_uri, mask
 
 router = APIRouter(include_in_schema=False)
 ROWS = 50  # of a page of the leaderboard
 MOST_TRIALS = 200  # of a customer
 MOST_TEXT = 300  # characters of a cell
-MOST_DEFINITION = 20_000  # characters
+MOST_FAILURES = 20  # reasons
+MOST_DEFINITION = 10_000  # characters
 COLUMNS = [each for each in shown_in("report") if not each.long]
+FACTS = [each for each in dict.fromkeys((*COLUMNS[1:], *shown_in("customer"))) if not each.long]  # of a customer
 STATUSES = ("ok", "no_model", "quarantined", "running", "unfinished")
 _PICTURE = re.compile(r"picture-\d+\.svg")
 
@@ -66,17 +69,19 @@ def run_page(
 ) -> Response:
     """One run."""
     address = f"/runs/{found.id}"
+    progress = progress_of(found) if found.state in WORKING else None
     shown, without = _tables(service.views, found)
     age = ""
     if shown is not None and found.state in WORKING:
         age = duration(max(0.0, service.clock() - shown.written))
     return render(
         "run.html",
-        run={**_facts(found), "place": service.places().get(found.id), "progress": progress_of(found)},
+        run={**_facts(found), "place": service.places().get(found.id), "progress": progress},
         live=found.state in OPEN,
+        seen=max((event.id for event in service.runs.events(found.id) if event.state is found.state), default=0),
         trials=found.definition.get("trials", Definition.model_fields["trials"].default),
-        definition=_definition(found),
-        tables=None if shown is None else shown.tables.summary,
+        definition=_definition(found, service.settings.roots(found.team)),
+        tables=None if shown is None else _summary(shown.tables.summary),
         no_tables=without,
         board=None if shown is None else _board(shown, address, sort, search, status, start),
         age=age,
@@ -97,14 +102,12 @@ def customer_page(
         "customer.html",
         run=_facts(found),
         customer=customer,
-        facts=[
-            (each.name, each.text(customer)) for each in shown_in("customer") if not each.long and each.text(customer)
-        ],
-        params=[(name, value_text(value)) for name, value in _mapping(customer["params"]).items()],
-        notes=notes.split("; ") if notes else [],
+        facts=[(each.name, shorten(text, MOST_TEXT)) for each in FACTS if (text := each.text(customer))],
+        params=fitting((name, value_text(value)) for name, value in _mapping(customer["params"]).items()),
+        notes=fitting(notes.split("; ")) if notes else [],
         curves=drawn_curves(kept or [], winner, str(customer["metric"])),
-        trials=None if kept is None else [_trial(each, winner) for each in kept[:MOST_TRIALS]],
-        more_trials=len(kept) if kept is not None and len(kept) > MOST_TRIALS else 0,
+        trials=None if kept is None else fitting(_trial(each, winner) for each in kept[:MOST_TRIALS]),
+        all_trials=0 if kept is None else len(kept),
     )
 
 
@@ -131,9 +134,11 @@ def _tables(views: Views, run: SubmittedRun) -> tuple[ShownTables | None, str]:
         return None, f"Nothing is recorded yet. {error}" if run.state in WORKING else str(error)
 
 
-def _definition(run: SubmittedRun) -> str:
-    """As it was submitted, without what the server adds; of a very long one its beginning."""
+def _definition(run: SubmittedRun, roots: Sequence[str]) -> str:
+    """As it was submitted, without what the server has added; of a very long one its beginning."""
     text = dump_yaml({name: value for name, value in run.definition.items() if name != "mlflow"})
+    for root in roots:
+        text = text if is_uri(root) else text.replace(f"{root}/", "")
     return (
         text
         if len(text) <= MOST_DEFINITION
@@ -150,8 +155,9 @@ def _facts(run: SubmittedRun) -> dict[str, object]:
 
 def _links(run: SubmittedRun, mlflow: str | None) -> list[Mapping[str, str]]:
     api = f"/api/v1/runs/{run.id}"
+    reported = run.state not in WORKING and run.definition.get("report", True)
     links: list[Mapping[str, str]] = [
-        {"href": f"{api}/report", "text": "Report"},
+        *([{"href": f"{api}/report", "text": "Report"}] if reported else []),
         {"href": f"{api}/leaderboard?format=csv", "text": "Leaderboard as CSV"},
         {"href": f"{api}/leaderboard?format=parquet", "text": "as Parquet"},
     ]
@@ -161,15 +167,29 @@ def _links(run: SubmittedRun, mlflow: str | None) -> list[Mapping[str, str]]:
     return links
 
 
+def _summary(summary: Json) -> Mapping[str, object]:
+    """Of what a page says of all customers, as much as it has room for."""
+    failures = [
+        {
+            **each,
+            "message": shorten(each["message"], MOST_TEXT),
+            "examples": [shorten(name, 60) for name in each["examples"]],
+        }
+        for each in summary["failures"][:MOST_FAILURES]
+    ]
+    return {**summary, "failures": failures, "more_failures": max(0, len(summary["failures"]) - MOST_FAILURES)}
+
+
 def _board(shown: ShownTables, address: str, sort: str, search: str, status: str, start: int) -> _Board:
     page = shown.tables.page(sort=sort, search=search, status=status, start=start, rows=ROWS)
+    rows = fitting(_row(row, address) for row in page.rows)
 
     def there(**changes: object) -> str:
         asked = {"sort": sort, "search": search, "status": status, "start": start, **changes}
         kept = {name: value for name, value in asked.items() if value not in ("", 0)}
         return f"{address}?{urlencode(kept)}#leaderboard"
 
-    last = start + len(page.rows)
+    last = start + len(rows)
     what = "customers" if not (search or status) else f"customers found of {page.customers:,}"
     counted = f"{start + 1:,} to {last:,} of {page.found:,} {what}" if page.rows else f"0 {what}"
     metric = (
@@ -192,15 +212,15 @@ def _board(shown: ShownTables, address: str, sort: str, search: str, status: str
             for each in COLUMNS
         ]
         + [{"name": "reason", "number": False, "href": "", "direction": "none"}],
-        rows=[_row(row, address) for row in page.rows],
+        rows=rows,
         before=there(start=max(0, start - ROWS)) if start else "",
-        after=there(start=start + ROWS) if last < page.found else "",
+        after=there(start=last) if last < page.found else "",
     )
 
 
 def _row(row: FigureRow, address: str) -> Mapping[str, object]:
-    cells = [{"text": shorten(each.text(row), MOST_TEXT), "number": each.is_number} for each in COLUMNS]
-    cells.append({"text": shorten(str(row["reason"] or ""), MOST_TEXT), "number": False})
+    cells = [{"text": shorten(each.text(row), MOST_TEXT), "kind": "number" * each.is_number} for each in COLUMNS]
+    cells.append({"text": shorten(str(row["reason"] or ""), MOST_TEXT), "kind": "text"})
     return {"cells": cells, "href": f"{address}/customer?{urlencode({'id': row['customer']})}"}
 
 

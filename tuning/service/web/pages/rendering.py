@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Depends, HTTPException, Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -17,9 +18,11 @@ from tuning.service.database.tokens import Role, TokenHolder
 from tuning.service.web.problems import ProblemMessage
 
 FOLDER = Path(__file__).parent.parent
+PART_BYTES = 100_000  # of a table: a page has 300 KB at most
 STATIC = {"service.css": "text/css", "service.js": "text/javascript"}
 
 router = APIRouter(include_in_schema=False)
+_Row = TypeVar("_Row")
 
 
 @cache
@@ -54,6 +57,17 @@ def marked(text: str) -> Markup:
         for number, part in enumerate(parts[:closed])
     )
     return Markup("").join(words) + "".join(f"`{part}" for part in parts[closed:])
+
+
+def fitting(rows: Iterable[_Row]) -> list[_Row]:
+    """The first rows, as many as a page has room for; one at least, where there is any."""
+    found, room = list[_Row](), PART_BYTES
+    for row in rows:
+        room -= len(escape(str(row)).encode())
+        if room < 0 and found:
+            break
+        found.append(row)
+    return found
 
 
 class Renderer:

@@ -13,10 +13,6 @@ async function replaceFrom(address, ids) {
   return true;
 }
 
-function within(part, id) {
-  return (part.closest("[data-part]") || {}).id === id;
-}
-
 document.addEventListener("click", async (event) => {
   const link = event.target.closest("[data-part] a[data-page]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
@@ -49,7 +45,7 @@ function follow(part) {
   async function look() {
     const now = document.getElementById(id);
     if (!now || !now.dataset.live) return;
-    if (!document.hidden && !waiting && !(document.activeElement && within(document.activeElement, id))) {
+    if (!document.hidden && !waiting && !now.contains(document.activeElement)) {
       waiting = true;
       try { await replaceFrom(location.href, [id]); } catch { /* the server is away: look again later */ }
       waiting = false;
@@ -59,22 +55,19 @@ function follow(part) {
   setTimeout(look, every);
 }
 
-// The progress of one run comes as events; its state changes bring the whole page's parts.
+// The progress of one run comes as events; a change of its state that the page does not show yet loads it again.
 function watch(part) {
-  const events = new EventSource(part.dataset.events);
-  let first = true;
+  const events = new EventSource(part.dataset.events), seen = Number(part.dataset.seen);
   events.addEventListener("progress", (event) => {
     const progress = JSON.parse(event.data), bar = document.getElementById("bar"), line = document.getElementById("line");
-    if (bar) { bar.max = 1; bar.value = progress.share || 0; }
+    if (!bar) { replaceFrom(location.href, ["standing"]); return; } // its first word
+    bar.value = progress.share || 0;
     if (line && progress.line) line.textContent = progress.line;
   });
   events.addEventListener("state", (event) => {
-    const told = JSON.parse(event.data);
-    if (told.state !== part.dataset.state || !first) {
-      events.close();
-      location.reload();
-    }
-    first = false;
+    if (Number(event.lastEventId) <= seen) return;
+    events.close();
+    location.reload();
   });
 }
 
