@@ -12,6 +12,8 @@ import statistics
 import threading
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,8 +23,10 @@ from real_server import RealServer
 from served_folder import ServedFolder
 from supervised import gone
 
+from tuning.errors import UnavailableError
 from tuning.records.ownership import terms
 from tuning.runs.results import RunResult
+from tuning.service.client import TuningClient
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs
 from tuning.service.states import ENDED, RunState
@@ -49,9 +53,19 @@ def marked(mark: str) -> set[int]:
     return found
 
 
+@pytest.fixture
+def mark() -> Iterator[str]:
+    """The mark of a test's processes, none of which outlives it."""
+    made = uuid.uuid4().hex
+    yield made
+    for pid in marked(made):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 @pytest.mark.timeout(7200)
-def test_twenty_kills_of_the_server_while_twenty_clients_submit(tmp_path: Path) -> None:
-    mark, seed = uuid.uuid4().hex, random.randrange(2**32)
+def test_twenty_kills_of_the_server_while_twenty_clients_submit(tmp_path: Path, mark: str) -> None:
+    seed = random.randrange(2**32)
     print("seed", seed)
     rng, accepted, lock = random.Random(seed), list[str](), threading.Lock()
     served = ServedFolder(tmp_path, customers=1, slots=4, environment={MARK: mark})
@@ -61,10 +75,18 @@ def test_twenty_kills_of_the_server_while_twenty_clients_submit(tmp_path: Path) 
     def submit_all(number: int) -> None:
         with served.client() as client:
             for _ in range(RUNS_OF_EACH):
-                run = client.submit(served.definition, slots=1, report=False)
+                run = accepted_by(client)
                 with lock:
-                    accepted.append(run.id)
+                    accepted.append(run)
                 time.sleep(number / CLIENTS)
+
+    def accepted_by(client: TuningClient) -> str:
+        key = uuid.uuid4().hex
+        while True:
+            try:
+                return client.submit(served.definition, key=key, slots=1, report=False).id
+            except UnavailableError:  # it was away for a minute, or as often as this client has asked
+                continue
 
     clients = [threading.Thread(target=submit_all, args=(number,)) for number in range(CLIENTS)]
     for thread in clients:
@@ -96,8 +118,8 @@ def test_twenty_kills_of_the_server_while_twenty_clients_submit(tmp_path: Path) 
 
 
 @pytest.mark.timeout(7200)
-def test_a_hundred_stops_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mark, seed = uuid.uuid4().hex, random.randrange(2**32)
+def test_a_hundred_stops_at_random_moments(tmp_path: Path, mark: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seed = random.randrange(2**32)
     print("seed", seed)
     monkeypatch.setenv(MARK, mark)
     write_customers(tmp_path / "data", 2)

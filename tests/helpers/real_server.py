@@ -35,11 +35,11 @@ class RealServer:
         self.runs = Runs(self.database)
         self.requests = Requests(self.database, self.settings, lambda: slots)
 
-    def submit(self, **fields: object) -> str:
+    def submit(self, storage: str | None = None, **fields: object) -> str:
         made = definition(self.folder / "data", **{"placement": "auto", **fields})
         del made["slots"]
         submission = Submission("churn", "chaos", made, slots_asked=1)
-        return self.requests.submit(submission, time.time())[0].id
+        return self.runs.submit(submission, storage or self.settings.storage, time.time())[0].id
 
     def driver(self, run: str) -> int:
         found = processes_in(claim_folder(self.settings.work, self.runs.get(run)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
+import time
 from collections.abc import Iterator
 
 import pandas as pd
@@ -13,6 +15,8 @@ from served_folder import ServedFolder
 
 from tuning.errors import DefinitionError, MissingError, NotAllowedError, RefusedChangeError
 from tuning.service.client import TuningClient
+from tuning.service.database.connection import Database
+from tuning.service.database.runs import Runs
 from tuning.service.states import RunState
 
 
@@ -92,3 +96,29 @@ def test_a_second_server_on_the_database_is_refused_and_one_after_a_kill_is_not(
     served.end(signal.SIGKILL)
     served.start()
     assert {run.id for run in client.runs()} == before
+
+
+def test_a_client_hears_of_every_change_once_also_when_the_server_is_killed(
+    served: ServedFolder, client: TuningClient
+) -> None:
+    run, heard, begun = client.submit(served.definition, name="heard", trials=30_000), list[str](), threading.Event()
+
+    def listen() -> None:
+        for event in client.events(run.id):
+            if event.kind == "state":
+                heard.append(event.id)
+                if event.data["state"] == "running":
+                    begun.set()
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    assert begun.wait(120)
+    served.end(signal.SIGKILL)
+    database = Database(served.database)
+    Runs(database).change(run.id, RunState.STOPPING, time.time(), ending="stopped", stop_asked=time.time())
+    served.start()
+    listener.join(240)
+    told = Runs(database).events(run.id)
+    assert [event.state for event in told] == ["queued", "running", "stopping", "stopped"]
+    assert heard == [str(event.id) for event in told]
+    database.close()

@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from tuning.service.database.sessions import Sessions
 from tuning.service.database.tokens import Tokens
 from tuning.service.extracts import Extracts
 from tuning.service.plans import Plans
-from tuning.service.queue.claim import places
+from tuning.service.queue.claim import Places
 from tuning.service.requests import Requests
 from tuning.service.schedules import Schedules
 from tuning.service.settings import ServiceSettings
@@ -89,9 +89,13 @@ class Service:
     def extracts(self) -> Extracts:
         return Extracts(self.settings, self.views)
 
-    def places(self) -> dict[str, int]:
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self.database, self.settings)
+
+    def places(self) -> Mapping[str, int]:
         """The place of each queued run of all teams; 1 is next."""
-        return places(self.database, self.settings, self.slots() or 1, self.clock())
+        return self._places.at(self.clock(), self.slots() or 1)
 
     def work_folder(self, run: str) -> Path:
         """Where the service keeps what is its own of a run: definition, log, tables for pages."""

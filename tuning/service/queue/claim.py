@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, func, or_, select
+from collections.abc import Mapping
+
+from sqlalchemy import Connection, and_, func, not_, or_, select
 
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import SubmittedRun, change, one
-from tuning.service.database.tables import RUNS, SLOT_USES
+from tuning.service.database.tables import EVENTS, RUNS, SLOT_USES
 from tuning.service.queue.quotas import Used
-from tuning.service.queue.shares import DAY_S, NextRun, Shares, SlotUse, Waiting
+from tuning.service.queue.shares import DAY_S, LONGEST_PAUSE_S, NextRun, Shares, SlotUse, Waiting
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import RunState
+
+_WAITING = (RUNS.c.id, RUNS.c.team, RUNS.c.priority, RUNS.c.submitted, RUNS.c.slots_asked, RUNS.c.not_before)
+PLACES_S = 10.0  # for which places are those of before while nothing happens: what teams have used changes slowly
 
 
 def claim(database: Database, settings: ServiceSettings, total: int, now: float) -> SubmittedRun | None:
@@ -26,10 +31,23 @@ def claim(database: Database, settings: ServiceSettings, total: int, now: float)
         return change(connection, run, RunState.RUNNING, now, slots=choice.slots)
 
 
-def places(database: Database, settings: ServiceSettings, total: int, now: float) -> dict[str, int]:
-    """The place of each queued run, of all teams; 1 is next."""
-    with database.read() as connection:
-        return Shares(settings, total, recent_uses(connection, now), now).places(waiting_runs(connection))
+class Places:
+    """The place of each queued run, of all teams; 1 is next. Worked out again when something has happened to a run."""
+
+    def __init__(self, database: Database, settings: ServiceSettings) -> None:
+        self._database, self._settings = database, settings
+        self._known: tuple[object, float, Mapping[str, int]] = (None, 0.0, {})
+
+    def at(self, now: float, total: int) -> Mapping[str, int]:
+        """total: the server's slots."""
+        with self._database.read() as connection:
+            news = connection.execute(select(func.max(EVENTS.c.id))).scalar(), total
+            known, since, found = self._known
+            if news != known or not 0 <= now - since < PLACES_S:
+                shares = Shares(self._settings, total, recent_uses(connection, now), now)
+                found = shares.places(waiting_runs(connection))
+                self._known = news, now, found
+        return found
 
 
 def used_by(connection: Connection, team: str, now: float) -> Used:
@@ -52,10 +70,19 @@ def recent_uses(connection: Connection, now: float) -> list[SlotUse]:
 
 def waiting_runs(connection: Connection) -> list[Waiting]:
     """The queued runs."""
-    columns = (RUNS.c.id, RUNS.c.team, RUNS.c.priority, RUNS.c.submitted, RUNS.c.slots_asked, RUNS.c.not_before)
-    return [Waiting(*row) for row in connection.execute(select(*columns).where(RUNS.c.state == RunState.QUEUED))]
+    return [Waiting(*row) for row in connection.execute(select(*_WAITING).where(RUNS.c.state == RunState.QUEUED))]
+
+
+def first_of_each_team(connection: Connection, now: float) -> list[Waiting]:
+    """Of each team's queued runs the one that is its next, of those that may begin."""
+    pauses = and_(RUNS.c.not_before > now, RUNS.c.not_before <= now + LONGEST_PAUSE_S)
+    turn = (RUNS.c.priority.desc(), RUNS.c.submitted, RUNS.c.id)
+    place = func.row_number().over(partition_by=RUNS.c.team, order_by=turn).label("place")
+    due = select(*_WAITING, place).where(RUNS.c.state == RunState.QUEUED, not_(pauses)).subquery()
+    first = select(*(due.c[column.name] for column in _WAITING)).where(due.c.place == 1)
+    return [Waiting(*row) for row in connection.execute(first)]
 
 
 def _next_run(connection: Connection, settings: ServiceSettings, total: int, now: float) -> NextRun | None:
     shares = Shares(settings, total, recent_uses(connection, now), now)
-    return shares.next_run(waiting_runs(connection)) if shares.free > 0 else None
+    return shares.next_run(first_of_each_team(connection, now)) if shares.free > 0 else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ WRONG = (2, 6)  # the user's matter: no other try would end differently
 OWNED = 5
 PAUSES_S = (10.0, 60.0, 300.0)  # before each further try of a run that the machine has failed
 OWNED_S = 60.0  # before the next look whether somebody else still runs it
+NOT_COPIED = re.compile(r"the copy in MLflow is incomplete: .*? (?:is|are) missing")  # of `tracking.copy.observer`
 LOG_BYTES, LONGEST = 65_536, 2_000
 
 
@@ -42,7 +44,8 @@ def sequel(run: SubmittedRun, gone: Gone, work: Path, now: float) -> Sequel:
     if run.state is RunState.STOPPING and run.ending == RunState.CANCELLED:
         return Sequel(RunState.CANCELLED, _how(gone, "cancelled"), values)
     if gone.code in ENDED_BY_ITSELF:
-        return Sequel(RunState.FINISHED, _summary(outcome), values)
+        told = (_summary(outcome), _not_copied(folder))
+        return Sequel(RunState.FINISHED, "; ".join(text for text in told if text), values)
     if gone.code in WRONG:
         return Sequel(RunState.FAILED, said or f"its process ended with {gone.code}", values)
     if run.state is RunState.STOPPING:
@@ -98,14 +101,24 @@ def _outcome(folder: Path) -> Json:
 
 def _last_error(folder: Path) -> str:
     """The sentence after the last `error: ` of the log, where there is one."""
+    _, found, sentence = f"\n{_log(folder)}".rpartition("\nerror: ")
+    return " ".join(sentence.split()) if found else ""
+
+
+def _not_copied(folder: Path) -> str:
+    """What MLflow did not take, as the driver has logged it; another try of the same run brings it there."""
+    found = NOT_COPIED.search(_log(folder))
+    return "" if found is None else f"{found[0]}. Resume the run once MLflow answers"
+
+
+def _log(folder: Path) -> str:
+    """The end of a driver's log."""
     try:
         with (folder / LOG).open("rb") as stream:
             stream.seek(max(0, stream.seek(0, 2) - LOG_BYTES))
-            text = stream.read().decode(errors="replace")
+            return stream.read().decode(errors="replace")
     except OSError:
         return ""
-    _, found, sentence = f"\n{text}".rpartition("\nerror: ")
-    return " ".join(sentence.split()) if found else ""
 
 
 def _shown(sentence: str, run: SubmittedRun, folder: Path) -> str:
