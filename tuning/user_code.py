@@ -29,7 +29,8 @@ from typing import NoReturn, TypeAlias
 import pandas as pd
 
 from tuning.basics.wording import raised, separator_hint
-from tuning.errors import CustomerError, DefinitionError, RunError
+from tuning.errors import CustomerError, DataError, DefinitionError, RunError
+from tuning.storage.data_roots import DataRoots
 from tuning.storage.run_directory import RunDirectory
 
 FOLDER = "code"
@@ -173,11 +174,19 @@ def _source(name: str) -> bytes:
     """A file's content, and behind it that of the modules beside it that it imports, directly or through others."""
     try:
         path = Path(name.partition(":")[0])
-        content = path.read_bytes()
+        content = _content(path)
         modules = _beside(path.parent.resolve(), content, {})
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, DataError) as error:
         raise DefinitionError(f"{name!r}: the file cannot be read: {error}.") from error
     return content + f"{BESIDE}{json.dumps(modules, sort_keys=True)}\n".encode() if modules else content
+
+
+def _content(path: Path) -> bytes:
+    """`CustomerError` for what is outside the roots that data may be read from: no way around them is by code."""
+    roots = DataRoots.of_process()
+    roots.check(str(path))
+    with roots.opened(os.path.abspath(path)) as checked:
+        return Path(checked).read_bytes()
 
 
 def _beside(folder: Path, content: bytes, found: dict[str, str]) -> dict[str, str]:
@@ -191,7 +200,7 @@ def _beside(folder: Path, content: bytes, found: dict[str, str]) -> dict[str, st
     for name in imports:
         path = folder / f"{name}.py"
         if name not in found and path.is_file() and not _installed(name, folder):
-            source = path.read_bytes()
+            source = _content(path)
             found[name] = source.decode("utf-8")
             _beside(folder, source, found)
     return found

@@ -60,7 +60,9 @@ def main(url: str, storage: str, work: str, slots: str, script: str) -> None:
         signal.signal(number, lambda *_: over.set())
     server = SingleServer(database, over.set)
     server.take()
-    settings = ServiceSettings(database=url, storage=storage, work=Path(work), slots=int(slots))
+    settings = ServiceSettings(
+        database=url, storage=storage, work=Path(work), data=(str(Path(work).parent),), slots=int(slots)
+    )
 
     def scripted(run):
         return ["/bin/sh", "-c", f"RUN={shlex.quote(run.run_directory)}; {script}"]

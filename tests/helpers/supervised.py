@@ -25,7 +25,11 @@ class Supervised:
     def __init__(self, database: Database, folder: Path, script: str = "exit 0", slots: int = 4) -> None:
         self.database, self.folder, self.script = database, folder, script
         self.settings = ServiceSettings(
-            database="sqlite://", storage=str(folder / "runs"), work=folder / "work", slots=slots
+            database="sqlite://",
+            storage=str(folder / "runs"),
+            work=folder / "work",
+            data=(str(folder),),
+            slots=slots,
         )
         self.runs, self.now, self.later = Runs(database), 1000.0, 0.0
         self.supervisor = self.again()

@@ -32,8 +32,8 @@ def serve(config: str | None, data: tuple[str, ...], **options: object) -> None:
     """Take definitions over HTTP, queue them for teams, and run them.
 
     Prints its URL once it answers. Ctrl-C or SIGTERM ends it, and running runs go on: the next server finds them.
-    What a definition names is looked at when it is submitted, and not again when its files are opened: give tokens to
-    people whom you trust with this server's files.
+    Runs read files below --data alone, and nothing of the service's own folders: that is checked as a file is opened,
+    after links are followed.
     """
     with service_installed():
         from tuning.service.serve import serve as serve_on

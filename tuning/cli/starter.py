@@ -13,7 +13,7 @@ import pandas as pd
 from search_spaces.yaml_text import dump_yaml
 from tuning.basics.wording import amount, did_you_mean
 from tuning.cli.first_look import Look, SeenColumn, look, see_column, tells_target
-from tuning.data.file_access import file_name, without_query
+from tuning.data.file_access import file_name
 from tuning.data.files import File, file_ids, find_files
 from tuning.data.registry import without_suffix
 from tuning.errors import CustomerError, DefinitionError
@@ -22,7 +22,7 @@ from tuning.preprocessing.classes import guess_positive
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.row_order import RowOrder, order_text, row_orders
 from tuning.preprocessing.task import BINARY, REGRESSION, agreed_task, is_comparable
-from tuning.storage.names import is_uri, slug
+from tuning.storage.names import is_uri, slug, without_query
 
 RARE = 0.1  # a smaller share than this makes a class rare
 SHOWN = 40  # columns

@@ -7,24 +7,23 @@ import csv as csv_module
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.fs
 
 from tuning.errors import CustomerError, StorageError
 from tuning.storage.backend import open_filesystem
-from tuning.storage.names import is_uri
+from tuning.storage.data_roots import EVERYWHERE, OPENED, DataRoots
+from tuning.storage.names import is_uri, without_query
 
+#: `DataRoots.opened` or `DataRoots.found`.
+Find: TypeAlias = Callable[[DataRoots, str], contextlib.AbstractContextManager[str]]
 GONE = ""  # the stamp of a file that is not there
 NOT_UTF_8 = re.compile(r"\\udc[89a-f]")  # what `readable` makes of a byte of a file's name
 DIGESTED_AT_ONCE = 1 << 20  # bytes
-
-
-def without_query(path: str) -> str:
-    """A path without the options that a URI may end in (`?endpoint_override=…&scheme=http`)."""
-    return re.sub(r"\?\w+=[^/]*(//[^/]*)?$", "", path) if is_uri(path) else path
 
 
 def file_name(path: str) -> str:
@@ -35,7 +34,8 @@ def file_name(path: str) -> str:
 def located(path: str) -> tuple[pyarrow.fs.FileSystem, str]:
     """The pyarrow filesystem of a path or URI, kept for the next file of the same place, and the path on it.
 
-    Names stand for themselves: `%` in a URI is a percent sign, as it comes from listing a bucket.
+    What is there may only be read through `opened`, or where `DataRoots.check` has let the place pass. Names stand for
+    themselves: `%` in a URI is a percent sign, as it comes from listing a bucket.
     """
     if not is_uri(path):
         return _filesystem("")[0], os.path.abspath(os.path.expanduser(path))
@@ -60,13 +60,49 @@ def is_same_file(one: str, other: str) -> bool:
     return False
 
 
-def readable(path: str) -> tuple[pyarrow.fs.FileSystem, str]:
-    """As `located`; `CustomerError` for a folder, and for a pipe or a device, which nobody may ever write to."""
+@contextlib.contextmanager
+def opened(path: str) -> Iterator[tuple[pyarrow.fs.FileSystem, str]]:
+    """As `located`, to read a file: the path on the filesystem is good within the block.
+
+    `CustomerError` for what is outside `DataRoots`, for a folder, and for a pipe or a device, which nobody may ever
+    write to.
+    """
+    with _placed(path, DataRoots.opened) as place:
+        yield place
+
+
+@contextlib.contextmanager
+def _placed(path: str, find: Find) -> Iterator[tuple[pyarrow.fs.FileSystem, str]]:
+    """Where a path or URI is that may be read. find: looks it up on a disk."""
+    roots = DataRoots.of_process()
+    roots.check(path)
     filesystem, inner = located(path)
-    if not is_uri(path) and not os.path.isfile(inner) and os.path.exists(inner):
-        what = "a folder" if os.path.isdir(inner) else "a pipe or a device"
-        raise CustomerError(f"{file_name(path)} is {what}, a file is expected.")
-    return filesystem, inner
+    local = isinstance(filesystem, pyarrow.fs.LocalFileSystem)
+    with find(roots, inner) if local else contextlib.nullcontext(inner) as checked:
+        yield filesystem, checked
+
+
+def check_readable(paths: Iterable[str]) -> None:
+    """`CustomerError` for a file that is outside `DataRoots`, for code of the user's own that opens it itself."""
+    if DataRoots.of_process() != EVERYWHERE:
+        for path in paths:
+            with reading_errors(path), opened(path):
+                pass
+
+
+def content_of(path: str) -> bytes:
+    """All of a small file; what can be wrong with it is a `CustomerError`."""
+    with reading_errors(path), opened(path) as (filesystem, inner), filesystem.open_input_stream(inner) as stream:
+        return bytes(stream.read())
+
+
+def size_of(path: str) -> int:
+    """Bytes of a local file; 0 for what is not there or may not be read, which its reader will say."""
+    try:
+        with DataRoots.of_process().found(path) as checked:
+            return os.path.getsize(checked)
+    except (OSError, CustomerError):
+        return 0
 
 
 @contextlib.contextmanager
@@ -88,7 +124,8 @@ def reading_errors(path: str, encoding: str = "utf-8") -> Iterator[None]:
         where = f" ({error.reason} at byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
         raise CustomerError(f"the file {shown} is not {encoding} text{where}; set `encoding`.") from error
     except (ValueError, OSError, EOFError, csv_module.Error, pa.ArrowException) as error:
-        text = " ".join(str(error).split())[:200].removeprefix("Error tokenizing data. C error: ").rstrip(".")
+        text = " ".join(OPENED.sub(lambda _: shown, str(error)).split())[:200]
+        text = text.removeprefix("Error tokenizing data. C error: ").rstrip(".")
         if type(error).__name__ == "EmptyDataError":
             text = "it is empty"
         raise CustomerError(f"the file {shown} cannot be read: {text}.") from error
@@ -97,11 +134,11 @@ def reading_errors(path: str, encoding: str = "utf-8") -> Iterator[None]:
 def file_stamp(path: str) -> str:
     """Size and time of a file on a disk, the ETag of an object; GONE where neither can be had."""
     try:
-        filesystem, inner = located(path)
-        if not isinstance(filesystem, pyarrow.fs.LocalFileSystem):
-            return _etag(filesystem, inner)
-        found = os.stat(inner)
-    except (OSError, StorageError):
+        with _placed(path, DataRoots.found) as (filesystem, inner):
+            if not isinstance(filesystem, pyarrow.fs.LocalFileSystem):
+                return _etag(filesystem, inner)
+            found = os.stat(inner)
+    except (OSError, StorageError, CustomerError):
         return GONE
     return f"{found.st_size} {found.st_mtime_ns}"
 
@@ -109,17 +146,15 @@ def file_stamp(path: str) -> str:
 def file_digest(path: str) -> str:
     """The SHA-256 of a file on a disk, the ETag of an object; the error's name where it cannot be read."""
     try:
-        filesystem, inner = located(path)
-        if not isinstance(filesystem, pyarrow.fs.LocalFileSystem):
-            return _etag(filesystem, inner)
-        if not os.path.isfile(inner):  # a pipe would never end
-            return "no file"
-        with open(inner, "rb", buffering=0) as file:
-            digest = hashlib.sha256()
-            while piece := file.read(DIGESTED_AT_ONCE):
-                digest.update(piece)
-        return digest.hexdigest()
-    except (OSError, StorageError) as error:
+        with opened(path) as (filesystem, inner):
+            if not isinstance(filesystem, pyarrow.fs.LocalFileSystem):
+                return _etag(filesystem, inner)
+            with open(inner, "rb", buffering=0) as file:
+                digest = hashlib.sha256()
+                while piece := file.read(DIGESTED_AT_ONCE):
+                    digest.update(piece)
+            return digest.hexdigest()
+    except (OSError, StorageError, CustomerError) as error:
         return type(error).__name__  # nobody can read it now; when that changes, so does the customer
 
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
-import glob as globbing
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import pyarrow.fs
 
 from tuning.basics.wording import encodable
-from tuning.data.file_access import located, without_query
+from tuning.data.file_access import located, size_of
 from tuning.data.registry import suffixes, without_suffix
-from tuning.errors import DataError, StorageError
-from tuning.storage.names import is_uri, mask
+from tuning.errors import CustomerError, DataError, StorageError
+from tuning.storage.data_roots import DataRoots, Entry
+from tuning.storage.names import is_uri, mask, without_query
 
 WILDCARDS = "*?["
 # Endings of files that somebody may take for data, and that folders are not searched for.
@@ -54,8 +54,11 @@ def find_files(data: str | os.PathLike[str] | Sequence[str]) -> list[File]:
     """
     found: dict[str, File] = {}
     for pattern in patterns(data):
-        for file in _remote(pattern) if is_uri(pattern) else _local(pattern):
-            found[file.path] = replace(file, path=encodable(file.path))
+        try:
+            files = _remote(pattern) if is_uri(pattern) else _local(pattern)
+        except CustomerError as error:
+            raise DataError(f"data: {error}") from error
+        found |= {file.path: replace(file, path=encodable(file.path)) for file in files}
     if not found:
         shown = ", ".join(repr(mask(pattern)) for pattern in patterns(data))
         raise DataError(
@@ -67,13 +70,13 @@ def find_files(data: str | os.PathLike[str] | Sequence[str]) -> list[File]:
 
 def left_out(data: str | os.PathLike[str] | Sequence[str], most: int = 10_000) -> list[str]:
     """Files in local folders that may be meant as data, and whose format is not known; most: folders looked at."""
-    folders = [item for item in patterns(data) if not is_uri(item) and os.path.isdir(item)]
+    folders = [os.path.abspath(item) for item in patterns(data) if not is_uri(item) and os.path.isdir(item)]
     return [
-        os.path.relpath(os.path.join(where, name), folder)
+        os.path.relpath(file.path, folder)
         for folder in folders
-        for where, _, names in islice(os.walk(folder), most)
-        for name in sorted(names)
-        if LIKE_DATA.search(name) and not _counts(name) and not name.startswith((".", "_"))
+        for files in islice(_files_by_folder(folder), most)
+        for file in files
+        if LIKE_DATA.search(file.name) and not _counts(file.name) and not _hidden(file.name)
     ]
 
 
@@ -81,10 +84,15 @@ def find_sizes(paths: Sequence[str]) -> dict[str, int]:
     """Bytes of each path; 0 for what is not there, which its reader will say."""
     places: dict[int, tuple[pyarrow.fs.FileSystem, list[str], list[str]]] = {}
     sizes = dict.fromkeys(paths, 0)
+    roots = DataRoots.of_process()
     for path in paths:
         try:
+            roots.check(path)
             filesystem, inner = located(path)
-        except StorageError:
+        except (StorageError, CustomerError):
+            continue
+        if isinstance(filesystem, pyarrow.fs.LocalFileSystem):
+            sizes[path] = size_of(path)
             continue
         _, names, inners = places.setdefault(id(filesystem), (filesystem, [], []))
         names.append(path)
@@ -96,34 +104,64 @@ def find_sizes(paths: Sequence[str]) -> dict[str, int]:
 
 
 def _local(pattern: str) -> list[File]:
+    DataRoots.of_process().check(pattern)
     path = os.path.abspath(os.path.expanduser(pattern))
     if os.path.isfile(path):
-        return [File(path, _size(path))]
+        return [File(path, size_of(path))]
     if os.path.isdir(path):
         return _below(path)
     if "**" in path:
         _refuse_a_disk(path)
-    matches = sorted(globbing.iglob(path, recursive=True))
-    files = [File(match, _size(match)) for match in matches if not os.path.isdir(match)]
+    matches = sorted(set(_matching("/", path.split("/")[1:])))
+    files = [File(match, size_of(match)) for match in matches if not os.path.isdir(match)]
     # Folders that a glob such as months/* matches stand for the files in them.
     return files or [file for match in matches for file in _below(match)]
+
+
+def _matching(folder: str, parts: Sequence[str]) -> Iterator[str]:
+    """What is below a folder and matches the parts of a pattern, as in a shell: `**` is any number of folders."""
+    part, rest = parts[0], parts[1:]
+    if part != "**" and not any(sign in part for sign in WILDCARDS):
+        path = os.path.join(folder, part)
+        if rest:
+            yield from _matching(path, rest)
+        elif os.path.lexists(path):
+            yield path
+        return
+    if part == "**" and rest:
+        yield from _matching(folder, rest)
+    for entry in DataRoots.of_process().entries(folder):
+        if entry.name.startswith(".") and not part.startswith("."):
+            continue
+        if part == "**" and entry.folder:
+            yield from _matching(entry.path, parts)
+        elif entry.folder and rest and fnmatch.fnmatchcase(entry.name, part):
+            yield from _matching(entry.path, rest)
+        elif not rest and fnmatch.fnmatchcase(entry.name, part):
+            yield entry.path
+
+
+def _files_by_folder(folder: str) -> Iterator[list[Entry]]:
+    """The files of a folder, and of each one below it that is neither hidden nor a link."""
+    waiting = [folder]
+    while waiting:
+        entries = sorted(DataRoots.of_process().entries(waiting.pop()))
+        waiting += [each.path for each in entries[::-1] if each.folder and not each.link and not _hidden(each.name)]
+        yield [each for each in entries if not each.folder]
 
 
 def _below(folder: str) -> list[File]:
     found: list[File] = []
     others = 0
-    for where, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
-        data = [name for name in names if _counts(name)]
-        others += 1 + len(names) - len(data)
+    for files in _files_by_folder(folder):
+        data = [file.path for file in files if _counts(file.name)]
+        others += 1 + len(files) - len(data)
         if others > MOST_OTHERS + OTHERS_PER_FILE * len(found):
             raise DataError(
                 f"data: below {folder!r} are more than {MOST_OTHERS:,} folders and files without data. Name the folder "
                 "of the data itself, or a pattern such as 'customers/*.csv'."
             )
-        for name in data:
-            path = os.path.join(where, name)
-            found.append(File(path, _size(path)))
+        found += [File(path, size_of(path)) for path in data]
     return found
 
 
@@ -135,16 +173,12 @@ def _refuse_a_disk(pattern: str) -> None:
     _below(os.path.dirname(fixed))
 
 
-def _size(path: str) -> int:
-    """Bytes; 0 for a link that leads nowhere, which stays a customer and gets a reason."""
-    try:
-        return os.path.getsize(path)
-    except OSError:
-        return 0
+def _hidden(name: str) -> bool:
+    return name.startswith((".", "_"))
 
 
 def _counts(name: str) -> bool:
-    return name.lower().endswith(suffixes()) and not name.startswith((".", "_"))
+    return name.lower().endswith(suffixes()) and not _hidden(name)
 
 
 def _remote(pattern: str) -> list[File]:
@@ -155,6 +189,7 @@ def _remote(pattern: str) -> list[File]:
         base = base.split(sign)[0]
     folder = base if base == address else base.rsplit("/", 1)[0]
     try:
+        DataRoots.of_process().check(folder + query)
         filesystem, inner = located(folder + query)
     except StorageError as error:
         web = " What is on the web has to be downloaded first." if base.startswith(("http:", "https:")) else ""

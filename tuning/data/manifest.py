@@ -14,14 +14,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from tuning.data.file_access import located, without_query
+from tuning.data.file_access import content_of
 from tuning.data.registry import file_source
 from tuning.definition.data_source import of_customers
 from tuning.definition.options import CustomerOptions, customer_options
 from tuning.definition.reach import Reference
 from tuning.definition.yaml_file import load_yaml
 from tuning.errors import CustomerError, DataError, DefinitionError
-from tuning.storage.names import is_uri, mask
+from tuning.storage.names import is_uri, mask, without_query
 
 CUSTOMER = "customer"
 RESOURCES = ("cpus", "gpus", "memory_gb")
@@ -69,11 +69,11 @@ def _beside(manifest: str, path: str) -> str:
 
 
 def _documents(path: str) -> Mapping[str, object]:
-    filesystem, inner = located(path)
     try:
-        with filesystem.open_input_stream(inner) as stream:
-            text = stream.read().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = content_of(path).decode("utf-8")
+    except CustomerError as error:
+        raise DataError(f"manifest: {error}") from error
+    except UnicodeDecodeError as error:
         raise DataError(f"manifest: {mask(path)!r} cannot be read: {error}.") from error
     if without_query(path).lower().endswith(".json"):
         text = _PAIR.sub(_as_character, text)

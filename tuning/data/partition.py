@@ -27,6 +27,7 @@ from tuning.data.keys import row_keys
 from tuning.data.table_source import Piece
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError
+from tuning.storage.data_roots import add_own_rows
 from tuning.storage.run_directory import RunDirectory
 
 BUCKET_BYTES = 1 << 27
@@ -44,6 +45,7 @@ def partition(definition: Definition, customers: Sequence[Customer], directory: 
     if not places.size:
         return found
     coming = found.take(places)
+    add_own_rows(directory.locate(FOLDER))
     folder = f"{FOLDER}/{uuid4().hex[:12]}"
     plain = not definition.by or isinstance(definition.data, Mapping)
     files = np.full(len(coming), -1)  # of each customer, the position of its files in `written`

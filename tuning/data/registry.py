@@ -8,11 +8,10 @@ from functools import cache
 
 from tuning.data import formats as folder
 from tuning.data.cells import ReadCsvOptions
-from tuning.data.file_access import without_query
 from tuning.data.formats.csv_file import CsvSource
 from tuning.data.table_source import FileSource
 from tuning.errors import DataError
-from tuning.storage.names import mask
+from tuning.storage.names import mask, without_query
 
 
 @cache

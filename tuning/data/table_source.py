@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 from tuning.basics.wording import name_list
 from tuning.data.cells import ReadCsvOptions
 from tuning.data.column_types import concatenated, to_frame, with_sound_text
-from tuning.data.file_access import file_digest, file_name, file_stamp, located, reading_errors
+from tuning.data.file_access import file_digest, file_name, file_stamp, opened, reading_errors
 from tuning.data.keys import Key, hive_values
 from tuning.data.pushdown import push_down
 from tuning.definition.customer_limits import UNLIMITED, Extent, Limits
@@ -119,7 +119,7 @@ class TableSource(ABC):
 class FileSource(TableSource):
     """A table that is a file, on any filesystem; a new format is a subclass in a file of `tuning/data/formats/`.
 
-    Around all reading are `reading_errors` and `readable`; text passes `with_sound_text`, names `check_names` and
+    Around all reading are `reading_errors` and `opened`; text passes `with_sound_text`, names `check_names` and
     `check_present`. The shortest example is `tuning/data/formats/parquet_file.py`.
 
     Attributes:
@@ -159,8 +159,7 @@ class FileSource(TableSource):
             choose: says which columns are wanted.
             limits: a table with more columns is an error.
         """
-        with reading_errors(self.path):
-            filesystem, inner = located(self.path)
+        with reading_errors(self.path), opened(self.path) as (filesystem, inner):
             dataset = ds.dataset(inner, filesystem=filesystem, format=self.dataset_format)
             names = dataset.schema.names
             check_names(names, self.named)

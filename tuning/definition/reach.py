@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 
 from tuning.storage.names import is_uri
 
-ReachKind: TypeAlias = Literal["plain", "path", "uri", "code"]
+ReachKind: TypeAlias = Literal["plain", "path", "uri", "code", "parameter"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class Reference:
 
     Attributes:
         key: that names it, with dots, such as `data.acme.path` or `search_space.constraints`.
-        kind: a local `path`; a `uri`, also of a database; or `code`, which a run imports and executes.
+        kind: a local `path`; a `uri`, also of a database; `code`, which a run imports and executes; or the value of a
+            `parameter` of a model family, a file or an address that its library opens by itself.
         text: as it stands there: of code an import path or `file.py:function`.
     """
 
@@ -97,6 +98,23 @@ def _of_space(value: object) -> References:
                 yield from (found.below(str(key)) for found in _of_space(item))
 
 
+def _of_models_space(value: object) -> References:
+    """The same of a search space for the program's own families, and the files that their parameters name."""
+    return chain(_of_space(value), _parameters(value))
+
+
+def _parameters(value: object) -> References:
+    from tuning.models.registry import families
+
+    opens = frozenset[str]().union(*(family.opens for family in families().values()))
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key in opens:
+                yield Reference(str(key), "parameter", str(item))
+            else:
+                yield from (found.below(str(key)) for found in _parameters(item))
+
+
 def _of_models(value: object) -> References:
     """Estimators of the user's own: import paths, files of code, and files of pickles."""
     if isinstance(value, list | tuple):
@@ -105,7 +123,8 @@ def _of_models(value: object) -> References:
     elif isinstance(value, Mapping):
         for key, item in value.items():
             if key == "search_space":
-                found = _of_space(item)
+                built_in = ":" not in str(value.get("estimator", ""))
+                found = _of_models_space(item) if built_in else _of_space(item)
             elif key == "estimator" and isinstance(item, Mapping):  # of another run
                 found = iter([Reference("", "code", str(item.get("file")))])
             elif key == "estimator" or "estimator" not in value:
@@ -123,7 +142,7 @@ URI = Reach("uri", _uris)
 CODE = Reach("code", _code)
 CODE_SWITCH = Reach("code", _switch)
 MODELS = Reach("code", _of_models)
-SPACE = Reach("code", _of_space)
+SPACE = Reach("code", _of_models_space)
 
 PlainText: TypeAlias = Annotated[str, PLAIN]
 """A text that names nothing outside, such as a column."""

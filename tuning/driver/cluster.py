@@ -19,6 +19,7 @@ from tuning.basics.wording import one_line
 from tuning.driver.signals import kept
 from tuning.errors import MachineError, RunError
 from tuning.planning.plan import Plan
+from tuning.storage.data_roots import data_roots_environment
 
 # Each slot has one thread: fits of a few milliseconds lose by more, and slots would fight for the cores. Libraries read
 # these variables when they are loaded, so the variables must be there before a worker starts. The worker of a study
@@ -102,7 +103,7 @@ def _start_ray(plan: Plan) -> bool:
         try:
             if address := os.environ.get("RAY_ADDRESS"):
                 cluster_nodes(address)  # refuses at once where the cluster refuses the token
-                ray.init(log_to_driver=False, runtime_env={"env_vars": ONE_THREAD})
+                ray.init(log_to_driver=False, runtime_env={"env_vars": ONE_THREAD | data_roots_environment()})
                 return False
             settings = OWN_RAY | OF_TUNE
             if plan.spec.definition.objective is None:

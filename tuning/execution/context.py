@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tuning.basics.timing import USUAL, Timing
 from tuning.data.customers import Customer
+from tuning.data.file_access import check_readable
 from tuning.data.loading import Loader
+from tuning.data.partition import FOLDER
 from tuning.data.prepared import CustomerData, OwnCode
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import CustomerError
@@ -26,6 +28,7 @@ from tuning.records.ownership import Term
 from tuning.records.schema import MODEL
 from tuning.steps import Step
 from tuning.storage.background import BackgroundWriter
+from tuning.storage.data_roots import add_own_rows
 from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.build import PlannedStudy
@@ -120,6 +123,7 @@ class WorkerContext:
 
         studies: those to come, whose keyed customers are read together. packs: whether models go into packs.
         """
+        add_own_rows(directory.locate(FOLDER))
         code = OwnCode(spec.definition, directory).loaded()
         loader = Loader(spec.definition, [study.customer for study in studies])
         return cls(
@@ -152,6 +156,7 @@ class WorkerContext:
                     "the objective takes `files`, and this customer's rows are in the same file as others'; take "
                     "`data` instead."
                 )
+            check_readable(customer.files)
             return None
         return self.customers.prepared(customer) if self.objective is None else self.customers.frame(customer)
 

@@ -87,6 +87,7 @@ class Family(ABC):
         requires: an optional package, which is also the name of the extra that brings it.
         file: name of the fitted model's file.
         libraries: the package that reads the file, where that is not scikit-learn; of several names the one installed.
+        opens: parameters that name files or addresses, which the library opens by itself, by all of their names.
         gangs: whether several processes can train a trial together; then a configuration may hold what a `Gang` is.
         gangs_read_files: whether those can read their rows from a folder only, not from object storage.
     """
@@ -99,6 +100,7 @@ class Family(ABC):
     requires: ClassVar[str] = ""
     file: ClassVar[str] = "model.skops"
     libraries: ClassVar[tuple[str, ...]] = ()
+    opens: ClassVar[frozenset[str]] = frozenset()
     gangs: ClassVar[bool] = False
     gangs_read_files: ClassVar[bool] = False
 

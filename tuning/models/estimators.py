@@ -15,6 +15,7 @@ from tuning.basics.wording import did_you_mean
 from tuning.models.base import Estimator, Family, Hyperparameters, Matrix, Model
 from tuning.models.compute import limited_threads
 from tuning.preprocessing.task import Prediction, Task
+from tuning.storage.data_roots import EVERYWHERE, VARIABLE, DataRoots
 
 if TYPE_CHECKING:
     from sklearn.calibration import CalibratedClassifierCV
@@ -78,11 +79,16 @@ def sklearn_seed(seed: int) -> int:
     return seed % 2**32
 
 
-def check_names(family: str, config: Hyperparameters, known: Collection[str]) -> None:
-    """`TypeError` for a parameter that the library would ignore silently."""
+def check_names(family: Family, config: Hyperparameters, known: Collection[str]) -> None:
+    """`TypeError` for a parameter that the library would ignore silently, or by which it would get around the roots."""
     for name in config:
         if name not in known:
-            raise TypeError(f"{family} has no parameter {name!r}.{did_you_mean(name, known)}")
+            raise TypeError(f"{family.name} has no parameter {name!r}.{did_you_mean(name, known)}")
+        if name in family.opens and DataRoots.of_process() != EVERYWHERE:
+            raise TypeError(
+                f"{name!r} names a file or an address, which {family.name} opens by itself; that is not allowed where "
+                f"{VARIABLE} is set. Leave it out"
+            )
 
 
 def single_class(train: Matrix, task: Task) -> bool:

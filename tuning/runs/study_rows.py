@@ -11,8 +11,10 @@ import schedulers
 from search_spaces import SearchSpace, algorithms
 from tuning.basics.columnar import ArrowColumn, Columnar, DictionaryColumn, FieldColumn, combined
 from tuning.data.customers import Customer
+from tuning.data.partition import FOLDER
 from tuning.definition.options import CustomerOptions, Resources
 from tuning.definition.run_spec import RunSpec
+from tuning.storage.data_roots import add_own_rows
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import PACKED, Study, StudyTable, customers_of
 
@@ -89,6 +91,7 @@ def read_studies(
     placement: of studies whose row says nothing of it.
     """
     table = _whole(tables)
+    add_own_rows(directory.locate(FOLDER))
 
     def plain(name: str) -> ArrowColumn:
         return ArrowColumn(table.column(name).combine_chunks())

@@ -2,7 +2,7 @@
 
 Everything is looked at before it is read as a `Definition`, which is then read without the constraints of its search
 space: those are code, which is imported by the driver alone. This is only the door: files are opened hours later, by
-other processes, which are told the roots (`TUNING_DATA_ROOTS`) and do not check them yet.
+other processes, which are told the roots and check each file as they open it (`tuning/storage/data_roots.py`).
 """
 
 from __future__ import annotations
@@ -131,6 +131,11 @@ def _check_listed(values: Mapping[str, object], allowed: Team) -> None:
     for reference in Definition.references(cast(Json, values)):
         if reference.kind == "code":
             _check_code(reference, allowed)
+        elif reference.kind == "parameter" and values.get("objective") is None:
+            raise NotAllowedError(
+                f"{reference.key}: it names a file or an address, which the model's library opens by itself. Leave the "
+                "key out."
+            )
 
 
 def _check_code(reference: Reference, allowed: Team) -> None:

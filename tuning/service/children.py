@@ -18,6 +18,7 @@ from tuning.basics.wording import duration
 from tuning.errors import DefinitionError, RunError, ServiceError, UnavailableError
 from tuning.service import limited
 from tuning.service.settings import GB, ServiceSettings
+from tuning.storage.data_roots import VARIABLE
 from tuning.storage.names import mask_in
 
 MOST_SAID = 20_000  # bytes of stderr that are looked at, from its end
@@ -144,7 +145,8 @@ def run_child(
 
 
 def roots_variable(settings: ServiceSettings, team: str) -> dict[str, str]:
-    """The roots that a team may read, for a process that works for it."""
+    """The roots that a team may read, for a process that works for it; nothing of the service's own is below them."""
     # Without any root nothing may be read, while an empty variable would allow everything.
     roots = settings.roots(team) or (str(settings.work / "nothing"),)
-    return {"TUNING_DATA_ROOTS": os.pathsep.join(roots)}
+    listed = [*roots, *(f"!{place}" for place in settings.own_places)]
+    return {VARIABLE: "".join(f"{root}\n" for root in listed)}  # one a line: a colon may be in a name

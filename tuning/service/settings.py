@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -89,6 +90,15 @@ class ServiceSettings(_Settings):
         own = self.team(team).data
         given = self.data if own is None else own
         return tuple(root.rstrip("/") if is_uri(root) else os.path.abspath(root) for root in given)
+
+    @property
+    def own_places(self) -> tuple[str, ...]:
+        """Where the service keeps what is its own on this machine, which is no team's data: absolute paths."""
+        kept = [str(self.work), *([] if is_uri(self.storage) else [self.storage])]
+        if re.match(r"sqlite(\+\w+)?:///", self.database):
+            file = self.database.partition("///")[2].partition("?")[0]
+            kept += [f"{file}{end}" for end in ("", "-wal", "-shm", "-journal")]
+        return tuple(map(os.path.abspath, kept))
 
 
 def read_settings(file: Path | None, given: Mapping[str, object], defaults: Mapping[str, object]) -> ServiceSettings:

@@ -27,7 +27,10 @@ def slug(name: str, *, cased: bool = False) -> str:
 
 def mask(uri: str) -> str:
     """The URI without passwords and secret query values, for logs, records and MLflow."""
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError:  # no address at all, such as one with half a bracket
+        return f"{uri.partition('://')[0]}://…"
     host = parts.netloc
     if "@" in host:
         user, _, rest = host.rpartition("@")
@@ -46,3 +49,8 @@ def mask_in(text: str) -> str:
 def is_uri(path: str) -> bool:
     """True for `scheme://…`; a plain local path is not one."""
     return "://" in path
+
+
+def without_query(path: str) -> str:
+    """A path without the options that a URI may end in (`?endpoint_override=…&scheme=http`)."""
+    return re.sub(r"\?\w+=[^/]*(//[^/]*)?$", "", path) if is_uri(path) else path

@@ -7,6 +7,7 @@ is a `StorageError` that says what is wrong with the storage.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -17,6 +18,8 @@ from tuning.basics.timing import USUAL, Timing
 from tuning.errors import StorageError
 from tuning.storage import retrying
 from tuning.storage.backend import Backend, open_filesystem
+from tuning.storage.confined_disk import ConfinedDisk
+from tuning.storage.data_roots import EVERYWHERE, DataRoots
 from tuning.storage.local_disk import LocalDisk
 from tuning.storage.names import is_uri, mask, mask_in
 from tuning.storage.object_storage import ObjectStorage
@@ -28,10 +31,11 @@ class RunDirectory:
     """One run's folder. Names are relative, with `/`.
 
     uri: a local path or any URI of a pyarrow filesystem (`s3://bucket/runs/weekly`). local: whether it is on a disk of
-    this machine (or mounted there). timing: of the pauses between attempts.
+    this machine (or mounted there). timing: of the pauses between attempts. roots: outside which nothing is read, of a
+    run that is data to this process; nothing is written to it.
     """
 
-    def __init__(self, uri: str | Path, timing: Timing = USUAL) -> None:
+    def __init__(self, uri: str | Path, timing: Timing = USUAL, roots: DataRoots = EVERYWHERE) -> None:
         if not isinstance(uri, str | Path):
             raise StorageError(f"{uri!r} is no folder of a run: give a path, or a URI such as s3://bucket/folder.")
         uri = str(uri)
@@ -42,7 +46,12 @@ class RunDirectory:
         self.local = not is_uri(uri) or uri.startswith("file://")
         self.uri = root if self.local else uri
         self.timing = timing
-        self.storage: Backend = (LocalDisk if self.local else ObjectStorage)(filesystem, root, self.uri)
+        self.storage: Backend
+        if self.local and roots != EVERYWHERE:
+            root = os.path.abspath(Path(uri).expanduser())  # where a link leads is looked at as each file is opened
+            self.storage = ConfinedDisk(filesystem, root, root, roots)
+        else:
+            self.storage = (LocalDisk if self.local else ObjectStorage)(filesystem, root, self.uri)
 
     def __repr__(self) -> str:
         return f"RunDirectory({mask(self.uri)!r})"

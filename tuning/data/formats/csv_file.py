@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tuning.basics.wording import guarded, separator_hint
 from tuning.data.cells import ReadCsvOptions, in_usual_notation, written_table
-from tuning.data.file_access import located, readable, reading_errors, without_query
+from tuning.data.file_access import located, opened, reading_errors
 from tuning.data.keys import key_table
 from tuning.data.table_source import (
     PIECE_ROWS,
@@ -28,6 +28,7 @@ from tuning.data.table_source import (
 )
 from tuning.definition.customer_limits import UNLIMITED, Extent, Limits
 from tuning.errors import CustomerError
+from tuning.storage.names import without_query
 
 Stream: TypeAlias = io.BytesIO | pa.NativeFile
 
@@ -112,8 +113,8 @@ class CsvSource(FileSource):
 
     def _open(self) -> pa.NativeFile:
         """The file's bytes, decompressed as its suffix says."""
-        filesystem, inner = readable(self.path)
-        return filesystem.open_input_stream(inner, compression=_compression(self.path))
+        with opened(self.path) as (filesystem, inner):
+            return filesystem.open_input_stream(inner, compression=_compression(self.path))
 
     def _content(self, most: int = AT_ONCE) -> tuple[bytes, bool]:
         """The beginning of the file, decompressed, and whether that is all of it."""

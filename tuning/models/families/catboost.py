@@ -57,6 +57,7 @@ class CatBoostFamily(SteppedFamily):
     step_length = 10
     total_steps = 20
     frozen = frozenset({"boosting_type", "grow_policy"})
+    opens = frozenset({"input_borders", "output_borders", "save_snapshot", "snapshot_file", "train_dir"})
     simpler = (("depth", "smaller"), ("l2_leaf_reg", "larger"), ("learning_rate", "smaller"))
 
     def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
@@ -124,7 +125,7 @@ class CatBoostFamily(SteppedFamily):
 
     @staticmethod
     def _params(config: Hyperparameters, task: Task, seed: int) -> Hyperparameters:
-        check_names("catboost", config, _known())
+        check_names(FAMILY, config, _known())
         return {
             "loss_function": OBJECTIVES[task.kind],
             "learning_rate": 0.1,  # by itself it depends on the number of rounds, as do the next two

@@ -44,6 +44,20 @@ SAMPLING = (
 )
 # Other names of min_child_samples; who uses one means the number as it is.
 LEAF_ALIASES = {"min_data_in_leaf", "min_data_per_leaf", "min_data", "min_samples_leaf"}
+# What LightGBM reads, writes or connects to by itself, with all aliases.
+OPENS = frozenset(
+    (
+        *("config", "config_file", "convert_model", "convert_model_file"),
+        *("data", "data_filename", "train", "train_data", "train_data_file"),
+        *("forcedbins_filename", "forced_splits", "forced_splits_file", "forced_splits_filename"),
+        *("forcedsplits_filename", "fs", "input_model", "model_in", "model_input"),
+        *("local_listen_port", "local_port", "port", "machine_list", "machine_list_file", "machine_list_filename"),
+        *("mlist", "machines", "nodes", "workers", "model_out", "model_output", "output_model"),
+        *("name_pred", "output_result", "pred_name", "predict_name", "predict_result", "prediction_name"),
+        *("prediction_result", "parser_config_file", "test", "test_data", "test_data_file"),
+        *("valid", "valid_data", "valid_data_file", "valid_filenames"),
+    )
+)
 OBJECTIVES = {REGRESSION: "regression", BINARY: "binary", MULTICLASS: "multiclass"}
 
 
@@ -58,6 +72,8 @@ class LightGBMFamily(SteppedFamily):
     step_length = 10
     total_steps = 20
     frozen = frozenset({*BINNING, *SAMPLING})
+    frozen = frozenset({*BINNING, "boosting", "boosting_type"})
+    opens = OPENS
     simpler = (("num_leaves", "smaller"), ("min_child_samples", "larger"), ("reg_lambda", "larger"))
 
     def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Booster:
@@ -110,7 +126,7 @@ class LightGBMFamily(SteppedFamily):
 
     @staticmethod
     def _params(config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Hyperparameters:
-        check_names("lightgbm", config, _known())
+        check_names(FAMILY, config, _known())
         params = {
             "objective": OBJECTIVES[task.kind],
             "num_threads": threads(),

@@ -179,7 +179,7 @@ class XGBoostFamily(SteppedFamily):
     @staticmethod
     def _params(config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Hyperparameters:
         config = without_gang(config)
-        check_names("xgboost", config, _known())
+        check_names(FAMILY, config, _known())
         params = {
             "objective": OBJECTIVES[task.kind],
             "tree_method": "hist",

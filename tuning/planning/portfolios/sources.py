@@ -11,14 +11,17 @@ from pathlib import Path
 from search_spaces import SearchSpace, SpaceError
 from search_spaces.yaml_text import parse_yaml
 from tuning.basics.wording import did_you_mean, shorten
+from tuning.data.file_access import content_of
 from tuning.definition.definition import Definition
 from tuning.definition.fields import NO_PORTFOLIO, SHIPPED
-from tuning.errors import PlanError, StorageError
+from tuning.errors import DataError, PlanError, StorageError
 from tuning.models.registry import family
 from tuning.planning.portfolios.learning import Cell, LossTable, learn
 from tuning.records.ownership import newest_term
 from tuning.records.parts import accepted, read_trials
 from tuning.records.schema import FINISHED, TrialRecord, canonical
+from tuning.storage.data_roots import DataRoots
+from tuning.storage.names import is_uri, mask
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.interfaces import Configuration
 from tuning.study.warm_start import fitting
@@ -54,7 +57,8 @@ def shipped(task: str) -> Configurations:
     task: "regression", "binary" or "multiclass". Its file holds more configurations than are taken, because optional
     families may be missing.
     """
-    found = _of_file(Path(__file__).with_name(f"{task}.yaml"))
+    file = Path(__file__).with_name(f"{task}.yaml")
+    found = _of_file(str(file), file.read_bytes())
     return tuple(config for config in found if not family(str(config["model"])).missing())[:SIZE]
 
 
@@ -97,15 +101,19 @@ def check_portfolio(definition: Definition, portfolio: Configurations, space: Se
 
 
 def _read(where: str) -> Configurations:
-    path = Path(where).expanduser()
-    if "://" not in where and path.is_file():
-        return _of_file(path)
     try:
-        directory = RunDirectory(where)
+        roots = DataRoots.of_process()
+        roots.check(where)
+        path = Path(where).expanduser()
+        if not is_uri(where) and path.is_file():
+            return _of_file(where, content_of(where))
+        directory = RunDirectory(where, roots=roots)
         term = newest_term(directory)
         records = [] if term is None else read_trials(directory, accepted(directory, term))
+    except DataError as error:
+        raise PlanError(f"portfolio: {error}") from error
     except (OSError, ValueError, StorageError) as error:
-        raise PlanError(f"portfolio: the run {where!r} cannot be read: {error}") from error
+        raise PlanError(f"portfolio: the run {mask(where)!r} cannot be read: {error}") from error
     if term is None:
         hint = did_you_mean(where, (SHIPPED, NO_PORTFOLIO))
         raise PlanError(
@@ -119,12 +127,12 @@ def _read(where: str) -> Configurations:
     return found
 
 
-def _of_file(path: Path) -> Configurations:
+def _of_file(path: str, text: bytes) -> Configurations:
     try:
-        content = parse_yaml(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError, SpaceError) as error:
-        raise PlanError(f"portfolio: {str(path)!r} cannot be read: {error}") from error
+        content = parse_yaml(text.decode("utf-8"), path)
+    except (UnicodeDecodeError, SpaceError) as error:
+        raise PlanError(f"portfolio: {path!r} cannot be read: {error}") from error
     found = content.get("configurations") if isinstance(content, Mapping) else content
     if not isinstance(found, list) or not found or not all(isinstance(config, Mapping) for config in found):
-        raise PlanError(f"portfolio: {str(path)!r} holds {shorten(repr(found), 60)}; {FORM} is expected.")
+        raise PlanError(f"portfolio: {path!r} holds {shorten(repr(found), 60)}; {FORM} is expected.")
     return tuple({str(name): value for name, value in config.items()} for config in found)
