@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from builders import definition, write_customers
 from chaos import duplicates, truth
@@ -67,6 +68,29 @@ def test_a_small_job_needs_no_ray_and_has_the_records_of_a_run_in_one_process(tm
     assert left(tmp_path / "forked") == []
     assert here not in {record.worker for record in result.trial_records}
     result.model(result.leaderboard()["customer"][0])
+
+
+def test_workers_open_no_file_outside_the_roots_and_read_what_the_run_has_divided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_customers(tmp_path / "data", 2)
+    (tmp_path / "data" / "c0001.csv").rename(tmp_path / "elsewhere.csv")
+    (tmp_path / "data" / "link.csv").symlink_to(tmp_path / "elsewhere.csv")
+    monkeypatch.setenv("TUNING_DATA_ROOTS", str(tmp_path / "data"))
+    runner = TuneRunner(**definition(tmp_path / "data", placement="auto"))
+    runner.timing = PATIENT
+    board = runner.run(str(tmp_path / "files"), progress=False).leaderboard().set_index("customer")
+    assert board["model"].notna().to_dict() == {"c0000": True, "link": False}
+    assert board["reason"]["link"].startswith(
+        "link.csv is a link, or below one, that leads out of what may be read here"
+    )
+    table = pd.concat([pd.read_csv(tmp_path / "data" / "c0000.csv").assign(shop=shop) for shop in ("a", "b")])
+    table.to_csv(tmp_path / "data" / "table.csv", index=False)
+    runner = TuneRunner(
+        **definition(tmp_path / "data", data=str(tmp_path / "data" / "table.csv"), by="shop", placement="auto")
+    )
+    runner.timing = PATIENT
+    assert runner.run(str(tmp_path / "table"), progress=False).leaderboard()["model"].notna().tolist() == [True, True]
 
 
 def test_a_function_is_tuned_without_ray_and_resumed_with_more_trials(tmp_path: Path) -> None:

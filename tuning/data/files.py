@@ -16,7 +16,7 @@ from tuning.basics.wording import encodable
 from tuning.data.file_access import located, size_of
 from tuning.data.registry import suffixes, without_suffix
 from tuning.errors import CustomerError, DataError, StorageError
-from tuning.storage.data_roots import DataRoots, Entry
+from tuning.storage.data_roots import DataRoots, FolderEntry
 from tuning.storage.names import is_uri, mask, without_query
 
 WILDCARDS = "*?["
@@ -141,7 +141,7 @@ def _matching(folder: str, parts: Sequence[str]) -> Iterator[str]:
             yield entry.path
 
 
-def _files_by_folder(folder: str) -> Iterator[list[Entry]]:
+def _files_by_folder(folder: str) -> Iterator[list[FolderEntry]]:
     """The files of a folder, and of each one below it that is neither hidden nor a link."""
     waiting = [folder]
     while waiting:

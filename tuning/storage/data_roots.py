@@ -26,7 +26,7 @@ OPENED = re.compile(r"/proc/self/fd/\d+")  # how a checked file is called while 
 _own: set[str] = set()  # where the runs of this process have put rows for themselves
 
 
-class Entry(NamedTuple):
+class FolderEntry(NamedTuple):
     """What a folder holds. folder: also of a link to one."""
 
     path: str
@@ -117,7 +117,7 @@ class DataRoots:
         finally:
             os.close(descriptor)
 
-    def entries(self, folder: str) -> list[Entry]:
+    def entries(self, folder: str) -> list[FolderEntry]:
         """What a local folder holds; nothing where it is none, is not there or may not be read.
 
         `CustomerError` for a folder that is outside.
@@ -126,7 +126,7 @@ class DataRoots:
             with self.found(folder) as checked, os.scandir(checked) as found:
                 place = os.path.realpath(checked) if self.closed else folder
                 return [
-                    Entry(os.path.join(folder, each.name), each.is_dir(), each.is_symlink())
+                    FolderEntry(os.path.join(folder, each.name), each.is_dir(), each.is_symlink())
                     for each in found
                     if not self.closed or not _among(os.path.join(place, each.name), self.closed)
                 ]

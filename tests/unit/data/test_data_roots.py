@@ -190,6 +190,19 @@ def test_of_an_earlier_run_below_the_root_no_link_is_followed_out_of_it(tree: Pa
         find_portfolio(definition, None)
 
 
+def test_what_is_closed_is_no_data_of_the_folder_around_it(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tree / "root"
+    monkeypatch.setenv(VARIABLE, f"{root}\n!{root}/sub\n!{root}/a.csv\n")
+    (root / "away").unlink()
+    (root / "in.csv").symlink_to(root / "sub" / "b.csv")
+    for pattern in (str(root), f"{root}/**/*.csv"):
+        assert {Path(file.path).name for file in find_files(pattern)}.isdisjoint({"a.csv", "b.csv"})
+    for name in ("sub/b.csv", "a.csv", "in.csv", "inner.csv"):
+        with pytest.raises(CustomerError):
+            file_source(str(root / name), {}).read()
+    assert len(file_source(str(root / "é.csv"), {}).read()) == 2
+
+
 @pytest.mark.parametrize(
     ("roots", "place", "inside"),
     [

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import pytest
 from pydantic import BaseModel, Field
 
@@ -19,6 +21,11 @@ from tuning.definition.customer_limits import Limits
 from tuning.definition.definition import Definition
 from tuning.definition.options import CustomerOptions, Options
 from tuning.definition.reach import PATH, Reference, reach_of
+from tuning.models.base import Matrix
+from tuning.models.families import catboost, xgboost
+from tuning.models.registry import families
+from tuning.preprocessing.task import REGRESSION, Task
+from tuning.storage.data_roots import VARIABLE
 
 #: The keys that reach outside; all others name nothing.
 OUTSIDE = {
@@ -164,3 +171,48 @@ def test_options_inside_options_are_asked() -> None:
     values = {"one": {"file": "a"}, "many": [{"file": "b"}, {"file": "c"}]}
     assert [each.key for each in Outer.references(values)] == ["one.file", "many.file", "many.file"]
     assert CustomerOptions.references({"path": "x"}) == [Reference("path", "path", "x")]
+
+
+def test_parameters_by_which_a_library_opens_files_are_known_by_all_their_names() -> None:
+    """A new version of a library, with more of them, has to be looked at."""
+    from lightgbm.basic import _ConfigAliases
+
+    aliases = {name: {name, *others} for name, others in _ConfigAliases._get_all_param_aliases().items()}
+    suspect = re.compile(
+        r"file(name)?s?$|machine|_model$|^config$|^output_|^data$|^valid$|port$|path|folder|_dir$|borders$"
+    )
+    harmless = {"num_machines", "path_smooth", "allow_writing_files", "use_best_model"}
+    for family, names in (
+        ("lightgbm", aliases),
+        ("catboost", {name: {name} for name in catboost._known()}),
+        ("xgboost", {name: {name} for name in xgboost._known()}),
+    ):
+        opened = {alias for name in names.keys() - harmless if suspect.search(name) for alias in names[name]}
+        assert opened <= families()[family].opens <= {alias for each in names.values() for alias in each}
+    assert "train_dir" in families()["catboost"].opens
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({"search_space": {"model": ["lightgbm"], "forcedsplits_filename": ["/etc/passwd"]}}, "search_space"),
+        ({"search_space": {"parameters": {"machines": {"values": ["10.0.0.1:80"]}}}}, "search_space.parameters"),
+        ({"models": [{"estimator": "catboost", "search_space": {"train_dir": ["/x"]}}]}, "models.search_space"),
+        ({"data": {"acme": {"path": "a.csv", "search_space": {"fs": ["/x"]}}}}, "data.acme.search_space"),
+    ],
+)
+def test_a_parameter_that_names_a_file_is_listed(values: dict[str, object], key: str) -> None:
+    assert [each.key.rpartition(".")[0] for each in Definition.references(values) if each.kind == "parameter"] == [key]
+
+
+def test_parameters_of_own_models_are_their_own_matter() -> None:
+    values = {"models": [{"estimator": "ours.models:net", "search_space": {"workers": [1, 2]}}]}
+    assert [each.kind for each in Definition.references(values)] == ["code"]
+
+
+def test_where_roots_are_set_a_family_takes_no_such_parameter(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Matrix(np.zeros((9, 1)), np.arange(9.0))
+    monkeypatch.setenv(VARIABLE, "/data")
+    for family, name in (("lightgbm", "fs"), ("catboost", "train_dir")):
+        with pytest.raises(TypeError, match=f"'{name}' names a file or an address, which {family} opens by itself"):
+            families()[family].fit({name: "/etc/passwd"}, rows, Task(REGRESSION), 0)

@@ -108,6 +108,12 @@ def test_a_bucket_is_read_where_the_configuration_lists_it(settings: ServiceSett
         ({"objective": "ours.objective:train", "search_space": {}}, "objective"),
         ({"search_space": {"depth": [1, 2], "constraints": ["ours.rules:small"]}}, "search_space.constraints"),
         ({"allow_code": True}, "allow_code"),
+        ({"search_space": {"forcedsplits_filename": ["/etc/passwd"]}}, "search_space.forcedsplits_filename"),
+        ({"search_space": {"train_dir": ["/tmp"]}}, "search_space.train_dir"),
+        (
+            {"models": [{"estimator": "lightgbm", "search_space": {"machines": ["a:1"]}}]},
+            "models.search_space.machines",
+        ),
         ({"data": {"acme": {"path": "/etc/passwd"}}}, "data.acme.path"),
         ({"data": ["a.csv", "../b.csv"]}, "data"),
         ({"manifest": "~/m.csv"}, "manifest"),

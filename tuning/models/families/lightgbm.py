@@ -72,7 +72,6 @@ class LightGBMFamily(SteppedFamily):
     step_length = 10
     total_steps = 20
     frozen = frozenset({*BINNING, *SAMPLING})
-    frozen = frozenset({*BINNING, "boosting", "boosting_type"})
     opens = OPENS
     simpler = (("num_leaves", "smaller"), ("min_child_samples", "larger"), ("reg_lambda", "larger"))
 
