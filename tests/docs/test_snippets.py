@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from mlflow_server import MlflowServer
 from named_commands import PIP, declared, is_command, options, unknown, without_program, words_of
-from page_folder import CHURN, DEFINITION, hurry, write_folder
+from page_folder import CHURN, DEFINITION, QUICK, hurry, write_folder
 from page_runner import PageRunner
 from pages import PAGES, README, blocks, code_in_text, commands, named
 from paths import ROOT
 from s3_server import Bucket
+from served_folder import ServedFolder
 from shown_output import not_printed
 
 from tuning import RunResult, TuneRunner
@@ -34,13 +35,20 @@ NOT_RUN = {
     "pip": "would change this environment; tests/fresh installs into new ones",
     "tuning compare churn.yaml --algorithms random,optuna,optuna+asha": "docs/compare.md runs the same and more",
     "tuning demo": "README.md has what it prints, and runs it by `make demo`",
+    "tuning cancel": "service/ ends runs for good",
     "tuning doctor": "starts a Ray of its own; unit/cli/test_doctor.py looks at what it says",
+    "tuning serve": "serves until it is stopped; a real one answers at its address",
+    "tuning stop": "service/test_served.py stops a run",
+    "tuning submit churn.yaml --wait --server": "docs/service.md runs the same",
+    "tuning submit churn.yaml --schedule": "unit/service/test_schedules.py has the times",
+    "tuning watch": "service/test_served.py follows a run",
 }
 # Blocks of text that nothing prints, by page and first word, and why.
 DRAWN = {
     ("docs/architecture.md", "cli"): "the packages, which test_architecture.py compares with the code",
     ("docs/architecture.md", "definition"): "a drawing",
     ("docs/concepts.md", "run"): "a drawing",
+    ("docs/reverse-proxy.md", "tuning.example"): "a file of Caddy",
 }
 # What schedulers leave in the records of the searches that a page shows.
 DECIDED: dict[str, dict[str, Callable[[TrialRecord], bool]]] = {
@@ -56,6 +64,7 @@ DECIDED: dict[str, dict[str, Callable[[TrialRecord], bool]]] = {
 
 # What a page with one of them needs.
 S3, TRACKING = "s3://bucket", "mlflow server"
+SERVICE = ("tuning submit churn.yaml --wait\n", "TuningClient(")
 
 
 def shown_by(page: Path) -> str:
@@ -75,7 +84,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def elsewhere(page: Path, folder: Path, request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
+def elsewhere(
+    page: Path, folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[str, str]]:
     """Patterns of the addresses that a page names, and those of real servers on loopback."""
     text, found = shown_by(page), {}
     with ExitStack() as stack:
@@ -88,6 +99,13 @@ def elsewhere(page: Path, folder: Path, request: pytest.FixtureRequest) -> Itera
             (place := folder / "server").mkdir()
             server = stack.enter_context(MlflowServer(place, request.getfixturevalue("migrated_database")))
             found["http://127.0.0.1:5000"] = server.uri
+        if any(each in text for each in SERVICE):
+            (folder / DEFINITION).write_text(f"{CHURN}trials: 2\nsearch_space: {QUICK}\n")
+            served = ServedFolder(folder, "--data", str(folder))
+            stack.callback(served.end)
+            monkeypatch.setenv("TUNING_CONFIG", served.environment["TUNING_CONFIG"])
+            monkeypatch.setenv("TUNING_SERVER", served.url)
+            found["http://127.0.0.1:8420"] = served.url
         yield found
 
 

@@ -62,6 +62,7 @@ class PageRunner:
             "text": self._text,
             "dockerfile": self._of_others,
             "ini": self._of_others,
+            "nginx": self._of_others,
             "sh": self._of_others,
         }
         way = ways.get(block.language)
