@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from operator import attrgetter
+from random import Random
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -64,6 +65,21 @@ def read_table(
         wanted = pa.array(customers, pa.string())
         tables = (table.filter(pc.is_in(table["customer"], value_set=wanted)) for table in tables)
     return distinct(joined(tables, no_rows(kind, columns)), KEYS[kind])
+
+
+def read_some_trials(
+    directory: RunDirectory, names: Iterable[str], columns: Sequence[str], most: int, damaged: Damaged | None = None
+) -> pa.Table:
+    """Columns of recorded trials; of about so many where there are more, from parts drawn at random.
+
+    columns: of trial records, with the keys `KEYS` among them. damaged: as of `read_trials`.
+    """
+    parts, some = of_kind(names, TRIALS), [no_rows(TRIALS, columns)]
+    Random(0).shuffle(parts)
+    while parts and sum(map(len, some)) < most:
+        some += [table for _, table in tables_in(directory, parts[:4], columns, damaged)]
+        del parts[:4]
+    return distinct(pa.concat_tables(some), KEYS[TRIALS])
 
 
 def tables_in(

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,24 +22,17 @@ from tuning.records.figures import FigureRow
 from tuning.records.gains import compared_gains
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import begun_term
-from tuning.records.parts import STUDIES, TRIALS, accepted, of_kind, read_studies, read_table, read_trials, tables_in
+from tuning.records.parts import STUDIES, TRIALS, accepted, read_some_trials, read_studies, read_table, read_trials
 from tuning.records.schema import OK, RUNNING, UNFINISHED, Config, StudyRecord, TrialRecord
-from tuning.records.tables import KEYS, distinct, no_rows, records_of
+from tuning.records.tables import records_of
 from tuning.records.user_scores import user_table
 from tuning.reporting.cells import listed, paragraph
 from tuning.runs.customer_result import CustomerResult, trials_frame
-from tuning.runs.leaderboard import (
-    LEADERBOARD,
-    NEEDED,
-    SO_FAR,
-    Leaderboard,
-    Standings,
-    UnfinishedCustomers,
-    exact_config,
-)
+from tuning.runs.leaderboard import LEADERBOARD, NEEDED, Leaderboard, exact_config
 from tuning.runs.other_names import OfResult
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan
 from tuning.runs.run_counts import COUNTED, RunCounts, run_counts
+from tuning.runs.standings import SO_FAR, Standings, UnfinishedCustomers
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.warm_start import best_entries
 
@@ -152,7 +144,7 @@ class RunResult(OfResult):
     def _so_far(self) -> UnfinishedCustomers:
         """The customers without an ended study."""
         standings, plan = self._standings, self._plan
-        none = standings.customers.filter(pa.array(standings.best < 0))
+        none = standings.customers.filter(pa.array(standings.unfinished))
         if not len(none):
             return UnfinishedCustomers("", {})
         trials = read_table(self.directory, self._parts, TRIALS, SO_FAR, self._damaged)
@@ -288,12 +280,7 @@ class RunResult(OfResult):
 
         columns: of trial records, with "study" and "trial" among them.
         """
-        parts, some = of_kind(self._parts, TRIALS), [no_rows(TRIALS, columns)]
-        Random(0).shuffle(parts)
-        while parts and sum(map(len, some)) < most:
-            some += [table for _, table in tables_in(self.directory, parts[:4], columns, self._damaged)]
-            del parts[:4]
-        return distinct(pa.concat_tables(some), KEYS[TRIALS])
+        return read_some_trials(self.directory, self._parts, columns, most, self._damaged)
 
     def summary(self) -> RunCounts:
         """The run in figures, as `tuning run --output json` prints it."""

@@ -20,7 +20,8 @@ from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome, conclude
 from tuning.preprocessing.task import Prediction
 from tuning.records.schema import STUDY_SCHEMA, StudyRecord, TrialRecord, encode
-from tuning.runs.leaderboard import Leaderboard, Standings, UnfinishedCustomers
+from tuning.runs.leaderboard import Leaderboard
+from tuning.runs.standings import Standings, UnfinishedCustomers
 
 
 def prepared(rows: int = 50) -> StudyData:

@@ -16,7 +16,8 @@ import pytest
 from tuning.cli.output import lines
 from tuning.records.schema import Config, StudyRecord, encode
 from tuning.records.tables import decode_table
-from tuning.runs.leaderboard import LEADERBOARD, Leaderboard, Standings, UnfinishedCustomers
+from tuning.runs.leaderboard import LEADERBOARD, Leaderboard
+from tuning.runs.standings import Standings, UnfinishedCustomers
 from tuning.tracking.summary.summary import leaderboard_plots
 
 LEFT = UnfinishedCustomers("not finished yet", {"c9": 2})

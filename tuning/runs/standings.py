@@ -1,0 +1,136 @@
+"""Who has which best study in a run, and who has none yet: what a leaderboard is made of, in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tuning.basics.wording import natural_order, value_text
+from tuning.records.schema import FINISHED, OK, UNFINISHED
+from tuning.records.user_scores import user_score
+
+#: The columns of trial records that tell how far an unfinished study is.
+SO_FAR = ("study", "trial", "customer", "state", "score")
+BATCH = 20_000  # customers whose ids are texts of Python at a time
+_NONE = -1  # in place of a row, where no study of a customer has ended
+
+
+@dataclass(frozen=True)
+class UnfinishedCustomers:
+    """The customers without an ended study, and what their rows show.
+
+    Attributes:
+        reason: why.
+        trials: how many are recorded, by customer.
+        best: the best score of those that had their full budget, by customer; such a trial may win.
+        status: `RUNNING` while the run goes on, else `UNFINISHED`.
+    """
+
+    reason: str
+    trials: dict[str, int]
+    best: dict[str, float] = field(default_factory=dict)
+    status: str = UNFINISHED
+
+    @classmethod
+    def of(cls, reason: str, trials: pa.Table, metric: str, mode: str, status: str = UNFINISHED) -> UnfinishedCustomers:
+        """trials: that are recorded, with the columns `SO_FAR`. metric, mode: as recorded."""
+        counts = pc.value_counts(trials["customer"]).to_pylist()
+        full = trials.filter(pc.and_(pc.equal(trials["state"], FINISHED), pc.is_finite(trials["score"])))
+        best = full.group_by("customer", use_threads=False).aggregate([("score", mode)])
+        scores = zip(best["customer"].to_pylist(), best[f"score_{mode}"].to_pylist(), strict=True)
+        shown = {customer: user_score(score, metric) for customer, score in scores}
+        return cls(reason, {each["values"]: each["counts"] for each in counts}, shown, status)
+
+    def why(self, customer: str) -> str:
+        """The reason, and how good its trials are so far."""
+        best = self.best.get(customer)
+        return self.reason if best is None else f"{self.reason}; best so far {value_text(best)}"
+
+
+class Standings:
+    """Each customer's best study.
+
+    Of several the one with the best cross-validation score; without any, the first.
+
+    studies: records of studies in columns, `NEEDED` among them. planned: ids of customers, who are there whether one of
+    their studies has ended or not. mode: the metric's better direction.
+    """
+
+    def __init__(self, studies: pa.Table, planned: pa.ChunkedArray, mode: str) -> None:
+        self.studies = studies
+        self._sign = 1.0 if mode == "max" else -1.0
+        names = pc.unique(pa.chunked_array([*planned.chunks, *studies["customer"].chunks], pa.string()))
+        self.customers: pa.StringArray = names.take(pc.sort_indices(names))
+        self._codes = pc.index_in(studies["customer"], value_set=self.customers).to_numpy()
+
+    @cached_property
+    def best(self) -> np.ndarray:
+        """(customers,) the row of each one's best study; -1 where none has ended."""
+        best = np.full(len(self.customers), _NONE)
+        if len(self._codes) == len(np.unique(self._codes)):
+            best[self._codes] = np.arange(len(self._codes))
+            return best
+        order = np.empty(len(self._codes), dtype=np.int64)
+        order[pc.sort_indices(self.studies["study"]).to_numpy()] = np.arange(len(order))
+        score = self.studies["cv_score"].to_numpy(zero_copy_only=False)
+        scored = pc.and_(pc.equal(self.studies["status"], OK), self.studies["cv_score"].is_valid()).to_numpy()
+        lost = np.where(scored, -self._sign * np.nan_to_num(score), 0.0)
+        # The best one of each customer is written last.
+        rows = np.lexsort((order, lost, ~scored, self._codes))[::-1]
+        best[self._codes[rows]] = rows
+        return best
+
+    @cached_property
+    def unfinished(self) -> np.ndarray:
+        """(customers,) whether none of a customer's studies has ended."""
+        unfinished: np.ndarray = self.best == _NONE
+        return unfinished
+
+    def best_studies(self, columns: Sequence[str]) -> pa.Table:
+        """Columns of the best studies, in the order of customers who have one; `seconds` are of all their studies."""
+        there = ~self.unfinished
+        found = self.studies.select(columns).take(pa.array(self.best[there]))
+        if "seconds" not in columns:
+            return found
+        return found.set_column(list(columns).index("seconds"), "seconds", pa.array(self.seconds[there]))
+
+    @cached_property
+    def trials(self) -> np.ndarray:
+        """(customers,) trials of all of a customer's studies that have ended."""
+        return self._sums("trials").astype(np.int64)
+
+    @cached_property
+    def seconds(self) -> np.ndarray:
+        """(customers,) seconds of these studies."""
+        return self._sums("seconds")
+
+    def _sums(self, column: str) -> np.ndarray:
+        values = self.studies[column].to_numpy(zero_copy_only=False)
+        return np.bincount(self._codes, weights=values, minlength=len(self.customers))
+
+    def row_of(self, customer: str) -> int | None:
+        """The row of a customer's best study, -1 where none has ended; None for somebody else."""
+        place = pc.index(self.customers, customer).as_py()
+        return None if place < 0 else int(self.best[place])
+
+    def order(self, values: np.ndarray) -> np.ndarray:
+        """(customers,) their positions by a number of each, the smallest first; of equal ones that of the smaller id.
+
+        values: in the order of customers; NaN comes last.
+        """
+        order: np.ndarray = self._by_id[np.argsort(values[self._by_id], kind="stable")]
+        return order
+
+    @cached_property
+    def _by_id(self) -> np.ndarray:
+        """(customers,) their positions by id, 2 before 10."""
+        starts = range(0, len(self.customers), BATCH)
+        names = (self.customers.slice(start, BATCH).to_pylist() for start in starts)
+        texts = [pa.array(map(natural_order, some), pa.string()) for some in names]
+        by_id: np.ndarray = pc.sort_indices(pa.chunked_array(texts, pa.string())).to_numpy()
+        return by_id
