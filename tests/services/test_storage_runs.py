@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from builders import definition, write_customers
 from chaos import Crash, crashing, duplicates, truth
+from commands import tuning
 from lone_worker import lone_workers
 from s3_server import SECRET, Bucket, S3Server, impatient
 
@@ -19,6 +20,7 @@ from tuning.errors import RunError, RunOwnedError, StorageError
 from tuning.records.ownership import claim, claim_file, newest_term
 from tuning.records.parts import TRIALS, of_kind
 from tuning.runs.begin import begin
+from tuning.runs.deletion import delete_run
 from tuning.storage.run_directory import RunDirectory
 
 QUIET = {"progress": False, "in_process": True}
@@ -93,6 +95,16 @@ def test_a_live_owner_on_another_machine_is_left_alone(customers: Path, bucket: 
         claim(owned.directory, 1, (), 1, 0.0)
     owned.lease.release()
     TuneRunner(**fields).run(bucket.uri("run"), resume=True, **QUIET)
+
+
+def test_a_run_is_deleted_with_nothing_beside_it(customers: Path, bucket: Bucket) -> None:
+    one, other = (bucket.uri(f"runs/{name}", credentials=True) for name in ("week", "week-2"))
+    TuneRunner(**definition(customers, customers=["c0000"], trials=2)).run(one, **QUIET)
+    RunDirectory(other).write("terms/note.txt", b"x")
+    assert tuning("delete", one, "--yes").exit_code == 0
+    assert RunDirectory(one).entries() == []
+    assert list(RunDirectory(other).list("terms")) == ["terms/note.txt"]
+    assert not delete_run(RunDirectory(one))
 
 
 def test_a_damaged_part_costs_its_trials_only(customers: Path, undisturbed: dict[str, Any], bucket: Bucket) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # name → "module:command" and the line that `--help` shows.
 COMMANDS: dict[str, tuple[str, str]] = {
     "completion": ("tuning.cli.completion:completion", "Print the shell's completion script."),
+    "delete": ("tuning.cli.delete:delete", "Delete a run with everything that it has recorded."),
     "demo": ("tuning.cli.demo:demo", "Make customers to try this on, and train their models."),
     "doctor": ("tuning.cli.doctor:doctor", "Look whether runs can work here, and what to do where they cannot."),
     "explain": ("tuning.cli.explain:explain", "Tell which columns a customer's model looks at."),

@@ -25,6 +25,8 @@ from tuning.storage.run_directory import RunDirectory
 
 TERMS = "terms"
 RECORDS = "records"
+PLAN_FOLDER = "plan"
+LEASES = "leases"
 TERMS_OF_0_1 = "epochs"  # their folder in runs of version 0.1, which are read and not resumed
 
 
@@ -97,17 +99,17 @@ class Term:
     @property
     def plan(self) -> str:
         """The file that holds its studies; a term has begun when it is there."""
-        return f"plan/{self.folder}.parquet"
+        return f"{PLAN_FOLDER}/{self.folder}.parquet"
 
     @property
     def definition(self) -> str:
         """The file that holds the definition it works on."""
-        return f"plan/{self.folder}.yaml"
+        return f"{PLAN_FOLDER}/{self.folder}.yaml"
 
     @property
     def lease(self) -> str:
         """The file with its owner's heartbeat."""
-        return f"leases/{self.folder}.json"
+        return f"{LEASES}/{self.folder}.json"
 
     @property
     def records(self) -> str:
@@ -174,7 +176,8 @@ def check_plan(directory: RunDirectory, claimed: Term) -> None:
     if any(directory.list(RECORDS)):
         raise RunError(
             f"the plan of {directory.shown} is not there any more: {directory.display(claimed.plan)}. Put it back; "
-            f"without it only a new run is left, in another folder. What is in {RECORDS}/ is kept."
+            f"without it only a new run is left, in another folder. What is in {RECORDS}/ is kept. If it was being "
+            f"deleted, go on: tuning delete {directory.shown}"
         )
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from tuning.errors import RefusedChangeError
+from tuning.errors import RefusedChangeError, RunOwnedError
+from tuning.runs.deletion import delete_run
 from tuning.service.admission import Admitted, check_again
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, SubmittedRun
@@ -127,7 +128,15 @@ class Service:
             raise RefusedChangeError(
                 f"run {run.id} is {run.state}. Cancel it first; only a run that has ended can be deleted."
             )
-        RunDirectory(run.run_directory).discard()
+        directory = RunDirectory(run.run_directory)
+        try:
+            deleted = delete_run(directory)
+        except RunOwnedError as error:
+            raise RefusedChangeError(
+                f"a process still works on run {run.id}. Delete it when that has ended; else in a minute."
+            ) from error
+        if not deleted:
+            directory.delete()  # what a run has left that never began
         self.views.forget(run.id)
         shutil.rmtree(self.work_folder(run.id), ignore_errors=True)
         self.runs.delete(run.id, run.team)

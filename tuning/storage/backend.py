@@ -112,6 +112,19 @@ class Backend(ABC):
     def exists(self, path: str) -> bool:
         return bool(self.filesystem.get_file_info(path).type != pyarrow.fs.FileType.NotFound)
 
+    def entries(self, path: str) -> Sequence[str]:
+        """The names of what is in a folder, in no order; none when it is not there."""
+        found = self.filesystem.get_file_info(pyarrow.fs.FileSelector(path, allow_not_found=True))
+        return [info.base_name for info in found]
+
+    def delete(self, path: str) -> None:
+        """Delete a file, or a folder with all that is in it; one that is not there does no harm."""
+        kind = self.filesystem.get_file_info(path).type
+        if kind == pyarrow.fs.FileType.Directory:
+            self.filesystem.delete_dir(path)
+        elif kind != pyarrow.fs.FileType.NotFound:
+            self.filesystem.delete_file(path)
+
     def remove(self, path: str) -> None:
         """Delete a file; one that is not there does no harm."""
         with contextlib.suppress(OSError):

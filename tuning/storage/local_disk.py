@@ -43,6 +43,22 @@ class LocalDisk(Backend):
     def check_present(self) -> None:
         """A folder that is not there holds nothing."""
 
+    def entries(self, path: str) -> Sequence[str]:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            return os.listdir(path)
+        return []
+
+    def delete(self, path: str) -> None:
+        """A link is deleted, not what it leads to."""
+        if os.path.isdir(path) and not os.path.islink(path):
+            for name in self.entries(path):
+                self.delete(f"{path}/{name}")
+            with contextlib.suppress(FileNotFoundError):
+                os.rmdir(path)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
     def is_damage(self, error: OSError) -> bool:
         return error.errno == errno.EIO
 

@@ -8,7 +8,7 @@ is a `StorageError` that says what is wrong with the storage.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -102,6 +102,24 @@ class RunDirectory:
         selector = pyarrow.fs.FileSelector(self.root, allow_not_found=True)
         there = self._attempt("", "listed", lambda: self.filesystem.get_file_info(selector))
         return all(entry.base_name == besides for entry in there) and not any(self.list(besides))
+
+    def entries(self) -> Sequence[str]:
+        """The names of the files and folders directly in it, in no order; none when it is not there."""
+        return self._attempt("", "listed", lambda: self.storage.entries(self.root))
+
+    def delete(self, name: str = "") -> None:
+        """Delete a file or folder of it, by default all of it; what is not there does no harm.
+
+        `StorageError` when it cannot be deleted.
+        """
+        target = self.path(name) if name else self.root
+        try:
+            self._retried(lambda: self.storage.delete(target))
+        except OSError as error:
+            raise StorageError(
+                f"{self.display(name) if name else self.shown} could not be deleted: "
+                f"{mask_in(retrying.described(error))}. Repair the storage, then go on: tuning delete {self.shown}"
+            ) from error
 
     def discard(self) -> None:
         """Delete the folder with all that is in it: of a run that could not begin."""
