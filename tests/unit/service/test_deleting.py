@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,25 @@ from tuning.service.service import Service
 from tuning.storage.run_directory import RunDirectory
 
 
-def test_a_run_whose_process_still_works_is_kept(service: Service) -> None:
+def test_a_run_is_deleted_once_no_process_works_on_it(service: Service) -> None:
     run, _ = service.requests.submit(Submission("churn", "week", {"target": "y"}), 1.0)
-    service.requests.cancel(service.runs, run.id, "churn", 2.0) if False else None
+    ended = service.requests.cancel(run.id, "churn", 2.0)
     directory = RunDirectory(run.run_directory)
+    with Lease(directory, claim(directory, 1, (), 1, 0.0)).hold():
+        with pytest.raises(RefusedChangeError, match="a process still works on run") as refused:
+            service.delete(ended)
+        assert run.run_directory not in str(refused.value)
+        assert service.runs.get(run.id) == ended
+    directory.write("records/1.parquet", b"x")
+    service.delete(ended)
+    assert not Path(run.run_directory).exists()
+    with pytest.raises(MissingError):
+        service.runs.get(run.id)
+
+
+def test_what_a_run_has_left_that_never_began_goes_too(service: Service) -> None:
+    run, _ = service.requests.submit(Submission("churn", "week", {"target": "y"}), 1.0)
+    ended = service.requests.cancel(run.id, "churn", 2.0)
+    RunDirectory(run.run_directory).write("log.txt", b"x")
+    service.delete(ended)
+    assert not Path(run.run_directory).exists()
