@@ -31,6 +31,7 @@ def sentences(result: RunResult, counts: RunCounts) -> list[str]:
         *_against_baseline(counts),
         *_ensembles(counts),
         *_constants(counts),
+        *_worse_than_constants(counts),
         *_too_good(counts),
         *_notes(counts),
     ]
@@ -85,6 +86,21 @@ def _constants(counts: RunCounts) -> list[str]:
         return []
     models = "1 model is a constant" if found == 1 else f"{found:,} models are constants"
     return [f"{models}: nothing was better on the folds, and their notes say by how much."]
+
+
+def _worse_than_constants(counts: RunCounts) -> list[str]:
+    """The hold-out rows contradict the folds, which may be chance, or a column that means something else there."""
+    found, surely = counts["worse_than_constant"], counts["surely_worse"]
+    if not found:
+        return []
+    do, their_rows = ("does", "its row") if found == 1 else ("do", "their rows")
+    by = f", {surely:,} of them by" if found > 1 else ", by"
+    clear = f"{by} more than two standard errors" if surely else ""
+    return [
+        f"{amount(found, 'model')} {do} worse on the hold-out rows than a constant, which knows nothing{clear}: "
+        f"`gain_over_constant` is below 0 in {their_rows}. Find out why before you use them: too few rows, another "
+        "time, or a column that goes beyond what was seen."
+    ]
 
 
 def _too_good(counts: RunCounts) -> list[str]:

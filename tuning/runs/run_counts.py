@@ -15,14 +15,15 @@ from tuning.runs.plan_file import PlannedNames
 MOST_NOTED, MOST_NAMED = 10_000, 5  # customers whose notes are read; columns
 _TOLD_BY = ["cv_score", "cv_error", "rows"]
 #: What is needed of customers' best studies.
-COUNTED = [*_TOLD_BY, "status", "trial", "ensemble", "gain", "notes", "model_bytes"]
+COUNTED = [*_TOLD_BY, "status", "trial", "ensemble", "gain", "gain_over_constant", "test_error", "notes", "model_bytes"]
 
 
 class RunCounts(TypedDict):
     """Customers are counted once, whatever the number of their studies.
 
     compared_with_baseline: winners other than the baseline, on rows that the search never saw. model_bytes: of the
-    winners' models in all. constants: models that are one. leaking: columns that alone do as
+    winners' models in all. constants: models that are one. worse_than_constant: models that do worse than one on the
+    hold-out rows; surely_worse: of these, by more than two standard errors. leaking: columns that alone do as
     well as the model, each with the number of its customers. too_good: models that are perfect on every fold.
     """
 
@@ -36,6 +37,8 @@ class RunCounts(TypedDict):
     ensembles: int
     model_bytes: int
     constants: int
+    worse_than_constant: int
+    surely_worse: int
     leaking: dict[str, int]
     too_good: int
     with_notes: int
@@ -59,7 +62,8 @@ def run_counts(
     ensemble, gain = best["ensemble"].is_valid(), best["gain"]
     other = pc.or_(pc.fill_null(pc.not_equal(best["trial"], 0), True), ensemble)
     gains = gain.filter(other).drop_null()
-    succeeded = _count(ok)
+    succeeded, over_constant = _count(ok), best["gain_over_constant"]
+    clear = pc.less(pc.add(over_constant, pc.multiply(best["test_error"], 2.0)), 0.0)
     return {
         "run": plan.run,
         "run_dir": run_dir,
@@ -71,6 +75,8 @@ def run_counts(
         "ensembles": _count(ensemble),
         "model_bytes": pc.sum(best["model_bytes"], min_count=0).as_py(),
         "constants": _count(pc.and_(ok, constant)),
+        "worse_than_constant": _count(pc.less(over_constant, 0.0)),
+        "surely_worse": _count(clear),
         "leaking": _leaking(best),
         "too_good": 0 if plan.of_objective else _too_good(plan.metric, best),
         "with_notes": _count(pc.not_equal(best["notes"], "")),
