@@ -38,7 +38,8 @@ def client(served: ServedFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tu
 def test_submit_and_wait_ends_as_run_does(served: ServedFolder) -> None:
     done = served.command("submit", str(served.definition), "--server", served.url, "--wait")
     assert done.returncode == 3, done.stderr  # a customer has no model
-    assert "3 of 4 customers have a model" in done.stdout
+    assert done.stdout.splitlines() == ["queued", "running", "finished 3 of 4 customers have a model"]
+    assert f"more: {served.url}/runs/" in done.stderr
     listed = served.command("status", "--server", served.url, "--output", "json")
     (run,) = json.loads(listed.stdout)
     assert (run["state"], run["name"]) == ("finished", "shops")

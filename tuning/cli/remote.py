@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -17,6 +20,9 @@ from tuning.errors import DefinitionError
 
 if TYPE_CHECKING:
     from tuning.service.client import RemoteRun, TuningClient
+
+UNWATCHED_S = 30.0  # between two lines of progress that nobody watches, as of `tuning run`
+START_OF_LINE = "\r\x1b[2K"  # and nothing left in it
 
 server_option = click.option(
     "--server",
@@ -127,18 +133,42 @@ def _show(run: RemoteRun, output: str, *, err: bool = False) -> None:
 
 def _follow(client: TuningClient, run: str, output: str) -> None:
     """Print what a run tells until it has ended, and end with its exit code."""
-    shown = ""
+    progress = _ProgressLine()
     for event in client.events(run):
         if output == "json":
             click.echo(json.dumps({"event": event.kind, **event.data}))
-            continue
-        text = (
-            event.data["line"] if event.kind == "progress" else f"{event.data['state']} {event.data['reason']}".strip()
-        )
-        if text != shown:
-            click.echo(text)
-            shown = text
-    sys.exit(_exit_code(client.run(run)))
+        elif event.kind == "progress":
+            progress.show(event.data["line"])
+        else:
+            progress.end()
+            click.echo(f"{event.data['state']} {event.data['reason']}".strip())
+    ended = client.run(run)
+    if output == "text":
+        click.echo(f"more: {client.server}/runs/{run}", err=True)
+    sys.exit(_exit_code(ended))
+
+
+class _ProgressLine:
+    """On a terminal one line that changes in its place; elsewhere a line now and then."""
+
+    def __init__(self) -> None:
+        self._moves = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._shown, self._at = "", -UNWATCHED_S
+
+    def show(self, line: str) -> None:
+        if line == self._shown or (not self._moves and time.monotonic() - self._at < UNWATCHED_S):
+            return
+        self._shown, self._at = line, time.monotonic()
+        if self._moves:
+            click.echo(f"{START_OF_LINE}{line[: shutil.get_terminal_size().columns - 1]}", err=True, nl=False)
+        else:
+            click.echo(line, err=True)
+
+    def end(self) -> None:
+        """Make room for another line."""
+        if self._moves and self._shown:
+            click.echo(START_OF_LINE, err=True, nl=False)
+            self._shown = ""
 
 
 def _exit_code(run: RemoteRun) -> int:
