@@ -7,6 +7,7 @@ import re
 import shutil
 import threading
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -93,6 +94,7 @@ class Seen(HTMLParser):
 def test_a_run_leaves_a_report_that_says_what_the_records_say(run: Path, html: str) -> None:
     result, seen = RunResult(run), Seen(html)
     assert "5 of 7 customers have a model" in seen.text
+    assert "<h1>search: the best model of 'y' for every customer</h1>" in unescape(html)
     board = result.leaderboard()
     assert seen.table["customer"] == board["customer"].tolist()
     for title, column in {"test_score": "test_score", "gain in %": "gain", "seconds": "seconds"}.items():
@@ -198,6 +200,7 @@ def test_of_one_customer_it_shows_the_search(tmp_path: Path) -> None:
     ).run(tmp_path / "run", in_process=True, progress=False)
     seen = Seen((tmp_path / "run" / "report.html").read_text(encoding="utf-8"))
     assert "Every line is a trial." in seen.text
+    assert "search: the best of one search" in seen.text
     assert "cross" not in seen.text  # no trial was stopped
     best = result.leaderboard()["cv_score"][0]
     assert f"The best of 4 trials scores {best:.4g} (loss, smaller is better), with x=" in seen.text

@@ -77,8 +77,10 @@ def page(result: RunResult, effort: Effort = ANY) -> str:
         f"{counts['wall_seconds']:,.0f} s, {counts['fit_seconds']:,.0f} CPU seconds of training. Written on "
         f"{time.strftime('%Y-%m-%d %H:%M')} by tuning-service."
     )
-    what = "the best model for every customer" if not alone else "the best of one search"
-    return Page(f"{counts['run']}: {what}", lead(result, counts), sections, footer).html()
+    definition = frozen_definition(result.directory, result.term)
+    what = "the best of one search" if definition.target is None else f"the best model of {definition.target!r}"
+    whom = "" if alone else " for every customer"
+    return Page(f"{definition.name}: {what}{whom}", lead(result, counts), sections, footer).html()
 
 
 def pictures(result: RunResult, trials: pa.Table) -> list[Block]:
