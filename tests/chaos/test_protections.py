@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,20 @@ def live_forever(patch: Patch) -> None:
 
 def open_path(self: Any, name: str) -> str:
     return f"{self.root}/{name}"
+
+
+def looked_up_again(patch: Patch) -> None:
+    """A file is checked, and then opened by its name."""
+    from tuning.storage.data_roots import DataRoots
+
+    found = DataRoots.found
+
+    @contextmanager
+    def opened(roots: DataRoots, path: str) -> Iterator[str]:
+        with found(roots, path):
+            yield path
+
+    patch.setattr(DataRoots, "found", opened)
 
 
 slow = (pytest.mark.slow,)
@@ -276,6 +291,21 @@ TABLE = [
         setting(tuning__records__schema__mask_in=lambda text: text),
         "services/test_secrets.py::test_no_secret_is_in_logs_records_reasons_or_mlflow",
         slow,
+    ),
+    Protection(
+        "where a link leads is looked at before a file is opened",
+        setting(tuning__storage__data_roots__DataRoots___holds=lambda roots, path: True),
+        "unit/data/test_data_roots.py::test_links_are_followed_within_the_root_alone",
+    ),
+    Protection(
+        "what was looked at is what is opened",
+        looked_up_again,
+        "unit/data/test_data_roots.py::test_what_was_checked_is_what_is_read",
+    ),
+    Protection(
+        "a run is deleted by its owner alone",
+        setting(tuning__runs__deletion__wait_until_dead=lambda *_: None),
+        "unit/runs/test_deletion.py::test_a_run_that_another_process_works_on_is_left_as_it_is",
     ),
 ]
 

@@ -32,8 +32,8 @@ def serve(config: str | None, data: tuple[str, ...], **options: object) -> None:
     """Take definitions over HTTP, queue them for teams, and run them.
 
     Prints its URL once it answers. Ctrl-C or SIGTERM ends it, and running runs go on: the next server finds them.
-    Runs read files below --data alone, and nothing of the service's own folders: that is checked as a file is opened,
-    after links are followed.
+    Runs read files below --data alone, and nothing of the service's own (its folders, database, configuration, tokens):
+    that is checked as a file is opened, after links are followed.
     """
     with service_installed():
         from tuning.service.serve import serve as serve_on

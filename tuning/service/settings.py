@@ -9,12 +9,14 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tuning.basics.user_folder import user_folder
 from tuning.definition.complaints import complaints
 from tuning.definition.yaml_file import load_yaml
 from tuning.errors import DefinitionError
 from tuning.storage.names import is_uri
 
 GB = 2**30
+SECRET_FILES = ("TUNING_TOKEN_FILE", "PGPASSFILE")  # variables that name files with secrets
 
 
 class _Settings(BaseModel):
@@ -60,6 +62,7 @@ class ServiceSettings(_Settings):
         slots: that all running runs share; None with `ray_address`, whose slots are the cluster's.
         teams: by name; a team that is not named here has the defaults.
         mlflow: tracking URI that all runs copy to; None for a database in each run directory.
+        config: the file that this is from.
         public_url: how people reach it, behind a reverse proxy.
     """
 
@@ -73,6 +76,7 @@ class ServiceSettings(_Settings):
     ray_address: str | None = None
     teams: Mapping[str, Team] = {}
     mlflow: str | None = None
+    config: Path | None = None
     public_url: str | None = None
     body_bytes: int = Field(2**20, ge=1024, description="Largest body of a request.")
     body_seconds: float = Field(20.0, gt=0, description="In which a body has to come, beside 1 s for each 50 kB.")
@@ -93,8 +97,13 @@ class ServiceSettings(_Settings):
 
     @property
     def own_places(self) -> tuple[str, ...]:
-        """Where the service keeps what is its own on this machine, which is no team's data: absolute paths."""
+        """Where the service keeps what is its own on this machine, which is no team's data: absolute paths.
+
+        Its folders, database and configuration, and what its user keeps: tokens and passwords.
+        """
         kept = [str(self.work), *([] if is_uri(self.storage) else [self.storage])]
+        kept += [str(place) for place in (self.config, user_folder()) if place is not None]
+        kept += [file for name in SECRET_FILES if (file := os.environ.get(name))]
         if re.match(r"sqlite(\+\w+)?:///", self.database):
             file = self.database.partition("///")[2].partition("?")[0]
             kept += [f"{file}{end}" for end in ("", "-wal", "-shm", "-journal")]
@@ -116,7 +125,7 @@ def read_settings(file: Path | None, given: Mapping[str, object], defaults: Mapp
         written = {name: _from_folder(name, value, file.resolve().parent) for name, value in written.items()}
     here = {name: _from_folder(name, value, Path.cwd()) for name, value in given.items()}
     try:
-        return ServiceSettings.model_validate({**defaults, **written, **here})
+        return ServiceSettings.model_validate({**defaults, **written, **here, "config": file})
     except ValidationError as error:
         raise DefinitionError("\n".join(complaints(error, ServiceSettings))) from None
 

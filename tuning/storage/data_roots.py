@@ -84,7 +84,7 @@ class DataRoots:
         else:
             inside = "\0" not in path and self._holds(os.path.abspath(os.path.expanduser(path)))
         if not inside:
-            raise CustomerError(f"{mask(path)!r} is not below {self._named}. Name something there.")
+            raise CustomerError(f"{mask(path)!r} is not below {self._named}. Name a file or folder there.")
 
     @contextlib.contextmanager
     def opened(self, path: str) -> Iterator[str]:
@@ -139,7 +139,7 @@ class DataRoots:
     @property
     def _named(self) -> str:
         shown = [mask(root) for root in self.places if is_uri(root) or os.path.isdir(root)]
-        return f"what may be read here ({some_names(shown)})" if shown else "anything: nothing may be read here"
+        return f"what may be read here ({some_names(shown)})" if shown else "what may be read here: nothing is"
 
 
 EVERYWHERE = DataRoots()

@@ -255,16 +255,20 @@ def test_a_driver_does_not_see_what_is_secret(
     settings = Supervised(database, tmp_path).settings.model_copy(update={"data": ("/a", "s3://bucket/b")})
     environment = driver_environment(settings, "churn")
     assert "planted" not in environment.values()
-    closed = "".join(f"!{place}\n" for place in (tmp_path / "work", tmp_path / "runs"))
-    assert environment["TUNING_DATA_ROOTS"] == f"/a\ns3://bucket/b\n{closed}"
+    monkeypatch.setenv("TUNING_CONFIG", "/config")
+    monkeypatch.setenv("PGPASSFILE", "/passwords")
+    settings = settings.model_copy(update={"database": "sqlite:////a/service.db", "config": Path("/a/service.yaml")})
+    *roots, end = driver_environment(settings, "churn")["TUNING_DATA_ROOTS"].split("\n")
+    assert (roots[:2], end) == (["/a", "s3://bucket/b"], "")
+    assert {f"!{place}" for place in (tmp_path / "work", tmp_path / "runs", "/config", "/passwords")} < {*roots}
+    assert {"!/a/service.db", "!/a/service.db-wal", "!/a/service.yaml"} < {*roots}
     assert "RAY_ADDRESS" not in environment
 
 
 def test_without_a_root_a_driver_may_read_nothing(database: Database, tmp_path: Path) -> None:
-    settings = Supervised(database, tmp_path).settings
-    root = driver_environment(settings, "churn")["TUNING_DATA_ROOTS"].split("\n")[
-        0
-    ]  # an empty one would allow everything
+    settings = Supervised(database, tmp_path).settings.model_copy(update={"data": ()})
+    roots = driver_environment(settings, "churn")["TUNING_DATA_ROOTS"]
+    root = roots.split("\n")[0]  # without any, everything would be allowed
     assert root
     assert not Path(root).exists()
 
