@@ -56,10 +56,11 @@ def _without_times(row: dict[str, Any]) -> dict[str, Any]:
 
 def duplicates(result: RunResult) -> list[Any]:
     """Keys that stand in more than one accepted part."""
-    from tuning.records.parts import TRIALS, accepted, of_kind, read_part
+    from tuning.records.parts import TRIALS, accepted, intact, of_kind
+    from tuning.records.tables import decode
 
     names = of_kind(accepted(result.directory, result.term), TRIALS)
-    counts = Counter(record.key for name in names for record in read_part(result.directory, name))
+    counts = Counter(record.key for name in names for record in decode(intact(result.directory, name)))
     return [key for key, count in counts.items() if count > 1]
 
 

@@ -20,7 +20,7 @@ from tuning.records.gains import compared_gains
 from tuning.records.ownership import Term
 from tuning.records.reports import Listener, PartWritten
 from tuning.records.schema import FAILED, FINISHED, OK, Record, StudyRecord, TrialRecord, encode, encode_table
-from tuning.records.tables import KEYS, decode, decode_table, distinct, joined, no_rows, records_of
+from tuning.records.tables import KEYS, decode_table, distinct, joined, no_rows, records_of
 from tuning.storage.run_directory import RunDirectory
 
 TRIALS, STUDIES, JOURNAL = "trials", "studies", "journal"
@@ -245,11 +245,6 @@ def intact(directory: RunDirectory, name: str) -> bytes:
     if _digest(data) != name.removesuffix(".parquet").rsplit("-", 1)[-1]:
         raise ValueError(f"{name} is damaged: its content does not have the digest in its name")
     return data
-
-
-def read_part(directory: RunDirectory, name: str) -> list[TrialRecord] | list[StudyRecord]:
-    """The records of one part; `ValueError` or `OSError` when it is damaged."""
-    return decode(intact(directory, name))
 
 
 def parts_without_studies(directory: RunDirectory, names: Iterable[str], studies: Collection[str]) -> list[str]:

@@ -27,7 +27,6 @@ SCHEMA_VERSION = 1
 FINISHED, STOPPED, FAILED = "finished", "stopped", "failed"
 TRIAL_STATES = (FINISHED, STOPPED, FAILED)
 OK, NO_MODEL, QUARANTINED = "ok", "no_model", "quarantined"
-STUDY_STATUSES = (OK, NO_MODEL, QUARANTINED)
 RUNNING, UNFINISHED = "running", "unfinished"  # of a customer without an ended study, on the leaderboard
 
 Config = Mapping[str, Any]  # a value per hyperparameter

@@ -14,7 +14,7 @@ from paths import ROOT
 from tuning.execution.spread.events import CheckpointSaved, Event
 from tuning.execution.spread.journal import read_journal, write_journal
 from tuning.records.ownership import Term
-from tuning.records.parts import part_name, parts_before_trials, parts_without_studies, read_part, read_trials
+from tuning.records.parts import intact, part_name, parts_before_trials, parts_without_studies, read_trials
 from tuning.records.schema import (
     StepRecord,
     StudyRecord,
@@ -124,13 +124,13 @@ def test_a_flipped_bit_is_found_before_its_content_is_believed(tmp_path: Path) -
     data = encode([trial(number) for number in range(50)])
     name = part_name("0001-aaaa", 0, "trials", data)
     directory.write(name, data)
-    assert len(read_part(directory, name)) == 50
+    assert len(decode(intact(directory, name))) == 50
     for position in range(0, len(data), max(1, len(data) // 200)):
         damaged = bytearray(data)
         damaged[position] ^= 0x10
         directory.write(name, bytes(damaged))
         with pytest.raises(ValueError, match="damaged"):
-            read_part(directory, name)
+            decode(intact(directory, name))
 
 
 def test_page_checksums_find_damaged_data_without_the_name(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_parts_without_a_study_hold_everything_else_and_the_first_ones_stay(tmp_
     assert kept[1] == names[1]  # whoever reads it says so
     journal = read_journal(directory, Term(2, "0002-b", accepts=tuple(kept)), lambda name, error: None)
     assert {study: len(found) for study, found in journal.items()} == {"beta": 2}
-    assert read_part(directory, names[0]) == decode(both)
+    assert decode(intact(directory, names[0])) == decode(both)
     assert parts_without_studies(directory, kept, {"acme", "beta"}) == [names[1]]
     assert parts_without_studies(directory, names, set()) == names
 
