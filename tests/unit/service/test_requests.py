@@ -6,10 +6,11 @@ import threading
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
 from tuning.errors import MissingError, QuotaError, RefusedChangeError
 from tuning.service.database.connection import Database
-from tuning.service.database.runs import Runs, Submission, SubmittedRun
+from tuning.service.database.runs import Runs, Submission, SubmittedRun, change
 from tuning.service.queue.claim import Places, claim
 from tuning.service.requests import Requests
 from tuning.service.settings import GB, Quotas, ServiceSettings, Team
@@ -172,3 +173,22 @@ def test_a_repeated_submission_is_no_matter_of_quotas(database: Database) -> Non
     once = Submission("churn", "week", {}, key="k", digest="a")
     first, _ = server.requests.submit(once, 100.0)
     assert server.requests.submit(once, 101.0) == (first, False)
+
+
+def test_a_claim_sees_what_another_has_claimed_since_it_looked(server: Server) -> None:
+    first, _ = (server.submit(at=at, slots=3) for at in (1.0, 2.0))
+    looked, claimed = threading.Event(), list[SubmittedRun | None]()
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if "row_number" in statement:  # whose turn it is was asked
+            looked.set()
+
+    event.listen(server.database.engine, "after_cursor_execute", note)
+    thread = threading.Thread(target=lambda: claimed.append(server.claim()))
+    with server.database.write() as connection:
+        thread.start()
+        assert looked.wait(60)
+        change(connection, first, RunState.RUNNING, 100.0, slots=3)
+    thread.join()
+    event.remove(server.database.engine, "after_cursor_execute", note)
+    assert claimed == [None]  # of four slots three are taken
