@@ -28,6 +28,7 @@ from schedulers.ray_classes import in_front_of_ray
 from schedulers.stopping.study_time import StudyTimeStopper
 from tuning.basics.timing import HANG_TIMES, USUAL
 from tuning.definition.customer_limits import Limits
+from tuning.planning.allowance import slots_beside
 from tuning.planning.room import free_memory
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
@@ -37,7 +38,7 @@ LOADING_TIMES = 3  # times as long as one process another one may take to load t
 HARD_OVER_SOFT = 1.25  # a hard limit's share of the soft one
 LEEWAY_S = 1.0
 WATCHDOG_SLACK = 0.1  # the watchdog may fire 10 % late, so it need not be re-armed for every short trial
-SHARE_OF_FREE_MEMORY = 0.8  # of the memory that is free, for all slots of a node together
+SHARE_OF_FREE_MEMORY = 0.8  # of the memory that is free, for all slots of a node together, also those of other runs
 LEAST_MEMORY = 512 * 2**20
 REPLACE_WORKER_ABOVE = 0.6  # of its memory limit: a worker that keeps more between two studies is replaced
 
@@ -254,4 +255,4 @@ def _allocated_at_first() -> int:
 
 
 def _fair_share(slots: int) -> int:
-    return int(SHARE_OF_FREE_MEMORY * free_memory() / max(1, slots))
+    return int(SHARE_OF_FREE_MEMORY * free_memory() / slots_beside(slots))

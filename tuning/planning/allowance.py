@@ -1,4 +1,4 @@
-"""How many trials a run may have, where somebody else limits it, such as a service for a team."""
+"""What a run may have, where somebody else limits it, such as a service: trials, and its part of the memory."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ if TYPE_CHECKING:  # a server reads the name of the variable alone
     from tuning.study.study import StudyTable
 
 VARIABLE = "TUNING_MOST_TRIALS"  # in the environment; absent or empty for no limit
+
+SLOTS_VARIABLE = "TUNING_MACHINE_SLOTS"  # those of all runs that share this machine's memory; absent for this run's
+
+
+def slots_beside(own: int) -> int:
+    """How many slots share this machine's memory. own: those of this run on it."""
+    return max(1, own, int(os.environ.get(SLOTS_VARIABLE) or 0))
 
 
 def check_allowance(studies: StudyTable) -> None:

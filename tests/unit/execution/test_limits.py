@@ -20,7 +20,7 @@ from tuning.definition.customer_limits import Limits
 from tuning.execution.context import WorkerRun
 from tuning.execution.crash_log import ProgressMarker
 from tuning.execution.jobs import TrialJob
-from tuning.execution.limits import TimeLimits, TrialTimeoutError, study_limit, within
+from tuning.execution.limits import MemoryLimit, TimeLimits, TrialTimeoutError, study_limit, within
 from tuning.execution.lost_nodes import worker_died
 from tuning.execution.nodes import Nodes
 from tuning.execution.packed import work_shard
@@ -249,3 +249,13 @@ def test_final_fits_may_take_as_long_as_a_study(tmp_path: Path, monkeypatch: pyt
             guard.final_fit()
             clock.now += 120
         assert armed == [126] * 4
+
+
+def test_a_default_limit_of_memory_leaves_the_other_runs_of_a_service_their_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tuning.execution.limits.free_memory", lambda: 100 * 2**30)
+    alone = MemoryLimit(None, slots=2).limit
+    monkeypatch.setenv("TUNING_MACHINE_SLOTS", "8")
+    assert (alone, MemoryLimit(None, slots=2).limit) == (40 * 2**30, 10 * 2**30)
+    assert MemoryLimit(3.0, slots=2).limit == 3 * 2**30

@@ -263,6 +263,7 @@ def test_a_driver_does_not_see_what_is_secret(
     assert {f"!{place}" for place in (tmp_path / "work", tmp_path / "runs", "/config", "/passwords")} < {*roots}
     assert {"!/a/service.db", "!/a/service.db-wal", "!/a/service.yaml"} < {*roots}
     assert "RAY_ADDRESS" not in environment
+    assert environment["TUNING_MACHINE_SLOTS"] == "4"  # whose memory all runs share
 
 
 def test_without_a_root_a_driver_may_read_nothing(database: Database, tmp_path: Path) -> None:

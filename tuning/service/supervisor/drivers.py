@@ -18,9 +18,10 @@ from pathlib import Path
 
 import yaml
 
+from tuning.basics.cpus import usable_cpus
 from tuning.basics.documents import Json
 from tuning.basics.environment import import_environment
-from tuning.planning.allowance import VARIABLE
+from tuning.planning.allowance import SLOTS_VARIABLE, VARIABLE
 from tuning.records.ownership import Owner, this_process
 from tuning.service.children import SECRETS, roots_variable
 from tuning.service.database.runs import SubmittedRun
@@ -123,6 +124,8 @@ def driver_environment(settings: ServiceSettings, team: str) -> dict[str, str]:
             variables[name] = chosen
     trials = settings.team(team).quotas.trials_per_run
     allowed = {VARIABLE: "" if trials is None else str(trials)}
+    if settings.ray_address is None:
+        allowed[SLOTS_VARIABLE] = str(settings.slots or usable_cpus())
     return {**variables, **import_environment(), **roots_variable(settings, team), **allowed}
 
 
