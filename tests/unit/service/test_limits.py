@@ -1,0 +1,220 @@
+"""What is too large, too deep, too slow, too much or sent twice is refused before it costs much, and in words."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from service_app import bearer
+from starlette.testclient import TestClient
+
+from tuning.service.database.runs import Runs
+from tuning.service.service import Service
+from tuning.service.settings import Quotas, Team
+from tuning.service.web.app import create_app
+from tuning.service.web.problems import MEDIA_TYPE
+
+CHURN = {"name": "churn", "data": "churn.csv", "target": "y", "trials": 2}
+Receive = Callable[[], Awaitable[Mapping[str, object]]]
+
+
+def with_settings(service: Service, **changes: object) -> Service:
+    return replace(service, settings=service.settings.model_copy(update=changes))
+
+
+def client(service: Service) -> TestClient:
+    return TestClient(create_app(service), raise_server_exceptions=False)
+
+
+def sent(
+    service: Service, headers: Mapping[str, str], receive: Receive, path: str = "/api/v1/runs"
+) -> dict[str, object]:
+    """The answer to a POST, whose body `receive` gives a piece at a time as a server does."""
+    told: list[Mapping[str, object]] = []
+
+    async def send(message: Mapping[str, object]) -> None:
+        told.append(message)
+
+    given = {"content-type": "application/json", **bearer(service, name=secrets.token_hex(4)), **headers}
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "scheme": "http",
+        "server": ("testserver", 80),
+        "client": ("c", 1),
+        "headers": [(name.lower().encode(), value.encode()) for name, value in given.items()],
+    }
+    asyncio.run(create_app(service)(scope, receive, send))
+    headers_of = {name.decode(): value.decode() for name, value in told[0]["headers"]}
+    body = b"".join(message.get("body", b"") for message in told[1:])
+    assert headers_of["content-type"] == MEDIA_TYPE
+    return {**json.loads(body), "connection": headers_of.get("connection")}
+
+
+def test_a_plan_is_made_and_a_wrong_one_says_why(service: Service, web: TestClient) -> None:
+    (root,) = service.settings.data
+    rows = "".join(f"{n},{n % 3},{2 * n}\n" for n in range(60))
+    Path(root, "churn.csv").write_text(f"a,b,y\n{rows}")
+    web.headers.update(bearer(service))
+    asked = [web.post("/api/v1/plans", json={**CHURN, "target": target}) for target in ("y", "z")]
+    assert [each.status_code for each in asked] == [202, 202]
+    service.plans._threads.shutdown()  # both are made then
+    planned, refused = (web.get(each.headers["Location"]).json() for each in asked)
+    assert (planned["state"], planned["result"]["customers"], planned["problem"]) == ("planned", 1, None)
+    assert (refused["state"], refused["result"]) == ("refused", None)
+    assert "'z'" in refused["problem"]
+    assert str(service.settings.work) not in refused["problem"]
+
+
+def test_a_key_makes_a_repeated_submission_the_same_run(service: Service, web: TestClient) -> None:
+    headers = {**bearer(service), "Idempotency-Key": "once"}
+    first, again = (web.post("/api/v1/runs", json=CHURN, headers=headers) for _ in range(2))
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert first.json()["id"] == again.json()["id"]
+    other = web.post("/api/v1/runs", json={**CHURN, "trials": 3}, headers=headers)
+    assert (other.status_code, other.headers["content-type"]) == (409, MEDIA_TYPE)
+    theirs = {**bearer(service, "credit"), "Idempotency-Key": "once"}
+    assert web.post("/api/v1/runs", json=CHURN, headers=theirs).json()["id"] != first.json()["id"]
+    assert len(service.runs.page("churn")) == 1
+
+
+def test_a_body_of_another_type_is_415(service: Service, web: TestClient) -> None:
+    for kind in ("text/plain", "application/xml", ""):
+        answer = web.post("/api/v1/runs", content="a: 1", headers={**bearer(service, name=kind), "Content-Type": kind})
+        assert (answer.status_code, answer.headers["content-type"]) == (415, MEDIA_TYPE)
+        assert "application/yaml" in answer.json()["detail"]
+    yaml = {**bearer(service), "Content-Type": "application/yaml"}
+    assert web.post("/api/v1/runs", content="data: churn.csv\ntarget: y\n", headers=yaml).status_code == 202
+
+
+def test_what_nobody_foresaw_is_500_with_a_number_and_nothing_else(
+    service: Service, web: TestClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("SELECT * FROM runs in /var/lib/tuning/service.db")
+
+    monkeypatch.setattr(Runs, "page", fail)
+    answer = web.get("/api/v1/runs", headers=bearer(service))
+    assert (answer.status_code, answer.headers["content-type"]) == (500, MEDIA_TYPE)
+    assert not [word for word in ("SELECT", "/var", "Traceback", "RuntimeError", ".py") if word in answer.text]
+    assert answer.json()["request_id"] in caplog.text
+    assert "SELECT" in caplog.text  # the log has it
+
+
+def test_a_database_that_fails_is_503_without_its_place(service: Service, web: TestClient) -> None:
+    headers = bearer(service)
+    service.database.close()
+    place = service.settings.database.removeprefix("sqlite:///")
+    Path(place).write_text("no database " * 1000)
+    answer = web.get("/api/v1/runs", headers=headers)
+    assert (answer.status_code, answer.headers["content-type"]) == (503, MEDIA_TYPE)
+    assert place not in answer.text
+    assert "SELECT" not in answer.text
+
+
+def test_a_body_that_says_it_is_too_large_is_refused_unread(service: Service) -> None:
+    async def receive() -> Mapping[str, object]:
+        raise AssertionError("it was read")
+
+    told = sent(service, {"content-length": str(2**20 + 1)}, receive)
+    assert (told["status"], told["connection"]) == (413, "close")
+    assert "1.05 MB" in str(told["detail"])
+
+
+def test_a_body_without_an_end_is_read_no_further_than_the_limit(service: Service) -> None:
+    pieces = 0
+
+    async def receive() -> Mapping[str, object]:
+        nonlocal pieces
+        pieces += 1
+        return {"type": "http.request", "body": b" " * 65_536, "more_body": True}
+
+    assert sent(service, {}, receive)["status"] == 413
+    assert pieces == 2**20 // 65_536 + 1
+
+
+def test_rows_to_predict_may_be_larger_than_a_definition(service: Service) -> None:
+    async def receive() -> Mapping[str, object]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    path = f"/api/v1/runs/{'0' * 24}/predictions"
+    assert sent(service, {"content-length": str(2**21)}, receive, path)["status"] == 404
+    assert sent(service, {"content-length": str(2**25)}, receive, path)["status"] == 413
+
+
+@pytest.mark.parametrize("pieces", [[], [b"{"] * 10_000])
+def test_a_body_that_drips_is_waited_for_no_longer(service: Service, pieces: list[bytes]) -> None:
+    left: Iterator[bytes] = iter(pieces)
+
+    async def receive() -> Mapping[str, object]:
+        for piece in left:
+            await asyncio.sleep(0.001)
+            return {"type": "http.request", "body": piece, "more_body": True}
+        await asyncio.Event().wait()  # for ever
+        raise AssertionError
+
+    told = sent(with_settings(service, body_seconds=0.2), {}, receive)
+    assert (told["status"], told["connection"]) == (408, "close")
+    assert "too slowly" in str(told["detail"])
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "said"),
+    [
+        ("[" * 5_000, "application/json", "levels inside each other"),
+        ("{" * 1_000, "application/yaml", "levels inside each other"),
+        ('{"a": ' * 150 + "1" + "}" * 150, "application/json", "levels inside each other"),
+        (json.dumps({str(n): n for n in range(20_001)}), "application/json", "20000 keys"),
+        (json.dumps({"name": "x" * 10_001}), "application/json", "10001 characters"),
+        ("a: &a [1, 2]\nb: *a\n", "application/yaml", "alias"),
+        (
+            json.dumps(
+                {
+                    **CHURN,
+                    "algorithm": "grid",
+                    "search_space": {f"p{n}": {"type": "choice", "values": list(range(50))} for n in range(8)},
+                    "models": ["ridge"],
+                }
+            ),
+            "application/json",
+            "grid",
+        ),
+    ],
+)
+def test_what_is_too_deep_too_long_or_too_large_a_grid_is_422(
+    service: Service, web: TestClient, body: str, kind: str, said: str
+) -> None:
+    answer = web.post("/api/v1/runs", content=body, headers={**bearer(service), "Content-Type": kind})
+    assert (answer.status_code, answer.headers["content-type"]) == (422, MEDIA_TYPE), answer.text
+    assert said in answer.json()["detail"]
+    assert len(answer.text) < 3_000
+
+
+def test_a_token_has_its_requests_of_a_minute_and_others_have_theirs(service: Service) -> None:
+    web = client(with_settings(service, teams={"churn": Team(quotas=Quotas(requests_per_minute=3))}))
+    mine, ours = bearer(service), bearer(service, name="second")
+    statuses = [web.get("/api/v1/runs", headers=mine).status_code for _ in range(3)]
+    refused = web.get("/api/v1/runs", headers=mine)
+    assert (statuses, refused.status_code, refused.headers["content-type"]) == ([200] * 3, 429, MEDIA_TYPE)
+    assert 1 <= int(refused.headers["Retry-After"]) <= 20
+    assert "3 requests in a minute" in refused.json()["detail"]
+    assert web.get("/api/v1/runs", headers=ours).status_code == 200
+
+
+def test_before_a_token_is_known_an_address_has_its_requests_of_a_minute(service: Service) -> None:
+    web = client(with_settings(service, requests_per_minute=2))
+    guesses = [web.get("/api/v1/runs", headers={"Authorization": f"Bearer {n}"}).status_code for n in range(3)]
+    assert guesses == [401, 401, 429]
+    assert web.get("/api/v1/runs", headers=bearer(service)).status_code == 200
+    assert web.post("/login", data={"token": "guess"}, headers={"Origin": "http://testserver"}).status_code == 429
+    assert web.get("/healthz").status_code == 200
