@@ -8,7 +8,7 @@ export MLFLOW_DISABLE_TELEMETRY = true
 # Images switch bytecode off: each of the many processes of a test would then compile this program, and pytest its tests.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test unit install lint types docs lessons chaos fresh bench clean
+.PHONY: demo test unit install lint types docs lessons screenshots chaos fresh bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make unit   the tests of every minute: no Ray, no server, under a minute"
 	@echo "make docs   a site of docs/ in docs/_build/html"
 	@echo "make lessons   run examples/*.ipynb and store what they show"
+	@echo "make screenshots   make docs/images anew, with an installed Chromium"
 	@echo "make lint types chaos fresh bench clean"
 
 # hpbandster alone: of what it asks for, netifaces would have to be compiled and is never loaded; dev has the rest.
@@ -56,6 +57,9 @@ docs: install
 
 lessons: install
 	$(BIN)/python tests/helpers/lessons.py
+
+screenshots: install
+	$(BIN)/python tests/helpers/screenshots.py
 
 chaos: install
 	$(BIN)/python -m pytest -m "chaos or slow" --ignore=tests/fresh -rP

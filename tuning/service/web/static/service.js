@@ -19,7 +19,7 @@ document.addEventListener("click", async (event) => {
   event.preventDefault();
   const id = link.closest("[data-part]").id, label = link.textContent;
   if (!(await replaceFrom(link.href, [id]))) return;
-  history.pushState(null, "", link.href);
+  keep(link.href);
   const again = [...document.querySelectorAll(`#${id} a[data-page]`)].find((each) => each.textContent === label);
   (again || document.getElementById(id)).focus();
 });
@@ -31,12 +31,18 @@ document.addEventListener("submit", async (event) => {
   const id = form.closest("[data-part]").id;
   const address = `${form.action.split("?")[0]}?${new URLSearchParams(new FormData(form))}`;
   if (!(await replaceFrom(address, [id]))) return;
-  history.pushState(null, "", address);
+  keep(address);
   const field = document.querySelector(`#${id} input[type=search]`);
   if (field) { field.focus(); field.setSelectionRange(field.value.length, field.value.length); }
 });
 
-window.addEventListener("popstate", () => location.reload());
+// What is shown is what the address says; a jump within the page, which this hears of too, changes nothing.
+let shown = location.pathname + location.search;
+function keep(address) {
+  history.pushState(null, "", address);
+  shown = location.pathname + location.search;
+}
+window.addEventListener("popstate", () => { if (location.pathname + location.search !== shown) location.reload(); });
 
 // Parts marked `data-live="SECONDS"` follow what happens; not while somebody types in them, nor in a hidden tab.
 function follow(part) {
