@@ -29,13 +29,10 @@ _own: set[str] = set()  # where the runs of this process have put rows for thems
 class FolderEntry(NamedTuple):
     """What a folder holds. folder: also of a link to one."""
 
+    name: str
     path: str
     folder: bool
     link: bool
-
-    @property
-    def name(self) -> str:
-        return os.path.basename(self.path)
 
 
 @dataclass(frozen=True)
@@ -124,9 +121,9 @@ class DataRoots:
         """
         try:
             with self.found(folder) as checked, os.scandir(checked) as found:
-                place = os.path.realpath(checked) if self.closed else folder
+                before, place = os.path.join(folder, ""), os.path.realpath(checked) if self.closed else ""
                 return [
-                    FolderEntry(os.path.join(folder, each.name), each.is_dir(), each.is_symlink())
+                    FolderEntry(each.name, before + each.name, each.is_dir(), each.is_symlink())
                     for each in found
                     if not self.closed or not _among(os.path.join(place, each.name), self.closed)
                 ]

@@ -18,7 +18,7 @@ from addresses import Listener, spellings
 from paths import HELPERS, ROOT
 
 from tuning.data.customers import Customer, find_customers
-from tuning.data.file_access import file_digest, file_stamp
+from tuning.data.file_access import check_readable, file_digest, file_stamp
 from tuning.data.files import find_files
 from tuning.data.manifest import read_manifest
 from tuning.data.registry import file_source
@@ -179,6 +179,14 @@ def test_a_run_reads_its_own_rows_wherever_it_is(tree: Path) -> None:
     assert len(file_source(directory.locate("data/1.csv"), {}).read()) == 2
     with pytest.raises(CustomerError):
         file_source(str(tree / "outside" / "secret.csv"), {}).read()
+
+
+def test_files_that_are_handed_to_own_code_are_looked_at_before(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_readable([str(tree / "root" / "a.csv"), str(tree / "root" / "inner.csv")])
+    with pytest.raises(CustomerError, match=r"out\.csv is a link, or below one"):
+        check_readable([str(tree / "root" / "a.csv"), str(tree / "root" / "out.csv")])
+    monkeypatch.delenv(VARIABLE)
+    check_readable([str(tree / "root" / "out.csv")])
 
 
 def test_of_an_earlier_run_below_the_root_no_link_is_followed_out_of_it(tree: Path) -> None:
