@@ -14,7 +14,7 @@ from tuning.basics.wording import did_you_mean
 from tuning.errors import DefinitionError
 from tuning.evaluation.fast_scores import neg_log_loss, quick_score, quick_scores
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, Prediction, Task
-from tuning.records.gains import ERRORS
+from tuning.records.gains import ERRORS, user_metric
 
 DEFAULT_METRIC = {
     REGRESSION: "neg_root_mean_squared_error",
@@ -171,8 +171,8 @@ def _check_fits(name: str, task: str, weighted: bool) -> None:
         use = f" For {task} there are {', '.join(kin)}." if kin else ""
         guess = f" If {task} is a wrong guess, set task: {REGRESSION}." if REGRESSION in tasks else ""
         raise DefinitionError(
-            f"metric: {name!r} does not fit {task}: {meant}.{use} The default for {task} is {DEFAULT_METRIC[task]!r}."
-            f"{guess}"
+            f"metric: {name!r} does not fit {task}: {meant}.{use} The default for {task} is "
+            f"{user_metric(DEFAULT_METRIC[task])!r}.{guess}"
         )
     if weighted and not _scores(name, task, weighted):
         raise DefinitionError(f"metric: {name!r} takes no sample weights; remove `weight`, or choose another metric.")

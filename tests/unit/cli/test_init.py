@@ -33,7 +33,7 @@ def test_init_guesses_how_a_foreign_csv_is_written(tmp_path: Path) -> None:
     (tmp_path / "kunden.csv").write_text("kunde_id;preis;umsatz\n" + rows, encoding="cp1252")
     answer = tuning("init", tmp_path / "kunden.csv", "--target", "umsatz")
     values = yaml.safe_load(answer.stdout)
-    assert values["encoding"] == "cp1252"
+    assert (values["encoding"], values["metric"]) == ("cp1252", "rmse")
     assert values["csv"] == {"sep": ";", "decimal": ","}
     assert "# by: kunde_id  # 7 different values" in answer.stdout
     (tmp_path / "d.yaml").write_text(answer.stdout)

@@ -377,7 +377,7 @@ def test_a_metric_of_two_classes_names_those_of_several(weighted: bool, there_ar
         resolve_metric("roc_auc", MULTICLASS, weighted)
     assert str(caught.value) == (
         f"metric: 'roc_auc' does not fit multiclass: it is for binary. For multiclass there are {there_are}. "
-        "The default for multiclass is 'neg_log_loss'."
+        "The default for multiclass is 'log_loss'."
     )
 
 
