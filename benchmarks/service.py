@@ -101,6 +101,9 @@ class Served:
         self.definition = {**given, "data": "small/*.csv", "slots": 2, "report": False}
 
     def close(self) -> None:
+        """End the server, and first the runs, which would outlive it."""
+        for run in [run for run in self.client.runs() if run.running]:
+            run.cancel().wait()
         self.client.close()
         self.process.send_signal(signal.SIGTERM)
         self.process.wait()
@@ -262,7 +265,7 @@ def memory(served: Served, size: Size) -> Figures:
     for _ in range(size.submissions):
         served.client.submit(served.definition, name="many").cancel()
     after = served.memory()
-    blocking.cancel().wait()
+    blocking.cancel()
     return {"before_mb": before["mb"], "after_mb": after["mb"], "before_own_mb": before["own_mb"],
             "after_own_mb": after["own_mb"]}  # fmt: skip
 
@@ -349,7 +352,7 @@ def main(quick: bool, only: tuple[str, ...], output: str) -> None:
             tell("opened", served.memory())
             working = served.client.submit({**served.definition, "trials": 1_000_000}, name="busy")
             tell("answers_busy", answers(served, runs, size))
-            working.cancel().wait()
+            working.cancel()
     shown = {**figures, "musts": missed(figures), "load": [load, os.getloadavg()[0]]}
     click.echo(
         json.dumps(shown) if output == "json" else f"missed: {shown['musts'] or 'nothing'}; load {shown['load']}"

@@ -11,15 +11,19 @@ import pytest
 from chaos import wait_for
 from kept_databases import KEPT, rows_of, upgrade_keeps_all
 from postgres_server import PostgresServer
+from service_app import bearer
 from sqlalchemy import text
+from starlette.testclient import TestClient
 from supervised import Supervised
 
 from tuning.errors import RunError, UnavailableError
 from tuning.service.database import schema
 from tuning.service.database.connection import Database
 from tuning.service.queue.claim import claim
+from tuning.service.service import Service
 from tuning.service.single_server import SingleServer
 from tuning.service.states import WORKING, RunState
+from tuning.service.web.app import create_app
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +76,15 @@ def test_a_database_that_is_restarted_is_told_and_nothing_is_lost(
     server = Supervised(database, tmp_path, "touch begun; while [ ! -e go ]; do sleep 0.05; done")
     run = server.begun()
     folder = server.work_of(run)
+    service = Service(server.settings, database)
+    web = TestClient(create_app(service), headers=bearer(service))
     postgres.stop()
     try:
         with pytest.raises(UnavailableError, match="cannot be used"):
             server.supervisor.look()
+        refused = web.get(f"/api/v1/runs/{run}")
+        assert (refused.status_code, refused.headers["Retry-After"]) == (503, "10")
+        assert "Nothing was changed. Try again" in refused.json()["detail"]
         (folder / "go").touch()
         wait_for((folder / "exit.json").exists)
     finally:
@@ -83,6 +92,7 @@ def test_a_database_that_is_restarted_is_told_and_nothing_is_lost(
     server.supervisor.look()
     assert server.get(run).state is RunState.FINISHED
     assert server.starts() == 1
+    assert web.get(f"/api/v1/runs/{run}").json()["state"] == "finished"
 
 
 def test_a_second_server_is_refused(database: Database) -> None:
