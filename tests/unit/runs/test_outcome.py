@@ -6,18 +6,23 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 from builders import make_frame
 
-from tuning import TuneRunner
+from tuning import RunResult, TuneRunner
 from tuning.runs.outcome import sentences
 
 
-def test_one_customer_with_notes_is_said_as_one(tmp_path: Path) -> None:
+def test_one_customer_with_notes_is_said_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"data": make_frame(), "target": "y", "task": "regression", "search_space": "ridge", "trials": 2}
     runner = TuneRunner({**given, "mlflow": False, "report": False})
     result = runner.run(tmp_path / "run", progress=False, in_process=True)
     said = " ".join(sentences(result, result.summary()))
     assert "Notes are on 1 of 1 customer, such as columns that were left out" in said
+    monkeypatch.setattr(result, "goes_on", True)
+    monkeypatch.setattr(RunResult, "unfinished", 3)
+    first, *_ = sentences(result, {**result.summary(), "without_model": 5})
+    assert "3 not finished yet, 2 without (the reason is in their row)" in first
 
 
 def test_a_model_that_the_hold_out_rows_contradict_is_counted(tmp_path: Path) -> None:

@@ -113,6 +113,14 @@ def test_a_plan_that_is_not_made_yet_is_looked_at_again_and_a_refused_one_says_w
     assert "data-live" not in refused
 
 
+def test_a_page_loads_again_only_for_what_it_does_not_show_yet(page: TestClient, service: Service) -> None:
+    """The stream of events begins with the first one each time."""
+    run = submitted(service)
+    service.runs.change(run, RunState.RUNNING, 2.0, slots=1)
+    events = service.runs.events(run)
+    assert f'data-seen="{events[-1].id}"' in page.get(f"/runs/{run}").text
+
+
 def test_a_run_is_resumed_with_more_trials_and_deleted_by_who_may(
     web: TestClient, page: TestClient, service: Service
 ) -> None:
