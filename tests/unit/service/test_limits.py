@@ -218,3 +218,12 @@ def test_before_a_token_is_known_an_address_has_its_requests_of_a_minute(service
     assert web.get("/api/v1/runs", headers=bearer(service)).status_code == 200
     assert web.post("/login", data={"token": "guess"}, headers={"Origin": "http://testserver"}).status_code == 429
     assert web.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("since", ["0", "1.5", "yesterday", "2026-06-08", "2026-06-08T03:00:00"])
+def test_a_time_without_its_zone_is_422(service: Service, web: TestClient, since: str) -> None:
+    answer = web.get("/api/v1/runs", params={"since": since}, headers=bearer(service))
+    assert (answer.status_code, answer.json()["key"]) == (422, "since")
+    assert web.get(
+        "/api/v1/runs", params={"since": "2026-06-08T03:00:00Z"}, headers=bearer(service, name="b")
+    ).is_success

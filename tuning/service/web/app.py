@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse
 
 from tuning.service.service import Service
 from tuning.service.web import problems
-from tuning.service.web.auth import authenticate
+from tuning.service.web.auth import OPEN, authenticate
 from tuning.service.web.limits import RateLimiter
 from tuning.service.web.metrics import Metrics
 from tuning.service.web.middleware import Frame
@@ -64,4 +64,7 @@ async def _openapi(request: Request) -> JSONResponse:
     document["components"]["schemas"].setdefault(
         "ProblemMessage", problems.ProblemMessage.model_json_schema(ref_template="#/components/schemas/{model}")
     )
+    for method, path in (route.split() for route in OPEN):
+        if operation := document["paths"].get(path, {}).get(method.lower()):
+            operation["security"] = []
     return JSONResponse(document)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, BeforeValidator
 
 from tuning.service.admission import admit
 from tuning.service.database.runs import SubmittedRun
@@ -22,14 +22,24 @@ MOST_RUNS = 200  # of a page
 TeamRun = Annotated[SubmittedRun, Depends(team_run)]
 
 
+def _no_number(value: object) -> object:
+    """A time is written as one: a number would be taken for seconds since 1970."""
+    if isinstance(value, str) and not any(sign in value for sign in "T :"):
+        raise ValueError("a time with its zone is expected, such as 2026-06-08T03:00:00Z")
+    return value
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_no_number)]
+
+
 @router.get("/api/v1/runs")
 def list_runs(
     service: ServiceOf,
     holder: Asking,
     state: Annotated[list[RunState], Query(description="Only runs in one of these states.", max_length=10)] = [],  # noqa: B006 - FastAPI copies it
     name: Annotated[str | None, Query(description="Only runs of this name.", max_length=255)] = None,
-    since: Annotated[AwareDatetime | None, Query(description="Submitted then or later.")] = None,
-    until: Annotated[AwareDatetime | None, Query(description="Submitted before.")] = None,
+    since: Annotated[Moment | None, Query(description="Submitted then or later.")] = None,
+    until: Annotated[Moment | None, Query(description="Submitted before.")] = None,
     cursor: Annotated[str | None, Query(description="`next` of the page before.", max_length=200)] = None,
     limit: Annotated[int, Query(description="Runs of a page.", ge=1, le=MOST_RUNS)] = 50,
 ) -> RunPage:
