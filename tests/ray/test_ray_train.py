@@ -148,7 +148,7 @@ def test_what_a_worker_raises_is_the_trials_reason(ray_cluster: None, tmp_path: 
 
 @pytest.mark.slow
 @pytest.mark.chaos
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_ray_train_ends_with_its_model_after_its_worker_and_its_driver_were_killed(
     gang_cluster: None, tmp_path: Path
 ) -> None:
@@ -165,9 +165,9 @@ def test_ray_train_ends_with_its_model_after_its_worker_and_its_driver_were_kill
         RAY_ADDRESS=ray.get_runtime_context().gcs_address,
     )  # fmt: skip
     try:
-        done = wait_for(lambda: set(name.glob("train/*/0-*/checkpoint_*/*")), what="a checkpoint")
+        done = wait_for(lambda: set(name.glob("train/*/0-*/checkpoint_*/*")), seconds=180.0, what="a checkpoint")
         os.kill(processes_of("RayTrainWorker")[0], signal.SIGKILL)
-        wait_for(lambda: set(name.glob("train/*/0-*/checkpoint_*/*")) - done, what="a later checkpoint")
+        wait_for(lambda: set(name.glob("train/*/0-*/checkpoint_*/*")) - done, seconds=180.0, what="a later checkpoint")
     finally:
         driver.kill()
         driver.wait()
