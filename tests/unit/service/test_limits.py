@@ -227,3 +227,10 @@ def test_a_time_without_its_zone_is_422(service: Service, web: TestClient, since
     assert web.get(
         "/api/v1/runs", params={"since": "2026-06-08T03:00:00Z"}, headers=bearer(service, name="b")
     ).is_success
+
+
+def test_a_parameter_that_comes_twice_is_422_and_not_half_ignored(service: Service, web: TestClient) -> None:
+    web.headers.update(bearer(service))
+    answer = web.get("/api/v1/runs?name=a&name=b")
+    assert (answer.status_code, answer.json()["key"]) == (422, "name")
+    assert web.get("/api/v1/runs?state=queued&state=running").status_code == 200

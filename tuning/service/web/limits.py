@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -21,6 +21,7 @@ from tuning.errors import DefinitionError
 MOST_CALLERS = 10_000  # whose requests are remembered
 MOST_VALUES = 20_000  # keys and values of a document
 LONGEST_TEXT = 10_000
+LISTS = ("state",)  # parameters of a query that may come several times
 JSON = ("application/json",)
 YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
 
@@ -49,6 +50,14 @@ class RateLimiter:
     def _room(self, who: str, per_minute: int) -> float:
         left, at = self._left.get(who, (float(per_minute), self._clock()))
         return min(float(per_minute), left + (self._clock() - at) * per_minute / 60)
+
+
+async def given_once(request: Request) -> None:
+    """`DefinitionError` for a parameter of the query that comes twice, of which one would be ignored."""
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    for name, count in counts.items():
+        if count > 1 and name not in LISTS:
+            raise DefinitionError(f"{shorten(name)}: it was given {count} times. Give it once.")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,69 @@
+"""The OpenAPI document holds: no generated request, allowed by it or not, is answered otherwise than it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from builders import write_customers
+from generated_requests import GeneratedRequests
+from service_app import bearer, finished
+
+from tuning import TuneRunner
+from tuning.errors import RunError
+from tuning.service.service import Service
+from tuning.service.settings import Quotas, Team
+from tuning.service.web.app import create_app
+
+RESULTS = ("leaderboard", "customer", "report")
+
+
+def no_child(*_: object, **__: object) -> None:
+    raise RunError("no process is started here")
+
+
+@pytest.fixture
+def generated(
+    service: Service, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> GeneratedRequests:
+    """A service without children but for tables, whose requests are not counted."""
+    folder = tmp_path_factory.mktemp("generated")
+    write_customers(folder / "data", 2)
+    given = {"data": str(folder / "data" / "*.csv"), "target": "y", "metric": "rmse", "models": ["ridge"], "trials": 1}
+    result = TuneRunner(**given, mlflow=False).run(folder / "run", in_process=True, progress=False)
+    monkeypatch.setattr("tuning.service.plans.run_child", no_child)
+    monkeypatch.setattr("tuning.service.extracts.run_child", no_child)
+    many = Team(quotas=Quotas(requests_per_minute=10**9, queued_runs=None))
+    settings = service.settings.model_copy(update={"teams": {"churn": many}, "requests_per_minute": 10**9})
+    uncounted = replace(service, settings=settings)
+    run = finished(uncounted, result.directory.uri)
+    return GeneratedRequests(create_app(uncounted), bearer(uncounted), run, "c0000")
+
+
+@pytest.mark.parametrize(
+    ("singly", "chains", "cases"),
+    [
+        (24, 90, 2_000),
+        (150, 500, 10_000),
+    ],
+)
+@pytest.mark.chaos
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_whatever_is_sent_is_answered_as_the_document_says(
+    generated: GeneratedRequests, singly: int, chains: int, cases: int
+) -> None:
+    seed = 1
+    generated.ask_singly(singly, seed)
+    while generated.cases < cases:
+        generated.ask_linked(chains, seed)
+        seed += 1
+    print(generated.cases, "requests:", *(f"{route} {status}: {n}" for (route, status), n in generated.answers.items()))
+    assert not generated.wrong, "\n\n".join(generated.wrong.values())
+    assert {status for _, status in generated.answers if status >= 500} == set()
+    for route in RESULTS:  # they have answered, not only refused
+        assert generated.answers[f"GET /api/v1/runs/{{run}}/{route}", 200] > 0
+    for linked in ("GET /api/v1/runs/{run}", "GET /api/v1/plans/{plan}"):
+        assert generated.answers[linked, 200] > 0
+    for changed in ("stop", "cancel", "resume"):
+        assert generated.answers[f"POST /api/v1/runs/{{run}}/{changed}", 202] > 0
