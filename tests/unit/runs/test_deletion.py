@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,11 +55,11 @@ def test_nothing_is_left_of_a_run_and_a_second_time_there_is_none(run: RunDirect
 def test_a_deletion_that_was_killed_leaves_no_good_run_and_is_finished_by_the_next(
     run: RunDirectory, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    child = os.fork()
-    if child == 0:
+    def die_on_the_way() -> None:
         _die_after(step, monkeypatch)
         delete_run(run)
-        os._exit(1)
+
+    child = _fork(die_on_the_way)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert code == 0 or not Path(run.root).exists()
     with pytest.raises(RunError):
@@ -69,6 +70,17 @@ def test_a_deletion_that_was_killed_leaves_no_good_run_and_is_finished_by_the_ne
     assert left or step >= 9
     assert delete_run(run) == left
     assert not Path(run.root).exists()
+
+
+def _fork(work: Callable[[], None]) -> int:
+    """The id of a process that does this and nothing after it, however it ends."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(1)
+    return child
 
 
 def _die_after(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,17 +103,19 @@ def test_a_run_that_lost_its_plan_so_says_how_to_go_on(run: RunDirectory) -> Non
 
 
 def test_a_run_that_another_process_works_on_is_left_as_it_is(run: RunDirectory, tmp_path: Path) -> None:
-    child = os.fork()
-    if child == 0:
+    def work() -> None:
         Lease(run, claim(run, 2, (), 2, 0.0), Timing(heartbeat_s=0.01)).hold()
         (tmp_path / "held").touch()
         wait_for((tmp_path / "over").exists, 60, "the end of the test")
-        os._exit(0)
-    wait_for((tmp_path / "held").exists, 60, "the owner")
-    with pytest.raises(RunOwnedError, match="which is alive"):
-        delete_run(run, Timing(look_s=0.05))
-    (tmp_path / "over").touch()
-    os.waitpid(child, 0)
+
+    child = _fork(work)
+    try:
+        wait_for((tmp_path / "held").exists, 60, "the owner")
+        with pytest.raises(RunOwnedError, match="which is alive"):
+            delete_run(run, Timing(look_s=0.05))
+    finally:
+        (tmp_path / "over").touch()
+        os.waitpid(child, 0)
     assert RunResult(run.root).leaderboard()["model"].notna().all()
     assert delete_run(run)  # its owner has died meanwhile
 
