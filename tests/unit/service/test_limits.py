@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -176,6 +177,7 @@ def test_a_body_that_drips_is_waited_for_no_longer(service: Service, pieces: lis
         ('{"a": ' * 150 + "1" + "}" * 150, "application/json", "levels inside each other"),
         (json.dumps({str(n): n for n in range(20_001)}), "application/json", "20000 keys"),
         (json.dumps({"name": "x" * 10_001}), "application/json", "10001 characters"),
+        ('{"a": 1, "b": 2, "c": 3, "b": 4, "c": 5}', "application/json", "The key 'b' occurs twice"),
         ("a: &a [1, 2]\nb: *a\n", "application/yaml", "alias"),
         (
             json.dumps(
@@ -198,6 +200,14 @@ def test_what_is_too_deep_too_long_or_too_large_a_grid_is_422(
     assert (answer.status_code, answer.headers["content-type"]) == (422, MEDIA_TYPE), answer.text
     assert said in answer.json()["detail"]
     assert len(answer.text) < 3_000
+
+
+@pytest.mark.parametrize("time", ["nan", "inf", "-inf", "1e999", "soon"])
+def test_a_cursor_that_no_page_has_given_is_422(service: Service, web: TestClient, time: str) -> None:
+    cursor = base64.urlsafe_b64encode(f"{time} 5f0c9f3ab2d44e10a7c1b2d3".encode()).decode()
+    answer = web.get("/api/v1/runs", params={"cursor": cursor}, headers=bearer(service))
+    assert (answer.status_code, answer.headers["content-type"]) == (422, MEDIA_TYPE), answer.text
+    assert answer.json()["detail"].startswith("cursor: ")
 
 
 def test_a_token_has_its_requests_of_a_minute_and_others_have_theirs(service: Service) -> None:

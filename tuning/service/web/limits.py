@@ -104,8 +104,8 @@ def _json(text: str) -> object:
     def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
+            times = Counter(name for name, _ in pairs)
+            twice = next(name for name in times if times[name] > 1)
             raise DefinitionError(f"The key {shorten(repr(twice))} occurs twice; remove one of them.")
         return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 from typing import Annotated
 
 from fastapi import Path
@@ -74,6 +75,9 @@ def read_cursor(cursor: str) -> tuple[float, str]:
     """`DefinitionError` for what no page has ended with."""
     try:
         at, _, run = base64.urlsafe_b64decode(cursor.encode("ascii")).decode("ascii").partition(" ")
-        return float(at), run
+        seconds = float(at)
+        if not math.isfinite(seconds):
+            raise ValueError(at)
     except (binascii.Error, ValueError) as error:
         raise DefinitionError("cursor: this is not one that a page has given. Begin again without it.") from error
+    return seconds, run
