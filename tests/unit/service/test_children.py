@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from chaos import wait_for
 
 from tuning.errors import RunError
 from tuning.service.children import ChildLimits, run_child
@@ -37,8 +38,14 @@ time.sleep(1000)
     with pytest.raises(RunError, match="longer than"):
         child(tmp_path, code, ChildLimits(seconds=3.0))
     pid = int((tmp_path / "pid").read_text())
-    state = Path(f"/proc/{pid}/stat")
-    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+    wait_for(lambda: not _lives(pid), 30, "the end of its child")
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_one_that_wants_more_memory_than_it_may_is_refused_it(tmp_path: Path) -> None:

@@ -53,15 +53,18 @@ def test_whatever_is_sent_is_answered_as_the_document_says(
 ) -> None:
     seed = 1
     generated.ask_singly(singly, seed)
-    while generated.cases < cases:
+    while generated.cases < cases or (_unanswered(generated) and generated.cases < 5 * cases):
         generated.ask_linked(chains, seed)
         seed += 1
     print(generated.cases, "requests:", *(f"{route} {status}: {n}" for (route, status), n in generated.answers.items()))
     assert not generated.wrong, "\n\n".join(generated.wrong.values())
     assert {status for _, status in generated.answers if status >= 500} == set()
-    for route in RESULTS:  # they have answered, not only refused
-        assert generated.answers[f"GET /api/v1/runs/{{run}}/{route}", 200] > 0
-    for linked in ("GET /api/v1/runs/{run}", "GET /api/v1/plans/{plan}"):
-        assert generated.answers[linked, 200] > 0
-    for changed in ("stop", "cancel", "resume"):
-        assert generated.answers[f"POST /api/v1/runs/{{run}}/{changed}", 202] > 0
+    assert _unanswered(generated) == []  # all have answered, and not only refused
+
+
+def _unanswered(generated: GeneratedRequests) -> list[tuple[str, int]]:
+    """The routes that lead to a run, which have not succeeded yet: ids are random, so chains differ."""
+    wanted = [(f"GET /api/v1/runs/{{run}}/{route}", 200) for route in RESULTS]
+    wanted += [("GET /api/v1/runs/{run}", 200), ("GET /api/v1/plans/{plan}", 200)]
+    wanted += [(f"POST /api/v1/runs/{{run}}/{changed}", 202) for changed in ("stop", "cancel", "resume")]
+    return [each for each in wanted if not generated.answers[each]]

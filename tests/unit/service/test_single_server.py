@@ -43,16 +43,17 @@ def put(database: Database, owner: Owner, beat: int = 5) -> None:
 
 def test_a_second_server_is_refused_at_once_and_the_process_named(database: Database) -> None:
     first, ticks = SingleServer(database, lambda: None), Ticks()
+    second = ticks.server(database)
     first.take()
     try:
         with pytest.raises(UnavailableError, match=r"another server works on .*: process \d+ on "):
-            ticks.server(database).take()
+            second.take()
         assert ticks.now == 0
+        first.release()
+        second.take()
     finally:
         first.release()
-    second = ticks.server(database)
-    second.take()
-    second.release()
+        second.release()
 
 
 @pytest.mark.long
