@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import postgres_server
 import pytest
 from postgres_server import PostgresServer
 from served_folder import ServedFolder
@@ -18,15 +17,6 @@ from tuning.service.database.connection import Database
 from tuning.service.states import RunState
 
 PASSWORD, KEY = "planted-password-7c1e", "planted/key+9f2b"  # they open nothing
-
-
-@pytest.fixture
-def postgres() -> Iterator[PostgresServer]:
-    if reason := postgres_server.missing():
-        pytest.skip(reason)
-    server = PostgresServer()
-    yield server
-    server.remove()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import postgres_server
 import pytest
 from chaos import wait_for
 from kept_databases import KEPT, rows_of, upgrade_keeps_all
@@ -24,15 +23,6 @@ from tuning.service.service import Service
 from tuning.service.single_server import SingleServer
 from tuning.service.states import WORKING, RunState
 from tuning.service.web.app import create_app
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[PostgresServer]:
-    if reason := postgres_server.missing():
-        pytest.skip(reason)
-    server = PostgresServer()
-    yield server
-    server.remove()
 
 
 @pytest.fixture
