@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from tuning.basics.wording import shorten
 from tuning.data.file_access import content_of
 from tuning.data.registry import file_source
 from tuning.definition.data_source import of_customers
@@ -21,6 +22,7 @@ from tuning.definition.options import CustomerOptions, customer_options
 from tuning.definition.reach import Reference
 from tuning.definition.yaml_file import load_yaml
 from tuning.errors import CustomerError, DataError, DefinitionError
+from tuning.storage.data_roots import EVERYWHERE, VARIABLE, DataRoots
 from tuning.storage.names import is_uri, mask, without_query
 
 CUSTOMER = "customer"
@@ -29,7 +31,24 @@ RESOURCES = ("cpus", "gpus", "memory_gb")
 
 def read_manifest(path: str) -> dict[str, CustomerOptions]:
     """The entries of a manifest by customer id; `DataError` names the entry that is wrong."""
-    return {name: _options(name, value, path) for name, value in _entries(path).items()}
+    entries = _entries(path)
+    if DataRoots.of_process() != EVERYWHERE:
+        _check_plain(entries)
+    return {name: _options(name, value, path) for name, value in entries.items()}
+
+
+def _check_plain(entries: Mapping[str, object]) -> None:
+    """`DataError` where a manifest names code, which would be imported, or a file that a library opens by itself.
+
+    A manifest is data, which others may write than those who say what code is run.
+    """
+    for found in of_customers(entries):
+        if found.kind == "code" or (found.kind == "parameter" and found.text):
+            what = "code" if found.kind == "code" else "a file or an address"
+            raise DataError(
+                f"manifest: {found.key}: {shorten(repr(found.text))} is {what}, which no manifest may name where "
+                f"{VARIABLE} is set. Write it into the definition's search_space."
+            )
 
 
 def manifest_references(path: str) -> list[Reference]:

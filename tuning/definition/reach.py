@@ -28,7 +28,8 @@ class Reference:
         key: that names it, with dots, such as `data.acme.path` or `search_space.constraints`.
         kind: a local `path`; a `uri`, also of a database; `code`, which a run imports and executes; or the value of a
             `parameter` of a model family, a file or an address that its library opens by itself.
-        text: as it stands there: of code an import path or `file.py:function`.
+        text: as it stands there: of code an import path or `file.py:function`; of a parameter the texts that it may
+            be, empty for numbers alone.
     """
 
     key: str
@@ -107,12 +108,32 @@ def _parameters(value: object) -> References:
     from tuning.models.registry import families
 
     opens = frozenset[str]().union(*(family.opens for family in families().values()))
+    for key, item in _named_items(value):
+        if key in opens:
+            yield Reference(key, "parameter", ", ".join(_values_of(item)))
+        else:
+            yield from (found.below(key) for found in _parameters(item))
+
+
+def _texts_only(found: References) -> References:
+    """Of the parameters of an estimator of the user's own those that may be texts: its numbers are its own matter."""
+    return (reference for reference in found if reference.text)
+
+
+def _named_items(value: object) -> Iterator[tuple[str, object]]:
+    """The items of a mapping; and of a list of mappings those that have a name, as parameters may."""
     if isinstance(value, Mapping):
-        for key, item in value.items():
-            if key in opens:
-                yield Reference(str(key), "parameter", str(item))
-            else:
-                yield from (found.below(str(key)) for found in _parameters(item))
+        yield from ((str(key), item) for key, item in value.items())
+    elif isinstance(value, list | tuple):
+        yield from ((str(item["name"]), item) for item in value if isinstance(item, Mapping) and "name" in item)
+
+
+def _values_of(parameter: object) -> Iterator[str]:
+    """The texts among what a parameter may be."""
+    if isinstance(parameter, Mapping):
+        yield from (text for key in ("values", "value", "default") for text in texts(parameter.get(key)))
+    else:
+        yield from texts(parameter)
 
 
 def _of_models(value: object) -> References:
@@ -124,7 +145,9 @@ def _of_models(value: object) -> References:
         for key, item in value.items():
             if key == "search_space":
                 built_in = ":" not in str(value.get("estimator", ""))
-                found = _of_models_space(item) if built_in else _of_space(item)
+                found = _of_models_space(item) if built_in else chain(_of_space(item), _texts_only(_parameters(item)))
+            elif key == "params":  # of an estimator of the user's own
+                found = _texts_only(_parameters(item))
             elif key == "estimator" and isinstance(item, Mapping):  # of another run
                 found = iter([Reference("", "code", str(item.get("file")))])
             elif key == "estimator" or "estimator" not in value:

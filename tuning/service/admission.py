@@ -74,7 +74,7 @@ def admit(
     roots = settings.roots(team)
     placed = {name: _placed(name, value, roots) for name, value in wanted.items()}
     _check_places(placed, roots)
-    definition = define(cast(dict[str, object], _without_constraints(placed)))
+    definition = define(_without_constraints(placed))
     _check_grid(definition)
     kept = {**placed, "name": definition.name, "mlflow": {"experiment": f"{team}/{definition.name}"}}
     submission = Submission(team, definition.name, kept, priority, definition.slots, key=key, digest=digest)
@@ -94,10 +94,32 @@ def _with_text_keys(value: object) -> object:
     return [_with_text_keys(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _without_constraints(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {key: _without_constraints(inner) for key, inner in value.items() if key != "constraints"}
-    return [_without_constraints(inner) for inner in value] if isinstance(value, list) else value
+def _without_constraints(values: Mapping[str, object]) -> dict[str, object]:
+    """A definition without the constraints of its search spaces: the definition's, those of models and of customers.
+
+    Whatever else is called so stays, and is checked as the driver will get it.
+    """
+    inside = {name: _each_without(value) for name, value in values.items() if name in ("data", "models")}
+    return {**_unconstrained(values), **inside}
+
+
+def _each_without(value: object) -> object:
+    """The customers of `data` and the entries of `models`, one or several of them."""
+    if isinstance(value, list):
+        return [_each_without(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    if "estimator" in value:
+        return _unconstrained(value)
+    return {name: _unconstrained(item) if isinstance(item, Mapping) else item for name, item in value.items()}
+
+
+def _unconstrained(options: Mapping[str, object]) -> dict[str, object]:
+    """Options whose search space has no constraints."""
+    space = options.get("search_space")
+    if not isinstance(space, Mapping):
+        return dict(options)
+    return {**options, "search_space": {key: value for key, value in space.items() if key != "constraints"}}
 
 
 def _key_text(key: object) -> str:
@@ -131,10 +153,10 @@ def _check_listed(values: Mapping[str, object], allowed: Team) -> None:
     for reference in Definition.references(cast(Json, values)):
         if reference.kind == "code":
             _check_code(reference, allowed)
-        elif reference.kind == "parameter" and values.get("objective") is None:
+        elif reference.kind == "parameter" and (reference.text or values.get("objective") is None):
             raise NotAllowedError(
-                f"{reference.key}: it names a file or an address, which the model's library opens by itself. Leave the "
-                "key out."
+                f"{reference.key}: it names a file or an address, which a model's library opens by itself. Leave the "
+                "key out; a parameter of your own code may have numbers, or another name."
             )
 
 
@@ -194,12 +216,12 @@ def place_of(text: str, roots: tuple[str, ...], key: str) -> str:
     if not text.strip() or "\0" in text:
         raise DefinitionError(f"{key}: {shorten(ascii(text))} is no name of a file or folder.")
     if ".." in re.split(r"[/\\]", text) or text.startswith("~"):
-        raise NotAllowedError(f"{key}: {shorten(repr(text))} holds `..` or `~`. Give a name below {_named(folders)}.")
+        raise NotAllowedError(f"{key}: {shorten(repr(text))} holds `..` or `~`. {_expected(folders)}")
     if os.path.isabs(text):
         path = os.path.normpath(text)
         if any(_below(path, root) for root in folders):
             return path
-        raise NotAllowedError(f"{key}: {shorten(repr(text))} is not below what your team may read: {_named(folders)}.")
+        raise NotAllowedError(f"{key}: {shorten(repr(text))} is not below what your team may read. {_expected(folders)}")
     if not folders:
         raise NotAllowedError(
             f"{key}: this server has no folder that your team may read. Its owner gives one by --data."
@@ -209,8 +231,11 @@ def place_of(text: str, roots: tuple[str, ...], key: str) -> str:
     return os.path.normpath(os.path.join(root, text))
 
 
-def _named(folders: list[str]) -> str:
-    return name_list(folders) if folders else "a folder that the server's owner gives by --data"
+def _expected(folders: list[str]) -> str:
+    """What to give; where folders are on the server's machine is no matter of who asks."""
+    if not folders:
+        return "Name a file once the server's owner has given your team a folder by --data."
+    return f"Give a name below {'your folder' if len(folders) == 1 else 'one of your folders'}, such as churn.csv."
 
 
 def _below(path: str, root: str) -> bool:

@@ -152,6 +152,24 @@ def test_a_place_elsewhere_is_refused_by_its_name_in_every_key(tree: Path) -> No
         source_of(f"{code}:clean")
 
 
+@pytest.mark.parametrize(
+    ("space", "said"),
+    [
+        ("{parameters: {x: {type: int, low: 1, high: 2}}, constraints: ['os:putenv']}", "'os:putenv' is code"),
+        ("{parameters: {fs: {type: choice, values: [/etc/passwd]}}}", "'/etc/passwd' is a file or an address"),
+    ],
+)
+def test_a_manifest_is_data_and_names_no_code(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, space: str, said: str
+) -> None:
+    manifest = tree / "root" / "coded.yaml"
+    manifest.write_text(f"a: {{path: a.csv, search_space: {space}}}\n")
+    with pytest.raises(DataError, match=said):
+        read_manifest(str(manifest))
+    monkeypatch.delenv(VARIABLE)
+    assert list(read_manifest(str(manifest))) == ["a"]
+
+
 def test_what_was_checked_is_what_is_read(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is swapped for a link out of the root between the check and the opening."""
     file, readlink = tree / "root" / "a.csv", os.readlink

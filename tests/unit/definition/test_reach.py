@@ -199,14 +199,17 @@ def test_parameters_by_which_a_library_opens_files_are_known_by_all_their_names(
         ({"search_space": {"parameters": {"machines": {"values": ["10.0.0.1:80"]}}}}, "search_space.parameters"),
         ({"models": [{"estimator": "catboost", "search_space": {"train_dir": ["/x"]}}]}, "models.search_space"),
         ({"data": {"acme": {"path": "a.csv", "search_space": {"fs": ["/x"]}}}}, "data.acme.search_space"),
+        ({"search_space": {"parameters": [{"name": "port", "type": "constant", "value": 1}]}}, "search_space.parameters"),
+        ({"models": [{"estimator": "a:b", "search_space": {"fs": ["/x"]}}]}, "models.search_space"),
+        ({"models": {"mine": {"estimator": "a:b", "params": {"fs": "/x"}}}}, "models.mine.params"),
     ],
 )
 def test_a_parameter_that_names_a_file_is_listed(values: dict[str, object], key: str) -> None:
     assert [each.key.rpartition(".")[0] for each in Definition.references(values) if each.kind == "parameter"] == [key]
 
 
-def test_parameters_of_own_models_are_their_own_matter() -> None:
-    values = {"models": [{"estimator": "ours.models:net", "search_space": {"workers": [1, 2]}}]}
+def test_numbers_of_own_models_are_their_own_matter() -> None:
+    values = {"models": [{"estimator": "ours.models:net", "search_space": {"workers": [1, 2]}, "params": {"port": 1}}]}
     assert [each.kind for each in Definition.references(values)] == ["code"]
 
 

@@ -26,7 +26,7 @@ CHURN = {"data": "churn.csv", "target": "churned"}
 @pytest.fixture
 def settings(service: Service) -> ServiceSettings:
     teams = {
-        "coders": Team(code=("ours.metrics:profit", "ours.models:net"), allow_pickle=True),
+        "coders": Team(code=("ours.metrics:profit", "ours.models:net", "ours.train:loss"), allow_pickle=True),
         "cloud": Team(data=("s3://bucket/churn",)),
         "two": Team(data=(service.settings.data[0], str(Path(service.settings.data[0]).parent / "more"))),
         "none": Team(data=()),
@@ -140,6 +140,48 @@ def test_listed_code_is_admitted_for_its_team_alone_and_never_imported_here(sett
     assert kept["search_space"] == constrained
     with pytest.raises(NotAllowedError, match="file of code"):
         admitted(settings, "coders", metric="ours/metrics.py:profit")
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({"models": [{"estimator": "ours.models:net", "params": {"output_model": "/srv/x"}}]}, "models.params"),
+        ({"models": [{"estimator": "ours.models:net", "search_space": {"fs": ["/srv/x"]}}]}, "models.search_space"),
+        ({"objective": "ours.train:loss", "search_space": {"parameters": {"machines": ["a:1"]}}}, "search_space"),
+    ],
+)
+def test_listed_code_gets_no_file_or_address_by_a_librarys_parameter(
+    settings: ServiceSettings, values: dict[str, object], key: str
+) -> None:
+    with pytest.raises(NotAllowedError, match=f"^{key}.*names a file or an address"):
+        admitted(settings, "coders", **values)
+    numbers = {"workers": {"type": "choice", "values": [1, 2]}}
+    assert admitted(settings, "coders", objective="ours.train:loss", search_space={"parameters": numbers})
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"split": {"folds": 3, "constraints": []}}, "split.constraints: unknown key"),
+        ({"constraints": ["ours.metrics:profit"]}, "constraints: unknown key"),
+        ({"data": {"search_space": {"path": "a.csv", "constraints": []}}}, "data: customer 'search_space': constraints"),
+    ],
+)
+def test_what_is_called_constraints_elsewhere_is_checked_as_the_driver_gets_it(
+    settings: ServiceSettings, values: dict[str, object], said: str
+) -> None:
+    with pytest.raises(DefinitionError, match=said):
+        admitted(settings, **values)
+    data = {"constraints": "a.csv", "b": {"path": "b.csv"}}
+    assert set(admitted(settings, data=data).submission.definition["data"]) == set(data)
+
+
+@pytest.mark.parametrize("team", ["churn", "two"])
+def test_a_refusal_names_no_folder_of_the_machine(settings: ServiceSettings, team: str) -> None:
+    for name in ("../b.csv", "~/b.csv", "/etc/passwd", "s3://bucket/b.csv"):
+        with pytest.raises(NotAllowedError) as refused:
+            admitted(settings, team, data=name)
+        assert str(Path(settings.data[0]).parent) not in str(refused.value)
 
 
 def test_a_team_without_a_root_reads_nothing(settings: ServiceSettings) -> None:
