@@ -221,7 +221,9 @@ def place_of(text: str, roots: tuple[str, ...], key: str) -> str:
         path = os.path.normpath(text)
         if any(_below(path, root) for root in folders):
             return path
-        raise NotAllowedError(f"{key}: {shorten(repr(text))} is not below what your team may read. {_expected(folders)}")
+        raise NotAllowedError(
+            f"{key}: {shorten(repr(text))} is not below what your team may read. {_expected(folders)}"
+        )
     if not folders:
         raise NotAllowedError(
             f"{key}: this server has no folder that your team may read. Its owner gives one by --data."

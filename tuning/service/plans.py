@@ -15,6 +15,7 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, select, upd
 from search_spaces.yaml_text import dump_yaml
 from tuning.basics.documents import Json
 from tuning.errors import MissingError, QuotaError, TuningError
+from tuning.service.admission import check_again
 from tuning.service.children import ChildLimits, roots_variable, run_child
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Submission, new_id, remember, submitted_before
@@ -121,6 +122,7 @@ class Plans:
             logger.error("plan %s is left for the next start: %s", plan.id, error)
 
     def _answer(self, plan: AskedPlan) -> Json:
+        check_again(plan.definition, plan.team, self._settings)  # it may be one that an earlier server has left
         folder = self._settings.work / "plans" / plan.id
         folder.mkdir(parents=True, exist_ok=True)
         try:

@@ -199,7 +199,10 @@ def test_parameters_by_which_a_library_opens_files_are_known_by_all_their_names(
         ({"search_space": {"parameters": {"machines": {"values": ["10.0.0.1:80"]}}}}, "search_space.parameters"),
         ({"models": [{"estimator": "catboost", "search_space": {"train_dir": ["/x"]}}]}, "models.search_space"),
         ({"data": {"acme": {"path": "a.csv", "search_space": {"fs": ["/x"]}}}}, "data.acme.search_space"),
-        ({"search_space": {"parameters": [{"name": "port", "type": "constant", "value": 1}]}}, "search_space.parameters"),
+        (
+            {"search_space": {"parameters": [{"name": "port", "type": "constant", "value": 1}]}},
+            "search_space.parameters",
+        ),
         ({"models": [{"estimator": "a:b", "search_space": {"fs": ["/x"]}}]}, "models.search_space"),
         ({"models": {"mine": {"estimator": "a:b", "params": {"fs": "/x"}}}}, "models.mine.params"),
     ],

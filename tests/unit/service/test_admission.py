@@ -164,7 +164,10 @@ def test_listed_code_gets_no_file_or_address_by_a_librarys_parameter(
     [
         ({"split": {"folds": 3, "constraints": []}}, "split.constraints: unknown key"),
         ({"constraints": ["ours.metrics:profit"]}, "constraints: unknown key"),
-        ({"data": {"search_space": {"path": "a.csv", "constraints": []}}}, "data: customer 'search_space': constraints"),
+        (
+            {"data": {"search_space": {"path": "a.csv", "constraints": []}}},
+            "data: customer 'search_space': constraints",
+        ),
     ],
 )
 def test_what_is_called_constraints_elsewhere_is_checked_as_the_driver_gets_it(

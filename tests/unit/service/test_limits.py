@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from service_app import bearer
+from service_app import bearer, planned
 from starlette.testclient import TestClient
 
 from tuning.service.database.runs import Runs
@@ -75,6 +75,16 @@ def test_a_plan_is_made_and_a_wrong_one_says_why(service: Service, web: TestClie
     assert (refused["state"], refused["result"]) == ("refused", None)
     assert "'z'" in refused["problem"]
     assert str(service.settings.work) not in refused["problem"]
+
+
+def test_a_plan_that_an_earlier_server_has_left_is_asked_again_whether_it_may_be_made(service: Service) -> None:
+    definition = {**CHURN, "data": f"{service.settings.data[0]}/churn.csv", "metric": "ours.metrics:profit"}
+    left = planned(service, state="waiting", definition=definition)
+    service.plans.go_on()
+    service.plans._threads.shutdown()
+    refused = service.plans.get(left, "churn")
+    assert refused.state == "refused"
+    assert str(refused.problem).startswith("metric: 'ours.metrics:profit' is code that")
 
 
 def test_a_key_makes_a_repeated_submission_the_same_run(service: Service, web: TestClient) -> None:

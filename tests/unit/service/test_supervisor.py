@@ -19,7 +19,9 @@ from tuning.errors import UnavailableError
 from tuning.records.ownership import Owner
 from tuning.service.database import connection
 from tuning.service.database.connection import Database
+from tuning.service.database.runs import Submission
 from tuning.service.queue.claim import claim
+from tuning.service.settings import Team
 from tuning.service.states import RunState
 from tuning.service.supervisor import launcher
 from tuning.service.supervisor.drivers import Drivers, driver_environment
@@ -83,6 +85,29 @@ def test_a_run_that_the_machine_fails_is_tried_three_times_with_growing_pauses(
     assert server.starts() == 4
     again = server.supervisor.requests.resume(run, "churn", server.now)
     assert again.attempts == 0
+
+
+@pytest.mark.parametrize("moment", ["queued", "claimed", "to be tried again"])
+def test_what_a_team_may_not_run_any_more_begins_no_driver(database: Database, tmp_path: Path, moment: str) -> None:
+    """The server was started anew with other settings."""
+    server = Supervised(database, tmp_path, "exit 1")
+    definition = {"data": str(tmp_path / "a.csv"), "target": "y", "metric": "ours.metrics:profit"}
+    run = server.supervisor.requests.submit(Submission("churn", "week", definition), server.now)[0].id
+    listed = server.settings.model_copy(update={"teams": {"churn": Team(code=("ours.metrics:profit",))}})
+    if moment == "claimed":
+        claim(database, server.settings, 1, server.now)
+    elif moment == "to be tried again":
+        server.settings = listed
+        server.again()
+        wait_for(lambda: server.look(run).attempts == 1, what="the machine's failure")
+        server.now += 60
+    begun = server.starts()
+    server.settings = listed.model_copy(update={"teams": {}})
+    server.again().look()
+    refused = server.get(run)
+    assert (refused.state, refused.slots) == (RunState.FAILED, 0)
+    assert refused.reason.startswith("metric: 'ours.metrics:profit' is code that this server's configuration")
+    assert server.starts() == begun
 
 
 @pytest.mark.parametrize(("word", "state"), [("stop", RunState.STOPPED), ("cancel", RunState.CANCELLED)])

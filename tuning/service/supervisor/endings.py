@@ -47,7 +47,7 @@ def sequel(run: SubmittedRun, gone: Gone, work: Path, now: float) -> Sequel:
         told = (_summary(outcome), _not_copied(folder))
         return Sequel(RunState.FINISHED, "; ".join(text for text in told if text), values)
     if gone.code in WRONG:
-        return Sequel(RunState.FAILED, said or f"its process ended with {gone.code}", values)
+        return Sequel(RunState.FAILED, said or gone.reason or f"its process ended with {gone.code}", values)
     if run.state is RunState.STOPPING:
         return Sequel(RunState.STOPPED, _how(gone, "stopped"), values)
     if gone.code == OWNED:

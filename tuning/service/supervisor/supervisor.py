@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tuning.basics.wording import duration, one_line
-from tuning.errors import UnavailableError
+from tuning.errors import DefinitionError, NotAllowedError, UnavailableError
 from tuning.service.admission import check_again
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, Submission, SubmittedRun, change, one
@@ -23,7 +23,7 @@ from tuning.service.schedules import Schedules
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import WORKING, RunState
 from tuning.service.supervisor.drivers import Drivers, Gone, search_command, send
-from tuning.service.supervisor.endings import sequel
+from tuning.service.supervisor.endings import WRONG, sequel
 from tuning.service.supervisor.silence import NOT_YET_S, SILENT_S, Silence
 from tuning.service.supervisor.sizes import Sizes
 from tuning.service.supervisor.slots import Slots
@@ -139,6 +139,12 @@ class Supervisor:
         self.requests.submit(submission, now)
 
     def _begin(self, run: SubmittedRun) -> None:
+        """Start a driver, unless the team may no longer run this: the settings may have changed since it was queued."""
+        try:
+            check_again(run.definition, run.team, self._settings)
+        except (NotAllowedError, DefinitionError) as error:
+            self._end(run, Gone(WRONG[0], str(error)))
+            return
         try:
             self._drivers.start(run)
         except OSError as error:
