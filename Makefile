@@ -41,7 +41,7 @@ test: install
 	wait $$ray; ray=$$?; cat $$log; test $$rest -eq 0 && test $$ray -eq 0
 
 unit: install
-	$(BIN)/python -m pytest tests/unit -m "not long" -n 2 --most-seconds 2
+	$(BIN)/python -m pytest tests/unit -m "not long and not slow" -n 2 --most-seconds 2
 
 lint: install
 	$(BIN)/ruff check .

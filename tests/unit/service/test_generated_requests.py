@@ -40,6 +40,7 @@ def generated(
     return GeneratedRequests(create_app(uncounted), bearer(uncounted), run, "c0000")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("singly", "chains", "cases"),
     [

@@ -228,6 +228,7 @@ def large(small: Path, folder: Path) -> None:
     (folder / SUMMARY_FILE).write_text(json.dumps({**summary, "failures": [group] * 5000}))
 
 
+@pytest.mark.long
 def test_50_000_customers_are_paged_sorted_and_searched_in_pages_below_300_kb(
     page: TestClient, service: Service, run: str, tables: Path
 ) -> None:
