@@ -76,7 +76,7 @@ def built(variant: str, space: SearchSpace, seed: int = 3, **more: Any) -> Any:
 
 
 def trials(variant: str) -> int:
-    return 8 if variant in SLOW else 16
+    return 6 if variant in SLOW else 16
 
 
 def busy_space(variant: str) -> SearchSpace:
@@ -186,14 +186,14 @@ def test_replay_goes_on_as_if_nothing_had_happened(variant: str) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_saved_searcher_goes_on(variant: str, tmp_path: Any) -> None:
-    space = SPACES["integer"]
+    space, before, after = SPACES["integer"], *((4, 1) if variant in SLOW else (6, 3))
     searcher = built(variant, space)
-    list(play(searcher, 6))
+    list(play(searcher, before))
     path = str(tmp_path / "searcher.pkl")
     searcher.save(path)
     restored = built(variant, space, seed=77)
     restored.restore(path)
-    assert list(play(restored, 3, start=6)) == list(play(searcher, 3, start=6))
+    assert list(play(restored, after, start=before)) == list(play(searcher, after, start=before))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -235,10 +235,11 @@ def proposals(variant: str, values: Mapping[int, float], count: int, late: int =
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_given_point_is_heard_of_also_when_others_were_proposed_meanwhile(variant: str) -> None:
-    count = 10 if variant in SLOW else 20
+    spec = algorithms.parse(VARIANTS[variant])
+    count = spec.startup(SPACES["integer"], 30) + 3 if variant in SLOW else 20
     bad, good = (proposals(variant, {0: value}, count, late=2) for value in (-1000.0, 1000.0))
     # CMA-ES learns from generations that it has proposed itself.
-    learns = variant != "optuna-cmaes" and not algorithms.parse(VARIANTS[variant]).learns.startswith("nothing")
+    learns = variant != "optuna-cmaes" and not spec.learns.startswith("nothing")
     assert (bad != good) == learns
 
 
@@ -246,7 +247,7 @@ def test_a_given_point_is_heard_of_also_when_others_were_proposed_meanwhile(vari
 def test_an_algorithm_draws_as_many_trials_at_random_as_it_says(variant: str) -> None:
     spec = algorithms.parse(VARIANTS[variant])
     startup = spec.startup(SPACES["integer"], 30)
-    count = startup + (4 if variant in SLOW else 16)
+    count = startup + (2 if variant in SLOW else 16)
     rising, falling = (
         proposals(variant, {number: sign * number for number in range(count)}, count) for sign in (1.0, -1.0)
     )
@@ -259,7 +260,7 @@ def test_a_point_told_twice_ends_nothing(variant: str) -> None:
     """The default configuration is known from last week and tried all the same; two trials may be alike."""
     space = SPACES["integer"]
     searcher = built(variant, space, points=[space.default()] * 2, evaluated=[(space.default(), -0.5)] * 2)
-    assert len(list(play(searcher, 8))) == 8
+    assert len(list(play(searcher, trials(variant)))) == trials(variant)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

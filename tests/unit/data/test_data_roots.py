@@ -87,6 +87,7 @@ class Reads:
         return count
 
 
+@pytest.mark.long
 def test_of_ten_thousand_names_none_is_opened_outside_the_root(tree: Path) -> None:
     with closing(socket.socket(socket.AF_UNIX)) as listening, closing(Reads(tree / "outside")) as reads:
         listening.bind(str(tree / "root" / "socket.csv"))

@@ -23,9 +23,9 @@ def frame(**columns: Any) -> pd.DataFrame:
     return pd.DataFrame(numbers, columns=["a", "b", "y"]).assign(**columns)
 
 
-def notes(**fields: Any) -> str:
+def notes(in_process: bool = False, **fields: Any) -> str:
     given = {"target": "y", "task": "regression", "search_space": "ridge", "trials": 3, "mlflow": False, "slots": 1}
-    return "\n".join(make_plan(define({**given, **fields})).notes)
+    return "\n".join(make_plan(define({**given, **fields}), in_process=in_process).notes)
 
 
 def notes_of_objective(**fields: Any) -> str:
@@ -138,14 +138,14 @@ def test_a_storage_that_cannot_be_written_is_refused_where_the_run_would_be_in_i
 )
 def test_what_is_no_model_is_refused(models: str, message: str) -> None:
     with pytest.raises(DefinitionError, match=re.escape(message)):
-        notes(data=frame(), models=[models], search_space=None)
+        notes(data=frame(), models=[models], search_space=None, in_process=models != "sys:exit")  # else of 2 s each
 
 
 @pytest.mark.parametrize("alpha", ["../x", -1])
 def test_a_fixed_parameter_that_a_model_does_not_take_is_refused(alpha: object) -> None:
     model = {"estimator": "sklearn.linear_model:Ridge", "name": "mine", "params": {"alpha": alpha}}
     with pytest.raises(DefinitionError, match=re.escape(f"models: 'mine' does not take {{'alpha': {alpha!r}}}: The")):
-        notes(data=frame(), models=[model, "ridge"], search_space=None)
+        notes(data=frame(), models=[model, "ridge"], search_space=None, in_process=alpha == -1)
 
 
 @pytest.mark.parametrize("key", ["prepare", "metric", "objective"])

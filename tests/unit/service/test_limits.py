@@ -62,6 +62,7 @@ def sent(
     return {**json.loads(body), "connection": headers_of.get("connection")}
 
 
+@pytest.mark.long
 def test_a_plan_is_made_and_a_wrong_one_says_why(service: Service, web: TestClient) -> None:
     (root,) = service.settings.data
     rows = "".join(f"{n},{n % 3},{2 * n}\n" for n in range(60))

@@ -68,6 +68,7 @@ def test_a_model_comes_with_digests_and_can_be_loaded_elsewhere(
     assert list(model.predict(rows[:5])) == list(result.model(HOSTILE).predict(rows[:5]))
 
 
+@pytest.mark.long
 def test_rows_in_any_form_are_predicted_as_the_model_does(
     api: TestClient, result: RunResult, rows: pd.DataFrame
 ) -> None:
