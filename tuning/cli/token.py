@@ -68,7 +68,7 @@ def list_command(database: str | None, team: str | None, output: str) -> None:
 @click.option("--team", required=True, metavar="NAME", help="Whose it is.")
 @click.option("--name", required=True, metavar="NAME", help="What it is called.")
 def revoke(database: str | None, team: str, name: str) -> None:
-    """End a token at once, also where somebody has logged in with it."""
+    """End a token within five seconds, also where somebody has logged in with it."""
     _tokens(database).revoke(team, name, time.time())
     click.echo(f"token {name!r} of team {team!r} is revoked", err=True)
 

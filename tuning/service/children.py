@@ -9,18 +9,22 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from tuning.basics.environment import import_environment
 from tuning.basics.wording import duration
-from tuning.errors import DefinitionError, RunError, ServiceError, UnavailableError
+from tuning.errors import DefinitionError, QuotaError, RunError, ServiceError, UnavailableError
 from tuning.service import limited
 from tuning.service.settings import GB, ServiceSettings
 from tuning.storage.data_roots import VARIABLE
 from tuning.storage.names import mask_in
 
+_Made = TypeVar("_Made")
 MOST_SAID = 20_000  # bytes of stderr that are looked at, from its end
 USAGE = 2  # what a command ends with where its definition or data has to change
 #: Variables of the server that are nobody else's matter.
@@ -142,6 +146,40 @@ def run_child(
         output.seek(0)
         said.seek(max(0, said.seek(0, os.SEEK_END) - MOST_SAID))
         return ChildEnd(code, output.read(), said.read().decode("utf-8", "replace"))
+
+
+class ChildQueue:
+    """Threads that wait for child processes: some at once whoever asks, and some of a team that wait or work.
+
+    what: they make, as who asks for too many is told. at_once, most_open: how many in all, and of a team.
+    """
+
+    def __init__(self, what: str, at_once: int, most_open: int) -> None:
+        self._what, self._most_open = what, most_open
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="children")
+        self._open, self._lock = Counter[str](), threading.Lock()
+
+    def submit(self, team: str, work: Callable[[], _Made]) -> Future[_Made]:
+        """Let something be made for a team; `QuotaError` where as many are being made for it as may be."""
+        with self._lock:
+            if self._open[team] >= self._most_open:
+                raise QuotaError(
+                    f"{self._most_open} {self._what} of your team are being made, as many as may be at once. Try again "
+                    "in some seconds.",
+                    later=5.0,
+                )
+            self._open[team] += 1
+        future = self._threads.submit(work)
+        future.add_done_callback(lambda _: self._done(team))
+        return future
+
+    def close(self) -> None:
+        """Begin no further ones."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _done(self, team: str) -> None:
+        with self._lock:
+            self._open[team] -= 1
 
 
 def roots_variable(settings: ServiceSettings, team: str) -> dict[str, str]:

@@ -11,16 +11,15 @@ import json
 import os
 import tempfile
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal
 
 from tuning import errors
-from tuning.errors import QuotaError, RunError, TuningError
-from tuning.service.children import ChildLimits, roots_variable, run_child
+from tuning.errors import RunError, TuningError
+from tuning.service.children import ChildLimits, ChildQueue, roots_variable, run_child
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.extract_child import ANSWER, REFUSED, ROWS_CSV, ROWS_JSON
 from tuning.service.settings import ServiceSettings
@@ -44,51 +43,33 @@ class _Asked:
 
 
 class Extracts:
-    """What is taken out of runs, and the threads that wait for the child processes.
+    """What is taken out of runs.
 
     views: whose folders keep the reports. Answers are open files whose names are gone: closing one deletes it.
     """
 
     def __init__(self, settings: ServiceSettings, views: Views) -> None:
         self._settings, self._views = settings, views
-        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="extracts")
-        self._open, self._lock = Counter[str](), threading.Lock()
+        self._queue = ChildQueue("models, predictions or reports", AT_ONCE, MOST_OPEN)
 
     def model(self, run: SubmittedRun, customer: str | None) -> Future[BinaryIO]:
         """A ZIP archive of a customer's saved model; None where the run has a single one. `QuotaError` for too many
         at once; the child's errors are those of `tuning.errors`."""
-        return self._begin(run, lambda: self._extract(run, _Asked("model", customer)))
+        return self._queue.submit(run.team, lambda: self._extract(run, _Asked("model", customer)))
 
     def predictions(self, run: SubmittedRun, customer: str | None, rows: bytes, form: RowsForm) -> Future[BinaryIO]:
         """Rows with predictions, in the form in which they were sent; errors as of `model`."""
         given = {ROWS_CSV if form == "csv" else ROWS_JSON: rows}
         asked = _Asked("predictions", customer, self._settings.prediction_rows)
-        return self._begin(run, lambda: self._extract(run, asked, given))
+        return self._queue.submit(run.team, lambda: self._extract(run, asked, given))
 
     def report(self, run: SubmittedRun, customer: str) -> Future[BinaryIO]:
         """A customer's page, which is kept as long as the run's tables are; errors as of `model`."""
-        return self._begin(run, lambda: self._report(run, customer))
+        return self._queue.submit(run.team, lambda: self._report(run, customer))
 
     def close(self) -> None:
         """Begin no further ones."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-    def _begin(self, run: SubmittedRun, work: Callable[[], BinaryIO]) -> Future[BinaryIO]:
-        with self._lock:
-            if self._open[run.team] >= MOST_OPEN:
-                raise QuotaError(
-                    f"{MOST_OPEN} models, predictions or reports of your team are being made, as many as may be at "
-                    "once. Try again in some seconds.",
-                    later=5.0,
-                )
-            self._open[run.team] += 1
-        future = self._threads.submit(work)
-        future.add_done_callback(lambda _: self._done(run.team))
-        return future
-
-    def _done(self, team: str) -> None:
-        with self._lock:
-            self._open[team] -= 1
+        self._queue.close()
 
     def _extract(self, run: SubmittedRun, asked: _Asked, given: Mapping[str, bytes] | None = None) -> BinaryIO:
         with self._folder(run) as folder:

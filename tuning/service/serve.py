@@ -83,6 +83,7 @@ def _work(
         end.set()
         service.plans.close()
         service.extracts.close()
+        service.views.close()
         end_children()
         supervisor.close()
 
@@ -121,6 +122,7 @@ def _uvicorn(settings: ServiceSettings, service: Service) -> uvicorn.Config:
         create_app(service),
         access_log=False,  # `middleware.Frame` has one that holds no token
         log_config=None,
+        http="h11",  # which takes 64 KB of headers at most; another one that is installed would have no limit
         server_header=False,
         lifespan="off",
         ws="none",

@@ -85,6 +85,7 @@ class ServiceSettings(_Settings):
     plan_seconds: float = Field(120.0, gt=0, description="Longest time of a plan.")
     plan_memory_gb: float = Field(8.0, gt=0, description="Memory of a plan.")
     requests_per_minute: int = Field(300, ge=1, description="Requests from one address without a valid token.")
+    streams_per_token: int = Field(20, ge=1, description="Streams of events with one token at once.")
 
     def team(self, name: str) -> Team:
         return self.teams.get(name, Team())

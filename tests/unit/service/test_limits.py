@@ -11,12 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from paths import ROOT
 from service_app import bearer, planned
 from starlette.testclient import TestClient
 
 from tuning.service.database.runs import Runs
 from tuning.service.service import Service
-from tuning.service.settings import Quotas, Team
+from tuning.service.settings import Quotas, ServiceSettings, Team
 from tuning.service.web.app import create_app
 from tuning.service.web.problems import MEDIA_TYPE
 
@@ -255,3 +256,10 @@ def test_a_parameter_that_comes_twice_is_422_and_not_half_ignored(service: Servi
     answer = web.get("/api/v1/runs?name=a&name=b")
     assert (answer.status_code, answer.json()["key"]) == (422, "name")
     assert web.get("/api/v1/runs?state=queued&state=running").status_code == 200
+
+
+def test_the_page_about_the_service_has_every_limit_with_its_default() -> None:
+    page = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
+    limits = {name: field for name, field in ServiceSettings.model_fields.items() if field.description}
+    rows = [f"| `{name}` | {field.description} | {field.default} |" for name, field in limits.items()]
+    assert "\n".join(("| key | what it limits | default |", "|---|---|---|", *rows, "", "")) in page

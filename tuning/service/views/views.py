@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import threading
 import time
@@ -11,14 +12,16 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuning.errors import MissingError, RunError, TuningError
-from tuning.service.children import ChildLimits, run_child
+from tuning.errors import MissingError, QuotaError, RunError, TuningError
+from tuning.service.children import ChildLimits, ChildQueue, run_child
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.states import WORKING
 from tuning.service.views.tables import SUMMARY_FILE, RunTables
 
 FRESH_S = 10.0  # tables of a run that goes on are at most so old, where somebody looks
 OPEN_RUNS = 100  # whose files stay mapped
+AT_ONCE = 2  # children that write tables, of all teams: each may take the memory that one may
+MOST_OPEN = 8  # runs of a team whose tables are being written, or wait for that
 LIMITS = ChildLimits(seconds=600.0)
 
 #: Writes the tables of the run in a directory (the first) into a folder that is there (the second); a `TuningError`
@@ -51,20 +54,31 @@ class Views:
         self._work, self._write, self._clock = work, write, clock
         self._shown = OrderedDict[str, ShownTables]()  # the one that was looked at last is the last
         self._being_written = dict[str, Future[ShownTables]]()
+        self._queue = ChildQueue("tables of runs", AT_ONCE, MOST_OPEN)
         self._lock = threading.Lock()
 
     def of(self, run: SubmittedRun) -> ShownTables:
+        """What `ask` gives, waited for."""
+        return self.ask(run).result()
+
+    def ask(self, run: SubmittedRun) -> Future[ShownTables]:
         """A run's tables. While it works, those that there are, and newer ones are begun where they are too old.
 
-        Waits for the first ones, and for those of a run that has ended. `MissingError` before it has recorded anything.
+        The first ones, and those of a run that has ended, are to be waited for. `MissingError` before it has recorded
+        anything; `QuotaError` at once where many of its team are being written.
         """
         shown = self._newest(run.id)
-        if shown is not None and (not self._too_old(shown, run)):
-            return shown
-        writing = self._begin(run)
-        if shown is not None and run.state in WORKING:
-            return shown
-        return writing.result()
+        if shown is not None and not self._too_old(shown, run):
+            return _known(shown)
+        if shown is None or run.state not in WORKING:
+            return self._begin(run)
+        with contextlib.suppress(QuotaError):
+            self._begin(run)
+        return _known(shown)
+
+    def close(self) -> None:
+        """Begin no further ones."""
+        self._queue.close()
 
     def forget(self, run: str) -> None:
         """Delete a run's tables."""
@@ -100,14 +114,13 @@ class Views:
         with self._lock:
             writing = self._being_written.get(run.id)
             if writing is None:
-                writing = self._being_written[run.id] = Future()
-                threading.Thread(target=self._write_new, args=(run, writing), name="tables", daemon=True).start()
+                writing = self._queue.submit(run.team, lambda: self._write_new(run))
+                self._being_written[run.id] = writing
         return writing
 
-    def _write_new(self, run: SubmittedRun, writing: Future[ShownTables]) -> None:
+    def _write_new(self, run: SubmittedRun) -> ShownTables:
         # Named after the moment before they are read: what is recorded meanwhile may be missing.
         folder = self._folder(run.id) / str(int(self._clock() * 1e6))
-        found: ShownTables | BaseException
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._write(run.run_directory, folder)
@@ -115,18 +128,20 @@ class Views:
             for older in self._folder(run.id).iterdir():
                 if older != folder:
                     shutil.rmtree(older, ignore_errors=True)  # who has them mapped can still read them
+            return found
         except (TuningError, OSError) as error:
             shutil.rmtree(folder, ignore_errors=True)
             why = str(error).replace(run.run_directory, "its folder")  # whose place is the server's own matter
-            found = MissingError(f"run {run.id} has no tables: {why}")
-        except BaseException as error:
-            found = error
-        with self._lock:
-            del self._being_written[run.id]  # first: who is told of a failure may try again at once
-        if isinstance(found, BaseException):
-            writing.set_exception(found)
-        else:
-            writing.set_result(found)
+            raise MissingError(f"run {run.id} has no tables: {why}") from error
+        finally:
+            with self._lock:
+                del self._being_written[run.id]  # first: who is told of a failure may try again at once
 
     def _folder(self, run: str) -> Path:
         return self._work / run / "views"
+
+
+def _known(shown: ShownTables) -> Future[ShownTables]:
+    future = Future[ShownTables]()
+    future.set_result(shown)
+    return future

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 from tuning.service.service import Service
 from tuning.service.web import problems
 from tuning.service.web.auth import OPEN, authenticate
-from tuning.service.web.limits import RateLimiter, given_once
+from tuning.service.web.limits import OpenStreams, RateLimiter, given_once
 from tuning.service.web.metrics import Metrics
 from tuning.service.web.middleware import Frame
 from tuning.service.web.pages import all_runs, changes, login, new_run, one_run, rendering
@@ -48,7 +48,8 @@ def create_app(service: Service) -> FastAPI:
         separate_input_output_schemas=False,
         generate_unique_id_function=lambda route: route.name,
     )
-    app.state.service, app.state.metrics, app.state.rates = service, metrics, RateLimiter()
+    app.state.service, app.state.metrics = service, metrics
+    app.state.rates, app.state.streams = RateLimiter(), OpenStreams()
     app.state.problem_page = rendering.problem_page
     problems.add_handlers(app)
     for router in ROUTERS:

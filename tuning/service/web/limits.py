@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections import Counter, OrderedDict
@@ -16,7 +17,7 @@ from starlette.exceptions import HTTPException
 from search_spaces import SpaceError
 from search_spaces.yaml_text import DEEPEST, parse_yaml
 from tuning.basics.wording import shorten
-from tuning.errors import DefinitionError
+from tuning.errors import DefinitionError, QuotaError
 
 MOST_CALLERS = 10_000  # whose requests are remembered
 MOST_VALUES = 20_000  # keys and values of a document
@@ -50,6 +51,30 @@ class RateLimiter:
     def _room(self, who: str, per_minute: int) -> float:
         left, at = self._left.get(who, (float(per_minute), self._clock()))
         return min(float(per_minute), left + (self._clock() - at) * per_minute / 60)
+
+
+class OpenStreams:
+    """How many streams each has open, by any name of who asks. Only the event loop uses it."""
+
+    def __init__(self) -> None:
+        self._open = Counter[str]()
+
+    @contextlib.contextmanager
+    def opened(self, who: str, most: int) -> Iterator[None]:
+        """Count a stream for as long as it is open; `QuotaError` beyond the most."""
+        if self._open[who] >= most:
+            raise QuotaError(
+                f"{most} streams of events are open with this token, as many as may be at once. Close one, or ask GET "
+                "/api/v1/runs now and then.",
+                later=10.0,
+            )
+        self._open[who] += 1
+        try:
+            yield
+        finally:
+            self._open[who] -= 1
+            if not self._open[who]:
+                del self._open[who]
 
 
 async def given_once(request: Request) -> None:

@@ -8,21 +8,22 @@ from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import APIRouter, Depends, HTTPException, Query
 from starlette.responses import FileResponse, Response
 
 from search_spaces.yaml_text import dump_yaml
 from tuning.basics.documents import Json
 from tuning.basics.wording import duration, shorten, value_text
 from tuning.definition.definition import Definition
-from tuning.errors import MissingError
+from tuning.errors import MissingError, QuotaError
 from tuning.records.figures import FigureRow, shown_in
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.states import OPEN, WORKING
-from tuning.service.views.views import ShownTables, Views
+from tuning.service.views.views import ShownTables
 from tuning.service.web.auth import ServiceOf
 from tuning.service.web.pages.curves import drawn_curves
 from tuning.service.web.pages.rendering import Render, fitting
+from tuning.service.web.routes.results import Shown, shown_tables
 from tuning.service.web.routes.runs import TeamRun
 from tuning.service.web.run_messages import progress_of
 from tuning.storage.names import is_uri, mask
@@ -57,11 +58,24 @@ class _Board:
     statuses: Sequence[str] = STATUSES
 
 
+async def _shown_or_why(found: TeamRun, service: ServiceOf) -> tuple[ShownTables | None, str]:
+    """A run's tables, or why there are none."""
+    if found.started is None:
+        return None, "Nothing is recorded yet."
+    try:
+        return await shown_tables(found, service), ""
+    except MissingError as error:
+        return None, f"Nothing is recorded yet. {error}" if found.state in WORKING else str(error)
+    except QuotaError as error:
+        return None, str(error)
+
+
 @router.get("/runs/{run}")
 def run_page(
     found: TeamRun,
     service: ServiceOf,
     render: Render,
+    looked: Annotated[tuple[ShownTables | None, str], Depends(_shown_or_why)],
     sort: SortColumn = "customer",
     search: SearchText = "",
     status: Annotated[str, Query(max_length=32)] = "",
@@ -70,7 +84,7 @@ def run_page(
     """One run."""
     address = f"/runs/{found.id}"
     progress = progress_of(found) if found.state in WORKING else None
-    shown, without = _tables(service.views, found)
+    shown, without = looked
     age = ""
     if shown is not None and found.state in WORKING:
         age = duration(max(0.0, service.clock() - shown.written))
@@ -90,11 +104,9 @@ def run_page(
 
 
 @router.get("/runs/{run}/customer")
-def customer_page(
-    found: TeamRun, service: ServiceOf, render: Render, id: Annotated[str, Query(max_length=4096)]
-) -> Response:
+def customer_page(found: TeamRun, shown: Shown, render: Render, id: Annotated[str, Query(max_length=4096)]) -> Response:
     """One customer of a run."""
-    customer = service.views.of(found).tables.customer(id)
+    customer = shown.tables.customer(id)
     trials, winner = customer["trials"], _winner(customer)
     kept = trials if isinstance(trials, list) else None
     notes = str(customer["notes"] or "")
@@ -112,9 +124,9 @@ def customer_page(
 
 
 @router.get("/runs/{run}/pictures/{name}")
-def picture(found: TeamRun, service: ServiceOf, name: str) -> Response:
+def picture(shown: Shown, name: str) -> Response:
     """A picture of all customers."""
-    file = service.views.of(found).tables.folder / name
+    file = shown.tables.folder / name
     if not _PICTURE.fullmatch(name) or not file.is_file():
         raise HTTPException(404)
     return FileResponse(
@@ -122,16 +134,6 @@ def picture(found: TeamRun, service: ServiceOf, name: str) -> Response:
         media_type="image/svg+xml",
         headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"},
     )
-
-
-def _tables(views: Views, run: SubmittedRun) -> tuple[ShownTables | None, str]:
-    """A run's tables, or why there are none."""
-    if run.started is None:
-        return None, "Nothing is recorded yet."
-    try:
-        return views.of(run), ""
-    except MissingError as error:
-        return None, f"Nothing is recorded yet. {error}" if run.state in WORKING else str(error)
 
 
 def _definition(run: SubmittedRun, roots: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Depends, Header, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
@@ -14,7 +14,8 @@ from tuning.errors import TuningError
 from tuning.service.database.runs import StateEvent, SubmittedRun
 from tuning.service.service import Service
 from tuning.service.states import ENDED, WORKING
-from tuning.service.web.auth import ServiceOf, still_valid
+from tuning.service.web.auth import Asking, ServiceOf, still_valid
+from tuning.service.web.limits import OpenStreams
 from tuning.service.web.messages import EventMessage, ProgressMessage, moment
 from tuning.service.web.routes.runs import TeamRun
 from tuning.service.web.run_messages import progress_of
@@ -24,7 +25,16 @@ router = APIRouter(tags=["runs"])
 MOST_ID = 2**62
 
 
-@router.get("/api/v1/runs/{run}/events", response_class=EventSourceResponse)
+async def _counted(request: Request, service: ServiceOf, holder: Asking) -> AsyncIterator[None]:
+    """Until the stream has ended: each one asks the database again and again."""
+    streams: OpenStreams = request.app.state.streams
+    with streams.opened(f"{holder.team}/{holder.name}", service.settings.streams_per_token):
+        yield
+
+
+@router.get(
+    "/api/v1/runs/{run}/events", response_class=EventSourceResponse, dependencies=[Depends(_counted, scope="request")]
+)
 async def events(
     request: Request,
     service: ServiceOf,

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import io
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, BinaryIO, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import APIRouter, Depends, HTTPException, Query
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from tuning.basics.wording import guarded
 from tuning.data.formats.csv_file import csv_text
 from tuning.errors import StorageError
 from tuning.runs.outcome import REPORT
+from tuning.service.database.runs import SubmittedRun
 from tuning.service.views.tables import MOST_ROWS, RunTables
+from tuning.service.views.views import ShownTables
 from tuning.service.web.auth import ServiceOf
 from tuning.service.web.messages import CustomerMessage, LeaderboardMessage, moment
 from tuning.service.web.routes.models import recorded
@@ -32,10 +36,18 @@ TableForm = Literal["json", "csv", "parquet"]
 FILES: Mapping[str, Mapping[str, object]] = {"text/csv": {}, "application/vnd.apache.parquet": {}}
 
 
+async def shown_tables(found: TeamRun, service: ServiceOf) -> ShownTables:
+    """A run's tables. While they are written no thread waits for them: there are few, for all requests together."""
+    return await asyncio.wrap_future(await run_in_threadpool(service.views.ask, found))
+
+
+Shown = Annotated[ShownTables, Depends(shown_tables)]
+
+
 @router.get("/api/v1/runs/{run}/leaderboard", response_model=LeaderboardMessage, responses={200: {"content": FILES}})
 def leaderboard(
     found: TeamRun,
-    service: ServiceOf,
+    shown: Shown,
     sort: Annotated[str, Query(description="A column; better values come first.", max_length=64)] = "customer",
     search: Annotated[str, Query(description="Part of a customer's id, in any case.", max_length=255)] = "",
     status: Annotated[str, Query(description="Such as `ok`; empty for all.", max_length=32)] = "",
@@ -44,7 +56,6 @@ def leaderboard(
     format: Annotated[TableForm, Query(description="`csv` and `parquet` are files of all rows.")] = "json",
 ) -> object:
     """One row per customer. The rows of a run that goes on are some seconds old: `written` says when they were."""
-    shown = service.views.of(found)
     if format != "json":
         return _file(shown.tables, sort, found.id, format)
     page = shown.tables.page(sort=sort, search=search, status=status, start=start, rows=limit)
@@ -58,12 +69,10 @@ def leaderboard(
 
 @router.get("/api/v1/runs/{run}/customer")
 def customer(
-    found: TeamRun,
-    service: ServiceOf,
+    shown: Shown,
     id: Annotated[str, Query(description="The customer's id, whatever is in it.", max_length=4096)],
 ) -> CustomerMessage:
     """One customer: its row of the leaderboard, its studies, and its trials with their learning curves."""
-    shown = service.views.of(found)
     document = shown.tables.customer(id)
     row = {name: value for name, value in document.items() if name not in ("studies", "trials")}
     return CustomerMessage(
@@ -72,21 +81,28 @@ def customer(
 
 
 @router.get("/api/v1/runs/{run}/report", response_class=HTMLResponse)
-def report(
+async def report(
     found: TeamRun,
     service: ServiceOf,
     id: Annotated[str | None, Query(description="A customer's id, for its own report.", max_length=4096)] = None,
 ) -> Response:
     """The report of the run, or of one customer: one page of HTML that needs nothing else."""
-    if id is not None:
-        with service.extracts.report(recorded(found), id).result() as page:
-            return _page(page.read())
-    directory = RunDirectory(found.run_directory)
+    if id is None:
+        return await run_in_threadpool(_of_all, found)
+    return await run_in_threadpool(_of_one, await asyncio.wrap_future(service.extracts.report(recorded(found), id)))
+
+
+def _of_all(run: SubmittedRun) -> Response:
     try:
-        content = directory.read(REPORT)
+        content = RunDirectory(run.run_directory).read(REPORT)
     except (StorageError, FileNotFoundError):
-        raise HTTPException(404, f"run {found.id} has no report yet; it is written when the run ends.") from None
+        raise HTTPException(404, f"run {run.id} has no report yet; it is written when the run ends.") from None
     return _page(content)
+
+
+def _of_one(page: BinaryIO) -> Response:
+    with page:
+        return _page(page.read())
 
 
 def _page(content: bytes) -> Response:
