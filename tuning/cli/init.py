@@ -15,9 +15,12 @@ from tuning.errors import DefinitionError
 @click.argument("data", metavar="DATA")
 @click.option("--target", metavar="COLUMN", help="The column to predict.")
 @click.option("--by", multiple=True, metavar="COLUMN", help="Key column(s) of one table: each value is a customer.")
+@click.option("--metric", metavar="NAME", help="What to score by, such as rmse (default: by what the target holds).")
 @click.option("--output", type=click.Path(dir_okay=False), help="Write to this file (default: print it).")
 @click.option("--force", is_flag=True, help="Replace the file when it is there.")
-def init(data: str, target: str | None, by: tuple[str, ...], output: str | None, force: bool) -> None:
+def init(
+    data: str, target: str | None, by: tuple[str, ...], metric: str | None, output: str | None, force: bool
+) -> None:
     """Write a commented definition for DATA (a file, folder or pattern), with what was guessed and why.
 
     \b
@@ -26,7 +29,8 @@ def init(data: str, target: str | None, by: tuple[str, ...], output: str | None,
     """
     if output is not None and os.path.exists(output) and not force:
         raise DefinitionError(f"{output!r} is there already; choose another --output, or replace it with --force.")
-    text = starter(data, target, by, os.path.dirname(os.path.abspath(output)) if output is not None else os.getcwd())
+    folder = os.path.dirname(os.path.abspath(output)) if output is not None else os.getcwd()
+    text = starter(data, target, by, folder, metric)
     if output is None:
         click.echo(text, nl=False)
         return

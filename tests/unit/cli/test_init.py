@@ -40,6 +40,21 @@ def test_init_guesses_how_a_foreign_csv_is_written(tmp_path: Path) -> None:
     assert tuning("validate", tmp_path / "d.yaml").exit_code == 0
 
 
+def test_a_few_whole_numbers_are_what_the_metric_scores(tmp_path: Path) -> None:
+    rows = "".join(f"{number},{number * 7 % 11},{3 + number * number % 6}\n" for number in range(240))
+    (tmp_path / "wine.csv").write_text("acid,sugar,quality\n" + rows)
+    given = tuning("init", tmp_path / "wine.csv", "--target", "quality", "--metric", "rmse").stdout
+    assert "task: regression  # numbers, " in given
+    assert "metric: rmse  # as given" in given
+    text = tuning("init", tmp_path / "wine.csv", "--target", "quality").stdout
+    assert "task: auto  # multiclass: whole numbers with " in text
+    definition = tmp_path / "d.yaml"
+    definition.write_text(text)
+    assert "task        multiclass" in tuning("plan", definition).stdout
+    definition.write_text(text.replace("metric: log_loss", "metric: rmse"))  # all that a user has to change
+    assert "task        regression" in tuning("plan", definition).stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -47,6 +62,7 @@ def test_init_guesses_how_a_foreign_csv_is_written(tmp_path: Path) -> None:
         (["--target", "churn"], "no column 'churn'. Did you mean 'churned'?"),
         (["--target", "churned", "--by", "plans"], "--by: no column 'plans'"),
         (["--target", "churned", "--by", "churned"], "--by: 'churned' is the target"),
+        (["--target", "churned", "--metric", "rmsee"], "metric: 'rmsee' is not a scikit-learn scorer. Did you mean"),
         (["--target", "churned", "--output", "no/folder/d.yaml"], "'no/folder/d.yaml' cannot be written: No such file"),
     ],
 )
