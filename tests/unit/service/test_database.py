@@ -134,6 +134,17 @@ def test_a_token_is_found_by_its_text_alone_and_is_stored_nowhere(database: Data
         assert token.encode() not in file.read_bytes()
 
 
+def test_the_name_of_a_token_is_given_again_once_it_has_ended(database: Database) -> None:
+    tokens = Tokens(database)
+    first = tokens.create("churn", Role.SUBMIT, "cron", 100.0, expires=200.0)
+    with pytest.raises(DefinitionError, match="has a token 'cron' already"):
+        tokens.create("churn", Role.READ, "cron", 150.0)
+    second = tokens.create("churn", Role.READ, "cron", 250.0)
+    tokens.revoke("churn", "cron", 260.0)
+    third = tokens.create("churn", Role.READ, "cron", 270.0)
+    assert [tokens.holder(token) is not None for token in (first, second, third)] == [False, False, True]
+
+
 def test_roles_include_the_ones_before() -> None:
     assert [role.includes(Role.SUBMIT) for role in (Role.READ, Role.SUBMIT, Role.ADMIN)] == [False, True, True]
 

@@ -65,7 +65,7 @@ async def _shown_or_why(found: TeamRun, service: ServiceOf) -> tuple[ShownTables
     try:
         return await shown_tables(found, service), ""
     except MissingError as error:
-        return None, f"Nothing is recorded yet. {error}" if found.state in WORKING else str(error)
+        return None, "Nothing is recorded yet." if found.state in WORKING else str(error)
     except QuotaError as error:
         return None, str(error)
 
